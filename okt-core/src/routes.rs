@@ -1,0 +1,339 @@
+//! Where to go from where: the hop towards every state a spec may wish for, and the way out.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::Dfs;
+
+use crate::graph::{Graph, Mark, State, StateId};
+
+/// State ids packed as little-endian pairs of bytes, so that a table is one literal of generated code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Table<'a>(pub &'a [u8]);
+
+impl Table<'_> {
+    fn get(&self, index: usize) -> Option<StateId> {
+        let at = index.checked_mul(2)?;
+        let bytes = self.0.get(at..at.checked_add(2)?)?;
+        let id = StateId(u16::from_le_bytes([bytes[0], bytes[1]]));
+        (id != StateId::UNKNOWN).then_some(id)
+    }
+}
+
+/// The routes of one graph; each look-up takes constant time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Routes<'a> {
+    /// For each state that a spec may wish for, the number of its row in `hops`.
+    pub rows: Table<'a>,
+    /// The next hop: a row per wish, a column per state.
+    pub hops: Table<'a>,
+    /// The next hop of the way out, per state.
+    pub out: Table<'a>,
+    /// The wish of a spec that wishes nothing.
+    pub home: StateId,
+}
+
+impl Routes<'_> {
+    /// No routes: those of a graph that is only being checked.
+    pub const NONE: Routes<'static> = Routes {
+        rows: Table(&[]),
+        hops: Table(&[]),
+        out: Table(&[]),
+        home: StateId::UNKNOWN,
+    };
+}
+
+impl Graph<'_> {
+    /// Whether a spec may ask for this state: reached from the entry along children, and resting, a visit or a leaf.
+    pub fn may_be_wished(&self, state: StateId) -> bool {
+        self.routes.rows.get(state.index()).is_some()
+    }
+
+    /// The next hop on the way from a state to a wished one.
+    ///
+    /// Children only, the fewest edges; among equals the way that leaves passing states by Next, then
+    /// declaration order.
+    /// Never through a leaf, a holding state or one marked `no_transit`.
+    /// None where there is no route, and from a state to itself.
+    pub fn hop(&self, from: StateId, to: StateId) -> Option<StateId> {
+        if from == to {
+            return None;
+        }
+        let row = self.routes.rows.get(to.index())?.index();
+        let cell = row
+            .checked_mul(self.states.len())?
+            .checked_add(from.index())?;
+        self.routes.hops.get(cell)
+    }
+
+    /// The next hop of the way out: what deletion follows to a leaf.
+    ///
+    /// The Next way where that ends in a leaf, otherwise the fewest edges to one.
+    pub fn out(&self, from: StateId) -> Option<StateId> {
+        self.routes.out.get(from.index())
+    }
+
+    /// What a spec that wishes nothing wishes: the first resting state on the Next way from the entry, or else the leaf at its end.
+    pub fn home(&self) -> Option<StateId> {
+        Some(self.routes.home).filter(|home| self.get(*home).is_some())
+    }
+
+    /// Every state a spec may ask for.
+    pub fn wishes(&self) -> impl Iterator<Item = StateId> + '_ {
+        self.iter()
+            .map(|(id, _)| id)
+            .filter(|id| self.may_be_wished(*id))
+    }
+}
+
+/// The tables behind [`Routes`], computed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tables {
+    rows: Vec<u8>,
+    hops: Vec<u8>,
+    out: Vec<u8>,
+    home: StateId,
+}
+
+impl Tables {
+    /// Computes every route of a graph.
+    pub fn of(graph: &Graph<'_>) -> Self {
+        let paths = Paths::of(graph);
+        let (mut rows, mut hops) = (Vec::new(), Vec::new());
+        let mut row = 0;
+        for (id, wishable) in wishable(graph).into_iter().enumerate() {
+            push(&mut rows, wishable.then_some(StateId(row)));
+            if wishable {
+                row += 1;
+                for hop in paths.to(StateId::at(id)) {
+                    push(&mut hops, hop);
+                }
+            }
+        }
+        let mut out = Vec::new();
+        for hop in ways_out(graph) {
+            push(&mut out, hop);
+        }
+        Self {
+            rows,
+            hops,
+            out,
+            home: home(graph).unwrap_or(StateId::UNKNOWN),
+        }
+    }
+
+    /// The tables as a graph holds them.
+    pub fn routes(&self) -> Routes<'_> {
+        Routes {
+            rows: Table(&self.rows),
+            hops: Table(&self.hops),
+            out: Table(&self.out),
+            home: self.home,
+        }
+    }
+}
+
+fn push(table: &mut Vec<u8>, id: Option<StateId>) {
+    table.extend(id.unwrap_or(StateId::UNKNOWN).0.to_le_bytes());
+}
+
+fn home(graph: &Graph<'_>) -> Option<StateId> {
+    let stands = |id: &StateId| graph.get(*id).is_some_and(|state| !state.is_passing());
+    graph.next_way(graph.entry()?).find(stands)
+}
+
+/// Which states a spec may ask for, in declaration order.
+pub(crate) fn wishable(graph: &Graph<'_>) -> Vec<bool> {
+    let along_children = reached(graph, |_, state| state.children.to_vec());
+    graph
+        .states
+        .iter()
+        .zip(along_children)
+        .map(|(state, reached)| reached && (!state.is_passing() || state.is(Mark::Visit)))
+        .collect()
+}
+
+/// Which states are reached from the entry along the given edges.
+pub(crate) fn reached(
+    graph: &Graph<'_>,
+    edges: impl Fn(StateId, &State<'_>) -> Vec<StateId>,
+) -> Vec<bool> {
+    let net = net(graph, edges);
+    let mut seen = vec![false; graph.states.len()];
+    if let Some(entry) = graph.entry() {
+        let mut walk = Dfs::new(&net, NodeIndex::new(entry.index()));
+        while let Some(node) = walk.next(&net) {
+            seen[node.index()] = true;
+        }
+    }
+    seen
+}
+
+/// The graph as petgraph sees it, with the chosen edges; node indices are state ids.
+pub(crate) fn net(
+    graph: &Graph<'_>,
+    edges: impl Fn(StateId, &State<'_>) -> Vec<StateId>,
+) -> DiGraph<(), ()> {
+    let mut net = DiGraph::with_capacity(graph.states.len(), graph.states.len());
+    for _ in graph.states {
+        net.add_node(());
+    }
+    for (from, state) in graph.iter() {
+        for to in edges(from, state) {
+            if graph.get(to).is_some() {
+                net.add_edge(NodeIndex::new(from.index()), NodeIndex::new(to.index()), ());
+            }
+        }
+    }
+    net
+}
+
+/// The hop of the way out per state: the Next way where that ends in a leaf, otherwise the fewest edges.
+pub(crate) fn ways_out(graph: &Graph<'_>) -> Vec<Option<StateId>> {
+    let nearest = Paths::of(graph).to_leaves();
+    let spelled_out = next_ways_to_leaves(graph);
+    graph
+        .iter()
+        .zip(nearest)
+        .map(|((id, state), nearest)| {
+            if state.is(Mark::Leaf) {
+                None
+            } else if spelled_out[id.index()] {
+                state.next()
+            } else {
+                nearest
+            }
+        })
+        .collect()
+}
+
+/// From which states the Next way ends in a leaf.
+fn next_ways_to_leaves(graph: &Graph<'_>) -> Vec<bool> {
+    let mut known: Vec<Option<bool>> = vec![None; graph.states.len()];
+    for (start, _) in graph.iter() {
+        let mut way = Vec::new();
+        let mut at = Some(start);
+        let ends = loop {
+            let Some((id, state)) = at.and_then(|id| Some((id, graph.get(id)?))) else {
+                break false;
+            };
+            if let Some(ends) = known[id.index()] {
+                break ends;
+            }
+            if state.is(Mark::Leaf) {
+                known[id.index()] = Some(true);
+                break true;
+            }
+            // What is on this very way is met again only by circling.
+            known[id.index()] = Some(false);
+            way.push(id);
+            at = state.next();
+        };
+        for id in way {
+            known[id.index()] = Some(ends);
+        }
+    }
+    known.into_iter().map(|ends| ends == Some(true)).collect()
+}
+
+/// The length of a way: edges first, then how often it leaves a state otherwise than by Next.
+type Length = (u32, u32);
+
+/// Shortest ways along children, backwards from a target.
+pub(crate) struct Paths<'a, 'g> {
+    graph: &'a Graph<'g>,
+    parents: Vec<Vec<usize>>,
+}
+
+impl<'a, 'g> Paths<'a, 'g> {
+    pub(crate) fn of(graph: &'a Graph<'g>) -> Self {
+        let mut parents = vec![Vec::new(); graph.states.len()];
+        for (from, state) in graph.iter() {
+            for to in state.children {
+                if let Some(parents) = parents.get_mut(to.index()) {
+                    parents.push(from.index());
+                }
+            }
+        }
+        Self { graph, parents }
+    }
+
+    /// The hop towards one state, per state.
+    pub(crate) fn to(&self, target: StateId) -> Vec<Option<StateId>> {
+        self.towards(&[target], State::is_transit, State::is_passing)
+    }
+
+    /// The same where any state but a leaf may be led through: what there would be but for `no_transit` and holds.
+    pub(crate) fn to_through_anything(&self, target: StateId) -> Vec<Option<StateId>> {
+        self.towards(&[target], |state| !state.is(Mark::Leaf), State::is_passing)
+    }
+
+    /// The hop towards the nearest leaf, per state; Next first among equals.
+    fn to_leaves(&self) -> Vec<Option<StateId>> {
+        let leaves: Vec<StateId> = self
+            .graph
+            .iter()
+            .filter(|(_, state)| state.is(Mark::Leaf))
+            .map(|(id, _)| id)
+            .collect();
+        self.towards(&leaves, State::is_transit, |_| true)
+    }
+
+    /// The hop towards the nearest target, per state.
+    ///
+    /// `transit` tells which states a way may lead through, `by_next` those that are better left by Next.
+    fn towards(
+        &self,
+        targets: &[StateId],
+        transit: impl Fn(&State<'g>) -> bool,
+        by_next: impl Fn(&State<'g>) -> bool,
+    ) -> Vec<Option<StateId>> {
+        let states = self.graph.states;
+        let mut length: Vec<Option<Length>> = vec![None; states.len()];
+        let mut hops = vec![None; states.len()];
+        let mut ring: Vec<usize> = targets.iter().map(|id| id.index()).collect();
+        for target in &ring {
+            length[*target] = Some((0, 0));
+        }
+        // Ring by ring outwards, so that every state of a ring has its final length before the next one.
+        for edges in 1.. {
+            let mut further = Vec::new();
+            for at in ring {
+                if edges == 1 || transit(&states[at]) {
+                    for from in &self.parents[at] {
+                        let leaf = states[*from].is(Mark::Leaf);
+                        if length[*from].is_none() && !leaf {
+                            length[*from] = Some((edges, u32::MAX));
+                            further.push(*from);
+                        }
+                    }
+                }
+            }
+            if further.is_empty() {
+                break;
+            }
+            for from in &further {
+                let state = &states[*from];
+                let last = state.children.len().saturating_sub(1);
+                for (index, child) in state.children.iter().enumerate() {
+                    let Some((left, deviations)) = length.get(child.index()).copied().flatten()
+                    else {
+                        continue;
+                    };
+                    if left + 1 != edges || (left > 0 && !transit(&states[child.index()])) {
+                        continue;
+                    }
+                    let deviates = u32::from(by_next(state) && index != last);
+                    let candidate = (edges, deviations.saturating_add(deviates));
+                    if length[*from].is_none_or(|best| candidate < best) {
+                        length[*from] = Some(candidate);
+                        hops[*from] = Some(*child);
+                    }
+                }
+            }
+            ring = further;
+        }
+        hops
+    }
+}
