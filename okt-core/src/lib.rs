@@ -3,19 +3,28 @@
 
 extern crate alloc;
 
+pub mod backoff;
 pub mod check;
 pub mod conditions;
+pub mod decide;
+pub mod draw;
+pub mod facts;
 pub mod graph;
 pub mod lifecycle;
 pub mod names;
+pub mod record;
 pub mod routes;
+pub mod trail;
 
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
 
+pub use decide::{Decision, decide};
+pub use facts::Facts;
 pub use graph::{
     Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, State, StateId,
     Trigger,
 };
 pub use lifecycle::{Answer, Dispatch, Lifecycle};
+pub use record::{Record, Recorded};

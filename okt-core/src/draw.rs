@@ -1,0 +1,68 @@
+//! A graph as pictures and data: Mermaid, DOT and JSON, the same text for the same graph.
+
+mod dot;
+mod json;
+mod mermaid;
+
+pub use dot::dot;
+pub use json::{FORMAT, json};
+pub use mermaid::mermaid;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::graph::{Cause, Mark, State};
+
+/// A duration as it is written in `#[trigger(To, after = "..")]`.
+pub(crate) fn time(time: Duration) -> String {
+    let mut left = time.as_millis();
+    let mut text = String::new();
+    for (unit, millis) in [
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1000),
+        ("ms", 1),
+    ] {
+        if left >= millis {
+            text.push_str(&format!("{}{unit}", left / millis));
+            left %= millis;
+        }
+    }
+    if text.is_empty() {
+        "0s".to_string()
+    } else {
+        text
+    }
+}
+
+/// What raises a trigger, in words; none where only its name does.
+fn cause(cause: Cause) -> Option<String> {
+    match cause {
+        Cause::Named => None,
+        Cause::After(after) => Some(format!("after {}", time(after))),
+        Cause::OnError { attempts: 1 } => Some("on error".to_string()),
+        Cause::OnError { attempts } => Some(format!("on {attempts} errors")),
+        Cause::OnDelete => Some("on delete".to_string()),
+        Cause::OnChange => Some("on change".to_string()),
+    }
+}
+
+/// The roles of a state in words (e.g. `["rest", "hold"]`).
+fn roles(state: &State<'_>) -> Vec<&'static str> {
+    [
+        (Mark::Entry, "entry"),
+        (Mark::Rest, "rest"),
+        (Mark::Hold, "hold"),
+        (Mark::Leaf, "leaf"),
+        (Mark::Visit, "visit"),
+        (Mark::NoTransit, "no_transit"),
+        (Mark::Idle, "idle"),
+    ]
+    .into_iter()
+    .filter(|(mark, _)| state.is(*mark))
+    .map(|(_, word)| word)
+    .collect()
+}

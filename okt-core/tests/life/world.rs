@@ -1,0 +1,423 @@
+//! A cluster, an application and an operator that can crash, small enough to run tens of thousands of times.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use okt_core::backoff::Backoff;
+use okt_core::decide::{By, Decision, Run, decide};
+use okt_core::facts::{Facts, Named, Observed, Said, Task, Visit, Wish};
+use okt_core::record::{Outcome, Recorded};
+use okt_core::{Graph, Mark, StateId};
+
+use crate::rng::Rng;
+
+/// What the application says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// Nothing, ever.
+    Blind,
+    /// Where the last work left it.
+    Honest,
+    /// The same, but only when it rests.
+    HonestAtRest,
+    /// It can never be reached.
+    Unreachable,
+    /// Whatever the record says.
+    Echo,
+    /// Honest, but every third look finds a state that no graph knows.
+    Strange,
+}
+
+pub(crate) const SIGHTS: [Sight; 6] = [
+    Sight::Blind,
+    Sight::Honest,
+    Sight::HonestAtRest,
+    Sight::Unreachable,
+    Sight::Echo,
+    Sight::Strange,
+];
+
+/// A wish as the user wrote it: the state and the number of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) state: StateId,
+    pub(crate) request: u32,
+}
+
+/// What the cluster stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) recorded: Recorded,
+    pub(crate) arrived: Duration,
+    wish: Option<Asked>,
+    visit: Option<Asked>,
+    version: u64,
+}
+
+pub(crate) struct World<'r> {
+    pub(crate) graph: Graph<'static>,
+    pub(crate) stored: Stored,
+    pub(crate) wish: Option<Asked>,
+    pub(crate) visit: Option<Asked>,
+    pub(crate) revision: u64,
+    pub(crate) generation: i64,
+    pub(crate) deleting: bool,
+    pub(crate) released: bool,
+    pub(crate) writes: u64,
+    sight: Sight,
+    /// The work of which state the application last carried out.
+    app: Option<StateId>,
+    /// What each action id stood for.
+    ids: BTreeMap<(u64, u32), (StateId, u64)>,
+    /// How many attempts of an action still fail.
+    failing: usize,
+    pub(crate) now: Duration,
+    memory: Memory,
+    rng: &'r mut Rng,
+    crashes: usize,
+    pub(crate) log: Vec<String>,
+    looks: u32,
+}
+
+/// What the operator knows beside what is stored.
+#[derive(Clone, Copy)]
+struct Memory {
+    task: Task,
+    attempt: u32,
+    started_under: i64,
+    due: Duration,
+    waits: u32,
+    seen: u64,
+    stale: Option<Stored>,
+}
+
+const FRESH: Memory = Memory {
+    task: Task::Absent,
+    attempt: 1,
+    started_under: 1,
+    due: Duration::ZERO,
+    waits: 0,
+    seen: 0,
+    stale: None,
+};
+
+impl<'r> World<'r> {
+    pub(crate) fn new(graph: Graph<'static>, sight: Sight, rng: &'r mut Rng) -> Self {
+        let failing = if rng.one_in(2) { 0 } else { rng.below(3) };
+        Self {
+            graph,
+            stored: Stored {
+                recorded: Recorded::Nothing,
+                arrived: Duration::ZERO,
+                wish: None,
+                visit: None,
+                version: 0,
+            },
+            wish: None,
+            visit: None,
+            revision: 7,
+            generation: 1,
+            deleting: false,
+            released: false,
+            writes: 0,
+            sight,
+            app: None,
+            ids: BTreeMap::new(),
+            failing,
+            now: Duration::ZERO,
+            memory: FRESH,
+            crashes: 6,
+            rng,
+            log: Vec::new(),
+            looks: 0,
+        }
+    }
+
+    /// One turn; says whether anything was written or started.
+    pub(crate) fn turn(&mut self) -> bool {
+        self.now += Duration::from_secs(30);
+        // A cache may be behind, but not behind the operator's own last write.
+        let object = match self.memory.stale.take() {
+            Some(stale) if stale.version >= self.memory.seen => stale,
+            Some(_) | None => self.stored,
+        };
+        self.finish_work(&object);
+        let facts = self.facts(&object);
+        let decision = decide(&self.graph, &object.recorded, &facts);
+        let next = object.recorded.after(&self.graph, &facts, &decision);
+        self.log.push(format!("{decision:?} <- {:?}", facts.task));
+        if let Decision::Release { .. } = decision {
+            assert!(
+                object.recorded.at().is_none_or(|record| {
+                    self.graph
+                        .get(record.state)
+                        .is_some_and(|state| state.is(Mark::Leaf))
+                }),
+                "released outside a leaf"
+            );
+            self.released = true;
+            return true;
+        }
+        if self.crash() {
+            return true;
+        }
+        let written = Stored {
+            recorded: next,
+            arrived: if matches!(decision, Decision::Go(_)) {
+                self.now
+            } else {
+                object.arrived
+            },
+            wish: self.wish,
+            visit: self.visit,
+            version: object.version,
+        };
+        let writes = next != object.recorded;
+        if writes {
+            if object.version != self.stored.version {
+                return true; // 409: look again
+            }
+            self.follows_the_graph(&object.recorded, &next, &decision);
+            self.stored = Stored {
+                version: object.version + 1,
+                ..written
+            };
+            self.writes += 1;
+            self.memory.seen = self.stored.version;
+            if self.crash() {
+                return true;
+            }
+        }
+        let acted = self.act(&next, &decision);
+        if self.rng.one_in(4) {
+            self.memory.stale = Some(object);
+        }
+        writes || acted
+    }
+
+    fn facts(&mut self, object: &Stored) -> Facts<'static> {
+        let observed = self.look(object);
+        let task = self.memory.task;
+        let task = match task {
+            Task::Waiting if self.now >= self.memory.due => Task::Due,
+            other => other,
+        };
+        self.memory.task = task;
+        Facts {
+            wish: Wish {
+                state: self.wish.map(|asked| Named::Known(asked.state)),
+                fresh: object.recorded.at().is_some() && object.wish != self.wish,
+                requested: object.wish.map(|w| w.request) != self.wish.map(|w| w.request),
+            },
+            visit: self.visit.map(|asked| Visit {
+                state: Named::Known(asked.state),
+                fresh: object.visit != self.visit,
+            }),
+            generation: self.generation,
+            revision: self.revision,
+            deleting: self.deleting,
+            abandoned: false,
+            paused: false,
+            newer: false,
+            observed,
+            events: &[],
+            owned: false,
+            task,
+            attempt: self.memory.attempt,
+            started_under: self.memory.started_under,
+            in_state: self.now.checked_sub(object.arrived).unwrap_or_default(),
+            backoff: Backoff::new(Duration::from_secs(1), Duration::from_mins(5)),
+            seed: 3,
+        }
+    }
+
+    fn look(&mut self, object: &Stored) -> Observed {
+        let Some(record) = object.recorded.at() else {
+            return match self.sight {
+                Sight::Blind | Sight::Echo => Observed::Unobserved,
+                Sight::Unreachable => Observed::Unreachable { looks: 1 },
+                Sight::Honest | Sight::HonestAtRest | Sight::Strange => Observed::Absent,
+            };
+        };
+        let state = self.graph.get(record.state).expect("a recorded state");
+        if state.is(Mark::Idle) {
+            self.app = Some(record.state);
+        }
+        let honest = match self.app {
+            Some(state) => Observed::In(state),
+            None => Observed::Absent,
+        };
+        self.looks += 1;
+        match self.sight {
+            Sight::Blind => Observed::Unobserved,
+            Sight::Unreachable => Observed::Unreachable { looks: self.looks },
+            Sight::Echo => Observed::In(record.state),
+            Sight::HonestAtRest if state.is_passing() => Observed::Unobserved,
+            Sight::Strange if self.looks.is_multiple_of(3) => Observed::Unforeseen,
+            Sight::Honest | Sight::HonestAtRest | Sight::Strange => honest,
+        }
+    }
+
+    /// The work that runs ends by the next turn, as most work does.
+    fn finish_work(&mut self, object: &Stored) {
+        if self.memory.task != Task::Running {
+            return;
+        }
+        let Some(record) = object.recorded.at() else {
+            return;
+        };
+        let Some(state) = self.graph.get(record.state) else {
+            return;
+        };
+        let said = if self.failing > 0 && self.rng.one_in(3) {
+            self.failing -= 1;
+            Said::Failed { permanent: false }
+        } else if self.memory.waits > 0 && self.rng.one_in(3) {
+            self.memory.waits -= 1;
+            Said::Wait
+        } else {
+            self.app = Some(record.state);
+            if state.is_passing() {
+                Said::Next
+            } else {
+                Said::Stay
+            }
+        };
+        self.memory.task = Task::Ended(said);
+    }
+
+    /// Starts what the decision asks for; says whether it did.
+    fn act(&mut self, next: &Recorded, decision: &Decision) -> bool {
+        let Recorded::At(record) = next else {
+            return false;
+        };
+        let starts = match decision {
+            Decision::Go(_) => {
+                self.memory.attempt = 1;
+                self.memory.waits = 2;
+                self.memory.task = Task::Absent;
+                record.action.is_some()
+            }
+            Decision::Run(run) => {
+                if matches!(run, Run::Changed | Run::Amended) {
+                    self.memory.attempt = 1;
+                }
+                true
+            }
+            Decision::Retry { .. } => {
+                self.memory.attempt += 1;
+                self.memory.task = Task::Waiting;
+                self.memory.due = self.now + Duration::from_secs(45);
+                return true;
+            }
+            Decision::Stand(_) if self.memory.task == Task::Ended(Said::Wait) => {
+                self.memory.task = Task::Waiting;
+                self.memory.due = self.now + Duration::from_secs(45);
+                return true;
+            }
+            Decision::End(_) => {
+                self.memory.task = Task::Absent;
+                return true;
+            }
+            // What goes round slowly is not settled.
+            Decision::Stand(stand) => {
+                return !matches!(
+                    stand,
+                    okt_core::decide::Stand::Settled | okt_core::decide::Stand::Failed
+                );
+            }
+            Decision::Release { .. } => false,
+        };
+        if starts {
+            let action = record.action.expect("work to start");
+            let work = (record.state, self.revision);
+            let before = self.ids.insert((record.transition, action.run), work);
+            assert!(
+                before.is_none_or(|before| before == work),
+                "one id names two pieces of work: {before:?} and {work:?}"
+            );
+            self.memory.task = Task::Running;
+            self.memory.started_under = self.generation;
+        }
+        true
+    }
+
+    fn crash(&mut self) -> bool {
+        let crashes = self.crashes > 0 && self.rng.one_in(12);
+        if crashes {
+            self.crashes -= 1;
+            self.memory = FRESH;
+            self.log.push("crash".into());
+        }
+        crashes
+    }
+
+    fn follows_the_graph(&self, before: &Recorded, after: &Recorded, decision: &Decision) {
+        let Recorded::At(to) = after else { return };
+        let Some(from) = before.at() else {
+            assert!(
+                self.graph.entry() == Some(to.state) || to.jumps > 0,
+                "first state"
+            );
+            return;
+        };
+        assert!(
+            to.transition >= from.transition && to.jumps >= from.jumps,
+            "counters"
+        );
+        if to.state == from.state {
+            assert_eq!(to.transition, from.transition, "a transition to itself");
+            return;
+        }
+        assert_eq!(
+            to.transition,
+            from.transition + 1,
+            "one transition, one number"
+        );
+        let state = self.graph.get(from.state).expect("a state");
+        let edge = state.targets().any(|target| target == to.state);
+        let reentry = state.is(Mark::Leaf) && self.graph.entry() == Some(to.state);
+        assert!(edge || reentry || to.jumps > from.jumps, "no declared edge");
+        if let Decision::Go(go) = decision {
+            assert_eq!(
+                go.by == By::Jump,
+                to.jumps > from.jumps,
+                "jumps are counted"
+            );
+        }
+    }
+
+    /// From now on the operator stays up.
+    pub(crate) fn stop_crashing(&mut self) {
+        self.crashes = 0;
+    }
+
+    /// Turns until nothing happens any more; panics where that takes for ever.
+    pub(crate) fn settle(&mut self, what: &str) {
+        let mut quiet = 0;
+        for _ in 0..4_000 {
+            if self.released {
+                return;
+            }
+            quiet = if self.turn() { 0 } else { quiet + 1 };
+            if quiet > 3 {
+                return;
+            }
+        }
+        panic!("{what}: does not come to rest\n{}", self.tail());
+    }
+
+    pub(crate) fn tail(&self) -> String {
+        let from = self.log.len().saturating_sub(30);
+        format!(
+            "{:#?}\n{:?}\n{:?}",
+            self.graph.states,
+            self.stored,
+            &self.log[from..]
+        )
+    }
+
+    pub(crate) fn visit_outcome(&self) -> Option<Outcome> {
+        Some(self.stored.recorded.at()?.visit?.outcome)
+    }
+}
