@@ -1,1 +1,1 @@
-//! Placeholder.
+//! Cases for the compiler: see `cases/`, and `tests/ui.rs` which runs them.

@@ -1,0 +1,93 @@
+//! The rules of a graph, asked of `okt_core`; each fault is told at the token that it is about.
+
+use std::collections::BTreeMap;
+
+use okt_core::check::{self, Fault, Place, Rule};
+use okt_core::{Mark, StateId};
+
+use crate::graph::with_graph;
+use crate::model::{Model, Node, constant};
+use crate::report::{Report, Spot};
+
+/// Reports every rule that the model breaks.
+pub(crate) fn check(report: &mut Report, model: &Model) {
+    for fault in with_graph(model, check::check) {
+        if is_told_otherwise(model, &fault) {
+            continue;
+        }
+        report.error(fault.rule, spot(model, &fault), &fault.message);
+    }
+    constants_of_conditions_differ(report, model);
+}
+
+/// Whether rustc or a reader of the attributes reports this mistake already.
+fn is_told_otherwise(model: &Model, fault: &Fault) -> bool {
+    match (fault.rule, fault.place) {
+        // The anchors make rustc report it, with its help and at the token.
+        (Rule::UnknownTarget, _) => true,
+        // A trigger whose cause could not be read looks like one without a cause.
+        (Rule::SameTarget, Place::Trigger(id, index)) => model.get(id).is_some_and(|node| {
+            let triggers = &node.attributes.triggers;
+            let to = triggers[index].target.to;
+            triggers[index].is_doubtful && triggers[..index].iter().all(|t| t.target.to != to)
+        }),
+        _ => false,
+    }
+}
+
+/// The token a fault is about.
+fn spot(model: &Model, fault: &Fault) -> Spot {
+    let node = |id: StateId| model.get(id);
+    let found = match fault.place {
+        Place::Graph => None,
+        Place::State(id) => node(id).map(|node| node.spot),
+        Place::Was(id, index) => node(id).map(|node| node.attributes.was[index].spot),
+        Place::Mark(id, mark) => node(id).map(|node| mark_spot(node, mark)),
+        Place::Trigger(id, index) => {
+            node(id).map(|node| node.attributes.triggers[index].target.spot)
+        }
+        Place::Cause(id, index) => node(id).map(|node| {
+            let trigger = &node.attributes.triggers[index];
+            match fault.rule {
+                Rule::Option => trigger.value,
+                _ => trigger.word,
+            }
+        }),
+        Place::Child(id, index) => node(id).map(|node| node.attributes.children[index].spot),
+        Place::Condition(id, index) => node(id).map(|node| node.attributes.conditions[index].spot),
+        Place::Reason(id, index) => {
+            node(id).map(|node| node.attributes.conditions[index].reason_spot)
+        }
+        Place::NoRoute(id, index) => {
+            node(id).map(|node| node.attributes.no_routes[index].target.spot)
+        }
+    };
+    found.unwrap_or(model.spot)
+}
+
+fn mark_spot(node: &Node, mark: Mark) -> Spot {
+    let marks = &node.attributes.marks;
+    let own = marks.iter().find(|(own, _)| *own == mark);
+    own.map_or(node.spot, |(_, spot)| *spot)
+}
+
+/// OKT016: each condition type is a constant, so types that differ only in case or punctuation are mistaken for another.
+fn constants_of_conditions_differ(report: &mut Report, model: &Model) {
+    let mut types: BTreeMap<String, &str> = BTreeMap::new();
+    for condition in model.conditions() {
+        let Some(constant) = constant(&condition.name) else {
+            continue;
+        };
+        let first = *types.entry(constant.to_string()).or_insert(&condition.name);
+        if first != condition.name {
+            report.error(
+                Rule::Condition,
+                condition.spot,
+                format!(
+                    "`{}` and `{first}` would both be the constant `{constant}`; use one spelling",
+                    condition.name
+                ),
+            );
+        }
+    }
+}

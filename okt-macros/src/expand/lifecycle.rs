@@ -1,0 +1,196 @@
+//! `impl Lifecycle`: the graph as a constant, with its routes, and the way between states and their ids.
+
+use okt_core::routes::{Table, Tables};
+use okt_core::{Cause, ConditionStatus, Declared, Graph, Kind, NoRoute, State, StateId, Trigger};
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+use syn::{WhereClause, parse_quote};
+
+use crate::graph::with_graph;
+use crate::model::Model;
+
+/// Writes `impl Lifecycle for DatabaseState`.
+pub(crate) fn expand(model: &Model) -> TokenStream {
+    let ident = &model.ident;
+    let (impl_generics, generics, _) = model.generics.split_for_impl();
+    let where_clause = where_clause(model);
+    let graph = with_graph(model, |graph| {
+        if model.is_wrong {
+            harmless(graph)
+        } else {
+            constant(graph)
+        }
+    });
+    let ids = model.iter().map(|(id, node)| {
+        let (pattern, id) = (node.pattern(), state_id(id));
+        quote!(#pattern => #id,)
+    });
+    // A state with fields is refused, so nobody asks which it is.
+    let states = model
+        .nodes
+        .iter()
+        .take_while(|node| !node.has_fields)
+        .map(|node| node.plain_ident());
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics __okt::Lifecycle for #ident #generics #where_clause {
+            const GRAPH: &'static __okt::Graph<'static> = &#graph;
+
+            fn id(self) -> __okt::StateId {
+                match self {
+                    #(#ids)*
+                }
+            }
+
+            fn from_id(id: __okt::StateId) -> ::core::option::Option<Self> {
+                let states: &'static [Self] = &[#(Self::#states),*];
+                states.get(id.index()).copied()
+            }
+        }
+    }
+}
+
+/// What a generic enum, which is refused, lacks to be a lifecycle at all.
+pub(crate) fn where_clause(model: &Model) -> Option<WhereClause> {
+    if model.generics.params.is_empty() {
+        return None;
+    }
+    let mut generics = model.generics.clone();
+    generics.make_where_clause().predicates.push(parse_quote! {
+        Self: ::core::marker::Copy + ::core::cmp::Eq + ::core::fmt::Debug
+            + ::core::marker::Send + ::core::marker::Sync + 'static
+    });
+    generics.where_clause
+}
+
+/// A graph without states: every question about it has an answer, and it is never asked.
+fn harmless(graph: &Graph<'_>) -> TokenStream {
+    let nothing = Graph {
+        states: &[],
+        ..*graph
+    };
+    constant(&nothing)
+}
+
+/// A graph as an expression.
+fn constant(graph: &Graph<'_>) -> TokenStream {
+    let Graph {
+        name,
+        doc,
+        kind,
+        states,
+        ..
+    } = graph;
+    let kind = match kind {
+        Kind::Lifecycle => quote!(Lifecycle),
+        Kind::Pass => quote!(Pass),
+    };
+    let states = states.iter().map(state);
+    let tables = Tables::of(graph);
+    let routes = tables.routes();
+    let (rows, hops, out) = (table(routes.rows), table(routes.hops), table(routes.out));
+    let home = state_id(routes.home);
+    quote! {
+        __okt::Graph {
+            name: #name,
+            doc: #doc,
+            kind: __okt::Kind::#kind,
+            states: &[#(#states),*],
+            routes: __okt::Routes {
+                rows: #rows,
+                hops: #hops,
+                out: #out,
+                home: #home,
+            },
+        }
+    }
+}
+
+fn state(state: &State<'_>) -> TokenStream {
+    let State {
+        name,
+        variant,
+        doc,
+        was,
+        marks,
+        triggers,
+        children,
+        conditions,
+        no_routes,
+    } = state;
+    let marks = Literal::u8_unsuffixed(marks.0);
+    let triggers = triggers.iter().map(trigger);
+    let children = children.iter().map(|to| state_id(*to));
+    let conditions = conditions.iter().map(condition);
+    let no_routes = no_routes.iter().map(no_route);
+    quote! {
+        __okt::State {
+            name: #name,
+            variant: #variant,
+            doc: #doc,
+            was: &[#(#was),*],
+            marks: __okt::Marks(#marks),
+            triggers: &[#(#triggers),*],
+            children: &[#(#children),*],
+            conditions: &[#(#conditions),*],
+            no_routes: &[#(#no_routes),*],
+        }
+    }
+}
+
+fn trigger(Trigger { to, cause }: &Trigger) -> TokenStream {
+    let to = state_id(*to);
+    let cause = match cause {
+        Cause::Named => quote!(Named),
+        Cause::After(time) => {
+            let seconds = Literal::u64_unsuffixed(time.as_secs());
+            let nanos = Literal::u32_unsuffixed(time.subsec_nanos());
+            quote!(After(::core::time::Duration::new(#seconds, #nanos)))
+        }
+        Cause::OnError { attempts } => {
+            let attempts = Literal::u32_unsuffixed(*attempts);
+            quote!(OnError { attempts: #attempts })
+        }
+        Cause::OnDelete => quote!(OnDelete),
+        Cause::OnChange => quote!(OnChange),
+    };
+    quote!(__okt::Trigger { to: #to, cause: __okt::Cause::#cause })
+}
+
+fn condition(condition: &Declared<'_>) -> TokenStream {
+    let Declared {
+        name,
+        status,
+        reason,
+        message,
+    } = condition;
+    let status = match status {
+        ConditionStatus::True => quote!(True),
+        ConditionStatus::False => quote!(False),
+        ConditionStatus::Unknown => quote!(Unknown),
+    };
+    quote! {
+        __okt::Declared {
+            name: #name,
+            status: __okt::ConditionStatus::#status,
+            reason: #reason,
+            message: #message,
+        }
+    }
+}
+
+fn no_route(NoRoute { to, reason }: &NoRoute<'_>) -> TokenStream {
+    let to = state_id(*to);
+    quote!(__okt::NoRoute { to: #to, reason: #reason })
+}
+
+fn table(Table(bytes): Table<'_>) -> TokenStream {
+    let bytes = Literal::byte_string(bytes);
+    quote!(__okt::Table(#bytes))
+}
+
+/// A position as an expression (e.g. `StateId(3)`).
+pub(crate) fn state_id(StateId(id): StateId) -> TokenStream {
+    let id = Literal::u16_unsuffixed(id);
+    quote!(__okt::StateId(#id))
+}

@@ -1,0 +1,208 @@
+//! The module of successor enums: a handler can only name where its state leads.
+
+use okt_core::{Kind, Mark, StateId};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::expand::docs;
+use crate::model::{Model, Node, constant};
+
+/// The answers that are no states.
+const STAY: &str = "Stay";
+const NEXT: &str = "Next";
+const WAIT: &str = "Wait";
+
+/// What a handler of one state may answer.
+struct Successors<'m> {
+    node: &'m Node,
+    /// The enum (e.g. `AfterRunning`).
+    ident: Ident,
+    stay: bool,
+    next: bool,
+    wait: bool,
+    states: Vec<(StateId, &'m Node)>,
+}
+
+/// Every enum, with the name of the successors type of each state (e.g. `AfterRunning`).
+fn successors(model: &Model) -> impl Iterator<Item = Successors<'_>> {
+    model
+        .nodes
+        .iter()
+        .filter(|node| model.has_successors(node))
+        .map(|node| Successors::of(model, node))
+}
+
+impl<'m> Successors<'m> {
+    fn of(model: &'m Model, node: &'m Node) -> Self {
+        let is_lifecycle = model.kind == Kind::Lifecycle;
+        let mut states = model.successors(node);
+        // Only a wrong graph has states of these names.
+        states.retain(|(_, to)| ![STAY, NEXT, WAIT].contains(&to.variant().as_str()));
+        Self {
+            node,
+            ident: ident(node),
+            stay: is_lifecycle && (model.is_wrong || node.is(Mark::Rest)),
+            next: model.is_wrong || !node.attributes.children.is_empty(),
+            wait: is_lifecycle,
+            states,
+        }
+    }
+
+    /// Its answers as its author names them.
+    fn names(&self) -> Vec<String> {
+        let ours = [(self.stay, STAY), (self.next, NEXT), (self.wait, WAIT)];
+        let ours = ours.iter().filter(|(has, _)| *has);
+        ours.map(|(_, name)| (*name).to_string())
+            .chain(self.states.iter().map(|(_, node)| node.variant()))
+            .collect()
+    }
+
+    /// The enum (e.g. `pub enum AfterRunning { Stay, Next, Wait(Duration), Servicing, .. }`).
+    fn declaration(&self) -> TokenStream {
+        let ident = &self.ident;
+        let doc = format!(
+            "How the work of `{}` ends; it leads to {}.",
+            self.node.variant(),
+            docs::one_of(
+                &self
+                    .states
+                    .iter()
+                    .map(|(_, node)| node.variant())
+                    .collect::<Vec<_>>()
+            )
+        );
+        let stay = self.stay.then(|| {
+            quote! {
+                /// The work is done and names no state: the object stays, unless something is wished or happens.
+                Stay,
+            }
+        });
+        let next = self.next.then(|| {
+            let last = self.node.attributes.children.last();
+            let last = last.and_then(|last| last.ident.as_ref());
+            let doc = format!(
+                "On towards what is wished, or to the last child, `{}`.",
+                last.map_or_else(String::new, crate::items::name)
+            );
+            quote! {
+                #[doc = #doc]
+                Next,
+            }
+        });
+        let wait = self.wait.then(|| {
+            quote! {
+                /// Not done: call again after this time, or when something it depends on changes.
+                Wait(::core::time::Duration),
+            }
+        });
+        let states = self.states.iter().map(|(_, node)| {
+            let doc = format!("Go to `{}`{}", node.variant(), docs::after_colon(node));
+            let ident = node.plain_ident();
+            quote! {
+                #[doc = #doc]
+                #ident,
+            }
+        });
+        quote! {
+            #[doc = #doc]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub enum #ident {
+                #stay
+                #next
+                #wait
+                #(#states)*
+            }
+        }
+    }
+
+    /// The conversion into the answer of any handler.
+    fn answer(&self, module: &Ident) -> TokenStream {
+        let ident = &self.ident;
+        let stay = self.stay.then(|| quote!(After::Stay => Self::Stay,));
+        let next = self.next.then(|| quote!(After::Next => Self::Next,));
+        let wait = self
+            .wait
+            .then(|| quote!(After::Wait(time) => Self::Wait(time),));
+        let states = self.states.iter().map(|(StateId(id), node)| {
+            let ident = node.plain_ident();
+            quote!(After::#ident => Self::To(__okt::StateId(#id)),)
+        });
+        quote! {
+            #[automatically_derived]
+            impl ::core::convert::From<#module::#ident> for __okt::Answer {
+                fn from(after: #module::#ident) -> Self {
+                    use #module::#ident as After;
+                    match after {
+                        #stay
+                        #next
+                        #wait
+                        #(#states)*
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The successors enum of a state (e.g. `AfterRunning`).
+pub(crate) fn ident(node: &Node) -> Ident {
+    format_ident!("After{}", node.variant(), span = Span::call_site())
+}
+
+/// What a handler of this state may answer, in words.
+pub(crate) fn in_words(model: &Model, node: &Node) -> String {
+    docs::one_of(&Successors::of(model, node).names())
+}
+
+/// The module `database_state`.
+pub(crate) fn module(model: &Model) -> TokenStream {
+    let (vis, module) = (&model.vis, &model.module);
+    let doc = format!(
+        "What the handlers of [`{0}`](super::{0}) answer: for each state that has one, where it leads.",
+        model.name()
+    );
+    let enums = successors(model).map(|successors| successors.declaration());
+    let conditions = conditions(model);
+    quote! {
+        #[doc = #doc]
+        #vis mod #module {
+            #(#enums)*
+            #conditions
+        }
+    }
+}
+
+/// The conversions of all successor enums.
+pub(crate) fn answers(model: &Model) -> TokenStream {
+    successors(model)
+        .map(|successors| successors.answer(&model.module))
+        .collect()
+}
+
+/// The module of condition types; none where none is declared.
+fn conditions(model: &Model) -> Option<TokenStream> {
+    let mut types: Vec<(Ident, &str)> = Vec::new();
+    for condition in model.conditions() {
+        if let Some(ident) = constant(&condition.name)
+            && types.iter().all(|(known, _)| *known != ident)
+        {
+            types.push((ident, &condition.name));
+        }
+    }
+    if types.is_empty() {
+        return None;
+    }
+    let constants = types.iter().map(|(ident, name)| {
+        let doc = format!("The condition `{name}`.");
+        quote! {
+            #[doc = #doc]
+            pub const #ident: &str = #name;
+        }
+    });
+    Some(quote! {
+        /// The types of the conditions that the states declare.
+        pub mod conditions {
+            #(#constants)*
+        }
+    })
+}

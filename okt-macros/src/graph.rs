@@ -1,0 +1,88 @@
+//! The model as `okt_core` sees it: what the checks read and the routes are computed from.
+
+use okt_core::routes::Routes;
+use okt_core::{Declared, Graph, Marks, NoRoute, State, StateId, Trigger};
+
+use crate::model::{Model, Node};
+
+/// Lends a model as a graph without routes.
+///
+/// Every edge keeps its position, so that a place in the graph is a place in the declaration.
+pub(crate) fn with_graph<T>(model: &Model, look: impl FnOnce(&Graph<'_>) -> T) -> T {
+    let variants: Vec<String> = model.nodes.iter().map(Node::variant).collect();
+    let lists: Vec<Lists<'_>> = model.nodes.iter().map(Lists::of).collect();
+    let states: Vec<State<'_>> = model
+        .nodes
+        .iter()
+        .zip(&variants)
+        .zip(&lists)
+        .map(|((node, variant), lists)| State {
+            name: &node.name,
+            variant,
+            doc: &node.attributes.doc,
+            was: &lists.was,
+            marks: marks(node),
+            triggers: &lists.triggers,
+            children: &lists.children,
+            conditions: &lists.conditions,
+            no_routes: &lists.no_routes,
+        })
+        .collect();
+    look(&Graph {
+        name: &model.name(),
+        doc: &model.doc,
+        kind: model.kind,
+        states: &states,
+        routes: Routes::NONE,
+    })
+}
+
+pub(crate) fn marks(node: &Node) -> Marks {
+    let marks = node.attributes.marks.iter();
+    marks.fold(Marks::default(), |marks, (mark, _)| marks.with(*mark))
+}
+
+/// What a [`State`] borrows.
+struct Lists<'m> {
+    was: Vec<&'m str>,
+    triggers: Vec<Trigger>,
+    children: Vec<StateId>,
+    conditions: Vec<Declared<'m>>,
+    no_routes: Vec<NoRoute<'m>>,
+}
+
+impl<'m> Lists<'m> {
+    fn of(node: &'m Node) -> Self {
+        let attributes = &node.attributes;
+        Self {
+            was: attributes.was.iter().map(|was| was.name.as_str()).collect(),
+            triggers: attributes
+                .triggers
+                .iter()
+                .map(|trigger| Trigger {
+                    to: trigger.target.to,
+                    cause: trigger.cause,
+                })
+                .collect(),
+            children: attributes.children.iter().map(|target| target.to).collect(),
+            conditions: attributes
+                .conditions
+                .iter()
+                .map(|condition| Declared {
+                    name: &condition.name,
+                    status: condition.status,
+                    reason: &condition.reason,
+                    message: &condition.message,
+                })
+                .collect(),
+            no_routes: attributes
+                .no_routes
+                .iter()
+                .map(|no_route| NoRoute {
+                    to: no_route.target.to,
+                    reason: &no_route.reason,
+                })
+                .collect(),
+        }
+    }
+}

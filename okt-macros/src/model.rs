@@ -1,0 +1,317 @@
+//! The enum as declared, and what can be asked of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use okt_core::check::Rule;
+use okt_core::names::snake;
+use okt_core::{Kind, Mark, StateId};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::spanned::Spanned;
+use syn::{Attribute, Data, DeriveInput, Fields, Generics, Meta, Path, Variant, Visibility};
+
+use crate::attr::{self, Attributes, Condition, Target};
+use crate::items;
+use crate::options::{Options, identifier};
+use crate::report::{Report, Spot};
+use crate::serde;
+
+/// The attribute in which the options of `#[lifecycle_graph(..)]` reach the hidden derive.
+pub(crate) const OPTIONS: &str = "__lifecycle_graph";
+
+/// A lifecycle graph as its author wrote it.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) ident: Ident,
+    pub(crate) spot: Spot,
+    pub(crate) vis: Visibility,
+    /// Empty but in a wrong model.
+    pub(crate) generics: Generics,
+    pub(crate) doc: String,
+    pub(crate) kind: Kind,
+    /// The crate that generated code names.
+    pub(crate) krate: Path,
+    /// The generated module (e.g. `database_state`).
+    pub(crate) module: Ident,
+    /// The generated trait (e.g. `DatabaseStateHandler`).
+    pub(crate) handler: Ident,
+    pub(crate) nodes: Vec<Node>,
+    /// What is generated is only there to bring no further errors.
+    pub(crate) is_wrong: bool,
+}
+
+/// One state.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) ident: Ident,
+    pub(crate) spot: Spot,
+    /// The wire name.
+    pub(crate) name: String,
+    /// None where it is idle or Rust allows no such name (e.g. `running`).
+    pub(crate) method: Option<Ident>,
+    pub(crate) has_fields: bool,
+    pub(crate) attributes: Attributes,
+}
+
+impl Model {
+    /// Reads a declaration; what is wrong with its spelling is reported, what can be understood is in the model.
+    ///
+    /// None for what is no enum.
+    pub(crate) fn read(report: &mut Report, input: DeriveInput) -> Option<Self> {
+        let args = arguments(&input.attrs);
+        let options = Options::read(report, args);
+        refuse_misplaced(report, &input.attrs, "on a state of the enum");
+        let spot = report.spot(input.ident.span());
+        let variants = match input.data {
+            Data::Enum(data) => data.variants,
+            Data::Struct(data) => {
+                refuse_shape(report, data.struct_token.span);
+                return None;
+            }
+            Data::Union(data) => {
+                refuse_shape(report, data.union_token.span);
+                return None;
+            }
+        };
+        if let Some(parameter) = input.generics.params.first() {
+            let spot = report.spot(parameter.span());
+            report.error(
+                Rule::Shape,
+                spot,
+                "a lifecycle graph cannot be generic: there is one graph, known at compile time; remove the parameters",
+            );
+        }
+        let case = serde::rename_all(report, &input.attrs);
+        let mut nodes = Vec::new();
+        let mut names = BTreeSet::new();
+        for variant in variants {
+            // A second variant of the same name is rustc's to report.
+            if names.insert(items::name(&variant.ident)) {
+                nodes.push(Node::read(report, variant, case.as_deref()));
+            }
+        }
+        let name = items::name(&input.ident);
+        let module = options.module.or_else(|| identifier(&snake(&name)));
+        if module.is_none() {
+            report.error(
+                Rule::Name,
+                spot,
+                format!("the module of `{name}` would be called `{}`, which Rust does not allow; choose another, `#[lifecycle_graph(module = \"..\")]`", snake(&name)),
+            );
+        }
+        let mut model = Self {
+            spot,
+            vis: input.vis,
+            generics: input.generics,
+            doc: attr::doc(&input.attrs),
+            kind: options.kind,
+            krate: options.krate,
+            module: module.unwrap_or_else(|| format_ident!("lifecycle_graph_successors")),
+            handler: options
+                .handler
+                .unwrap_or_else(|| Ident::new(&format!("{name}Handler"), Span::call_site())),
+            nodes,
+            is_wrong: false,
+            ident: input.ident,
+        };
+        model.find_targets();
+        Some(model)
+    }
+
+    /// Every state with its id.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (StateId, &Node)> {
+        self.nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| (StateId::at(index), node))
+    }
+
+    /// The name of the enum.
+    pub(crate) fn name(&self) -> String {
+        items::name(&self.ident)
+    }
+
+    pub(crate) fn get(&self, id: StateId) -> Option<&Node> {
+        self.nodes.get(id.index())
+    }
+
+    /// Whether an answer of this state names its successor in an enum of its own: it has a handler and is no leaf.
+    pub(crate) fn has_successors(&self, node: &Node) -> bool {
+        !node.is(Mark::Leaf) && (self.is_wrong || !node.is(Mark::Idle))
+    }
+
+    /// Whether the handler trait has a method for this state.
+    pub(crate) fn is_handled(&self, node: &Node) -> bool {
+        node.method.is_some() && (self.is_wrong || !node.is(Mark::Idle))
+    }
+
+    /// The declared targets of a state, each once: triggers first, in declaration order.
+    pub(crate) fn successors<'m>(&'m self, node: &'m Node) -> Vec<(StateId, &'m Node)> {
+        let mut found: Vec<(StateId, &Node)> = Vec::new();
+        for target in node.edges() {
+            if let Some(to) = self.get(target.to)
+                && found.iter().all(|(id, _)| *id != target.to)
+            {
+                found.push((target.to, to));
+            }
+        }
+        found
+    }
+
+    /// Every declared condition, in declaration order.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        let nodes = self.nodes.iter();
+        nodes.flat_map(|node| &node.attributes.conditions)
+    }
+
+    fn find_targets(&mut self) {
+        let ids: BTreeMap<String, StateId> =
+            self.iter().map(|(id, node)| (node.variant(), id)).collect();
+        for node in &mut self.nodes {
+            for target in node.mentions_mut() {
+                let name = target.ident.as_ref().map(items::name);
+                let found = name.and_then(|name| ids.get(&name));
+                target.to = found.copied().unwrap_or(StateId::UNKNOWN);
+            }
+        }
+    }
+}
+
+impl Node {
+    fn read(report: &mut Report, variant: Variant, case: Option<&str>) -> Self {
+        let attributes = Attributes::read(report, &variant.attrs);
+        let spot = report.spot(variant.ident.span());
+        let has_fields = !matches!(variant.fields, Fields::Unit);
+        if has_fields {
+            let spot = report.spot(variant.fields.span());
+            report.error(
+                Rule::Shape,
+                spot,
+                "a state has no fields: a position is one name; keep what belongs to it in the spec or the status",
+            );
+        }
+        for field in &variant.fields {
+            refuse_misplaced(report, &field.attrs, "on the state itself");
+        }
+        let own = items::name(&variant.ident);
+        let name = match (&attributes.rename, case) {
+            (Some(name), _) => name.clone(),
+            (None, Some(case)) => serde::in_case(case, &own),
+            (None, None) => own.clone(),
+        };
+        Self {
+            spot,
+            name,
+            method: identifier(&snake(&own)),
+            has_fields,
+            attributes,
+            ident: variant.ident,
+        }
+    }
+
+    /// The name in the code.
+    pub(crate) fn variant(&self) -> String {
+        items::name(&self.ident)
+    }
+
+    pub(crate) fn is(&self, mark: Mark) -> bool {
+        self.attributes.has(mark)
+    }
+
+    /// The identifier for generated code.
+    ///
+    /// With the author's span, an editor would take it for one more definition.
+    pub(crate) fn plain_ident(&self) -> Ident {
+        plain(&self.ident)
+    }
+
+    /// A pattern for this state, inside an `impl` of the enum.
+    pub(crate) fn pattern(&self) -> TokenStream {
+        let ident = self.plain_ident();
+        if self.has_fields {
+            quote!(Self::#ident { .. })
+        } else {
+            quote!(Self::#ident)
+        }
+    }
+
+    /// The first line of the doc comment; empty where there is none.
+    pub(crate) fn summary(&self) -> &str {
+        self.attributes.doc.lines().next().unwrap_or_default()
+    }
+
+    /// The targets of all edges, triggers first.
+    pub(crate) fn edges(&self) -> impl Iterator<Item = &Target> {
+        let triggers = self.attributes.triggers.iter();
+        triggers
+            .map(|trigger| &trigger.target)
+            .chain(&self.attributes.children)
+    }
+
+    /// Every state that is named in an attribute of this one.
+    pub(crate) fn mentions(&self) -> impl Iterator<Item = &Target> {
+        let no_routes = self.attributes.no_routes.iter();
+        self.edges()
+            .chain(no_routes.map(|no_route| &no_route.target))
+    }
+
+    fn mentions_mut(&mut self) -> impl Iterator<Item = &mut Target> {
+        let Attributes {
+            triggers,
+            children,
+            no_routes,
+            ..
+        } = &mut self.attributes;
+        triggers
+            .iter_mut()
+            .map(|trigger| &mut trigger.target)
+            .chain(children)
+            .chain(no_routes.iter_mut().map(|no_route| &mut no_route.target))
+    }
+}
+
+/// An identifier without its place in the declaration.
+pub(crate) fn plain(ident: &Ident) -> Ident {
+    let mut ident = ident.clone();
+    ident.set_span(Span::call_site());
+    ident
+}
+
+/// The constant of a condition type (e.g. `AVAILABLE`); none for what is no type.
+pub(crate) fn constant(condition: &str) -> Option<Ident> {
+    let name = snake(condition).to_uppercase();
+    identifier(&name).or_else(|| identifier(&format!("_{name}")))
+}
+
+/// What stood between the parentheses of `#[lifecycle_graph(..)]`.
+fn arguments(attrs: &[Attribute]) -> TokenStream {
+    let hidden = attrs.iter().find(|attr| attr.path().is_ident(OPTIONS));
+    match hidden.map(|attr| &attr.meta) {
+        Some(Meta::List(list)) => list.tokens.clone(),
+        Some(Meta::Path(_) | Meta::NameValue(_)) | None => TokenStream::new(),
+    }
+}
+
+fn refuse_shape(report: &mut Report, span: Span) {
+    let spot = report.spot(span);
+    report.error(
+        Rule::Shape,
+        spot,
+        "only an enum can be a lifecycle graph; declare one variant per state",
+    );
+}
+
+/// Reports attributes of states that stand elsewhere.
+fn refuse_misplaced(report: &mut Report, attrs: &[Attribute], place: &str) {
+    for attr in attrs {
+        let word = items::spell(attr.path());
+        if attr::WORDS.contains(&word.as_str()) {
+            let spot = report.spot(attr.path().span());
+            report.error(
+                Rule::Option,
+                spot,
+                format!("`#[{word}]` is not understood here; it belongs {place}"),
+            );
+        }
+    }
+}

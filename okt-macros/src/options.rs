@@ -1,0 +1,127 @@
+//! The options of `#[lifecycle_graph(..)]`.
+
+use okt_core::Kind;
+use okt_core::check::Rule;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+use syn::parse::Parser;
+use syn::{Path, parse_quote};
+
+use crate::items::{self, Content, Item};
+use crate::report::Report;
+
+/// What the attribute on the enum says.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) kind: Kind,
+    /// The crate that generated code names (e.g. `::okt_runtime`).
+    pub(crate) krate: Path,
+    /// The name of the generated module, where it is not that of the enum.
+    pub(crate) module: Option<Ident>,
+    /// The name of the generated trait, where it is not that of the enum.
+    pub(crate) handler: Option<Ident>,
+}
+
+impl Options {
+    pub(crate) fn read(report: &mut Report, args: TokenStream) -> Self {
+        let mut read = Self {
+            kind: Kind::Lifecycle,
+            krate: parse_quote!(::okt_runtime),
+            module: None,
+            handler: None,
+        };
+        let mut seen: Vec<String> = Vec::new();
+        for item in items::parse(report, args) {
+            let word = item.word().unwrap_or_default();
+            if seen.contains(&word) {
+                report.error(
+                    Rule::Option,
+                    item.spot,
+                    format!("`{word}` stands twice; keep one"),
+                );
+            }
+            match word.as_str() {
+                "pass" => {
+                    item.is_flag(report, "pass");
+                    read.kind = Kind::Pass;
+                }
+                "crate" => read.krate = path(report, &item).unwrap_or(read.krate),
+                "module" => read.module = ident(report, &item, "module", "database_state"),
+                "handler" => read.handler = ident(report, &item, "handler", "DatabaseStateHandler"),
+                _ => item.unknown(report, &["pass", "crate", "module", "handler"]),
+            }
+            seen.push(word);
+        }
+        read
+    }
+
+    /// Where the hidden derive is found.
+    ///
+    /// A crate that generated code may name has it beside everything else; `okt_core` cannot, because the macros depend on it.
+    pub(crate) fn derive(&self) -> TokenStream {
+        let krate = &self.krate;
+        let last = krate.segments.last();
+        if last.is_some_and(|last| last.ident == "okt_core") {
+            quote!(::okt_macros::LifecycleGraph)
+        } else {
+            quote!(#krate::__private::LifecycleGraph)
+        }
+    }
+}
+
+/// The path of `crate(okt_core)`.
+fn path(report: &mut Report, item: &Item) -> Option<Path> {
+    if let Content::List { items, .. } = &item.content
+        && let Ok(path) = Path::parse_mod_style.parse2(items.clone())
+    {
+        return Some(path);
+    }
+    report.error(
+        Rule::Option,
+        item.spot,
+        "`crate` takes a path; write `crate(okt_core)`",
+    );
+    None
+}
+
+/// The name of `module = ".."` or `handler = ".."`.
+fn ident(report: &mut Report, item: &Item, word: &str, example: &str) -> Option<Ident> {
+    let (name, spot) = item.text(report, word)?;
+    let ident = identifier(&name);
+    if ident.is_none() {
+        report.error(
+            Rule::Option,
+            spot,
+            format!("`{name}` cannot be a name in Rust; write e.g. `{word} = \"{example}\"`"),
+        );
+    }
+    ident
+}
+
+/// A word as an identifier of generated code, raw where it is a keyword; none where Rust has no such name.
+///
+/// The span is the macro's: an editor must not take a derived name for the word it was made from.
+pub(crate) fn identifier(word: &str) -> Option<Ident> {
+    let plain: syn::Result<Ident> = syn::parse_str(word);
+    let ident = plain.or_else(|_| syn::parse_str(&format!("r#{word}")));
+    let mut ident = ident.ok()?;
+    ident.set_span(Span::call_site());
+    Some(ident)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::identifier;
+
+    #[test]
+    fn keywords_become_raw_and_what_is_no_name_none() {
+        let spelled = |word| identifier(word).map(|ident| ident.to_string());
+        assert_eq!(spelled("start").as_deref(), Some("start"));
+        assert_eq!(spelled("loop").as_deref(), Some("r#loop"));
+        for word in [
+            "self", "crate", "super", "", "_", "a b", "1a", "a-b", "Self",
+        ] {
+            assert_eq!(spelled(word), None, "{word}");
+        }
+    }
+}

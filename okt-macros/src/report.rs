@@ -1,0 +1,85 @@
+//! Every mistake of one declaration, collected while it is read and told together, in source order.
+
+use okt_core::check::Rule;
+use proc_macro2::{Span, TokenStream};
+
+/// A token of the declaration that a message can point at.
+///
+/// Tokens are numbered as they are read, which is source order; rustc tells no order of spans.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    span: Span,
+    order: usize,
+}
+
+/// What is wrong so far.
+///
+/// Nothing returns at the first mistake: readers report here and go on with what they could understand.
+/// [`Report::finish`] must be called; a report that is forgotten panics when dropped, so that no mistake is.
+#[derive(Debug)]
+pub(crate) struct Report {
+    mistakes: Vec<Mistake>,
+    spots: usize,
+    finished: bool,
+}
+
+#[derive(Debug)]
+struct Mistake {
+    spot: Spot,
+    message: String,
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Self {
+            mistakes: Vec::new(),
+            spots: 0,
+            finished: false,
+        }
+    }
+
+    /// The next token in source order.
+    pub(crate) fn spot(&mut self, span: Span) -> Spot {
+        self.spots += 1;
+        Spot {
+            span,
+            order: self.spots,
+        }
+    }
+
+    /// Reports a mistake (e.g. `OKT005: dead end: ..`).
+    pub(crate) fn error(&mut self, rule: Rule, spot: Spot, message: impl AsRef<str>) {
+        self.mistakes.push(Mistake {
+            spot,
+            message: format!("{rule}: {}", message.as_ref()),
+        });
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        self.mistakes.is_empty()
+    }
+
+    /// The mistakes as `compile_error!`s, in source order; empty where there are none.
+    pub(crate) fn finish(mut self) -> TokenStream {
+        self.finished = true;
+        self.mistakes.sort_by_key(|mistake| mistake.spot.order);
+        self.mistakes
+            .iter()
+            .map(|mistake| syn::Error::new(mistake.spot.span, &mistake.message).to_compile_error())
+            .collect()
+    }
+
+    /// Drops the mistakes, because another reading of the same tokens reports them.
+    pub(crate) fn leave(mut self) {
+        self.finished = true;
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        assert!(
+            self.finished || std::thread::panicking(),
+            "a report was dropped before it was finished"
+        );
+    }
+}
