@@ -1,0 +1,155 @@
+//! This file describes a kind of object that the API serves.
+
+use serde_json::{Map, Value};
+
+use crate::{object, refusal::Subject, schema::Schema, table::Column};
+
+/// A kind in one version, built in or made known by a CRD.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) namespaced: bool,
+    pub(crate) origin: Origin,
+    pub(crate) schema: Schema,
+    /// The OpenAPI document of the kind, as it was given.
+    pub(crate) openapi: Value,
+    pub(crate) has_status: bool,
+    pub(crate) scale: Option<Scale>,
+    /// The generation is kept.
+    pub(crate) has_generation: bool,
+    /// Field selectors may name these paths beside name and namespace.
+    pub(crate) selectable: Vec<String>,
+    pub(crate) columns: Vec<Column>,
+    /// A PUT needs no resourceVersion.
+    pub(crate) updates_unconditionally: bool,
+    /// A PUT of what is not there creates it.
+    pub(crate) creates_on_update: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    BuiltIn,
+    Crd,
+}
+
+/// Where the numbers of the scale subresource are (e.g. `["spec", "replicas"]`).
+#[derive(Clone, Debug)]
+pub(crate) struct Scale {
+    pub(crate) spec_replicas: Vec<String>,
+    pub(crate) status_replicas: Vec<String>,
+    pub(crate) selector: Option<Vec<String>>,
+}
+
+/// A kind's place among all kinds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KindId {
+    pub(crate) group: String,
+    pub(crate) plural: String,
+}
+
+impl Kind {
+    pub(crate) fn id(&self) -> KindId {
+        KindId {
+            group: self.group.clone(),
+            plural: self.plural.clone(),
+        }
+    }
+
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    pub(crate) fn subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
+        Subject {
+            group: &self.group,
+            kind: &self.kind,
+            plural: &self.plural,
+            name,
+        }
+    }
+
+    pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
+        self.group == group && self.plural == plural
+    }
+
+    /// The content that the generation counts: all but metadata, and status where it is apart.
+    pub(crate) fn same_content(&self, a: &Value, b: &Value) -> bool {
+        let counts = |key: &String| {
+            !(key == "metadata"
+                || key == "apiVersion"
+                || key == "kind"
+                || (key == "status" && self.has_status))
+        };
+        let same = |a: &Map<String, Value>, b: &Map<String, Value>| {
+            a.iter()
+                .filter(|(key, _)| counts(key))
+                .eq(b.iter().filter(|(key, _)| counts(key)))
+        };
+        match (a.as_object(), b.as_object()) {
+            (Some(a), Some(b)) => same(a, b),
+            _ => a == b,
+        }
+    }
+}
+
+impl Scale {
+    /// The scale object of an object.
+    pub(crate) fn of(&self, object: &Value) -> Value {
+        let number = |path: &[String]| walk(object, path).and_then(Value::as_i64).unwrap_or(0);
+        let mut metadata = Map::new();
+        for key in [
+            "name",
+            "namespace",
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+        ] {
+            if let Some(value) = object::at(object, &["metadata", key]) {
+                metadata.insert(key.to_owned(), value.clone());
+            }
+        }
+        let mut status = Map::new();
+        status.insert("replicas".to_owned(), number(&self.status_replicas).into());
+        if let Some(selector) = &self.selector {
+            match walk(object, selector) {
+                Some(Value::String(text)) => {
+                    status.insert("selector".to_owned(), text.clone().into());
+                }
+                Some(Value::Object(labels)) => {
+                    let pairs: Vec<_> = labels
+                        .iter()
+                        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+                        .collect();
+                    status.insert("selector".to_owned(), pairs.join(",").into());
+                }
+                _ => {}
+            }
+        }
+        let mut spec = Map::new();
+        if walk(object, &self.spec_replicas).is_some() {
+            spec.insert("replicas".to_owned(), number(&self.spec_replicas).into());
+        }
+        let mut scale = Map::new();
+        scale.insert("kind".to_owned(), "Scale".into());
+        scale.insert("apiVersion".to_owned(), "autoscaling/v1".into());
+        scale.insert("metadata".to_owned(), metadata.into());
+        scale.insert("spec".to_owned(), spec.into());
+        scale.insert("status".to_owned(), status.into());
+        scale.into()
+    }
+}
+
+fn walk<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, key| value.get(key))
+}

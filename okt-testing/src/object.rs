@@ -1,0 +1,98 @@
+//! This file reads and writes the parts that every Kubernetes object has.
+//!
+//! Objects are JSON trees; nothing here assumes more of their shape than it checks.
+
+use serde_json::{Map, Value};
+
+/// The value at a path of field names.
+pub(crate) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, key| value.get(key))
+}
+
+/// The text at a path of field names; empty where there is none.
+pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+    at(object, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, &["metadata", "name"])
+}
+
+pub(crate) fn namespace(object: &Value) -> &str {
+    text(object, &["metadata", "namespace"])
+}
+
+pub(crate) fn uid(object: &Value) -> &str {
+    text(object, &["metadata", "uid"])
+}
+
+pub(crate) fn version(object: &Value) -> &str {
+    text(object, &["metadata", "resourceVersion"])
+}
+
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    at(object, &["metadata", "deletionTimestamp"]).is_some_and(|at| !at.is_null())
+}
+
+pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
+    at(object, &["metadata", "finalizers"])
+        .and_then(Value::as_array)
+        .map(|list| list.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default()
+}
+
+/// The owner references, as they are.
+pub(crate) fn owners(object: &Value) -> &[Value] {
+    at(object, &["metadata", "ownerReferences"])
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// The fields of a value, which becomes an object if it is none.
+pub(crate) fn fields(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(fields) => fields,
+        _ => unreachable!("the value was made an object above"),
+    }
+}
+
+/// The metadata, which comes into being if there is none.
+pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
+    fields(
+        fields(object)
+            .entry("metadata")
+            .or_insert_with(|| Value::Object(Map::new())),
+    )
+}
+
+/// Sets a field, or removes it where there is no value.
+pub(crate) fn set(fields: &mut Map<String, Value>, key: &str, value: Option<Value>) {
+    match value {
+        Some(value) => {
+            fields.insert(key.to_owned(), value);
+        }
+        None => {
+            fields.remove(key);
+        }
+    }
+}
+
+pub(crate) fn set_version(object: &mut Value, version: u64) {
+    metadata(object).insert("resourceVersion".to_owned(), version.to_string().into());
+}
+
+/// Puts a value at a path of field names; what is in the way becomes an object.
+pub(crate) fn put(object: &mut Value, path: &[&str], value: Value) {
+    match path {
+        [] => *object = value,
+        [key, rest @ ..] => put(
+            fields(object).entry(*key).or_insert(Value::Null),
+            rest,
+            value,
+        ),
+    }
+}

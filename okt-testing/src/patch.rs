@@ -1,0 +1,146 @@
+//! This file applies the patches that are no server-side apply.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    object,
+    refusal::Refusal,
+    schema::{ListType, Schema},
+};
+
+pub(crate) const JSON: &str = "application/json-patch+json";
+pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
+/// JSON merge patch (RFC 7386).
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        target.clone_from(patch);
+        return;
+    };
+    let fields = object::fields(target);
+    for (key, value) in patch {
+        if value.is_null() {
+            fields.remove(key);
+        } else {
+            merge(fields.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// JSON patch (RFC 6902).
+///
+/// As on the server, a `test` for null holds where there is nothing.
+pub(crate) fn json(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
+    let operations: json_patch::Patch = serde_json::from_value(patch.clone())
+        .map_err(|error| Refusal::bad_request(format!("cannot read the JSON patch: {error}")))?;
+    for operation in operations.0 {
+        if let json_patch::PatchOperation::Test(test) = &operation
+            && test.value.is_null()
+            && target.pointer(test.path.as_str()).is_none()
+        {
+            continue;
+        }
+        json_patch::patch(target, std::slice::from_ref(&operation))
+            .map_err(|error| Refusal::unprocessable_patch(&error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Strategic merge patch, by the list keys that a built-in schema knows.
+pub(crate) fn strategic(schema: Option<&Schema>, target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        target.clone_from(patch);
+        return;
+    };
+    let replaces = patch.get("$patch").and_then(Value::as_str) == Some("replace");
+    let fields = object::fields(target);
+    if replaces {
+        fields.clear();
+    }
+    if let Some(Value::Array(kept)) = patch.get("$retainKeys") {
+        fields.retain(|key, _| kept.iter().any(|kept| kept == key));
+    }
+    for (key, value) in patch {
+        if let Some(list) = key.strip_prefix("$deleteFromPrimitiveList/") {
+            delete_from(fields, list, value);
+            continue;
+        }
+        if key.starts_with('$') {
+            continue;
+        }
+        let below = schema.and_then(|schema| schema.field(key));
+        match value {
+            Value::Null => {
+                fields.remove(key);
+            }
+            Value::Object(inner)
+                if inner.get("$patch").and_then(Value::as_str) == Some("delete") =>
+            {
+                fields.remove(key);
+            }
+            Value::Array(items) => {
+                let target = fields.entry(key.clone()).or_insert(Value::Null);
+                strategic_list(below, target, items);
+            }
+            _ => strategic(
+                below,
+                fields.entry(key.clone()).or_insert(Value::Null),
+                value,
+            ),
+        }
+    }
+}
+
+fn delete_from(fields: &mut Map<String, Value>, list: &str, gone: &Value) {
+    if let (Some(Value::Array(items)), Value::Array(gone)) = (fields.get_mut(list), gone) {
+        items.retain(|item| !gone.contains(item));
+    }
+}
+
+fn strategic_list(schema: Option<&Schema>, target: &mut Value, patch: &[Value]) {
+    let directive = |item: &Value| {
+        item.get("$patch")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let replaces = patch
+        .iter()
+        .any(|item| directive(item).as_deref() == Some("replace"));
+    let live = match target {
+        Value::Array(items) if !replaces => std::mem::take(items),
+        _ => Vec::new(),
+    };
+    let patch = patch
+        .iter()
+        .filter(|item| directive(item).as_deref() != Some("replace"));
+    let list = schema.map_or(&ListType::Atomic, |schema| &schema.list);
+    let items = schema.and_then(|schema| schema.items.as_deref());
+    let mut merged = match list {
+        ListType::Atomic => Vec::new(),
+        ListType::Set | ListType::Map(_) => live,
+    };
+    for item in patch {
+        let place = match list {
+            ListType::Atomic => None,
+            ListType::Set => merged.iter().position(|other| other == item),
+            // A strategic merge goes by the first key alone.
+            ListType::Map(keys) => keys.first().and_then(|key| {
+                merged
+                    .iter()
+                    .position(|other| item.get(key).is_some() && other.get(key) == item.get(key))
+            }),
+        };
+        let deletes = directive(item).as_deref() == Some("delete");
+        match place {
+            Some(place) if deletes => {
+                merged.remove(place);
+            }
+            Some(place) => strategic(items, &mut merged[place], item),
+            None if deletes => {}
+            None => merged.push(item.clone()),
+        }
+    }
+    *target = merged.into();
+}

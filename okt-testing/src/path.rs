@@ -1,0 +1,113 @@
+//! This file reads the path and the query of a request.
+
+use std::collections::BTreeMap;
+
+/// What a path leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Resource(ResourcePath),
+    /// Anything else, as its segments.
+    Other(Vec<String>),
+}
+
+/// The path of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ResourcePath {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) plural: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
+}
+
+impl Target {
+    pub(crate) fn parse(path: &str) -> Self {
+        let segments: Vec<String> = path
+            .split('/')
+            .filter(|segment| !segment.is_empty())
+            .map(decode)
+            .collect();
+        let words: Vec<&str> = segments.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["api", version, rest @ ..] if !rest.is_empty() => resource("", version, rest),
+            ["apis", group, version, rest @ ..] if !rest.is_empty() => {
+                resource(group, version, rest)
+            }
+            _ => None,
+        }
+        .map_or(Self::Other(segments), Self::Resource)
+    }
+}
+
+fn resource(group: &str, version: &str, rest: &[&str]) -> Option<ResourcePath> {
+    let base = ResourcePath {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        ..ResourcePath::default()
+    };
+    let own = |text: &&str| Some((*text).to_owned());
+    match rest {
+        ["watch", ..] => None,
+        // Namespaces are objects themselves; their subresources look like kinds within them.
+        ["namespaces", name, subresource @ ("status" | "finalize")] if group.is_empty() => {
+            Some(ResourcePath {
+                plural: "namespaces".to_owned(),
+                name: own(name),
+                subresource: own(subresource),
+                ..base
+            })
+        }
+        ["namespaces", namespace, plural, more @ ..] if more.len() <= 2 => Some(ResourcePath {
+            plural: (*plural).to_owned(),
+            namespace: own(namespace),
+            name: more.first().and_then(own),
+            subresource: more.get(1).and_then(own),
+            ..base
+        }),
+        [plural, more @ ..] if more.len() <= 2 => Some(ResourcePath {
+            plural: (*plural).to_owned(),
+            name: more.first().and_then(own),
+            subresource: more.get(1).and_then(own),
+            ..base
+        }),
+        _ => None,
+    }
+}
+
+fn decode(segment: &str) -> String {
+    percent_encoding::percent_decode_str(segment)
+        .decode_utf8_lossy()
+        .into_owned()
+}
+
+/// The parameters of a request; the last of a name counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query(BTreeMap<String, String>);
+
+impl Query {
+    pub(crate) fn parse(query: &str) -> Self {
+        Self(
+            form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .collect(),
+        )
+    }
+
+    pub(crate) fn text(&self, key: &str) -> &str {
+        self.0.get(key).map(String::as_str).unwrap_or_default()
+    }
+
+    /// Whether a flag is set, in the ways in which Go reads booleans.
+    pub(crate) fn flag(&self, key: &str) -> bool {
+        matches!(self.text(key), "1" | "t" | "T" | "true" | "TRUE" | "True")
+    }
+
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
+        self.text(key).parse().ok()
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+}

@@ -1,0 +1,210 @@
+//! This file answers gets and lists, in the form that a client accepts.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+use crate::{
+    event,
+    kind::{Kind, Origin},
+    path::Query,
+    refusal::Refusal,
+    selector::Selector,
+    store::{Key, Store},
+    table::{self, Include},
+    write::{current, stored_id},
+};
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Whole,
+    Metadata,
+    Table(Include),
+}
+
+impl Form {
+    /// The first form of an Accept header that is served.
+    pub(crate) fn accepted(accept: &str, query: &Query) -> Result<Self, Refusal> {
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default();
+            let kind = parts
+                .filter_map(|part| part.strip_prefix("as="))
+                .next()
+                .unwrap_or_default();
+            if !matches!(media, "" | "*/*" | "application/*" | "application/json") {
+                continue;
+            }
+            match kind {
+                "" => return Ok(Self::Whole),
+                "PartialObjectMetadata" | "PartialObjectMetadataList" => return Ok(Self::Metadata),
+                "Table" => {
+                    let include = match query.text("includeObject") {
+                        "None" => Include::Nothing,
+                        "Object" => Include::Object,
+                        _ => Include::Metadata,
+                    };
+                    return Ok(Self::Table(include));
+                }
+                _ => {}
+            }
+        }
+        Err(Refusal::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json",
+        ))
+    }
+
+    /// One object in this form.
+    pub(crate) fn show(self, kind: &Kind, object: &Value, store: &Store) -> Value {
+        match self {
+            Self::Whole => object.clone(),
+            Self::Metadata => table::only_metadata(object),
+            Self::Table(include) => {
+                let metadata = json!({ "resourceVersion": crate::object::version(object) });
+                table::table(kind, [object], &metadata, include, store.clock.now())
+            }
+        }
+    }
+}
+
+pub(crate) fn get(store: &Store, kind: &Kind, key: &Key) -> Result<Arc<Value>, Refusal> {
+    current(store, kind, key).ok_or_else(|| Refusal::not_found(kind.subject(&key.name)))
+}
+
+/// Lists the objects of a kind.
+pub(crate) fn list(
+    store: &Store,
+    kind: &Kind,
+    namespace: Option<&str>,
+    selector: &Selector,
+    query: &Query,
+    form: Form,
+) -> Result<Value, Refusal> {
+    let id = stored_id(kind);
+    let wanted = requested_version(store, query)?;
+    let limit = query
+        .number("limit")
+        .and_then(|limit| usize::try_from(limit).ok())
+        .filter(|&limit| limit > 0)
+        .unwrap_or(usize::MAX);
+    let (version, after) = match query.text("continue") {
+        "" => (wanted.unwrap_or(store.version()), None),
+        token => {
+            let (version, key) = read_token(token)?;
+            (version, Some(key))
+        }
+    };
+    let snapshot = if version == store.version() {
+        None
+    } else {
+        Some(store.list_at(&id, version)?)
+    };
+    let all: Box<dyn Iterator<Item = (&Key, &Arc<Value>)>> = match &snapshot {
+        None => Box::new(store.list(&id, namespace)),
+        Some(objects) => Box::new(objects.iter()),
+    };
+    let mut selected = all
+        .filter(|(key, _)| namespace.is_none_or(|namespace| namespace == key.namespace))
+        .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
+        .map(|(key, object)| (key, event::present(kind, object)))
+        .filter(|(_, object)| selector.matches(object));
+    let mut page = Vec::new();
+    let mut last = None;
+    for (key, object) in selected.by_ref().take(limit) {
+        last = Some(key);
+        page.push(object);
+    }
+    let left = selected.count();
+    let mut metadata = json!({ "resourceVersion": version.to_string() });
+    if let (Some(last), true) = (last, left > 0) {
+        metadata["continue"] = write_token(version, last).into();
+        if selector.is_everything() {
+            metadata["remainingItemCount"] = left.into();
+        }
+    }
+    Ok(match form {
+        Form::Table(include) => {
+            let objects = page.iter().map(|object| &**object);
+            table::table(kind, objects, &metadata, include, store.clock.now())
+        }
+        Form::Metadata => json!({
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": metadata,
+            "items": page.iter().map(|object| table::only_metadata(object)).collect::<Vec<_>>(),
+        }),
+        Form::Whole => {
+            let items: Vec<_> = page.into_iter().map(|object| item(kind, &object)).collect();
+            json!({
+                "kind": kind.list_kind,
+                "apiVersion": kind.api_version(),
+                "metadata": metadata,
+                "items": items,
+            })
+        }
+    })
+}
+
+/// An object within a list; those of built-in kinds do not say what they are.
+fn item(kind: &Kind, object: &Value) -> Value {
+    let mut item = object.clone();
+    if let (Origin::BuiltIn, Value::Object(fields)) = (kind.origin, &mut item) {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+    }
+    item
+}
+
+/// The version that a list asks for exactly; `None` for the newest.
+fn requested_version(store: &Store, query: &Query) -> Result<Option<u64>, Refusal> {
+    let text = query.text("resourceVersion");
+    let matching = query.text("resourceVersionMatch");
+    if !matches!(matching, "" | "Exact" | "NotOlderThan")
+        || (!matching.is_empty() && text.is_empty())
+    {
+        return Err(Refusal::bad_request(format!(
+            "resourceVersionMatch: Forbidden: \"{matching}\" is not allowed for resourceVersion \"{text}\""
+        )));
+    }
+    let version = parse_version(text)?;
+    if version > store.version() {
+        return Err(Refusal::new(
+            504,
+            "Timeout",
+            format!(
+                "Too large resource version: {version}, current: {}",
+                store.version()
+            ),
+        ));
+    }
+    Ok((matching == "Exact" && version > 0).then_some(version))
+}
+
+/// A resource version; 0 where none is given.
+pub(crate) fn parse_version(text: &str) -> Result<u64, Refusal> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        Refusal::bad_request(format!(
+            "resourceVersion: Invalid value: \"{text}\": invalid resource version"
+        ))
+    })
+}
+
+fn write_token(version: u64, last: &Key) -> String {
+    let token = json!([version, last.namespace, last.name]);
+    BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
+}
+
+fn read_token(token: &str) -> Result<(u64, Key), Refusal> {
+    let read = || {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
+        let (version, namespace, name) = serde_json::from_slice(&bytes).ok()?;
+        Some((version, Key { namespace, name }))
+    };
+    read().ok_or_else(|| Refusal::bad_request("continue key is not valid"))
+}

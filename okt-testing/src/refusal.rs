@@ -1,0 +1,319 @@
+//! This file holds what the API answers when it refuses: a code, a reason and a sentence.
+//!
+//! The wording is that of a real API server, because operators and people match on it.
+
+use serde_json::{Map, Value, json};
+
+/// One thing that is wrong with an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// The path of the field (e.g. `spec.replicas`); empty for the object itself.
+    pub(crate) field: String,
+    /// The machine's word for it (e.g. `FieldValueInvalid`).
+    pub(crate) reason: &'static str,
+    /// The sentence, without the field.
+    pub(crate) message: String,
+}
+
+impl Cause {
+    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        Self::of(field, "FieldValueRequired", message)
+    }
+
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self::of(
+            field,
+            "FieldValueInvalid",
+            format!("Invalid value: {value}: {detail}"),
+        )
+    }
+
+    pub(crate) fn mistyped(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self::of(
+            field,
+            "FieldValueTypeInvalid",
+            format!("Invalid value: {value}: {detail}"),
+        )
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::of(field, "FieldValueForbidden", format!("Forbidden: {detail}"))
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self::of(
+            field,
+            "FieldValueDuplicate",
+            format!("Duplicate value: {value}"),
+        )
+    }
+
+    pub(crate) fn unsupported(
+        field: impl Into<String>,
+        value: &Value,
+        supported: &[Value],
+    ) -> Self {
+        let list = supported
+            .iter()
+            .map(Value::to_string)
+            .collect::<Vec<_>>()
+            .join(", ");
+        Self::of(
+            field,
+            "FieldValueNotSupported",
+            format!("Unsupported value: {value}: supported values: {list}"),
+        )
+    }
+
+    pub(crate) fn too_long(field: impl Into<String>, limit: u64) -> Self {
+        Self::of(
+            field,
+            "FieldValueTooLong",
+            format!("Too long: may not be more than {limit} bytes"),
+        )
+    }
+
+    pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: u64) -> Self {
+        Self::of(
+            field,
+            "FieldValueTooMany",
+            format!("Too many: {count}: must have at most {limit} items"),
+        )
+    }
+
+    fn of(field: impl Into<String>, reason: &'static str, message: String) -> Self {
+        Self {
+            field: field.into(),
+            reason,
+            message,
+        }
+    }
+
+    fn text(&self) -> String {
+        if self.field.is_empty() {
+            self.message.clone()
+        } else {
+            format!("{}: {}", self.field, self.message)
+        }
+    }
+}
+
+/// A refused request; on the wire a `Status` of kind Failure.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refusal {
+    pub(crate) code: u16,
+    reason: &'static str,
+    message: String,
+    details: Map<String, Value>,
+}
+
+/// Whom a refusal is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) plural: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl Subject<'_> {
+    fn resource(&self) -> String {
+        qualified(self.plural, self.group)
+    }
+
+    fn details(&self, kind: &str) -> Map<String, Value> {
+        let mut details = Map::new();
+        for (key, value) in [("name", self.name), ("group", self.group), ("kind", kind)] {
+            if !value.is_empty() {
+                details.insert(key.to_owned(), value.into());
+            }
+        }
+        details
+    }
+}
+
+impl Refusal {
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Map::new(),
+        }
+    }
+
+    /// What this double does not do, and says so.
+    pub(crate) fn not_served(what: impl AsRef<str>) -> Self {
+        Self::new(
+            501,
+            "NotImplemented",
+            format!("okt-testing does not serve this: {}", what.as_ref()),
+        )
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    pub(crate) fn unknown_path() -> Self {
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+    }
+
+    pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
+        Self::new(
+            415,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                accepted.join(", ")
+            ),
+        )
+    }
+
+    pub(crate) fn not_found(subject: Subject<'_>) -> Self {
+        let message = format!("{} \"{}\" not found", subject.resource(), subject.name);
+        Self::new(404, "NotFound", message).about(subject.details(subject.plural))
+    }
+
+    pub(crate) fn already_exists(subject: Subject<'_>) -> Self {
+        let message = format!("{} \"{}\" already exists", subject.resource(), subject.name);
+        Self::new(409, "AlreadyExists", message).about(subject.details(subject.plural))
+    }
+
+    pub(crate) fn conflict(subject: Subject<'_>, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{}\": {why}",
+            subject.resource(),
+            subject.name
+        );
+        Self::new(409, "Conflict", message).about(subject.details(subject.plural))
+    }
+
+    pub(crate) fn stale(subject: Subject<'_>) -> Self {
+        Self::conflict(
+            subject,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    pub(crate) fn forbidden(subject: Subject<'_>, why: &str) -> Self {
+        let message = format!(
+            "{} \"{}\" is forbidden: {why}",
+            subject.resource(),
+            subject.name
+        );
+        Self::new(403, "Forbidden", message).about(subject.details(subject.plural))
+    }
+
+    pub(crate) fn invalid(subject: Subject<'_>, causes: &[Cause]) -> Self {
+        let mut texts = Vec::new();
+        for cause in causes {
+            let text = cause.text();
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let list = match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!(
+            "{} \"{}\" is invalid: {list}",
+            qualified(subject.kind, subject.group),
+            subject.name
+        );
+        let mut details = subject.details(subject.kind);
+        details.insert("causes".to_owned(), list_causes(causes));
+        Self::new(422, "Invalid", message).about(details)
+    }
+
+    /// A JSON patch that does not hold.
+    pub(crate) fn unprocessable_patch(why: &str) -> Self {
+        let mut details = Map::new();
+        details.insert(
+            "causes".to_owned(),
+            json!([{ "reason": "UnexpectedServerResponse", "message": why }]),
+        );
+        Self::new(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
+        .about(details)
+    }
+
+    /// Fields that other managers own.
+    pub(crate) fn apply_conflict(message: String, causes: &[Cause]) -> Self {
+        let mut details = Map::new();
+        details.insert("causes".to_owned(), list_causes(causes));
+        Self::new(409, "Conflict", message).about(details)
+    }
+
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "InternalError", message)
+    }
+
+    fn about(mut self, details: Map<String, Value>) -> Self {
+        self.details = details;
+        self
+    }
+
+    /// The `Status` object.
+    pub(crate) fn body(&self) -> Value {
+        let mut body = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        });
+        if !self.details.is_empty() {
+            body["details"] = Value::Object(self.details.clone());
+        }
+        body
+    }
+}
+
+fn list_causes(causes: &[Cause]) -> Value {
+    causes
+        .iter()
+        .map(|cause| {
+            let mut entry = json!({ "reason": cause.reason, "message": cause.message });
+            if !cause.field.is_empty() {
+                entry["field"] = cause.field.clone().into();
+            }
+            entry
+        })
+        .collect()
+}
+
+fn qualified(name: &str, group: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
+}

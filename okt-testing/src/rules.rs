@@ -1,0 +1,157 @@
+//! This file holds the rules that the metadata of every object obeys.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::{kind::Kind, object, refusal::Cause};
+
+/// All annotations of an object together, in bytes.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+
+static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(SUBDOMAIN));
+static LABEL_NAME: LazyLock<Regex> = LazyLock::new(|| pattern("[a-z0-9]([-a-z0-9]*[a-z0-9])?"));
+static LABEL_VALUE: LazyLock<Regex> =
+    LazyLock::new(|| pattern("(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"));
+static QUALIFIED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        "({SUBDOMAIN}/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+    ))
+});
+
+fn pattern(inner: &str) -> Regex {
+    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this file are valid")
+}
+
+/// Adds what is wrong with the metadata of an object.
+pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
+    let name = object::name(object);
+    if name.is_empty() {
+        causes.push(Cause::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else {
+        check_name(kind, name, causes);
+    }
+    for (key, value) in map(object, "labels") {
+        let field = "metadata.labels";
+        check_key(field, key, causes);
+        let value = value.as_str().unwrap_or_default();
+        if value.len() > 63 || !LABEL_VALUE.is_match(value) {
+            causes.push(Cause::invalid(
+                field,
+                &value.into(),
+                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+            ));
+        }
+    }
+    let mut size = 0;
+    for (key, value) in map(object, "annotations") {
+        check_key("metadata.annotations", &key.to_lowercase(), causes);
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if size > ANNOTATIONS_LIMIT {
+        causes.push(Cause::too_long(
+            "metadata.annotations",
+            ANNOTATIONS_LIMIT as u64,
+        ));
+    }
+    for (index, finalizer) in object::finalizers(object).iter().enumerate() {
+        check_key(&format!("metadata.finalizers[{index}]"), finalizer, causes);
+    }
+    check_owners(object, causes);
+}
+
+fn check_name(kind: &Kind, name: &str, causes: &mut Vec<Cause>) {
+    if kind.group.starts_with("rbac.") {
+        // Roles are named freely (e.g. `system:node`).
+        if name.contains(['/', '%']) || matches!(name, "." | "..") {
+            causes.push(Cause::invalid(
+                "metadata.name",
+                &name.into(),
+                "may not contain '/' or '%', nor be '.' or '..'",
+            ));
+        }
+        return;
+    }
+    let is_label =
+        kind.group.is_empty() && matches!(kind.plural.as_str(), "namespaces" | "services");
+    let (holds, what) = if is_label {
+        let what = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+        (name.len() <= 63 && LABEL_NAME.is_match(name), what)
+    } else {
+        let what = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+        (name.len() <= 253 && NAME.is_match(name), what)
+    };
+    if !holds {
+        causes.push(Cause::invalid("metadata.name", &name.into(), what));
+    }
+}
+
+fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
+    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+    if name.len() > 63 || !QUALIFIED.is_match(key) {
+        causes.push(Cause::invalid(
+            field,
+            &key.into(),
+            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        ));
+    }
+}
+
+fn check_owners(object: &Value, causes: &mut Vec<Cause>) {
+    let field = "metadata.ownerReferences";
+    let mut controllers = 0;
+    for (index, owner) in object::owners(object).iter().enumerate() {
+        for key in ["apiVersion", "kind", "name", "uid"] {
+            if object::text(owner, &[key]).is_empty() {
+                causes.push(Cause::invalid(
+                    format!("{field}[{index}].{key}"),
+                    &"".into(),
+                    "must not be empty",
+                ));
+            }
+        }
+        controllers += usize::from(owner.get("controller") == Some(&true.into()));
+    }
+    if controllers > 1 {
+        causes.push(Cause::invalid(
+            field,
+            &json!(object::owners(object)),
+            "Only one reference can have Controller set to true",
+        ));
+    }
+}
+
+/// Adds what an update may not do to the finalizers of an object that is being deleted.
+pub(crate) fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    if !object::is_deleting(old) {
+        return;
+    }
+    let before = object::finalizers(old);
+    let added: Vec<_> = object::finalizers(new)
+        .into_iter()
+        .filter(|finalizer| !before.contains(finalizer))
+        .map(|finalizer| format!("{finalizer:?}"))
+        .collect();
+    if !added.is_empty() {
+        causes.push(Cause::forbidden(
+            "metadata.finalizers",
+            &format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            ),
+        ));
+    }
+}
+
+fn map<'a>(object: &'a Value, key: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object::at(object, &["metadata", key])
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+}

@@ -1,0 +1,200 @@
+//! This file reads label and field selectors and holds objects against them.
+
+use serde_json::Value;
+
+use crate::{kind::Kind, object, refusal::Refusal};
+
+/// What a list or a watch is limited to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selector {
+    labels: Vec<Requirement>,
+    fields: Vec<FieldRequirement>,
+}
+
+#[derive(Clone, Debug)]
+struct Requirement {
+    key: String,
+    condition: Condition,
+}
+
+#[derive(Clone, Debug)]
+enum Condition {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    Missing,
+}
+
+#[derive(Clone, Debug)]
+struct FieldRequirement {
+    path: Vec<String>,
+    value: String,
+    equal: bool,
+}
+
+impl Selector {
+    /// Reads both kinds of selector; empty texts select everything.
+    ///
+    /// # Errors
+    /// Bad syntax, and fields that the kind cannot be selected by.
+    pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, Refusal> {
+        Ok(Self {
+            labels: parse_labels(labels)?,
+            fields: parse_fields(kind, fields)?,
+        })
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub(crate) fn matches(&self, object: &Value) -> bool {
+        self.labels.iter().all(|requirement| {
+            let label = object::at(object, &["metadata", "labels", &requirement.key])
+                .and_then(Value::as_str);
+            match (&requirement.condition, label) {
+                (Condition::In(values), Some(label)) => values.iter().any(|value| value == label),
+                (Condition::NotIn(values), Some(label)) => {
+                    !values.iter().any(|value| value == label)
+                }
+                (Condition::Exists, label) => label.is_some(),
+                (Condition::In(_), None) => false,
+                (Condition::NotIn(_), None) => true,
+                (Condition::Missing, label) => label.is_none(),
+            }
+        }) && self.fields.iter().all(|requirement| {
+            let found = requirement
+                .path
+                .iter()
+                .try_fold(object, |value, key| value.get(key));
+            let found = match found {
+                None | Some(Value::Null) => String::new(),
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+            };
+            (found == requirement.value) == requirement.equal
+        })
+    }
+}
+
+fn parse_labels(text: &str) -> Result<Vec<Requirement>, Refusal> {
+    split(text)
+        .into_iter()
+        .map(|part| {
+            parse_label(part).ok_or_else(|| {
+                Refusal::bad_request(format!(
+                    "unable to parse requirement: \"{part}\" is no label selector"
+                ))
+            })
+        })
+        .collect()
+}
+
+/// The requirements between commas; those within parentheses belong to a set.
+fn split(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut depth = 0_i32;
+    let mut start = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    if parts == [""] { Vec::new() } else { parts }
+}
+
+fn parse_label(part: &str) -> Option<Requirement> {
+    let requirement = |key: &str, condition| {
+        let key = key.trim();
+        is_key(key).then(|| Requirement {
+            key: key.to_owned(),
+            condition,
+        })
+    };
+    if let Some(key) = part.strip_prefix('!') {
+        return requirement(key, Condition::Missing);
+    }
+    if let Some(inner) = part.strip_suffix(')') {
+        let (head, values) = inner.split_once('(')?;
+        let (key, operator) = head.trim().rsplit_once(char::is_whitespace)?;
+        let values = values
+            .split(',')
+            .map(|value| value.trim().to_owned())
+            .collect();
+        return match operator {
+            "in" => requirement(key, Condition::In(values)),
+            "notin" => requirement(key, Condition::NotIn(values)),
+            _ => None,
+        };
+    }
+    for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
+        if let Some((key, value)) = part.split_once(operator) {
+            let value = value.trim();
+            if !value
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+            {
+                return None;
+            }
+            let values = vec![value.to_owned()];
+            let condition = if equal {
+                Condition::In(values)
+            } else {
+                Condition::NotIn(values)
+            };
+            return requirement(key, condition);
+        }
+    }
+    requirement(part, Condition::Exists)
+}
+
+fn is_key(key: &str) -> bool {
+    !key.is_empty()
+        && key
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
+}
+
+fn parse_fields(kind: &Kind, text: &str) -> Result<Vec<FieldRequirement>, Refusal> {
+    text.split(',')
+        .filter(|part| !part.trim().is_empty())
+        .map(|part| {
+            let (path, value, equal) = part
+                .split_once("!=")
+                .map(|(path, value)| (path, value, false))
+                .or_else(|| {
+                    part.split_once("==")
+                        .map(|(path, value)| (path, value, true))
+                })
+                .or_else(|| {
+                    part.split_once('=')
+                        .map(|(path, value)| (path, value, true))
+                })
+                .ok_or_else(|| {
+                    Refusal::bad_request(format!(
+                        "invalid selector: '{text}'; can't understand '{part}'"
+                    ))
+                })?;
+            let path = path.trim();
+            let known = matches!(path, "metadata.name" | "metadata.namespace")
+                || kind.selectable.iter().any(|selectable| selectable == path);
+            if !known {
+                return Err(Refusal::bad_request(format!(
+                    "field label not supported: {path}"
+                )));
+            }
+            Ok(FieldRequirement {
+                path: path.split('.').map(str::to_owned).collect(),
+                value: value.trim().to_owned(),
+                equal,
+            })
+        })
+        .collect()
+}

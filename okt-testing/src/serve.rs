@@ -1,0 +1,122 @@
+//! This file serves the API over HTTP on the loopback interface.
+
+use std::{
+    convert::Infallible,
+    fs, io,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+};
+
+use hyper::service::service_fn;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto,
+};
+use tokio::{
+    net::TcpListener,
+    task::{JoinHandle, JoinSet},
+};
+
+use crate::server::{Shared, handle};
+
+/// The API on a socket; it is served until this is dropped or shut down.
+#[derive(Debug)]
+pub struct Served {
+    address: SocketAddr,
+    serving: JoinHandle<()>,
+}
+
+impl Served {
+    pub(crate) async fn start(shared: Arc<Shared>) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let serving = tokio::spawn(accept(listener, shared));
+        Ok(Self { address, serving })
+    }
+
+    /// Where the API listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A kubeconfig (YAML) that leads here, without credentials.
+    ///
+    /// # Example
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let served = okt_testing::ApiServer::new().serve().await?;
+    /// let kubeconfig = kube::config::Kubeconfig::from_yaml(&served.kubeconfig())?;
+    /// let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await?;
+    /// assert_eq!(config.cluster_url.port_u16(), Some(served.address().port()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn kubeconfig(&self) -> String {
+        let name = "okt-testing";
+        format!(
+            "apiVersion: v1\n\
+             kind: Config\n\
+             current-context: {name}\n\
+             clusters:\n\
+             - name: {name}\n  cluster:\n    server: http://{}\n\
+             contexts:\n\
+             - name: {name}\n  context:\n    cluster: {name}\n    user: {name}\n    namespace: default\n\
+             users:\n\
+             - name: {name}\n  user: {{}}\n",
+            self.address
+        )
+    }
+
+    /// Writes the kubeconfig to a file (for `KUBECONFIG` or `kubectl --kubeconfig`).
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_kubeconfig(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        fs::write(path, self.kubeconfig())
+    }
+
+    /// Stops serving and waits until all connections are closed; the store stays.
+    pub async fn shutdown(mut self) {
+        self.serving.abort();
+        // The task ends by being aborted; that is what was asked for.
+        let _ = (&mut self.serving).await;
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    // Dropped with this task, the set takes all connections along.
+    let mut connections = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::debug!(%error, "cannot accept a connection");
+                    continue;
+                }
+            },
+            Some(_) = connections.join_next() => continue,
+        };
+        let shared = Arc::clone(&shared);
+        connections.spawn(async move {
+            let service = service_fn(move |request| {
+                let shared = Arc::clone(&shared);
+                async move { Ok::<_, Infallible>(handle(&shared, request).await) }
+            });
+            let served = auto::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+            if let Err(error) = served {
+                tracing::debug!(error, "a connection ended badly");
+            }
+        });
+    }
+}

@@ -1,0 +1,404 @@
+//! This file holds all objects, their history and those who watch it.
+//!
+//! There is one counter of versions for everything, and one lock around everything (the server's).
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::{
+    builtin,
+    clock::Clock,
+    kind::{Kind, KindId},
+    object,
+    refusal::Refusal,
+};
+
+/// As many changes of a kind are remembered for watches that start in the past.
+const HISTORY: usize = 4096;
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) clock: Clock,
+    version: u64,
+    uids: u64,
+    kinds: BTreeMap<KindId, Arc<Kind>>,
+    collections: BTreeMap<KindId, Collection>,
+    /// The objects that name an owner, by its uid.
+    dependents: BTreeMap<String, BTreeSet<Place>>,
+    alive: BTreeMap<String, Place>,
+    lag: Duration,
+}
+
+/// Where an object is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) kind: KindId,
+    pub(crate) key: Key,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// Empty for objects of the cluster.
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Default)]
+struct Collection {
+    objects: BTreeMap<Key, Arc<Value>>,
+    history: VecDeque<Arc<Change>>,
+    /// Changes up to this version are forgotten.
+    forgotten: u64,
+    watchers: Vec<mpsc::UnboundedSender<Arc<Change>>>,
+}
+
+/// One committed change.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) version: u64,
+    pub(crate) key: Key,
+    /// What was there before, if anything.
+    pub(crate) previous: Option<Arc<Value>>,
+    /// What is there now; for a removal the last state under the removal's version.
+    pub(crate) object: Arc<Value>,
+    pub(crate) removed: bool,
+    /// When watches may see it.
+    pub(crate) due: Instant,
+}
+
+/// A watch: what is to be replayed, and what is to come.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) backlog: VecDeque<Arc<Change>>,
+    pub(crate) coming: mpsc::UnboundedReceiver<Arc<Change>>,
+}
+
+impl Key {
+    pub(crate) fn of(object: &Value) -> Self {
+        Self {
+            namespace: object::namespace(object).to_owned(),
+            name: object::name(object).to_owned(),
+        }
+    }
+}
+
+impl Store {
+    /// A store with the built-in kinds and nothing in it.
+    pub(crate) fn new() -> Self {
+        let mut store = Self {
+            clock: Clock::new(),
+            version: 0,
+            uids: 0,
+            kinds: BTreeMap::new(),
+            collections: BTreeMap::new(),
+            dependents: BTreeMap::new(),
+            alive: BTreeMap::new(),
+            lag: Duration::ZERO,
+        };
+        for kind in builtin::kinds() {
+            store.add_kind(Arc::new(kind));
+        }
+        store
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn set_lag(&mut self, lag: Duration) {
+        self.lag = lag;
+    }
+
+    /// A uid that is the same in each run of a test.
+    pub(crate) fn new_uid(&mut self) -> String {
+        self.uids += 1;
+        format!("00000000-0000-4000-8000-{:012x}", self.uids)
+    }
+
+    /// Five characters as `generateName` appends them.
+    pub(crate) fn new_suffix(&mut self) -> String {
+        const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        self.uids += 1;
+        // A step that is prime to the number of suffixes visits all of them before one comes again.
+        let mut number = self.uids.wrapping_mul(6_364_137) % 14_348_907;
+        let mut suffix = String::new();
+        for _ in 0..5 {
+            let digit = usize::try_from(number % 27).unwrap_or_default();
+            suffix.push(char::from(ALPHABET[digit]));
+            number /= 27;
+        }
+        suffix
+    }
+
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        self.kinds.values()
+    }
+
+    pub(crate) fn kind(&self, id: &KindId) -> Option<&Arc<Kind>> {
+        self.kinds.get(id)
+    }
+
+    /// Makes a kind known, or known anew.
+    pub(crate) fn add_kind(&mut self, kind: Arc<Kind>) {
+        let version = self.version;
+        self.collections
+            .entry(kind.id())
+            .or_insert_with(|| Collection {
+                forgotten: version,
+                ..Collection::default()
+            });
+        self.kinds.insert(kind.id(), kind);
+    }
+
+    /// Forgets a kind; its watches end.
+    pub(crate) fn remove_kind(&mut self, id: &KindId) {
+        self.kinds.remove(id);
+        self.collections.remove(id);
+    }
+
+    pub(crate) fn get(&self, id: &KindId, key: &Key) -> Option<&Arc<Value>> {
+        self.collections.get(id)?.objects.get(key)
+    }
+
+    pub(crate) fn at(&self, place: &Place) -> Option<&Arc<Value>> {
+        self.get(&place.kind, &place.key)
+    }
+
+    /// The objects of a kind after a key, in order; of one namespace if one is given.
+    pub(crate) fn list<'a>(
+        &'a self,
+        id: &KindId,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
+        let first = Key {
+            namespace: namespace.unwrap_or_default().to_owned(),
+            name: String::new(),
+        };
+        self.collections
+            .get(id)
+            .into_iter()
+            .flat_map(move |collection| collection.objects.range(first.clone()..))
+            .take_while(move |(key, _)| namespace.is_none_or(|wanted| wanted == key.namespace))
+    }
+
+    /// All objects of a namespace.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Place> {
+        self.kinds
+            .values()
+            .filter(|kind| kind.namespaced)
+            .flat_map(|kind| {
+                let id = kind.id();
+                self.list(&id, Some(namespace))
+                    .map(|(key, _)| Place {
+                        kind: kind.id(),
+                        key: key.clone(),
+                    })
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// The objects of a kind as they were at a version.
+    ///
+    /// # Errors
+    /// The version is no longer remembered.
+    pub(crate) fn list_at(
+        &self,
+        id: &KindId,
+        version: u64,
+    ) -> Result<BTreeMap<Key, Arc<Value>>, Refusal> {
+        let Some(collection) = self.collections.get(id) else {
+            return Ok(BTreeMap::new());
+        };
+        if version < collection.forgotten {
+            return Err(Refusal::expired(
+                "The provided continue parameter is too old to display a consistent list result.",
+            ));
+        }
+        let mut objects = collection.objects.clone();
+        for change in collection.history.iter().rev() {
+            if change.version <= version {
+                break;
+            }
+            match &change.previous {
+                Some(previous) => objects.insert(change.key.clone(), Arc::clone(previous)),
+                None => objects.remove(&change.key),
+            };
+        }
+        Ok(objects)
+    }
+
+    /// Writes an object under a new version.
+    pub(crate) fn put(&mut self, id: &KindId, mut object: Value) -> Arc<Value> {
+        self.version += 1;
+        object::set_version(&mut object, self.version);
+        let object = Arc::new(object);
+        let key = Key::of(&object);
+        let place = Place {
+            kind: id.clone(),
+            key: key.clone(),
+        };
+        let previous = self
+            .collections
+            .entry(id.clone())
+            .or_default()
+            .objects
+            .insert(key.clone(), Arc::clone(&object));
+        if let Some(previous) = &previous {
+            self.unlink(&place, previous);
+        }
+        self.alive
+            .insert(object::uid(&object).to_owned(), place.clone());
+        for owner in object::owners(&object) {
+            let uid = object::text(owner, &["uid"]).to_owned();
+            self.dependents
+                .entry(uid)
+                .or_default()
+                .insert(place.clone());
+        }
+        self.publish(id, key, previous, Arc::clone(&object), false);
+        object
+    }
+
+    /// Replaces an object without anybody noticing: what a new schema makes of what is stored.
+    pub(crate) fn reread(&mut self, id: &KindId, object: Value) {
+        if let Some(collection) = self.collections.get_mut(id) {
+            collection
+                .objects
+                .insert(Key::of(&object), Arc::new(object));
+        }
+    }
+
+    /// Removes an object; the last state it had is given, and returned under a new version.
+    pub(crate) fn remove(&mut self, id: &KindId, mut last: Value) -> Arc<Value> {
+        self.version += 1;
+        object::set_version(&mut last, self.version);
+        let last = Arc::new(last);
+        let key = Key::of(&last);
+        let place = Place {
+            kind: id.clone(),
+            key: key.clone(),
+        };
+        let previous = self
+            .collections
+            .get_mut(id)
+            .and_then(|collection| collection.objects.remove(&key));
+        if let Some(previous) = &previous {
+            self.unlink(&place, previous);
+            self.alive.remove(object::uid(previous));
+        }
+        self.publish(id, key, previous, Arc::clone(&last), true);
+        last
+    }
+
+    fn unlink(&mut self, place: &Place, object: &Value) {
+        for owner in object::owners(object) {
+            let uid = object::text(owner, &["uid"]);
+            if let Some(places) = self.dependents.get_mut(uid) {
+                places.remove(place);
+                if places.is_empty() {
+                    self.dependents.remove(uid);
+                }
+            }
+        }
+    }
+
+    fn publish(
+        &mut self,
+        id: &KindId,
+        key: Key,
+        previous: Option<Arc<Value>>,
+        object: Arc<Value>,
+        removed: bool,
+    ) {
+        let change = Arc::new(Change {
+            version: self.version,
+            key,
+            previous,
+            object,
+            removed,
+            due: Instant::now() + self.lag,
+        });
+        let Some(collection) = self.collections.get_mut(id) else {
+            return;
+        };
+        collection
+            .watchers
+            .retain(|watcher| watcher.send(Arc::clone(&change)).is_ok());
+        collection.history.push_back(change);
+        if collection.history.len() > HISTORY
+            && let Some(oldest) = collection.history.pop_front()
+        {
+            collection.forgotten = oldest.version;
+        }
+    }
+
+    /// Forgets all history: a watch from any version before this moment is gone.
+    pub(crate) fn compact(&mut self) {
+        for collection in self.collections.values_mut() {
+            collection.history.clear();
+            collection.forgotten = self.version;
+        }
+    }
+
+    /// Whether changes after a version can still be told.
+    ///
+    /// # Errors
+    /// They cannot.
+    pub(crate) fn check_remembered(&self, id: &KindId, version: u64) -> Result<(), Refusal> {
+        match self.collections.get(id) {
+            Some(collection) if version < collection.forgotten => Err(Refusal::expired(format!(
+                "too old resource version: {version} ({})",
+                collection.forgotten
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// All changes of a kind after a version, for as long as anybody listens.
+    pub(crate) fn feed(&mut self, id: &KindId, after: u64) -> Feed {
+        let (sender, coming) = mpsc::unbounded_channel();
+        let mut backlog = VecDeque::new();
+        if let Some(collection) = self.collections.get_mut(id) {
+            backlog.extend(
+                collection
+                    .history
+                    .iter()
+                    .filter(|change| change.version > after)
+                    .cloned(),
+            );
+            collection.watchers.retain(|watcher| !watcher.is_closed());
+            collection.watchers.push(sender);
+        }
+        Feed { backlog, coming }
+    }
+
+    /// Ends all watches.
+    pub(crate) fn end_watches(&mut self) {
+        for collection in self.collections.values_mut() {
+            collection.watchers.clear();
+        }
+    }
+
+    pub(crate) fn is_alive(&self, uid: &str) -> bool {
+        self.alive.contains_key(uid)
+    }
+
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<&Place> {
+        self.alive.get(uid)
+    }
+
+    /// The objects that name this uid as an owner.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
+        self.dependents
+            .get(uid)
+            .map(|places| places.iter().cloned().collect())
+            .unwrap_or_default()
+    }
+}

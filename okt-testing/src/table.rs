@@ -1,0 +1,170 @@
+//! This file prints objects as the tables that kubectl shows.
+
+mod jsonpath;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::jsonpath::JsonPath;
+use crate::{kind::Kind, object};
+
+/// A column beside the name.
+#[derive(Debug)]
+pub(crate) struct Column {
+    name: String,
+    kind: String,
+    format: String,
+    description: String,
+    /// Anything but 0 shows with `-o wide` only.
+    priority: i64,
+    /// `None` where the path cannot be read: the cells stay empty.
+    path: Option<JsonPath>,
+}
+
+/// What a row carries beside its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Include {
+    Nothing,
+    Metadata,
+    Object,
+}
+
+impl Column {
+    /// The age, which every table without columns of its own has.
+    pub(crate) fn age() -> Self {
+        Self {
+            kind: "date".to_owned(),
+            ..Self::plain("Age", ".metadata.creationTimestamp")
+        }
+    }
+
+    pub(crate) fn plain(name: &str, path: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: "string".to_owned(),
+            format: String::new(),
+            description: String::new(),
+            priority: 0,
+            path: JsonPath::parse(path),
+        }
+    }
+
+    /// Reads an entry of `additionalPrinterColumns`.
+    pub(crate) fn read(raw: &Value) -> Self {
+        let text = |key| object::text(raw, &[key]).to_owned();
+        Self {
+            name: text("name"),
+            kind: text("type"),
+            format: text("format"),
+            description: text("description"),
+            priority: raw.get("priority").and_then(Value::as_i64).unwrap_or(0),
+            path: JsonPath::parse(&text("jsonPath")),
+        }
+    }
+
+    fn definition(&self) -> Value {
+        // Ages are sent as text.
+        let kind = if self.kind == "date" {
+            "string"
+        } else {
+            &self.kind
+        };
+        json!({
+            "name": self.name,
+            "type": kind,
+            "format": self.format,
+            "description": self.description,
+            "priority": self.priority,
+        })
+    }
+
+    fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        let Some(found) = self.path.as_ref().and_then(|path| path.first(object)) else {
+            return Value::Null;
+        };
+        match (self.kind.as_str(), found) {
+            ("date", Value::String(text)) => match text.parse::<Timestamp>() {
+                Ok(then) => age(now.as_second() - then.as_second()).into(),
+                Err(_) => "<invalid>".into(),
+            },
+            ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => found.clone(),
+            ("integer" | "number" | "boolean", _) => Value::Null,
+            (_, Value::String(text)) => text.clone().into(),
+            (_, Value::Null) => Value::Null,
+            (_, other) => other.to_string().into(),
+        }
+    }
+}
+
+/// A table of objects; `metadata` is the list's.
+pub(crate) fn table<'a>(
+    kind: &Kind,
+    objects: impl IntoIterator<Item = &'a Value>,
+    metadata: &Value,
+    include: Include,
+    now: Timestamp,
+) -> Value {
+    let mut definitions = vec![json!({
+        "name": "Name",
+        "type": "string",
+        "format": "name",
+        "description": "The name, unique within a namespace.",
+        "priority": 0,
+    })];
+    definitions.extend(kind.columns.iter().map(Column::definition));
+    let rows: Vec<_> = objects
+        .into_iter()
+        .map(|object| {
+            let mut cells = vec![Value::from(object::name(object))];
+            cells.extend(kind.columns.iter().map(|column| column.cell(object, now)));
+            let mut row = json!({ "cells": cells });
+            match include {
+                Include::Nothing => {}
+                Include::Metadata => row["object"] = only_metadata(object),
+                Include::Object => row["object"] = object.clone(),
+            }
+            row
+        })
+        .collect();
+    json!({
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": definitions,
+        "rows": rows,
+    })
+}
+
+/// The object as `PartialObjectMetadata`.
+pub(crate) fn only_metadata(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata"),
+    })
+}
+
+/// A span of seconds in the words of kubectl (e.g. `5m30s`, `3d2h`).
+fn age(seconds: i64) -> String {
+    let pair = |big: i64, unit: &str, small: i64, lesser: &str| {
+        if small == 0 {
+            format!("{big}{unit}")
+        } else {
+            format!("{big}{unit}{small}{lesser}")
+        }
+    };
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        ..=-2 => "<invalid>".to_owned(),
+        -1..=0 => "0s".to_owned(),
+        1..120 => format!("{seconds}s"),
+        120..600 => pair(minutes, "m", seconds % 60, "s"),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => pair(hours, "h", minutes % 60, "m"),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => pair(days, "d", hours % 24, "h"),
+        691_200..63_072_000 => format!("{days}d"),
+        63_072_000..252_288_000 => pair(days / 365, "y", days % 365, "d"),
+        _ => format!("{}y", days / 365),
+    }
+}
