@@ -1,0 +1,327 @@
+//! This file moves the data of an instance into an archive, and finishes a move that was interrupted.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::backup::open_backup;
+use super::error::Error;
+use super::files::{self, ANNOUNCEMENT, BACKUPS, DATABASE, LOCK, LOG};
+use super::process::{Lock, Taken};
+use super::store::Store;
+
+/// Where everything is, was, and will be.
+#[derive(Clone, Debug)]
+pub(super) struct Move {
+    /// The data directory.
+    pub(super) data: PathBuf,
+    /// The directory that will hold it; it does not exist, or holds a whole archive.
+    pub(super) kept: PathBuf,
+    /// The copy under way, beside `kept`.
+    partial: PathBuf,
+    /// The data directory after it was copied, beside `data`, while it is removed.
+    aside: PathBuf,
+}
+
+/// What was reached last, in order; after each of them a crash may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The database is one file.
+    Folded,
+    /// A part of the copy is there.
+    CopyBegun,
+    /// All of the copy is there, under its temporary name.
+    Copied,
+    /// The archive is whole.
+    Kept,
+    /// The data directory has lost its name.
+    SetAside,
+    /// The data directory is gone.
+    Removed,
+}
+
+/// How the data comes to another place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Means {
+    /// By a rename, or where that is another file system, by a copy.
+    Rename,
+    /// By a copy.
+    #[cfg(test)]
+    Copy,
+}
+
+impl Move {
+    pub(super) fn new(data: &Path, name: &str, id: &str, into: &Path) -> Self {
+        let entry = format!("{name}-{id}");
+        let directory = data
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        Self {
+            data: data.into(),
+            kept: into.join(&entry),
+            partial: into.join(format!(".{entry}.{}", files::PARTIAL)),
+            aside: data.with_file_name(format!(".{directory}.{id}.removing")),
+        }
+    }
+
+    /// Does what is left to do and counts the archived documents.
+    ///
+    /// # Guarantees
+    ///
+    /// At every moment the data is whole in one of the two places.
+    /// A directory that was prepared anew under the old name is another one, and stays.
+    pub(super) fn run(
+        &self,
+        means: Means,
+        reached: impl Fn(Step) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        if !self.kept.join(DATABASE).exists() {
+            let _lock = self.fold()?;
+            reached(Step::Folded)?;
+            self.keep(means, &reached)?;
+            reached(Step::Kept)?;
+        }
+        if self.is_left() {
+            let _lock = self.lock()?;
+            rename(&self.data, &self.aside)?;
+            reached(Step::SetAside)?;
+        }
+        files::remove_directory(&self.aside).map_err(Error::file("remove", &self.aside))?;
+        reached(Step::Removed)?;
+        // They came along with a rename, and mean nothing here.
+        for name in [LOCK, ANNOUNCEMENT] {
+            let path = self.kept.join(name);
+            files::remove_file(&path).map_err(Error::file("remove", &path))?;
+        }
+        open_backup(&self.kept.join(DATABASE))
+    }
+
+    /// Takes the directory away from servers and makes its database one file.
+    fn fold(&self) -> Result<Lock, Error> {
+        if !self.data.join(DATABASE).exists() {
+            return Err(Error::NotPrepared {
+                data: self.data.clone(),
+            });
+        }
+        let lock = self.lock()?;
+        Store::open(&self.data.join(DATABASE))?.fold()?;
+        Ok(lock)
+    }
+
+    fn lock(&self) -> Result<Lock, Error> {
+        match Lock::take(&self.data).map_err(Error::file("lock", &self.data))? {
+            Taken::Lock(lock) => Ok(lock),
+            Taken::Held(pid) => Err(Error::InUse {
+                data: self.data.clone(),
+                pid,
+            }),
+        }
+    }
+
+    fn keep(
+        &self,
+        means: Means,
+        reached: &impl Fn(Step) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if let Some(into) = self.kept.parent() {
+            fs::create_dir_all(into).map_err(Error::file("make archive directory", into))?;
+        }
+        match means {
+            Means::Rename => match rename(&self.data, &self.kept) {
+                Err(Error::File { source, .. })
+                    if source.kind() == io::ErrorKind::CrossesDevices => {}
+                result => return result,
+            },
+            #[cfg(test)]
+            Means::Copy => {}
+        }
+        // An earlier attempt may have left a part, which is not worth sorting out.
+        files::remove_directory(&self.partial).map_err(Error::file("remove", &self.partial))?;
+        fs::create_dir(&self.partial).map_err(Error::file("make", &self.partial))?;
+        copy(&self.data.join(DATABASE), &self.partial.join(DATABASE))?;
+        reached(Step::CopyBegun)?;
+        copy(&self.data.join(LOG), &self.partial.join(LOG))?;
+        copy_backups(&self.data.join(BACKUPS), &self.partial.join(BACKUPS))?;
+        files::sync_directory(&self.partial).map_err(Error::file("sync", &self.partial))?;
+        reached(Step::Copied)?;
+        rename(&self.partial, &self.kept)
+    }
+
+    /// Whether the archived data is still at its old place too.
+    fn is_left(&self) -> bool {
+        let identity = |directory: &Path| {
+            Store::open_read_only(&directory.join(DATABASE))?.property("identity")
+        };
+        match (identity(&self.data), identity(&self.kept)) {
+            (Ok(Some(data)), Ok(Some(kept))) => data == kept,
+            // What cannot be recognised is not removed.
+            (Ok(_) | Err(_), Ok(_) | Err(_)) => false,
+        }
+    }
+}
+
+/// Renames, and makes it last in both directories.
+fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to)
+        .and_then(|()| files::sync_parent(to))
+        .and_then(|()| files::sync_parent(from))
+        .map_err(Error::file("move data directory", from))
+}
+
+fn copy_backups(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::create_dir(to).map_err(Error::file("make", to))?;
+    let entries = match fs::read_dir(from) {
+        Ok(entries) => entries,
+        // No server has ever run here.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::file("list", from)(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(Error::file("list", from))?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    files::sync_directory(to).map_err(Error::file("sync", to))
+}
+
+/// Copies a file, if it is there, to the disk and not only to memory.
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    match fs::copy(from, to) {
+        Ok(_) => File::open(to)
+            .and_then(|file| file.sync_all())
+            .map_err(Error::file("sync", to)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::file("copy", from)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEPS: [Step; 6] = [
+        Step::Folded,
+        Step::CopyBegun,
+        Step::Copied,
+        Step::Kept,
+        Step::SetAside,
+        Step::Removed,
+    ];
+
+    fn prepared(root: &Path) -> Move {
+        let data = root.join("data");
+        fs::create_dir_all(data.join(BACKUPS)).expect("a directory");
+        let store = Store::create(&data.join(DATABASE)).expect("a database");
+        for title in ["a", "b", "c"] {
+            store.insert(title, "text").expect("a document");
+        }
+        fs::write(data.join(BACKUPS).join("one.db"), "a backup").expect("a backup");
+        Move::new(&data, "name", "id", &root.join("archive"))
+    }
+
+    fn interrupted(at: Step) -> impl Fn(Step) -> Result<(), Error> {
+        move |step| {
+            if step == at {
+                Err(Error::Interrupted {
+                    id: format!("{step:?}"),
+                })
+            } else {
+                Ok(())
+            }
+        }
+    }
+
+    fn entries(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(directory)
+            .expect("a listing")
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_archive_interrupted_after_any_step_is_finished_by_the_next_call() {
+        for means in [Means::Rename, Means::Copy] {
+            for at in STEPS {
+                let root = tempfile::tempdir().expect("a directory");
+                let archive = prepared(root.path());
+                // Not every step is on both ways: one that is not on this one interrupts nothing.
+                let _ = archive.run(means, interrupted(at));
+
+                for _ in 0..2 {
+                    let documents = archive
+                        .run(means, |_| Ok(()))
+                        .expect("the rest of the work");
+                    assert_eq!(documents, 3, "{means:?} after {at:?}");
+                    assert_eq!(entries(root.path()), ["archive"], "{means:?} after {at:?}");
+                    assert_eq!(
+                        entries(&root.path().join("archive")),
+                        ["name-id"],
+                        "{means:?} after {at:?}"
+                    );
+                    assert_eq!(
+                        entries(&archive.kept),
+                        [BACKUPS, DATABASE],
+                        "{means:?} after {at:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_reaches_every_step_in_order() {
+        let root = tempfile::tempdir().expect("a directory");
+        let steps = std::cell::RefCell::new(Vec::new());
+        let record = |step| {
+            steps.borrow_mut().push(step);
+            Ok(())
+        };
+        prepared(root.path())
+            .run(Means::Copy, record)
+            .expect("an archive");
+        assert_eq!(*steps.borrow(), STEPS);
+    }
+
+    #[test]
+    fn a_directory_prepared_anew_outlives_a_late_repetition() {
+        let root = tempfile::tempdir().expect("a directory");
+        let archive = prepared(root.path());
+        archive.run(Means::Rename, |_| Ok(())).expect("an archive");
+        prepared(root.path());
+
+        assert_eq!(
+            archive
+                .run(Means::Rename, |_| Ok(()))
+                .expect("the same archive"),
+            3
+        );
+
+        assert_eq!(
+            Store::open(&archive.data.join(DATABASE))
+                .and_then(|store| store.count())
+                .expect("documents"),
+            3
+        );
+    }
+
+    #[test]
+    fn a_directory_in_use_is_not_archived() {
+        let root = tempfile::tempdir().expect("a directory");
+        let archive = prepared(root.path());
+        let _server = Lock::take(&archive.data).expect("a lock");
+
+        let error = archive
+            .run(Means::Rename, |_| Ok(()))
+            .expect_err("somebody serves it");
+
+        assert!(matches!(error, Error::InUse { .. }), "{error}");
+    }
+}

@@ -1,0 +1,220 @@
+//! This file copies a database while it is written to, and says whether a copy is good.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+
+use super::error::{Error, StoreError};
+use super::files;
+use super::store::{Store, refused};
+
+/// Few, so that a small database in a demonstration takes several steps too.
+const PAGES_PER_STEP: i32 = 4;
+/// How long a step waits that found the database locked, which a reader of a write-ahead log rarely does.
+const LOCKED_PAUSE: Duration = Duration::from_millis(10);
+const COPY: &str = "copy database";
+
+/// Opens a backup or an archived database read-only, checks it thoroughly, and counts its documents.
+///
+/// # Errors
+///
+/// When there is none, or it is damaged: a retry does not help.
+pub fn open_backup(path: &Path) -> Result<u64, Error> {
+    Ok(inspect(path)?)
+}
+
+/// Copies the database to `target`, where the copy appears only once it is whole and checked.
+///
+/// # Guarantees
+///
+/// The copy is the database of the moment this began; writers never wait for it.
+/// Where `target` is a good copy already, as when an earlier process was killed right after making it, it stays.
+///
+/// # Caveats
+///
+/// The write-ahead log cannot be shortened meanwhile, so a slow backup of a busy database needs room for it.
+pub(super) fn back_up(
+    database: &Path,
+    target: &Path,
+    pause: Duration,
+    stop: &AtomicBool,
+) -> Result<u64, StoreError> {
+    // A file that does not pass is made again: it was good when it got its name, so the disk has lost it since.
+    if let Ok(documents) = inspect(target) {
+        return Ok(documents);
+    }
+    let partial = target.with_added_extension(files::PARTIAL);
+    // With its journal, which SQLite would otherwise play back into the new copy.
+    for left in [
+        &partial,
+        &target.with_added_extension(format!("{}-journal", files::PARTIAL)),
+    ] {
+        files::remove_file(left).map_err(StoreError::file("remove unfinished backup", left))?;
+    }
+    let result = copy(database, &partial, pause, stop).and_then(|expected| {
+        let found = inspect(&partial)?;
+        if found == expected {
+            Ok(found)
+        } else {
+            Err(StoreError::Incomplete {
+                path: partial.clone(),
+                found,
+                expected,
+            })
+        }
+    });
+    let publish = || {
+        File::open(&partial)?.sync_all()?;
+        fs::rename(&partial, target)?;
+        files::sync_parent(target)
+    };
+    match result {
+        Ok(documents) => publish()
+            .map(|()| documents)
+            .map_err(StoreError::file("publish backup", target)),
+        Err(error) => {
+            // The first error is the one to tell; what stays is removed by the next attempt or start.
+            let _ = files::remove_file(&partial);
+            Err(error)
+        }
+    }
+}
+
+/// Copies page by page and says how many documents the copy must hold.
+fn copy(
+    database: &Path,
+    partial: &Path,
+    pause: Duration,
+    stop: &AtomicBool,
+) -> Result<u64, StoreError> {
+    let source = Store::open(database)?;
+    // SQLite starts a backup again whenever another connection writes, which under load is for ever.
+    // A read transaction that lasts as long as the backup keeps its snapshot, and nobody waits for a reader.
+    source
+        .connection
+        .execute_batch("BEGIN")
+        .map_err(source.refused(COPY))?;
+    let expected = source.count()?;
+
+    let mut target = Connection::open(partial).map_err(|error| refused(partial, COPY, error))?;
+    {
+        let backup = Backup::new(&source.connection, &mut target)
+            .map_err(|error| refused(partial, COPY, error))?;
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(StoreError::Stopped { action: COPY });
+            }
+            match backup.step(PAGES_PER_STEP).map_err(source.refused(COPY))? {
+                StepResult::Done => break,
+                StepResult::More => thread::sleep(pause),
+                _ => thread::sleep(LOCKED_PAUSE),
+            }
+        }
+    }
+    // The copy says of itself that it has a write-ahead log; one file is what can be moved and opened read-only.
+    target
+        .pragma_update(None, "journal_mode", "DELETE")
+        .and_then(|()| target.close().map_err(|(_, error)| error))
+        .map_err(|error| refused(partial, COPY, error))?;
+    Ok(expected)
+}
+
+fn inspect(path: &Path) -> Result<u64, StoreError> {
+    let store = Store::open_read_only(path)?;
+    store.check(true)?;
+    store.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store_of(documents: usize, directory: &Path) -> Store {
+        let store = Store::create(&directory.join(files::DATABASE)).expect("a database");
+        for number in 0..documents {
+            store
+                .insert(&format!("title {number}"), &"text ".repeat(500))
+                .expect("a document");
+        }
+        store
+    }
+
+    #[test]
+    fn a_backup_holds_what_was_there_when_it_began_although_another_connection_writes() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = store_of(40, directory.path());
+        let target = directory.path().join("copy.db");
+
+        let stop = AtomicBool::new(false);
+        let database = directory.path().join(files::DATABASE);
+        let copied = thread::scope(|scope| {
+            let copied =
+                scope.spawn(|| back_up(&database, &target, Duration::from_millis(5), &stop));
+            // A backup that starts again with every document would go on as long as the writer does.
+            for _ in 0..2000 {
+                if copied.is_finished() {
+                    break;
+                }
+                store
+                    .insert("meanwhile", &"more ".repeat(500))
+                    .expect("a document");
+            }
+            stop.store(true, Ordering::Relaxed);
+            copied.join().expect("no panic").expect("a backup")
+        });
+
+        // The backup may begin after the first of the writer's documents.
+        let written = store.count().expect("a count");
+        assert!(copied >= 40 && copied < written, "{copied} of {written}");
+        assert_eq!(open_backup(&target).expect("a good copy"), copied);
+    }
+
+    #[test]
+    fn a_stopped_backup_leaves_no_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = store_of(1, directory.path());
+        let target = directory.path().join("copy.db");
+
+        let result = back_up(
+            &directory.path().join(files::DATABASE),
+            &target,
+            Duration::ZERO,
+            &AtomicBool::new(true),
+        );
+
+        assert!(
+            matches!(result, Err(StoreError::Stopped { .. })),
+            "{result:?}"
+        );
+        drop(store);
+        let left: Vec<_> = fs::read_dir(directory.path())
+            .expect("a listing")
+            .flatten()
+            .map(|e| e.file_name())
+            .collect();
+        assert_eq!(left, [files::DATABASE]);
+    }
+
+    #[test]
+    fn a_backup_that_lost_a_page_is_not_taken_for_one() {
+        let directory = tempfile::tempdir().expect("a directory");
+        store_of(40, directory.path()).fold().expect("one file");
+        let path = directory.path().join(files::DATABASE);
+        let mut bytes = fs::read(&path).expect("the file");
+        let end = bytes.len();
+        bytes[end - 4096..].fill(0x5a);
+        fs::write(&path, bytes).expect("damage");
+
+        let error = open_backup(&path).expect_err("a page is missing");
+
+        assert!(
+            matches!(error, Error::Store(StoreError::Corrupt { .. })),
+            "{error}"
+        );
+    }
+}

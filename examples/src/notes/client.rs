@@ -1,0 +1,158 @@
+//! This file speaks to the one process that wrote `notes.json`, and to no other.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use serde::de::DeserializeOwned;
+
+use super::error::Error;
+use super::files::{self, ANNOUNCEMENT};
+use super::wire::{
+    Action, Announcement, BOOT_HEADER, Count, Document, NewDocument, Order, Page, Problem, Status,
+};
+
+/// For one answer; work that takes longer is an action and is asked after.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// A way to one process.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    announcement: Announcement,
+}
+
+/// A client that goes to the loopback interface, whatever proxy the environment names.
+pub(super) fn http() -> Result<reqwest::Client, Error> {
+    reqwest::Client::builder()
+        .no_proxy()
+        .timeout(ANSWER_LIMIT)
+        .build()
+        .map_err(|source| Error::Request {
+            action: "make HTTP client",
+            source,
+        })
+}
+
+impl Client {
+    /// Reads how to reach the process of a directory; `None` when no process has said so.
+    pub(super) async fn find(http: &reqwest::Client, data: &Path) -> Result<Option<Self>, Error> {
+        let path = data.join(ANNOUNCEMENT);
+        let read = tokio::task::spawn_blocking({
+            let path = path.clone();
+            move || std::fs::read(path)
+        });
+        let content = match read.await.map_err(std::io::Error::other).flatten() {
+            Ok(content) => content,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::file("read", &path)(error)),
+        };
+        // It is written by a rename: what is no announcement was not written by a server.
+        let announcement = serde_json::from_slice(&content)
+            .map_err(|error| Error::file("read", &path)(error.into()))?;
+        Ok(Some(Self {
+            http: http.clone(),
+            announcement,
+        }))
+    }
+
+    pub(super) async fn status(&self) -> Result<Status, Error> {
+        self.ask("ask for status", self.http.get(self.url(&["status"])))
+            .await
+    }
+
+    pub(super) async fn add(&self, title: &str, body: &str) -> Result<Document, Error> {
+        let document = NewDocument {
+            title: title.into(),
+            body: body.into(),
+        };
+        self.ask(
+            "add document",
+            self.http.post(self.url(&["documents"])).json(&document),
+        )
+        .await
+    }
+
+    pub(super) async fn list(&self, after: i64, limit: u16) -> Result<Page, Error> {
+        let query = format!("after={after}&limit={limit}");
+        let mut url = self.url(&["documents"]);
+        url.set_query(Some(&query));
+        self.ask("list documents", self.http.get(url)).await
+    }
+
+    pub(super) async fn count(&self) -> Result<u64, Error> {
+        let Count { documents } = self
+            .ask(
+                "count documents",
+                self.http.get(self.url(&["documents", "count"])),
+            )
+            .await?;
+        Ok(documents)
+    }
+
+    pub(super) async fn order(&self, id: &str, order: &Order) -> Result<Action, Error> {
+        let answer = self
+            .ask(
+                "order action",
+                self.http.put(self.url(&["actions", id])).json(order),
+            )
+            .await;
+        match answer {
+            Err(Error::Refused {
+                status, message, ..
+            }) if status == StatusCode::CONFLICT => Err(Error::Busy {
+                id: id.into(),
+                message,
+            }),
+            answer => answer,
+        }
+    }
+
+    pub(super) async fn action(&self, id: &str) -> Result<Action, Error> {
+        self.ask("ask for action", self.http.get(self.url(&["actions", id])))
+            .await
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
+        let mut url = Url::parse(&format!("http://{}", self.announcement.address))
+            .expect("a socket address is the authority of a URL");
+        // An id may hold a slash, which is then part of one segment.
+        url.path_segments_mut()
+            .expect("an http URL has a path")
+            .extend(path);
+        url
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        action: &'static str,
+        request: RequestBuilder,
+    ) -> Result<T, Error> {
+        let lost = |source| Error::Request { action, source };
+        let request = request.header(BOOT_HEADER, &self.announcement.boot_id);
+        let response = request.send().await.map_err(lost)?;
+        if response.status().is_success() {
+            return response.json().await.map_err(lost);
+        }
+        Err(refused(action, response).await)
+    }
+}
+
+async fn refused(action: &'static str, response: Response) -> Error {
+    let status = response.status().as_u16();
+    let message = match response.json::<Problem>().await {
+        Ok(problem) => problem.error,
+        // Something else has the port.
+        Err(_) => "it gave no reason".into(),
+    };
+    Error::Refused {
+        action,
+        status,
+        message,
+    }
+}
+
+/// The name of the file that an id or a name stands for.
+pub(super) fn name_of(id: &str) -> Result<String, Error> {
+    files::name_of(id).ok_or_else(|| Error::Name { id: id.into() })
+}

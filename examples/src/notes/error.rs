@@ -1,0 +1,270 @@
+//! This file says what can go wrong, and whether trying again helps.
+
+use std::path::{Path, PathBuf};
+
+use super::files::NAMEABLE;
+use super::schema::SCHEMA_VERSION;
+
+/// Why an instance did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An id or a name cannot be part of a file name. A retry does not help.
+    #[error("make a file name of {id:?}: {NAMEABLE}")]
+    Name {
+        /// As it was given.
+        id: String,
+    },
+    /// There is no database. [`Instance::prepare`](super::Instance::prepare) makes it.
+    #[error("find the database in {}: the directory is not prepared", data.display())]
+    NotPrepared {
+        /// The data directory.
+        data: PathBuf,
+    },
+    /// No process serves the directory. [`Instance::start`](super::Instance::start) starts one.
+    #[error("reach the server of {}: it is not running", data.display())]
+    NotRunning {
+        /// The data directory.
+        data: PathBuf,
+    },
+    /// A process holds the directory and does not answer, because it is starting, or hangs. A retry may help.
+    #[error("reach the server of {}: it runs but does not answer: {why}", data.display())]
+    NotAnswering {
+        /// The data directory.
+        data: PathBuf,
+        /// What was tried.
+        why: String,
+    },
+    /// The process ended before it answered. A retry helps if the cause, which is in its log, is gone.
+    #[error("start the server of {}: it ended with {status}: {log}", data.display())]
+    Ended {
+        /// The data directory.
+        data: PathBuf,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// The end of what it printed.
+        log: String,
+    },
+    /// What was waited for did not come in time. A retry goes on waiting.
+    #[error("wait for the server of {} {what}: it took longer than {limit:?}", data.display())]
+    Slow {
+        /// The data directory.
+        data: PathBuf,
+        /// What it should have done.
+        what: &'static str,
+        /// The time limit.
+        limit: std::time::Duration,
+    },
+    /// A process holds the directory, which the work needs for itself. A retry helps once it is stopped.
+    #[error("take {} for this work: {} serves it", data.display(), holder(*pid))]
+    InUse {
+        /// The data directory.
+        data: PathBuf,
+        /// The process, if it said so.
+        pid: Option<u32>,
+    },
+    /// The recorded process is another program. Nothing was signalled; a retry does not help.
+    #[error("signal process {pid}: its command line does not name {}", data.display())]
+    NotOurs {
+        /// The data directory.
+        data: PathBuf,
+        /// The process that was spared.
+        pid: u32,
+    },
+    /// The server does one action at a time. A retry helps once the other one is done.
+    #[error("start action {id}: {message}")]
+    Busy {
+        /// The action that was refused.
+        id: String,
+        /// Which one is under way.
+        message: String,
+    },
+    /// The server did the work and failed. A retry with the same id tries again.
+    #[error("run action {id}: {message}")]
+    Failed {
+        /// The action.
+        id: String,
+        /// What the server says.
+        message: String,
+    },
+    /// The process ended in the middle of the action. A retry with the same id does the rest.
+    #[error("run action {id}: its process ended in the middle")]
+    Interrupted {
+        /// The action.
+        id: String,
+    },
+    /// The server refused a request. A retry helps with status 503, when it is draining, once it was started again.
+    #[error("{action}: the server refused with {status}: {message}")]
+    Refused {
+        /// Verb and object.
+        action: &'static str,
+        /// The code of HTTP.
+        status: u16,
+        /// Its sentence.
+        message: String,
+    },
+    /// The request or its answer was lost. A retry helps when the process did not end.
+    #[error("{action}")]
+    Request {
+        /// Verb and object.
+        action: &'static str,
+        /// What the client says.
+        source: reqwest::Error,
+    },
+    /// The database refused; see there.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system refused. A retry helps when the disk was full.
+    #[error("{action} {}", path.display())]
+    File {
+        /// Verb and object.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Whether the same call may succeed later with nobody changing the call, the program or the data.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::NotAnswering { .. }
+            | Self::Slow { .. }
+            | Self::InUse { .. }
+            | Self::Busy { .. }
+            | Self::Failed { .. }
+            | Self::Interrupted { .. }
+            | Self::Request { .. }
+            | Self::File { .. } => true,
+            Self::Name { .. }
+            | Self::NotPrepared { .. }
+            | Self::NotRunning { .. }
+            | Self::Ended { .. }
+            | Self::NotOurs { .. } => false,
+            Self::Refused { status, .. } => *status >= 500,
+            Self::Store(error) => error.is_transient(),
+        }
+    }
+
+    pub(super) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::File {
+            action,
+            path: path.into(),
+            source,
+        }
+    }
+}
+
+/// Why a database did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no file. A retry does not help; preparing does.
+    #[error("open database {}: there is no such file; prepare its directory first", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The file is empty, as one is when its creation was interrupted. Preparing again completes it.
+    #[error("open database {}: it has no schema yet; prepare its directory again", path.display())]
+    Unprepared {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The content makes no sense to `SQLite`, or belongs to another program. A retry does not help; a backup does.
+    #[error("read database {}: it is damaged or no database of notes ({why}); restore a backup", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        why: String,
+    },
+    /// Another version of this program wrote it. A retry does not help.
+    #[error("open database {}: its schema has version {found}, and this program knows {SCHEMA_VERSION}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its `user_version`.
+        found: i64,
+    },
+    /// `SQLite` refused. A retry helps when the disk was full or the database busy.
+    #[error("{action} in database {}", path.display())]
+    Refused {
+        /// Verb and object.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What `SQLite` says.
+        source: rusqlite::Error,
+    },
+    /// A file next to the database could not be written. A retry helps when the disk was full.
+    #[error("{action} {}", path.display())]
+    File {
+        /// Verb and object.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The copy is not what it should be a copy of. A retry makes another.
+    #[error("check backup {}: it holds {found} documents instead of {expected}", path.display())]
+    Incomplete {
+        /// The unfinished copy.
+        path: PathBuf,
+        /// Counted in the copy.
+        found: u64,
+        /// Counted in the database when the copy began.
+        expected: u64,
+    },
+    /// The work was told to stop. A retry does it.
+    #[error("{action}: it was stopped because the process is ending")]
+    Stopped {
+        /// Verb and object.
+        action: &'static str,
+    },
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later with nobody changing the program or the data.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Refused { .. }
+            | Self::File { .. }
+            | Self::Incomplete { .. }
+            | Self::Stopped { .. } => true,
+            Self::Missing { .. }
+            | Self::Unprepared { .. }
+            | Self::Corrupt { .. }
+            | Self::Version { .. } => false,
+        }
+    }
+
+    pub(super) fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::File {
+            action,
+            path: path.into(),
+            source,
+        }
+    }
+}
+
+/// An error and its causes in one line, for a log or an answer that cannot hold the chain.
+pub(super) fn sentence(error: &dyn std::error::Error) -> String {
+    let mut sentence = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        sentence.push_str(": ");
+        sentence.push_str(&error.to_string());
+        cause = error.source();
+    }
+    sentence
+}
+
+/// Names a process that may not have said who it is.
+pub(super) fn holder(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".into(),
+    }
+}

@@ -1,0 +1,186 @@
+//! This file knows which process serves a directory, and ends it without mercy.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::error::Error;
+use super::files;
+
+/// Longer than those take who see whether a lock is free.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The right to serve, or to move, a directory; the kernel takes it back however the process ends.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+/// Who holds the lock of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// It is free.
+    Nobody,
+    /// A process, with the pid it wrote down, if it came to that.
+    Process(Option<u32>),
+}
+
+/// What came of taking a lock.
+#[derive(Debug)]
+pub(super) enum Taken {
+    /// It is ours until it is dropped.
+    Lock(Lock),
+    /// Another process has it.
+    Held(Option<u32>),
+}
+
+impl Lock {
+    /// Takes the lock of a directory and writes down who did.
+    pub(super) fn take(data: &Path) -> io::Result<Taken> {
+        let path = data.join(files::LOCK);
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)?;
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                // Those who look are waited for, and those who serve are not: whoever waited for them would take the
+                // directory behind the back of the one who ended them.
+                Err(TryLockError::WouldBlock)
+                    if Instant::now() < end && is_only_looked_at(&file)? =>
+                {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                Err(TryLockError::WouldBlock) => return Ok(Taken::Held(recorded_pid(&path))),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        file.set_len(0)?;
+        file.write_all(std::process::id().to_string().as_bytes())?;
+        Ok(Taken::Lock(Self { _file: file }))
+    }
+}
+
+/// Says who holds the lock of a directory, without taking it from anybody.
+pub(super) fn holder(data: &Path) -> io::Result<Holder> {
+    let path = data.join(files::LOCK);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
+        Err(error) => return Err(error),
+    };
+    // Shared, so that two that look do not see each other.
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Holder::Nobody),
+        Err(TryLockError::WouldBlock) => Ok(Holder::Process(recorded_pid(&path))),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Whether a lock that cannot be taken is held by those alone who see whether it is free.
+fn is_only_looked_at(file: &File) -> io::Result<bool> {
+    match file.try_lock_shared() {
+        Ok(()) => file.unlock().map(|()| true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Sends SIGKILL to a process if its command line names this directory; one that is gone already is a success.
+pub(super) fn kill(pid: u32, data: &Path) -> Result<(), Error> {
+    let not_ours = || Error::NotOurs {
+        data: data.into(),
+        pid,
+    };
+    let target = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(not_ours)?;
+    let failed = |error: rustix::io::Errno| Error::file("kill the server of", data)(error.into());
+    // Opened before the check: should the pid go to another process in between, the signal still goes to the checked
+    // one or to nobody.
+    let handle = match pidfd_open(target, PidfdFlags::empty()) {
+        Ok(handle) => handle,
+        Err(rustix::io::Errno::SRCH) => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    match command_names(pid, data) {
+        Ok(true) => {}
+        Ok(false) => return Err(not_ours()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            return Err(Error::file("read the command line of the server of", data)(
+                error,
+            ));
+        }
+    }
+    match pidfd_send_signal(&handle, Signal::KILL) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn command_names(pid: u32, data: &Path) -> io::Result<bool> {
+    let line = fs::read(format!("/proc/{pid}/cmdline"))?;
+    Ok(line
+        .split(|byte| *byte == 0)
+        .any(|argument| argument == data.as_os_str().as_bytes()))
+}
+
+fn recorded_pid(path: &Path) -> Option<u32> {
+    fs::read_to_string(path).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_held_until_it_is_dropped() {
+        let data = tempfile::tempdir().expect("a directory");
+        assert_eq!(holder(data.path()).expect("a look"), Holder::Nobody);
+
+        let taken = Lock::take(data.path()).expect("a lock");
+        let us = Some(std::process::id());
+        assert_eq!(holder(data.path()).expect("a look"), Holder::Process(us));
+        assert!(
+            matches!(Lock::take(data.path()).expect("an answer"), Taken::Held(pid) if pid == us)
+        );
+
+        drop(taken);
+        assert_eq!(holder(data.path()).expect("a look"), Holder::Nobody);
+    }
+
+    #[test]
+    fn a_lock_that_is_looked_at_is_taken() {
+        let data = tempfile::tempdir().expect("a directory");
+        let file = File::create(data.path().join(files::LOCK)).expect("a file");
+        file.try_lock_shared().expect("a look");
+        let look = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            drop(file);
+        });
+
+        assert!(matches!(
+            Lock::take(data.path()).expect("an answer"),
+            Taken::Lock(_)
+        ));
+        look.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_process_that_does_not_name_the_directory_is_spared() {
+        let data = tempfile::tempdir().expect("a directory");
+        let error = kill(std::process::id(), data.path()).expect_err("this test is no server");
+        assert!(matches!(error, Error::NotOurs { .. }), "{error}");
+    }
+}

@@ -1,0 +1,235 @@
+//! This file answers requests.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+
+use super::actions::{Actions, Verdict};
+use super::error::{StoreError, sentence};
+use super::library::{Added, Library};
+use super::store::Store;
+use super::wire::{BOOT_HEADER, Count, NewDocument, Order, Problem, Status};
+
+/// More than the largest body that can be configured, with what JSON puts around it.
+const REQUEST_BYTES: usize = 20 << 20;
+const TITLE_CHARS: usize = 200;
+const DEFAULT_LIMIT: u16 = 100;
+const MAXIMUM_LIMIT: u16 = 1000;
+
+/// What every request sees.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) name: String,
+    pub(super) boot_id: String,
+    pub(super) library: Arc<Library>,
+    pub(super) actions: Arc<Actions>,
+}
+
+/// The paths of the server.
+pub(super) fn router(desk: Arc<Desk>) -> Router {
+    Router::new()
+        .route("/documents", post(add).get(list))
+        .route("/documents/count", get(count))
+        .route("/documents/{id}", get(read))
+        .route("/healthz", get(healthz))
+        .route("/status", get(status))
+        .route("/actions/{id}", get(action).put(order))
+        .fallback(|| async { refuse(StatusCode::NOT_FOUND, "there is nothing here") })
+        .method_not_allowed_fallback(|| async {
+            refuse(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this method has no meaning here",
+            )
+        })
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES))
+        .layer(middleware::from_fn_with_state(Arc::clone(&desk), addressed))
+        .with_state(desk)
+}
+
+/// An answer that is no success, from what can fail in a handler.
+struct Refusal(Response);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let message = sentence(&error);
+        tracing::error!(error = message, "request failed");
+        Self(refuse(StatusCode::INTERNAL_SERVER_ERROR, message))
+    }
+}
+
+impl From<JsonRejection> for Refusal {
+    fn from(rejection: JsonRejection) -> Self {
+        // A client that sends no JSON, or not the JSON it should, is told in one way.
+        let status = match &rejection {
+            JsonRejection::JsonSyntaxError(_) | JsonRejection::JsonDataError(_) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            other => other.status(),
+        };
+        Self(refuse(status, rejection.body_text()))
+    }
+}
+
+impl From<QueryRejection> for Refusal {
+    fn from(rejection: QueryRejection) -> Self {
+        Self(refuse(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            rejection.body_text(),
+        ))
+    }
+}
+
+async fn add(
+    State(desk): State<Arc<Desk>>,
+    body: Result<Json<NewDocument>, JsonRejection>,
+) -> Result<Response, Refusal> {
+    let Json(NewDocument { title, body }) = body?;
+    let length = title.chars().count();
+    if length == 0 || length > TITLE_CHARS {
+        let message = format!("the title has {length} characters; use 1 to {TITLE_CHARS}");
+        return Ok(refuse(StatusCode::UNPROCESSABLE_ENTITY, message));
+    }
+    let maximum = desk.actions.maximum_body_bytes();
+    if body.len() > maximum {
+        let message = format!("the body has {} bytes; use at most {maximum}", body.len());
+        return Ok(refuse(StatusCode::PAYLOAD_TOO_LARGE, message));
+    }
+    Ok(match desk.library.add(title, body).await? {
+        Added::Kept(document) => {
+            let place = [(header::LOCATION, format!("/documents/{}", document.id))];
+            (StatusCode::CREATED, place, Json(document)).into_response()
+        }
+        Added::Refused => draining(),
+    })
+}
+
+async fn read(State(desk): State<Arc<Desk>>, Path(id): Path<String>) -> Result<Response, Refusal> {
+    let document = match id.parse() {
+        Ok(id) => desk.library.read(move |store| store.get(id)).await?,
+        Err(_) => None,
+    };
+    Ok(match document {
+        Some(document) => Json(document).into_response(),
+        None => refuse(StatusCode::NOT_FOUND, format!("there is no document {id}")),
+    })
+}
+
+#[derive(serde::Deserialize)]
+struct Range {
+    #[serde(default)]
+    after: i64,
+    limit: Option<u16>,
+}
+
+async fn list(
+    State(desk): State<Arc<Desk>>,
+    range: Result<Query<Range>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let Query(Range { after, limit }) = range?;
+    let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAXIMUM_LIMIT);
+    let page = desk
+        .library
+        .read(move |store| store.list(after, limit))
+        .await?;
+    Ok(Json(page).into_response())
+}
+
+async fn count(State(desk): State<Arc<Desk>>) -> Result<Json<Count>, Refusal> {
+    let documents = desk.library.read(Store::count).await?;
+    Ok(Json(Count { documents }))
+}
+
+async fn healthz(State(desk): State<Arc<Desk>>) -> Result<&'static str, Refusal> {
+    // A process whose database is gone answers, and is not healthy.
+    desk.library.read(|store| store.get(0)).await?;
+    Ok("ok")
+}
+
+async fn status(State(desk): State<Arc<Desk>>) -> Result<Json<Status>, Refusal> {
+    Ok(Json(Status {
+        name: desk.name.clone(),
+        boot_id: desk.boot_id.clone(),
+        pid: std::process::id(),
+        state: desk.library.door(),
+        documents: desk.library.read(Store::count).await?,
+        action: desk.actions.running().await,
+    }))
+}
+
+async fn action(
+    State(desk): State<Arc<Desk>>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    Ok(match desk.actions.report(&id).await? {
+        Some(action) => {
+            desk.actions.tell(&action);
+            Json(action).into_response()
+        }
+        None => refuse(StatusCode::NOT_FOUND, format!("there is no action {id}")),
+    })
+}
+
+async fn order(
+    State(desk): State<Arc<Desk>>,
+    Path(id): Path<String>,
+    order: Result<Json<Order>, JsonRejection>,
+) -> Result<Response, Refusal> {
+    let Json(order) = order?;
+    Ok(match desk.actions.order(id, order).await? {
+        Verdict::Begun(action) => (StatusCode::CREATED, Json(action)).into_response(),
+        Verdict::Known(action) => {
+            desk.actions.tell(&action);
+            Json(action).into_response()
+        }
+        Verdict::Busy(other) => {
+            let message = format!(
+                "{} {} is under way; wait for its end",
+                other.kind.as_str(),
+                other.id
+            );
+            refuse(StatusCode::CONFLICT, message)
+        }
+        Verdict::Draining => draining(),
+        Verdict::Nonsense(reason) => refuse(StatusCode::UNPROCESSABLE_ENTITY, reason),
+    })
+}
+
+/// Lets a request through unless it names another process.
+async fn addressed(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
+    match request.headers().get(BOOT_HEADER) {
+        Some(boot) if boot.as_bytes() != desk.boot_id.as_bytes() => refuse(
+            StatusCode::MISDIRECTED_REQUEST,
+            "this request is for another process; read notes.json again",
+        ),
+        Some(_) | None => next.run(request).await,
+    }
+}
+
+fn draining() -> Response {
+    refuse(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "the server is draining and takes no more work; try again when it is back",
+    )
+}
+
+fn refuse(status: StatusCode, error: impl Into<String>) -> Response {
+    (
+        status,
+        Json(Problem {
+            error: error.into(),
+        }),
+    )
+        .into_response()
+}

@@ -1,0 +1,224 @@
+//! This file is the life of one process: it takes the directory, serves it, and leaves it in order.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::task;
+use tokio::time::timeout;
+
+use super::actions::Actions;
+use super::error::{StoreError, holder, sentence};
+use super::files::{self, ANNOUNCEMENT, BACKUPS, DATABASE, PARTIAL};
+use super::library::{Library, blocking};
+use super::process::{Lock, Taken};
+use super::routes::{Desk, router};
+use super::wire::Announcement;
+
+/// How long a drained process waits for somebody to read that it is.
+const ANSWER_GRACE: Duration = Duration::from_secs(2);
+/// How long it then waits for open connections.
+const CONNECTION_GRACE: Duration = Duration::from_secs(5);
+
+/// What a server is started with.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ServeArgs {
+    /// The directory of the data; it must have been prepared.
+    #[arg(long)]
+    pub data: PathBuf,
+    /// The name to report; by default that of the directory.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The pause after each step of a backup, unless configured otherwise.
+    #[arg(long, default_value_t = 0)]
+    pub backup_pause_ms: u64,
+}
+
+/// Why a process did not serve, or did not leave in order.
+#[derive(Debug, thiserror::Error)]
+enum ServeError {
+    #[error("serve {}: it is no directory; prepare it first", data.display())]
+    NoDirectory { data: PathBuf },
+    #[error("serve {}: {} serves it already", data.display(), holder(*pid))]
+    Served { data: PathBuf, pid: Option<u32> },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{action}")]
+    System {
+        action: &'static str,
+        source: std::io::Error,
+    },
+}
+
+/// Serves a directory until it is drained or asked to end by SIGTERM or SIGINT.
+///
+/// Ends with success after a drain, and otherwise says why on the standard error.
+///
+/// # Flow
+///
+/// Take the lock, check the database, disown what the process before left unfinished, listen on a free port of the
+/// loopback interface, write `notes.json`, serve; refuse new documents, finish the open requests, checkpoint, leave.
+///
+/// # Example
+///
+/// ```no_run
+/// use okt_examples::notes::{ServeArgs, serve};
+///
+/// # async fn example() -> std::process::ExitCode {
+/// serve(ServeArgs { data: "/var/lib/notes".into(), name: None, backup_pause_ms: 0 }).await
+/// # }
+/// ```
+pub async fn serve(args: ServeArgs) -> ExitCode {
+    match run(args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not through tracing, which may be filtered: this line is what `Instance::start` hands on.
+            eprintln!("notes: {}", sentence(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: ServeArgs) -> Result<(), ServeError> {
+    let ServeArgs {
+        data,
+        name,
+        backup_pause_ms,
+    } = args;
+    let lock = lock(data.clone()).await?;
+    let announcement = data.join(ANNOUNCEMENT);
+    // Of a process that was killed; nobody may believe it while this one gets ready.
+    files::remove_file(&announcement).map_err(system("remove stale notes.json"))?;
+    let library = Arc::new(open(data.clone()).await?);
+    let pause = Duration::from_millis(backup_pause_ms);
+    let actions = Actions::take_over(Arc::clone(&library), data.clone(), pause).await?;
+    // Before anybody can know of this process: a signal that comes earlier just ends it.
+    let mut signals = Signals::new().map_err(system("listen to signals"))?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .map_err(system("listen on the loopback"))?;
+
+    let now = Timestamp::now();
+    let desk = Arc::new(Desk {
+        name: name.unwrap_or_else(|| {
+            data.file_name()
+                .map(OsStr::to_string_lossy)
+                .unwrap_or_default()
+                .into_owned()
+        }),
+        boot_id: format!("{:x}-{:x}", now.as_nanosecond(), std::process::id()),
+        library,
+        actions: Arc::clone(&actions),
+    });
+    let address = listener
+        .local_addr()
+        .map_err(system("listen on the loopback"))?;
+    let content = serde_json::to_vec_pretty(&Announcement {
+        pid: std::process::id(),
+        boot_id: desk.boot_id.clone(),
+        address,
+        started_at: now.to_string(),
+    })
+    .expect("an announcement has string keys only");
+
+    let (leave, leaving) = oneshot::channel::<()>();
+    let server = axum::serve(listener, router(desk)).with_graceful_shutdown(async {
+        // A sender that is gone means the same.
+        let _ = leaving.await;
+    });
+    let server = tokio::spawn(server.into_future());
+    files::write_atomically(&announcement, &content).map_err(system("write notes.json"))?;
+    tracing::info!(%address, data = %data.display(), "serving");
+
+    let finished = tokio::select! {
+        () = actions.drained() => {
+            // Nobody may be left to read it, so this has an end.
+            let _ = timeout(ANSWER_GRACE, actions.told()).await;
+            Ok(())
+        }
+        () = signals.next() => actions.finish().await,
+    };
+    // The receiver is gone only if the server is.
+    let _ = leave.send(());
+    if timeout(CONNECTION_GRACE, server).await.is_err() {
+        tracing::warn!("leaving although a connection is open");
+    }
+    files::remove_file(&announcement).map_err(system("remove notes.json"))?;
+    drop(lock);
+    Ok(finished?)
+}
+
+async fn lock(data: PathBuf) -> Result<Lock, ServeError> {
+    if !data.is_dir() {
+        return Err(ServeError::NoDirectory { data });
+    }
+    let directory = data.clone();
+    let taken = task::spawn_blocking(move || Lock::take(&directory))
+        .await
+        .map_err(std::io::Error::other);
+    match taken
+        .and_then(|taken| taken)
+        .map_err(system("lock the directory"))?
+    {
+        Taken::Lock(lock) => Ok(lock),
+        Taken::Held(pid) => Err(ServeError::Served { data, pid }),
+    }
+}
+
+async fn open(data: PathBuf) -> Result<Library, StoreError> {
+    blocking(move || {
+        let library = Library::open(&data.join(DATABASE))?;
+        let backups = data.join(BACKUPS);
+        remove_unfinished(&backups).map_err(StoreError::file("clear", &backups))?;
+        Ok(library)
+    })
+    .await
+}
+
+/// Removes what a killed process left of a backup.
+fn remove_unfinished(backups: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(backups)?;
+    for entry in fs::read_dir(backups)? {
+        let path = entry?.path();
+        if path.extension() == Some(OsStr::new(PARTIAL))
+            || path.to_string_lossy().contains(".partial-")
+        {
+            files::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// The signals that ask a process to end.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+fn system(action: &'static str) -> impl FnOnce(std::io::Error) -> ServeError {
+    move |source| ServeError::System { action, source }
+}
