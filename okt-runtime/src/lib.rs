@@ -1,1 +1,60 @@
-//! Placeholder.
+//! Lifecycles kept by Kubernetes: the operator side of OKT, on kube.
+//!
+//! An author declares a state enum with [`lifecycle_graph`], implements the generated handler trait and
+//! [`Application`], and calls [`main`]; or, with a `main` of their own, runs an [`Operator`].
+//!
+//! | floor | what | files |
+//! |---|---|---|
+//! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded` |
+//! | 3 | what one turn does | `turn`: observe, decide, act, report; `read`, `report`, `work`, `finalizer`, `refusal`, `memory` |
+//! | 4 | the operator | `operator`, `readiness`, `program` |
+
+mod application;
+mod clock;
+mod context;
+mod crd;
+mod desired;
+mod failure;
+mod finalizer;
+mod guarded;
+mod memory;
+mod object;
+mod observation;
+mod operator;
+mod program;
+mod progress;
+mod read;
+mod readiness;
+mod refusal;
+mod report;
+mod schema;
+mod status;
+mod turn;
+mod work;
+
+pub use application::{Application, ExtraOf, StateOf};
+pub use context::{Action, Cause, Context};
+pub use crd::{CrdError, GRAPH_ANNOTATION, crd};
+pub use desired::{Desired, REQUEST_LIMIT, StateName, Visit};
+pub use failure::Failure;
+pub use finalizer::FINALIZER;
+pub use object::{Extra, LifecycleObject, LifecycleSpec};
+pub use observation::Observation;
+pub use okt_core::backoff::Backoff;
+pub use okt_core::{Answer, Dispatch, Lifecycle};
+pub use okt_macros::{LifecycleSpec, lifecycle_graph};
+pub use operator::{Operator, OperatorError};
+pub use program::main;
+pub use report::FIELD_MANAGER;
+pub use status::{
+    Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
+    Transition,
+};
+pub use turn::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
+
+/// What generated code names; no part of the public API.
+#[doc(hidden)]
+pub mod __private {
+    pub use okt_core::__private::*;
+    pub use okt_macros::LifecycleGraph;
+}

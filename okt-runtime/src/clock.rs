@@ -1,0 +1,41 @@
+//! What time it is, by the wall or by tokio's clock.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// A clock; status holds wall time, timers are tokio's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Clock {
+    /// The wall clock.
+    Wall,
+    /// Tokio's clock, set to the wall clock once: it stands still where tokio's does.
+    Tokio { set_to: Timestamp, at: Instant },
+}
+
+impl Clock {
+    pub(crate) fn tokio() -> Self {
+        Self::Tokio {
+            set_to: Timestamp::now(),
+            at: Instant::now(),
+        }
+    }
+
+    /// Now, to the millisecond.
+    pub(crate) fn now(self) -> Timestamp {
+        let now = match self {
+            Self::Wall => Timestamp::now(),
+            Self::Tokio { set_to, at } => set_to.saturating_add(at.elapsed()).unwrap_or(set_to),
+        };
+        Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
+    }
+
+    /// The time since a moment; none at all where it lies ahead.
+    pub(crate) fn since(self, then: Timestamp) -> Duration {
+        self.now()
+            .duration_since(then)
+            .try_into()
+            .unwrap_or(Duration::ZERO)
+    }
+}

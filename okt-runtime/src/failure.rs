@@ -1,0 +1,112 @@
+//! Why work failed, and whether trying again helps.
+
+use std::error::Error;
+use std::fmt;
+
+/// The failure of a handler or an observation.
+///
+/// Any error converts into one that is tried again, so `?` works in handlers.
+/// It is no error itself, because of that.
+///
+/// ```
+/// use okt_runtime::Failure;
+///
+/// fn read() -> Result<String, Failure> {
+///     Ok(std::fs::read_to_string("/nowhere")?)
+/// }
+/// assert_eq!(read().unwrap_err().reason(), "Error");
+/// let wrong = Failure::permanent("BadStorageSize", "spec.storage: `lots` is no quantity");
+/// assert!(wrong.is_permanent());
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    reason: String,
+    message: String,
+    permanent: bool,
+}
+
+impl Failure {
+    /// A failure that trying again may mend; the waits between attempts grow.
+    ///
+    /// `reason` is one word in PascalCase, shown in conditions; `message` is for people and must be the
+    /// same for the same failure: no times, counters or addresses that change.
+    pub fn retry(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            message: message.into(),
+            permanent: false,
+        }
+    }
+
+    /// A failure that only a change of the spec can mend.
+    ///
+    /// The object takes the `on_error` trigger of its state, or stands still until its spec changes.
+    pub fn permanent(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            permanent: true,
+            ..Self::retry(reason, message)
+        }
+    }
+
+    /// One word for machines.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The details for people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether trying again is of no use.
+    pub fn is_permanent(&self) -> bool {
+        self.permanent
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.message)
+    }
+}
+
+impl<E: Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::retry("Error", chain(&error))
+    }
+}
+
+/// An error with all its causes, none said twice.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("open the door")]
+    struct Outer(#[source] Inner);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the key is lost")]
+    struct Inner;
+
+    #[test]
+    fn an_error_is_told_with_its_causes() {
+        let failure = Failure::from(Outer(Inner));
+        assert_eq!(failure.message(), "open the door: the key is lost");
+        assert!(!failure.is_permanent());
+    }
+}

@@ -1,0 +1,195 @@
+//! What the operator knows of its objects beside what is stored: running work, waits, its own last write.
+//!
+//! All of it may be lost at any time; a restart is no more than that.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use okt_core::Answer;
+use okt_core::facts::{Said, Task};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::Failure;
+use crate::work::Running;
+
+/// The objects of one operator, by uid.
+#[derive(Default)]
+pub(crate) struct Memory(Mutex<HashMap<String, Arc<Known>>>);
+
+impl Memory {
+    /// What is known of an object.
+    pub(crate) fn of(&self, uid: &str) -> Arc<Known> {
+        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match objects.get(uid) {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(objects.entry(uid.to_owned()).or_default()),
+        }
+    }
+
+    /// The object is gone: its work is no longer wanted.
+    pub(crate) fn forget(&self, uid: &str) {
+        let known = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(uid);
+        if let Some(known) = known {
+            known.gone.cancel();
+        }
+    }
+
+    /// Forgets every object but these, after a list.
+    pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) {
+        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.retain(|uid, known| {
+            let keep = alive(uid);
+            if !keep {
+                known.gone.cancel();
+            }
+            keep
+        });
+    }
+}
+
+/// What is known of one object.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Cancelled when the object is gone.
+    pub(crate) gone: CancellationToken,
+    /// Somebody outside named the object, so what waits may be asked again.
+    pub(crate) poked: AtomicBool,
+    /// Locked for the length of a turn; turns of one object never overlap anyway.
+    pub(crate) inner: tokio::sync::Mutex<Inner>,
+}
+
+/// The part of [`Known`] that turns change.
+#[derive(Default)]
+pub(crate) struct Inner {
+    /// The version of the object that the last own write made.
+    pub(crate) seen: Option<String>,
+    /// The work of the present state.
+    pub(crate) stage: Stage,
+    /// The attempt that runs or ran last, from 1; 0 where none did.
+    pub(crate) attempt: u32,
+    /// Failures in a row of the present work.
+    pub(crate) failures: u32,
+    /// The generation under which that attempt was started.
+    pub(crate) started_under: i64,
+    /// The task, which may still be ending after its work was cancelled.
+    pub(crate) running: Option<Running>,
+    /// Looks at the application that failed in a row.
+    pub(crate) failed_looks: u32,
+    /// When the extra status or a progress text was last written by itself.
+    pub(crate) side_written: Option<Instant>,
+    /// Writes that went wrong in a row, and until when the next one waits.
+    pub(crate) trouble: Trouble,
+    /// What was last said about an object that does not decode.
+    pub(crate) undecodable: Option<String>,
+}
+
+/// How far the work of the present state is, as far as this process knows.
+#[derive(Default)]
+pub(crate) enum Stage {
+    /// Nothing was started here.
+    #[default]
+    Absent,
+    /// The task runs.
+    Running,
+    /// The next call comes at this time, or when something changes if it asked for that.
+    Waiting {
+        /// When.
+        due: Instant,
+        /// It said `Wait`: a poke brings it forward.
+        asked: bool,
+    },
+    /// It ended and said this, which no turn has taken yet.
+    Ended(Result<Answer, Failure>),
+}
+
+/// Writes that the API server did not take.
+#[derive(Default)]
+pub(crate) struct Trouble {
+    pub(crate) times: u32,
+    /// Until when no write is tried, for this generation.
+    pub(crate) refused: Option<(Instant, i64)>,
+}
+
+impl Inner {
+    /// Whether a version is older than the operator's own last write.
+    ///
+    /// Versions compare as numbers (official since Kubernetes 1.35); others only for being the same.
+    pub(crate) fn is_behind(&self, version: Option<&str>) -> bool {
+        let (Some(seen), Some(version)) = (self.seen.as_deref(), version) else {
+            return false;
+        };
+        match (seen.parse::<u128>(), version.parse::<u128>()) {
+            (Ok(seen), Ok(version)) => version < seen,
+            (Err(_), _) | (_, Err(_)) => false,
+        }
+    }
+
+    /// Moves on what time and tasks have done since the last turn.
+    pub(crate) fn catch_up(&mut self) {
+        if let (Stage::Running, Some(running)) = (&self.stage, &self.running)
+            && let Some(ended) = running.take_end()
+        {
+            self.stage = Stage::Ended(ended);
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.stage, Stage::Ended(_))
+    }
+
+    /// The work as a decision takes it.
+    pub(crate) fn task(&self, poked: bool) -> Task {
+        match &self.stage {
+            Stage::Absent => Task::Absent,
+            Stage::Running => Task::Running,
+            Stage::Waiting { due, asked } => {
+                if Instant::now() >= *due || (*asked && poked) {
+                    Task::Due
+                } else {
+                    Task::Waiting
+                }
+            }
+            Stage::Ended(ended) => Task::Ended(said(ended)),
+        }
+    }
+
+    /// Forgets the work of the state that was left; its task may still be ending.
+    pub(crate) fn leave(&mut self) {
+        if let Some(running) = &self.running {
+            running.cancel();
+        }
+        self.stage = Stage::Absent;
+        self.attempt = 0;
+        self.failures = 0;
+    }
+}
+
+/// What an ended task means for a decision.
+pub(crate) fn said(ended: &Result<Answer, Failure>) -> Said {
+    match ended {
+        Ok(Answer::Stay) => Said::Stay,
+        Ok(Answer::Next) => Said::Next,
+        Ok(Answer::Wait(_)) => Said::Wait,
+        Ok(Answer::To(to)) => Said::To(*to),
+        Err(failure) => Said::Failed {
+            permanent: failure.is_permanent(),
+        },
+    }
+}
+
+impl Known {
+    /// Whether somebody outside named the object since this was last asked.
+    pub(crate) fn take_poke(&self) -> bool {
+        self.poked.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// How often what is written beside transitions may be written by itself.
+pub(crate) const SIDE_WRITES: Duration = Duration::from_secs(10);

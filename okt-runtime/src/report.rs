@@ -1,0 +1,393 @@
+//! Position, conditions and what the application adds, as one status and one PATCH; only here is status written.
+
+use std::marker::PhantomData;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::api::{Patch, PatchParams};
+use kube::{Client, ResourceExt};
+use okt_core::conditions::{self, Words};
+use okt_core::decide::{By, Decision, Go, Run};
+use okt_core::facts::Facts;
+use okt_core::names::RESERVED;
+use okt_core::record::{Outcome as CoreOutcome, Phase as CorePhase, Record, Recorded};
+use okt_core::trail::Trail;
+use okt_core::{ConditionStatus, Graph, Lifecycle, Mark, draw};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::desired::{Desired, StateName};
+use crate::guarded::{Guarded, api};
+use crate::object::{LifecycleObject, LifecycleSpec};
+use crate::read;
+use crate::schema::HISTORY_LIMIT;
+use crate::status::{
+    Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
+    Transition,
+};
+
+/// The field manager of everything that OKT writes to a status.
+pub const FIELD_MANAGER: &str = "okt";
+
+/// What a turn found out and decided, to be reported.
+pub(crate) struct Report<'a, K: LifecycleObject> {
+    pub(crate) object: &'a K,
+    pub(crate) now: Timestamp,
+
+    pub(crate) after: &'a Recorded,
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) decision: &'a Decision,
+    /// What the observation said, in words.
+    pub(crate) observed: &'a str,
+    /// The failure of the action that this turn takes.
+    pub(crate) failed: Option<RecordedFailure>,
+    /// What the running work says of itself.
+    pub(crate) progress: String,
+    pub(crate) extra: K::Extra,
+}
+
+impl<K: LifecycleObject> Report<'_, K> {
+    fn graph(&self) -> &'static Graph<'static> {
+        K::State::GRAPH
+    }
+
+    fn old(&self) -> Option<&Position<K::State>> {
+        self.object.status_of()?.lifecycle.as_ref()
+    }
+
+    /// The whole status that OKT owns, built anew.
+    pub(crate) fn status(&self) -> Status<K::State, K::Extra> {
+        let lifecycle = match self.after {
+            Recorded::Nothing => None,
+            Recorded::At(record) => Some(self.position(record)),
+        };
+        let failure = lifecycle
+            .as_ref()
+            .and_then(|position| position.action.as_ref())
+            .and_then(|action| action.failure.as_ref());
+        let wish = self.object.spec_of().lifecycle().state.as_ref();
+        let words = Words {
+            state: self.old().map_or("", |old| old.state.as_str()),
+            wish: wish.map_or("", StateName::as_str),
+            failure: failure.map(|failure| (failure.reason.as_str(), failure.message.as_str())),
+            observed: self.observed,
+        };
+        let conditions =
+            conditions::conditions(self.graph(), self.after, self.facts, self.decision, &words);
+        Status {
+            observed_generation: Some(self.facts.generation),
+            lifecycle,
+            conditions: conditions
+                .into_iter()
+                .map(|condition| self.dated(condition))
+                .collect(),
+            extra: self.extra.clone(),
+        }
+    }
+
+    /// A condition with the time at which its status last changed.
+    fn dated(&self, condition: conditions::Condition) -> Condition {
+        let status = condition.status.as_str();
+        let before = self
+            .object
+            .status_of()
+            .and_then(|old| old.conditions.iter().find(|c| c.type_ == condition.name))
+            .filter(|before| before.status == status);
+        let now = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
+        Condition {
+            last_transition_time: before.map_or(Time(now), |c| c.last_transition_time.clone()),
+            type_: condition.name,
+            status: status.to_owned(),
+            reason: condition.reason,
+            message: condition.message,
+            observed_generation: Some(self.facts.generation),
+        }
+    }
+
+    fn position(&self, record: &Record) -> Position<K::State> {
+        let old = self.old();
+        let went = match self.decision {
+            Decision::Go(go) => Some(*go),
+            Decision::Stand(_)
+            | Decision::Run(_)
+            | Decision::Retry { .. }
+            | Decision::End(_)
+            | Decision::Release { .. } => None,
+        };
+        let desired = self.object.spec_of().lifecycle();
+        let state = K::State::from_id(record.state).map(StateName::Known);
+        let unknown = || {
+            old.map_or_else(
+                || StateName::Unknown(String::new()),
+                |old| old.state.clone(),
+            )
+        };
+        Position {
+            state: state.unwrap_or_else(unknown),
+            since: match went {
+                Some(_) => Some(self.now),
+                None => old.and_then(|old| old.since),
+            },
+            transition: record.transition,
+            jumps: record.jumps,
+            rounds: record.rounds,
+            desired: Some(wish(
+                desired,
+                record,
+                old.and_then(|old| old.desired.as_ref()),
+            )),
+            visit: visit(desired, record, old.and_then(|old| old.visit.as_ref())),
+            revision: read::text(record.revision),
+            changed: read::text(record.changed),
+            action: self.action(record, went),
+            trail: self.trail(record, went),
+            history: self.history(record, went),
+            graph: match (went, old) {
+                (None, Some(old)) => old.graph.clone(),
+                (Some(_), _) | (None, None) => graph_hash(self.graph()),
+            },
+            of: PhantomData,
+        }
+    }
+
+    fn action(&self, record: &Record, went: Option<Go>) -> Option<RecordedAction> {
+        let action = record.action?;
+        let old = self
+            .old()
+            .and_then(|old| old.action.as_ref())
+            .filter(|_| went.is_none());
+        let uid = self.object.meta().uid.as_deref().unwrap_or_default();
+        let id = read::action_id(uid, record.transition, action.run);
+        let same = old.filter(|old| old.id == id);
+        let phase = match action.phase {
+            CorePhase::Pending => Phase::Pending,
+            CorePhase::Done => Phase::Done,
+            CorePhase::Failed => Phase::Failed,
+        };
+        Some(RecordedAction {
+            attempt: action.attempt,
+            phase,
+            generation: action.generation,
+            leaving: action.leaving,
+            started_at: same.map_or(Some(self.now), |old| old.started_at),
+            message: match phase {
+                Phase::Pending => self.progress.clone(),
+                Phase::Done | Phase::Failed => String::new(),
+            },
+            failure: self.failure(same, phase),
+            id,
+        })
+    }
+
+    /// The failure that the action stands at; the first text of a reason stays, so that a repetition is no news.
+    fn failure(&self, old: Option<&RecordedAction>, phase: Phase) -> Option<RecordedFailure> {
+        if phase == Phase::Done {
+            return None;
+        }
+        let before = old.and_then(|old| old.failure.clone());
+        match (&self.failed, before) {
+            (Some(failed), Some(before)) if failed.reason == before.reason => Some(before),
+            (Some(failed), _) => Some(failed.clone()),
+            // Begun anew after it had failed for good.
+            (None, _) if matches!(self.decision, Decision::Run(Run::Amended | Run::Changed)) => {
+                None
+            }
+            (None, before) => before,
+        }
+    }
+
+    fn trail(&self, record: &Record, went: Option<Go>) -> String {
+        let old = self.old().map_or("", |old| old.trail.as_str());
+        if went.is_none() {
+            return old.to_owned();
+        }
+        // A trail that somebody spoilt begins anew.
+        let mut trail: Trail = old.parse().unwrap_or_default();
+        trail.push(self.graph().name_of(record.state));
+        let leaf = self
+            .graph()
+            .get(record.state)
+            .is_some_and(|state| state.is(Mark::Leaf));
+        if leaf {
+            trail.end();
+        }
+        trail.to_string()
+    }
+
+    fn history(&self, record: &Record, went: Option<Go>) -> Vec<Transition> {
+        let mut history = self
+            .old()
+            .map(|old| old.history.clone())
+            .unwrap_or_default();
+        if let Some(go) = went {
+            history.push(Transition {
+                transition: record.transition,
+                from: self
+                    .old()
+                    .map_or_else(String::new, |old| old.state.to_string()),
+                to: self.graph().name_of(record.state).to_owned(),
+                at: Some(self.now),
+                cause: cause(go),
+            });
+        }
+        let surplus = history.len().saturating_sub(HISTORY_LIMIT);
+        history.drain(..surplus);
+        history
+    }
+}
+
+/// What led to a transition, in one word.
+fn cause(go: Go) -> String {
+    match go.by {
+        By::Jump => format!("Jump:{}", go.why.as_str()),
+        By::Reentry => format!("Reentry:{}", go.why.as_str()),
+        By::Entry | By::Child | By::Trigger => go.why.as_str().to_owned(),
+    }
+}
+
+fn wish<S: Lifecycle>(
+    desired: &Desired<S>,
+    record: &Record,
+    old: Option<&RecordedWish>,
+) -> RecordedWish {
+    let name = read::wished_name(desired);
+    // A renamed state is the same wish: its new name is no reason to write.
+    let same = old.filter(|old| name.as_ref() == Some(&StateName::of(&old.state)));
+    RecordedWish {
+        state: match (same, &name) {
+            (Some(old), _) => old.state.clone(),
+            (None, Some(name)) => name.as_str().to_owned(),
+            (None, None) => String::new(),
+        },
+        request: read::request(desired),
+        transition: record.wish.transition,
+        reached: record.wish.reached,
+    }
+}
+
+fn visit<S: Lifecycle>(
+    desired: &Desired<S>,
+    record: &Record,
+    old: Option<&RecordedVisit>,
+) -> Option<RecordedVisit> {
+    let recorded = record.visit?;
+    let (state, request) = match (&desired.visit, old) {
+        (Some(visit), _) => (
+            read::bounded(visit.state.as_str()).into_owned(),
+            read::bounded(&visit.request).into_owned(),
+        ),
+        (None, Some(old)) => (old.state.clone(), old.request.clone()),
+        (None, None) => return None,
+    };
+    Some(RecordedVisit {
+        state,
+        request,
+        transition: recorded.transition,
+        outcome: match recorded.outcome {
+            CoreOutcome::Pending => Outcome::Pending,
+            CoreOutcome::Reached => Outcome::Reached,
+            CoreOutcome::Refused => Outcome::Refused,
+            CoreOutcome::Overtaken => Outcome::Overtaken,
+            CoreOutcome::NotReplayed => Outcome::NotReplayed,
+        },
+    })
+}
+
+fn graph_hash(graph: &Graph<'_>) -> String {
+    format!("sha256:{}", read::hex(&Sha256::digest(draw::json(graph))))
+}
+
+/// What differs between two statuses, as far as writing goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// Nothing.
+    None,
+    /// Only what is written at most every ten seconds: a progress text, or what the application adds.
+    Side,
+    /// Something that is to be written now.
+    Main,
+}
+
+/// Compares what would be written with what is stored.
+pub(crate) fn change<K: LifecycleObject>(object: &K, next: &Status<K::State, K::Extra>) -> Change {
+    let Some(old) = object.status_of() else {
+        return Change::Main;
+    };
+    let progress = |position: &Option<Position<K::State>>| {
+        (position.as_ref())
+            .and_then(|position| position.action.as_ref())
+            .map_or_else(String::new, |action| action.message.clone())
+    };
+    let silent = |position: &Option<Position<K::State>>| {
+        let mut position = position.clone();
+        if let Some(action) = position
+            .as_mut()
+            .and_then(|position| position.action.as_mut())
+        {
+            action.message.clear();
+        }
+        position
+    };
+    let same = old.observed_generation == next.observed_generation
+        && silent(&old.lifecycle) == silent(&next.lifecycle)
+        && same_conditions::<K>(&old.conditions, &next.conditions);
+    if !same {
+        Change::Main
+    } else if old.extra != next.extra || progress(&old.lifecycle) != progress(&next.lifecycle) {
+        Change::Side
+    } else {
+        Change::None
+    }
+}
+
+/// Whether OKT's conditions say the same; texts alone, which an upgrade may change, are no reason to write.
+fn same_conditions<K: LifecycleObject>(old: &[Condition], next: &[Condition]) -> bool {
+    let declared = |name: &str| {
+        let mut all = K::State::GRAPH
+            .states
+            .iter()
+            .flat_map(|state| state.conditions);
+        all.any(|condition| condition.name == name)
+    };
+    let own = |name: &str| RESERVED.contains(&name) || declared(name);
+    let unknown = ConditionStatus::Unknown.as_str();
+    old.iter().filter(|condition| own(&condition.type_)).count() == next.len()
+        && next.iter().all(|next| {
+            old.iter().any(|old| {
+                old.type_ == next.type_
+                    && old.status == next.status
+                    && old.observed_generation == next.observed_generation
+                    && (old.reason == next.reason
+                        || (declared(&next.type_) && next.status != unknown))
+            })
+        })
+}
+
+/// Writes a status with server-side apply, on the condition that the object is still the one acted upon.
+///
+/// # Errors
+///
+/// 409 where it is not: look again. 422 where the CRD does not allow it. 404 where the object is gone.
+pub(crate) async fn write<K: LifecycleObject>(
+    client: &Client,
+    object: &K,
+    status: &Status<K::State, K::Extra>,
+) -> Result<Guarded<K>, kube::Error> {
+    let body = json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "metadata": {
+            "name": object.name_any(),
+            "namespace": object.namespace(),
+            "resourceVersion": object.resource_version(),
+        },
+        "status": status,
+    });
+    api::<K>(client, object.namespace().as_deref())
+        .patch_status(
+            &object.name_any(),
+            &PatchParams::apply(FIELD_MANAGER).force(),
+            &Patch::Apply(body),
+        )
+        .await
+}

@@ -1,0 +1,247 @@
+//! The schema of a status: bounded strings, list types, and the graph as CEL rules.
+
+use std::borrow::Cow;
+
+use okt_core::names::STATE_LIMIT;
+use okt_core::{Graph, Lifecycle, Mark, trail};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use crate::desired::REQUEST_LIMIT;
+use crate::status::Status;
+
+/// The longest action id: a uid, two 20-digit numbers and what is between.
+const ID_LIMIT: usize = 96;
+/// The longest progress message, in bytes.
+pub(crate) const PROGRESS_LIMIT: usize = 256;
+/// The longest failure message, in characters.
+const FAILURE_LIMIT: usize = okt_core::conditions::MESSAGE_LIMIT;
+/// How many transitions the history holds.
+pub(crate) const HISTORY_LIMIT: usize = 10;
+/// How many conditions a status holds, those of others included.
+const CONDITIONS_LIMIT: usize = 32;
+
+impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Status{}", S::GRAPH.name).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Schema::try_from(json!({
+            "type": "object",
+            "properties": {
+                "observedGeneration": { "type": "integer", "format": "int64" },
+                "lifecycle": lifecycle(S::GRAPH),
+                "conditions": conditions(),
+            },
+            "x-kubernetes-validations": [{
+                "rule": "!has(oldSelf.lifecycle) || has(self.lifecycle)",
+                "message": "a recorded lifecycle cannot be removed",
+                "reason": "FieldValueForbidden",
+            }],
+        }))
+        .unwrap_or_default();
+        let extra = generator.subschema_for::<Extra>();
+        let added = extra.get("properties").and_then(Value::as_object).cloned();
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            for (name, property) in added.unwrap_or_default() {
+                // What is OKT's stays OKT's; `crd` reports the clash.
+                properties.entry(name).or_insert(property);
+            }
+        }
+        schema
+    }
+}
+
+/// `status.lifecycle`, with the graph in it.
+fn lifecycle(graph: &Graph<'_>) -> Value {
+    let state = || json!({ "type": "string", "maxLength": STATE_LIMIT, "pattern": "^[A-Za-z][A-Za-z0-9_]*$" });
+    let text = |limit: usize| json!({ "type": "string", "maxLength": limit });
+    let count = || json!({ "type": "integer", "format": "int64", "minimum": 0 });
+    let time = || json!({ "type": "string", "format": "date-time" });
+    json!({
+        "type": "object",
+        "description": "Where the object is in its graph, written by its operator.",
+        "required": ["state", "transition", "jumps"],
+        "x-kubernetes-validations": rules(graph),
+        "properties": {
+            "state": state(),
+            "since": time(),
+            "transition": count(),
+            "jumps": count(),
+            "rounds": count(),
+            "desired": {
+                "type": "object",
+                "required": ["state"],
+                "properties": {
+                    // A wish may be any word: an unknown one is recorded and said to be so.
+                    "state": text(REQUEST_LIMIT),
+                    "request": text(REQUEST_LIMIT),
+                    "transition": count(),
+                    "reached": { "type": "boolean" },
+                },
+            },
+            "visit": {
+                "type": "object",
+                "required": ["state"],
+                "properties": {
+                    "state": text(REQUEST_LIMIT),
+                    "request": text(REQUEST_LIMIT),
+                    "transition": count(),
+                    "outcome": text(STATE_LIMIT),
+                },
+            },
+            "revision": text(64),
+            "changed": text(64),
+            "action": {
+                "type": "object",
+                "required": ["id"],
+                "properties": {
+                    "id": text(ID_LIMIT),
+                    "attempt": count(),
+                    "phase": text(16),
+                    "generation": { "type": "integer", "format": "int64" },
+                    "leaving": { "type": "boolean" },
+                    "startedAt": time(),
+                    "message": text(PROGRESS_LIMIT),
+                    "failure": {
+                        "type": "object",
+                        "required": ["reason"],
+                        "properties": { "reason": text(FAILURE_LIMIT), "message": text(FAILURE_LIMIT) },
+                    },
+                },
+            },
+            "trail": text(trail::LIMIT),
+            "history": {
+                "type": "array",
+                "maxItems": HISTORY_LIMIT,
+                "x-kubernetes-list-type": "atomic",
+                "items": {
+                    "type": "object",
+                    "required": ["transition", "to"],
+                    "properties": {
+                        "transition": count(),
+                        "from": text(REQUEST_LIMIT),
+                        "to": state(),
+                        "at": time(),
+                        "cause": text(STATE_LIMIT),
+                    },
+                },
+            },
+            "graph": text(80),
+        },
+    })
+}
+
+/// The graph as transition rules: the API server itself refuses a move that is no edge.
+///
+/// A former name is the state's present name before anything is compared, so that a renaming is no move.
+/// The first-state rule stands apart, because a `messageExpression` beside `optionalOldSelf` falls back to the rule's text.
+fn rules(graph: &Graph<'_>) -> Value {
+    let entry = graph.entry().map_or("", |entry| graph.name_of(entry));
+    let (now, before) = (
+        canonical(graph, "self.state"),
+        canonical(graph, "oldSelf.state"),
+    );
+    let edges = edges(graph);
+    let moved = format!("{now} != {before}");
+    json!([
+        {
+            "rule": format!("oldSelf.hasValue() || {now} == '{entry}' || self.jumps > 0"),
+            "optionalOldSelf": true,
+            "message": format!("the first state is {entry}, or a jump"),
+            "reason": "FieldValueForbidden",
+        },
+        {
+            "rule": format!(
+                "{now} == {before} || self.jumps > oldSelf.jumps || ({before} in {edges} && {now} in {edges}[{before}])"
+            ),
+            "messageExpression": "'the graph has no edge from ' + oldSelf.state + ' to ' + self.state",
+            "reason": "FieldValueForbidden",
+        },
+        {
+            "rule": format!(
+                "{moved} ? self.transition == oldSelf.transition + 1 : self.transition == oldSelf.transition"
+            ),
+            "message": "transition counts the changes of state, one by one",
+            "reason": "FieldValueForbidden",
+        },
+        {
+            "rule": "self.jumps >= oldSelf.jumps",
+            "message": "jumps never decreases",
+            "reason": "FieldValueForbidden",
+        },
+    ])
+}
+
+/// The CEL expression for the present name of what may be a former one.
+fn canonical(graph: &Graph<'_>, name: &str) -> String {
+    let former: Vec<String> = graph
+        .iter()
+        .flat_map(|(_, state)| {
+            state
+                .was
+                .iter()
+                .map(|was| format!("'{was}': '{}'", state.name))
+        })
+        .collect();
+    if former.is_empty() {
+        return name.to_owned();
+    }
+    let map = format!("{{{}}}", former.join(", "));
+    format!("({name} in {map} ? {map}[{name}] : {name})")
+}
+
+/// Where each state may lead, as a CEL map; out of a leaf leads the entry.
+fn edges(graph: &Graph<'_>) -> String {
+    let entries: Vec<String> = graph
+        .iter()
+        .map(|(_, state)| {
+            let mut targets: Vec<String> = Vec::new();
+            let reentry = graph.entry().filter(|_| state.is(Mark::Leaf));
+            for to in state.targets().chain(reentry) {
+                let target = format!("'{}'", graph.name_of(to));
+                if !targets.contains(&target) {
+                    targets.push(target);
+                }
+            }
+            format!("'{}': [{}]", state.name, targets.join(", "))
+        })
+        .collect();
+    format!("{{{}}}", entries.join(", "))
+}
+
+/// The list of conditions with the patterns of metav1.Condition, which the generated schema lacks.
+fn conditions() -> Value {
+    json!({
+        "type": "array",
+        "maxItems": CONDITIONS_LIMIT,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+            "properties": {
+                "type": {
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                },
+                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                "reason": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "message": { "type": "string", "maxLength": 32768 },
+                "lastTransitionTime": { "type": "string", "format": "date-time" },
+                "observedGeneration": { "type": "integer", "format": "int64", "minimum": 0 },
+            },
+        },
+    })
+}

@@ -1,0 +1,124 @@
+//! Work beside the reconciler: one task per object, contained, cancellable, its result kept until a turn takes it.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use okt_core::{Answer, Dispatch, Lifecycle};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::application::{Application, StateOf};
+use crate::context::Action;
+use crate::failure::Failure;
+use crate::progress::Progress;
+
+/// How long cancelled work may take to clean up before it is dropped.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// A task that was started.
+pub(crate) struct Running {
+    end: Arc<Mutex<Option<Result<Answer, Failure>>>>,
+    cancellation: CancellationToken,
+    pub(crate) progress: Progress,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    /// What it said, if it has ended; taken once.
+    pub(crate) fn take_end(&self) -> Option<Result<Answer, Failure>> {
+        self.end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Its work is no longer wanted; what it still says is not looked at.
+    pub(crate) fn cancel(&self) {
+        self.cancellation.cancel();
+    }
+}
+
+/// Starts the work of a state, once the task before it has ended.
+///
+/// `ended` is called when there is something to take.
+pub(crate) fn start<A: Application>(
+    application: &Arc<A>,
+    state: StateOf<A>,
+    action: Action<A::Resource>,
+    before: Option<Running>,
+    ended: impl FnOnce() + Send + 'static,
+) -> Running {
+    let application = Arc::clone(application);
+    let end = Arc::new(Mutex::new(None));
+    let cancellation = action.cancellation.clone();
+    let progress = action.progress.clone();
+    let limit = application.attempt_limit(state);
+    let slot = Arc::clone(&end);
+    let task = tokio::spawn(async move {
+        if let Some(before) = before {
+            before.cancel();
+            // It contains its own panics, so there is nothing to learn from how it ended.
+            let _ = before.task.await;
+        }
+        if let Some(said) = attempt(&*application, state, &action, limit).await {
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+            ended();
+        }
+    });
+    Running {
+        end,
+        cancellation,
+        progress,
+        task,
+    }
+}
+
+/// One attempt; none where it was cancelled.
+async fn attempt<A: Application>(
+    application: &A,
+    state: StateOf<A>,
+    action: &Action<A::Resource>,
+    limit: Duration,
+) -> Option<Result<Answer, Failure>> {
+    if action.cancellation.is_cancelled() {
+        return None;
+    }
+    let work = AssertUnwindSafe(state.dispatch(application, action)).catch_unwind();
+    let overdue = async {
+        action.cancellation.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    let said = tokio::select! {
+        biased;
+        done = work => match done {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(error.into()),
+            Err(panic) => Err(Failure::retry("Panicked", panic_text(&*panic))),
+        },
+        () = overdue => return None,
+        () = tokio::time::sleep(limit) => Err(Failure::retry(
+            "TimedOut",
+            format!("the work of {} took longer than {}", state.name(), seconds(limit)),
+        )),
+    };
+    (!action.cancellation.is_cancelled()).then_some(said)
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    match said {
+        Some(said) => format!("the handler panicked: {said}"),
+        None => "the handler panicked".to_owned(),
+    }
+}
