@@ -290,7 +290,7 @@ impl Faults<'_, '_> {
             self.report(
                 Rule::OneEntry,
                 Place::Mark(id, Mark::Entry),
-                format!("a second entry; {} is the entry already", self.spell(first)),
+                format!("a second entry, after {}; keep one", self.spell(first)),
             );
         }
     }
@@ -426,7 +426,7 @@ impl Faults<'_, '_> {
                         Rule::SameCause,
                         Place::Cause(id, index),
                         format!(
-                            "the trigger to {} has this kind of cause already; one state can have it once",
+                            "the trigger to {} has this kind of cause already, so this one is never taken; remove one",
                             self.spell(earlier.to)
                         ),
                     );
@@ -507,7 +507,7 @@ impl Faults<'_, '_> {
                         Rule::SameName,
                         Place::Was(id, index),
                         format!(
-                            "the name `{was}` belongs to {}; a stored object cannot be in two states",
+                            "the name `{was}` belongs to {}, and a stored object cannot be in two states; remove it",
                             self.spell(first)
                         ),
                     );
@@ -515,7 +515,7 @@ impl Faults<'_, '_> {
                     self.report(
                         Rule::Name,
                         Place::Was(id, index),
-                        format!("`{was}` was never the name of a state: it cannot be written"),
+                        format!("`{was}` was never the name of a state, because it cannot be written; remove it"),
                     );
                 }
             }
@@ -562,7 +562,10 @@ impl Faults<'_, '_> {
                     self.report(
                         Rule::Condition,
                         at,
-                        format!("{} declares the condition `{name}` twice", self.spell(id)),
+                        format!(
+                            "{} declares the condition `{name}` twice; keep one",
+                            self.spell(id)
+                        ),
                     );
                 }
                 if !condition.reason.is_empty() && !names::is_reason(condition.reason) {
@@ -676,7 +679,10 @@ impl Faults<'_, '_> {
             self.report(
                 Rule::Pass,
                 Place::State(cycle[0]),
-                format!("a pass cannot circle: {}", self.spell_way(&cycle)),
+                format!(
+                    "a pass cannot circle, {}; remove an edge",
+                    self.spell_way(&cycle)
+                ),
             );
         }
     }
@@ -811,7 +817,7 @@ impl Faults<'_, '_> {
         let reached = reached(graph, |_, state| state.targets().collect());
         let resting: Vec<(StateId, &State<'_>)> = graph
             .iter()
-            .filter(|(_, state)| state.is(Mark::Rest))
+            .filter(|(_, state)| state.is(Mark::Rest) && !state.is(Mark::Leaf))
             .collect();
         let paths = Paths::of(graph);
         let mut missing: Vec<Vec<StateId>> = vec![Vec::new(); graph.states.len()];
@@ -843,7 +849,7 @@ impl Faults<'_, '_> {
                         self.report(
                             Rule::FalseNoRoute,
                             place,
-                            format!("{} is named twice", self.spell(to)),
+                            format!("{} is named twice; remove this", self.spell(to)),
                         );
                     } else if let Some(lie) = lie {
                         self.report(Rule::FalseNoRoute, place, lie);
@@ -862,7 +868,13 @@ impl Faults<'_, '_> {
         }
         for (from, _) in resting {
             let missing = &missing[from.index()];
-            if missing.is_empty() || is_dead_end(&graph.states[from.index()]) {
+            let state = &graph.states[from.index()];
+            // A claim about an unknown state may be meant for one of these.
+            let doubtful = state
+                .no_routes
+                .iter()
+                .any(|no_route| graph.get(no_route.to).is_none());
+            if missing.is_empty() || doubtful || is_dead_end(state) {
                 continue;
             }
             let each: Vec<String> = missing

@@ -134,7 +134,7 @@ impl Attributes {
         let spot = spot(report, attr);
         self.set(report, attr, mark, spot);
         let known: Vec<&str> = options.iter().map(|(word, _)| *word).collect();
-        for item in items::of_attribute(report, attr) {
+        for item in items::of_attribute(report, attr).unwrap_or_default() {
             match options.iter().find(|(word, _)| item.is_flag(report, word)) {
                 Some((_, option)) => self.set(report, attr, *option, item.spot),
                 None => item.unknown(report, &known),
@@ -144,13 +144,16 @@ impl Attributes {
 
     fn set(&mut self, report: &mut Report, attr: &Attribute, mark: Mark, spot: Spot) {
         if self.has(mark) {
-            let (rule, word) = match mark {
-                Mark::Entry => (Rule::OneEntry, "entry".to_string()),
-                Mark::Hold => (Rule::Exclude, "hold".to_string()),
-                Mark::Idle => (Rule::Exclude, "idle".to_string()),
-                Mark::Rest | Mark::Leaf | Mark::Visit | Mark::NoTransit => {
-                    (Rule::Exclude, items::spell(attr.path()))
+            let word = match mark {
+                Mark::Hold => "hold".to_string(),
+                Mark::Idle => "idle".to_string(),
+                Mark::Entry | Mark::Rest | Mark::Leaf | Mark::Visit | Mark::NoTransit => {
+                    format!("#[{}]", items::spell(attr.path()))
                 }
+            };
+            let rule = match mark {
+                Mark::Entry => Rule::OneEntry,
+                _ => Rule::Exclude,
             };
             report.error(
                 rule,
@@ -227,7 +230,10 @@ impl Attributes {
     /// `#[condition(Available, status = "False", reason = "Broken", message = "..")]`.
     fn condition(&mut self, report: &mut Report, attr: &Attribute) {
         let own = spot(report, attr);
-        let mut items = items::of_attribute(report, attr).into_iter().peekable();
+        let Some(items) = items::of_attribute(report, attr) else {
+            return;
+        };
+        let mut items = items.into_iter().peekable();
         let name = items.peek().and_then(|item| match &item.content {
             Content::Name(path) => Some((items::spell(path), item.spot)),
             Content::Literal(Lit::Str(text)) => Some((text.value(), item.spot)),
@@ -324,7 +330,9 @@ impl Attributes {
     /// `#[was("Backup")]`.
     fn was(&mut self, report: &mut Report, attr: &Attribute) {
         let own = spot(report, attr);
-        let items = items::of_attribute(report, attr);
+        let Some(items) = items::of_attribute(report, attr) else {
+            return;
+        };
         if items.is_empty() {
             report.error(
                 Rule::Option,
@@ -393,8 +401,16 @@ fn spot(report: &mut Report, attr: &Attribute) -> Spot {
 /// The states an attribute names, and its other items; at least one target, so that an edge stays an edge.
 fn targets(report: &mut Report, attr: &Attribute, options: &[&str]) -> (Vec<Target>, Vec<Item>) {
     let own = spot(report, attr);
+    let nameless = Target {
+        ident: None,
+        spot: own,
+        to: StateId::UNKNOWN,
+    };
+    let Some(items) = items::of_attribute(report, attr) else {
+        return (vec![nameless], Vec::new());
+    };
     let (mut targets, mut rest) = (Vec::new(), Vec::new());
-    for item in items::of_attribute(report, attr) {
+    for item in items {
         let is_first = targets.is_empty() && rest.is_empty();
         match target(report, &item, is_first, options) {
             Some(target) => targets.push(target),
@@ -408,11 +424,7 @@ fn targets(report: &mut Report, attr: &Attribute, options: &[&str]) -> (Vec<Targ
             own,
             format!("names no state; write its name first, `#[{word}(Running)]`"),
         );
-        targets.push(Target {
-            ident: None,
-            spot: own,
-            to: StateId::UNKNOWN,
-        });
+        targets.push(nameless);
     }
     (targets, rest)
 }

@@ -37,11 +37,11 @@ pub(crate) struct Value {
     literal: Option<Lit>,
 }
 
-/// The items of an attribute's list; none for `#[word]` alone.
-pub(crate) fn of_attribute(report: &mut Report, attr: &Attribute) -> Vec<Item> {
+/// The items of an attribute's list, of which `#[word]` alone has none; no list where it was reported that there is none.
+pub(crate) fn of_attribute(report: &mut Report, attr: &Attribute) -> Option<Vec<Item>> {
     match &attr.meta {
-        Meta::Path(_) => Vec::new(),
-        Meta::List(list) => parse(report, list.tokens.clone()),
+        Meta::Path(_) => Some(Vec::new()),
+        Meta::List(list) => Some(parse(report, list.tokens.clone())),
         Meta::NameValue(pair) => {
             let word = spell(&pair.path);
             let spot = report.spot(pair.value.span());
@@ -50,7 +50,7 @@ pub(crate) fn of_attribute(report: &mut Report, attr: &Attribute) -> Vec<Item> {
                 spot,
                 format!("`#[{word} = ..]` has no meaning; write `#[{word}(..)]`"),
             );
-            Vec::new()
+            None
         }
     }
 }
@@ -66,9 +66,16 @@ pub(crate) fn parse(report: &mut Report, tokens: TokenStream) -> Vec<Item> {
 fn between_commas(tokens: TokenStream) -> Vec<TokenStream> {
     let mut chunks = vec![TokenStream::new()];
     for token in tokens {
+        let last = chunks.last_mut().expect("begins with one");
         match token {
-            TokenTree::Punct(punct) if punct.as_char() == ',' => chunks.push(TokenStream::new()),
-            token => chunks.last_mut().expect("begins with one").extend([token]),
+            TokenTree::Punct(punct) if punct.as_char() == ',' => {
+                if last.is_empty() {
+                    // Nothing between two commas is told at the second.
+                    last.extend([TokenTree::Punct(punct)]);
+                }
+                chunks.push(TokenStream::new());
+            }
+            token => last.extend([token]),
         }
     }
     // The comma after the last item is no mistake.

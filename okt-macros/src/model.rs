@@ -57,13 +57,13 @@ impl Model {
     /// Reads a declaration; what is wrong with its spelling is reported, what can be understood is in the model.
     ///
     /// None for what is no enum.
-    pub(crate) fn read(report: &mut Report, input: DeriveInput) -> Option<Self> {
+    pub(crate) fn read(report: &mut Report, input: &DeriveInput) -> Option<Self> {
         let args = arguments(&input.attrs);
         let options = Options::read(report, args);
         refuse_misplaced(report, &input.attrs, "on a state of the enum");
         let spot = report.spot(input.ident.span());
-        let variants = match input.data {
-            Data::Enum(data) => data.variants,
+        let variants = match &input.data {
+            Data::Enum(data) => &data.variants,
             Data::Struct(data) => {
                 refuse_shape(report, data.struct_token.span);
                 return None;
@@ -101,8 +101,8 @@ impl Model {
         }
         let mut model = Self {
             spot,
-            vis: input.vis,
-            generics: input.generics,
+            vis: input.vis.clone(),
+            generics: input.generics.clone(),
             doc: attr::doc(&input.attrs),
             kind: options.kind,
             krate: options.krate,
@@ -112,7 +112,7 @@ impl Model {
                 .unwrap_or_else(|| Ident::new(&format!("{name}Handler"), Span::call_site())),
             nodes,
             is_wrong: false,
-            ident: input.ident,
+            ident: input.ident.clone(),
         };
         model.find_targets();
         Some(model)
@@ -164,6 +164,12 @@ impl Model {
         nodes.flat_map(|node| &node.attributes.conditions)
     }
 
+    /// Whether an attribute names a state that there is not; rustc tells which.
+    pub(crate) fn has_unknown_targets(&self) -> bool {
+        let mut mentions = self.nodes.iter().flat_map(Node::mentions);
+        mentions.any(|target| target.to == StateId::UNKNOWN)
+    }
+
     fn find_targets(&mut self) {
         let ids: BTreeMap<String, StateId> =
             self.iter().map(|(id, node)| (node.variant(), id)).collect();
@@ -178,7 +184,7 @@ impl Model {
 }
 
 impl Node {
-    fn read(report: &mut Report, variant: Variant, case: Option<&str>) -> Self {
+    fn read(report: &mut Report, variant: &Variant, case: Option<&str>) -> Self {
         let attributes = Attributes::read(report, &variant.attrs);
         let spot = report.spot(variant.ident.span());
         let has_fields = !matches!(variant.fields, Fields::Unit);
@@ -205,7 +211,7 @@ impl Node {
             method: identifier(&snake(&own)),
             has_fields,
             attributes,
-            ident: variant.ident,
+            ident: variant.ident.clone(),
         }
     }
 

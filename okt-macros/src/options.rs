@@ -70,7 +70,7 @@ impl Options {
 }
 
 /// The path of `crate(okt_core)`.
-fn path(report: &mut Report, item: &Item) -> Option<Path> {
+pub(crate) fn path(report: &mut Report, item: &Item) -> Option<Path> {
     if let Content::List { items, .. } = &item.content
         && let Ok(path) = Path::parse_mod_style.parse2(items.clone())
     {

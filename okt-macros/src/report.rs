@@ -47,11 +47,16 @@ impl Report {
         }
     }
 
-    /// Reports a mistake (e.g. `OKT005: dead end: ..`).
+    /// Reports that a rule is broken (e.g. `OKT005: dead end: ..`).
     pub(crate) fn error(&mut self, rule: Rule, spot: Spot, message: impl AsRef<str>) {
+        self.say(spot, format!("{rule}: {}", message.as_ref()));
+    }
+
+    /// Reports what is wrong by no rule of a graph.
+    pub(crate) fn say(&mut self, spot: Spot, message: impl Into<String>) {
         self.mistakes.push(Mistake {
             spot,
-            message: format!("{rule}: {}", message.as_ref()),
+            message: message.into(),
         });
     }
 

@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::report::Report;
 
 /// Puts the derive, and the options where it finds them, before the item.
-pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(args: &TokenStream, item: &TokenStream) -> TokenStream {
     let mut report = Report::new();
     match keyword(item.clone()) {
         // The derive tells that only an enum will do; it also owns the attributes that stand inside.

@@ -4,4 +4,5 @@
 fn ui() {
     let cases = trybuild::TestCases::new();
     cases.pass("cases/pass/*.rs");
+    cases.compile_fail("cases/fail/*/*.rs");
 }

@@ -4,7 +4,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::model::{Model, plain};
+use crate::model::{Model, Node, plain};
 
 /// Matches on every state that an attribute names, one function per enum, never called.
 ///
@@ -14,7 +14,7 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
     let mentions: Vec<&Ident> = model
         .nodes
         .iter()
-        .flat_map(|node| node.mentions())
+        .flat_map(Node::mentions)
         .filter_map(|target| target.ident.as_ref())
         .collect();
     if mentions.is_empty() {

@@ -1,6 +1,15 @@
 //! The words of generated docs.
 
+use proc_macro2::TokenStream;
+use quote::quote;
+
 use crate::model::Node;
+
+/// A doc comment, with the space that authors write before theirs.
+pub(crate) fn doc(text: &str) -> TokenStream {
+    let text = format!(" {text}");
+    quote!(#[doc = #text])
+}
 
 /// A list of alternatives (e.g. `` `Stay`, `Next` or `End` ``).
 pub(crate) fn one_of(names: &[String]) -> String {

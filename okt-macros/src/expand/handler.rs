@@ -11,20 +11,16 @@ use crate::model::{Model, Node};
 /// Writes `trait DatabaseStateHandler`.
 pub(crate) fn r#trait(model: &Model) -> TokenStream {
     let (vis, handler, name) = (&model.vis, &model.handler, model.name());
-    let handled: Vec<&Node> = handled(model).collect();
-    let methods = handled.iter().map(|node| method(model, node));
-    let doc = format!(
+    let states: Vec<&Node> = handled(model).collect();
+    let methods = states.iter().map(|node| method(model, node));
+    let doc = docs::doc(&format!(
         "Does the work of each state of [`{name}`]: one method per state that is not idle, written as an `async fn`."
-    );
+    ));
     let message = format!("`{{Self}}` does not do the work of the states of `{name}`");
     let label = format!("`{handler}` is not implemented for `{{Self}}`");
-    let names: Vec<String> = handled
-        .iter()
-        .filter_map(|node| node.method.as_ref().map(ToString::to_string))
-        .collect();
-    let note = format!("its methods: {}", names.join(", "));
+    let note = format!("implement `{handler}`: {}", methods_in_words(&states));
     quote! {
-        #[doc = #doc]
+        #doc
         #[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)]
         #vis trait #handler: ::core::marker::Sync {
             /// What each method is given (e.g. the object, and the id of the action).
@@ -76,21 +72,41 @@ fn handled(model: &Model) -> impl Iterator<Item = &Node> {
     model.nodes.iter().filter(|node| model.is_handled(node))
 }
 
+/// What an implementation needs (e.g. "one `async fn` per state that is not idle: start, running").
+fn methods_in_words(states: &[&Node]) -> String {
+    const SHOWN: usize = 8;
+    let shown = states.iter().take(SHOWN).filter_map(|node| {
+        let method = node.method.as_ref()?;
+        Some(format!("`{method}`"))
+    });
+    let mut names: Vec<String> = shown.collect();
+    if states.len() > SHOWN {
+        names.push(format!("{} more", states.len() - SHOWN));
+    }
+    match names.as_slice() {
+        [] => "it has no methods here".to_string(),
+        names => format!(
+            "one `async fn` per state that is not idle ({})",
+            names.join(", ")
+        ),
+    }
+}
+
 /// One method (e.g. `fn running(&self, cx: &Self::Context) -> impl Future<..> + Send`).
 fn method(model: &Model, node: &Node) -> TokenStream {
     let method = &node.method;
     let variant = node.variant();
-    let work = format!(
+    let work = docs::doc(&format!(
         "The work of [`{variant}`]({}::{variant}){}",
         model.name(),
         docs::after_colon(node)
-    );
+    ));
     let (output, answer) = if node.is(Mark::Leaf) {
-        let answer = "The last work in a life: what is left to be cleared away.".to_string();
+        let answer = docs::doc("The last work in a life: what is left to be cleared away.");
         (quote!(()), answer)
     } else {
         let (module, after) = (&model.module, successors::ident(node));
-        let answer = format!("Answers {}.", successors::in_words(model, node));
+        let answer = docs::doc(&format!("Answers {}.", successors::in_words(model, node)));
         (quote!(#module::#after), answer)
     };
     // In a wrong graph a method may be there only for an implementation that has it.
@@ -100,9 +116,9 @@ fn method(model: &Model, node: &Node) -> TokenStream {
         quote!(;)
     };
     quote! {
-        #[doc = #work]
+        #work
         ///
-        #[doc = #answer]
+        #answer
         fn #method(
             &self,
             cx: &Self::Context,

@@ -7,7 +7,7 @@ use quote::quote;
 use syn::{WhereClause, parse_quote};
 
 use crate::graph::with_graph;
-use crate::model::Model;
+use crate::model::{Model, Node};
 
 /// Writes `impl Lifecycle for DatabaseState`.
 pub(crate) fn expand(model: &Model) -> TokenStream {
@@ -30,7 +30,7 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
         .nodes
         .iter()
         .take_while(|node| !node.has_fields)
-        .map(|node| node.plain_ident());
+        .map(Node::plain_ident);
     quote! {
         #[automatically_derived]
         impl #impl_generics __okt::Lifecycle for #ident #generics #where_clause {

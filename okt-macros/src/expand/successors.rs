@@ -5,6 +5,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::expand::docs;
+use crate::expand::lifecycle::state_id;
 use crate::model::{Model, Node, constant};
 
 /// The answers that are no states.
@@ -60,7 +61,7 @@ impl<'m> Successors<'m> {
     /// The enum (e.g. `pub enum AfterRunning { Stay, Next, Wait(Duration), Servicing, .. }`).
     fn declaration(&self) -> TokenStream {
         let ident = &self.ident;
-        let doc = format!(
+        let doc = docs::doc(&format!(
             "How the work of `{}` ends; it leads to {}.",
             self.node.variant(),
             docs::one_of(
@@ -70,7 +71,7 @@ impl<'m> Successors<'m> {
                     .map(|(_, node)| node.variant())
                     .collect::<Vec<_>>()
             )
-        );
+        ));
         let stay = self.stay.then(|| {
             quote! {
                 /// The work is done and names no state: the object stays, unless something is wished or happens.
@@ -80,12 +81,12 @@ impl<'m> Successors<'m> {
         let next = self.next.then(|| {
             let last = self.node.attributes.children.last();
             let last = last.and_then(|last| last.ident.as_ref());
-            let doc = format!(
+            let doc = docs::doc(&format!(
                 "On towards what is wished, or to the last child, `{}`.",
                 last.map_or_else(String::new, crate::items::name)
-            );
+            ));
             quote! {
-                #[doc = #doc]
+                #doc
                 Next,
             }
         });
@@ -96,15 +97,19 @@ impl<'m> Successors<'m> {
             }
         });
         let states = self.states.iter().map(|(_, node)| {
-            let doc = format!("Go to `{}`{}", node.variant(), docs::after_colon(node));
+            let doc = docs::doc(&format!(
+                "Go to `{}`{}",
+                node.variant(),
+                docs::after_colon(node)
+            ));
             let ident = node.plain_ident();
             quote! {
-                #[doc = #doc]
+                #doc
                 #ident,
             }
         });
         quote! {
-            #[doc = #doc]
+            #doc
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
             pub enum #ident {
                 #stay
@@ -123,9 +128,9 @@ impl<'m> Successors<'m> {
         let wait = self
             .wait
             .then(|| quote!(After::Wait(time) => Self::Wait(time),));
-        let states = self.states.iter().map(|(StateId(id), node)| {
-            let ident = node.plain_ident();
-            quote!(After::#ident => Self::To(__okt::StateId(#id)),)
+        let states = self.states.iter().map(|(id, node)| {
+            let (ident, id) = (node.plain_ident(), state_id(*id));
+            quote!(After::#ident => Self::To(#id),)
         });
         quote! {
             #[automatically_derived]
@@ -157,14 +162,14 @@ pub(crate) fn in_words(model: &Model, node: &Node) -> String {
 /// The module `database_state`.
 pub(crate) fn module(model: &Model) -> TokenStream {
     let (vis, module) = (&model.vis, &model.module);
-    let doc = format!(
+    let doc = docs::doc(&format!(
         "What the handlers of [`{0}`](super::{0}) answer: for each state that has one, where it leads.",
         model.name()
-    );
+    ));
     let enums = successors(model).map(|successors| successors.declaration());
     let conditions = conditions(model);
     quote! {
-        #[doc = #doc]
+        #doc
         #vis mod #module {
             #(#enums)*
             #conditions
@@ -193,9 +198,9 @@ fn conditions(model: &Model) -> Option<TokenStream> {
         return None;
     }
     let constants = types.iter().map(|(ident, name)| {
-        let doc = format!("The condition `{name}`.");
+        let doc = docs::doc(&format!("The condition `{name}`."));
         quote! {
-            #[doc = #doc]
+            #doc
             pub const #ident: &str = #name;
         }
     });

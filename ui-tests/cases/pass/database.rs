@@ -103,10 +103,15 @@ fn main() {
     assert_eq!(DatabaseState::from_name("Sleeping"), None);
 
     let next = |from: DatabaseState, events: &[Event]| {
-        graph.next(from.id(), events).and_then(DatabaseState::from_id)
+        graph
+            .next(from.id(), events)
+            .and_then(DatabaseState::from_id)
     };
     assert_eq!(next(Running, &[Event::Next]), Some(Stopping));
-    assert_eq!(next(Running, &[Event::Next, Event::To(Failed.id())]), Some(Failed));
+    assert_eq!(
+        next(Running, &[Event::Next, Event::To(Failed.id())]),
+        Some(Failed)
+    );
     assert_eq!(next(End, &[Event::Next]), None);
     assert_eq!(graph.home(), Some(Running.id()));
     assert_eq!(graph.hop(Running.id(), End.id()), Some(Stopping.id()));

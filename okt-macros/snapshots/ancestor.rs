@@ -1,0 +1,282 @@
+// What the macros write for ui-tests/cases/pass/ancestor.rs; renewed by `UPDATE_EXPECT=1 cargo test -p okt-macros`.
+
+const _: () = {
+    #[allow(unreachable_patterns)]
+    fn _states(state: &App) {
+        match state {
+            App::Running { .. } => {}
+            App::Servicing { .. } => {}
+            App::Stopping { .. } => {}
+            App::Running { .. } => {}
+            App::End { .. } => {}
+            App::End { .. } => {}
+            _ => {}
+        }
+    }
+};
+/// What the handlers of [`App`](super::App) answer: for each state that has one, where it leads.
+mod app {
+    /// How the work of `Start` ends; it leads to `Running`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterStart {
+        /// On towards what is wished, or to the last child, `Running`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Running`
+        Running,
+    }
+    /// How the work of `Running` ends; it leads to `Servicing` or `Stopping`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterRunning {
+        /// The work is done and names no state: the object stays, unless something is wished or happens.
+        Stay,
+        /// On towards what is wished, or to the last child, `Stopping`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Servicing`
+        Servicing,
+        /// Go to `Stopping`
+        Stopping,
+    }
+    /// How the work of `Servicing` ends; it leads to `Running` or `End`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterServicing {
+        /// On towards what is wished, or to the last child, `End`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Running`
+        Running,
+        /// Go to `End`
+        End,
+    }
+    /// How the work of `Stopping` ends; it leads to `End`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterStopping {
+        /// On towards what is wished, or to the last child, `End`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `End`
+        End,
+    }
+}
+/// Does the work of each state of [`App`]: one method per state that is not idle, written as an `async fn`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not do the work of the states of `App`",
+    label = "`AppHandler` is not implemented for `{Self}`",
+    note = "implement `AppHandler`: one `async fn` per state that is not idle (`start`, `running`, `servicing`, `stopping`, `end`)"
+)]
+trait AppHandler: ::core::marker::Sync {
+    /// What each method is given (e.g. the object, and the id of the action).
+    type Context: ::core::marker::Sync;
+    /// What a method fails with.
+    type Error;
+    /// The work of [`Start`](App::Start)
+    ///
+    /// Answers `Next`, `Wait` or `Running`.
+    fn start(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<app::AfterStart, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Running`](App::Running)
+    ///
+    /// Answers `Stay`, `Next`, `Wait`, `Servicing` or `Stopping`.
+    fn running(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<app::AfterRunning, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Servicing`](App::Servicing)
+    ///
+    /// Answers `Next`, `Wait`, `Running` or `End`.
+    fn servicing(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<app::AfterServicing, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Stopping`](App::Stopping)
+    ///
+    /// Answers `Next`, `Wait` or `End`.
+    fn stopping(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<app::AfterStopping, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`End`](App::End)
+    ///
+    /// The last work in a life: what is left to be cleared away.
+    fn end(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<(), Self::Error>,
+    > + ::core::marker::Send;
+}
+const _: () = {
+    use okt_core::__private as __okt;
+    #[automatically_derived]
+    impl __okt::Lifecycle for App {
+        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
+            name: "App",
+            doc: "",
+            kind: __okt::Kind::Lifecycle,
+            states: &[
+                __okt::State {
+                    name: "Start",
+                    variant: "Start",
+                    doc: "",
+                    was: &[],
+                    marks: __okt::Marks(1),
+                    triggers: &[],
+                    children: &[__okt::StateId(1)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Running",
+                    variant: "Running",
+                    doc: "",
+                    was: &[],
+                    marks: __okt::Marks(2),
+                    triggers: &[],
+                    children: &[__okt::StateId(2), __okt::StateId(3)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Servicing",
+                    variant: "Servicing",
+                    doc: "",
+                    was: &[],
+                    marks: __okt::Marks(32),
+                    triggers: &[],
+                    children: &[__okt::StateId(1), __okt::StateId(4)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Stopping",
+                    variant: "Stopping",
+                    doc: "",
+                    was: &[],
+                    marks: __okt::Marks(0),
+                    triggers: &[],
+                    children: &[__okt::StateId(4)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "End",
+                    variant: "End",
+                    doc: "",
+                    was: &[],
+                    marks: __okt::Marks(16),
+                    triggers: &[],
+                    children: &[],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+            ],
+            routes: __okt::Routes {
+                rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\x02\0"),
+                hops: __okt::Table(
+                    b"\x01\0\xFF\xFF\x01\0\xFF\xFF\xFF\xFF\x01\0\x02\0\xFF\xFF\xFF\xFF\xFF\xFF\x01\0\x03\0\x04\0\x04\0\xFF\xFF",
+                ),
+                out: __okt::Table(b"\x01\0\x03\0\x04\0\x04\0\xFF\xFF"),
+                home: __okt::StateId(1),
+            },
+        };
+        fn id(self) -> __okt::StateId {
+            match self {
+                Self::Start => __okt::StateId(0),
+                Self::Running => __okt::StateId(1),
+                Self::Servicing => __okt::StateId(2),
+                Self::Stopping => __okt::StateId(3),
+                Self::End => __okt::StateId(4),
+            }
+        }
+        fn from_id(id: __okt::StateId) -> ::core::option::Option<Self> {
+            let states: &'static [Self] = &[
+                Self::Start,
+                Self::Running,
+                Self::Servicing,
+                Self::Stopping,
+                Self::End,
+            ];
+            states.get(id.index()).copied()
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<app::AfterStart> for __okt::Answer {
+        fn from(after: app::AfterStart) -> Self {
+            use app::AfterStart as After;
+            match after {
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::Running => Self::To(__okt::StateId(1)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<app::AfterRunning> for __okt::Answer {
+        fn from(after: app::AfterRunning) -> Self {
+            use app::AfterRunning as After;
+            match after {
+                After::Stay => Self::Stay,
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::Servicing => Self::To(__okt::StateId(2)),
+                After::Stopping => Self::To(__okt::StateId(3)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<app::AfterServicing> for __okt::Answer {
+        fn from(after: app::AfterServicing) -> Self {
+            use app::AfterServicing as After;
+            match after {
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::Running => Self::To(__okt::StateId(1)),
+                After::End => Self::To(__okt::StateId(4)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<app::AfterStopping> for __okt::Answer {
+        fn from(after: app::AfterStopping) -> Self {
+            use app::AfterStopping as After;
+            match after {
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::End => Self::To(__okt::StateId(4)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl<__H: AppHandler> __okt::Dispatch<__H> for App {
+        type Context = __H::Context;
+        type Error = __H::Error;
+        async fn dispatch(
+            self,
+            handler: &__H,
+            cx: &Self::Context,
+        ) -> ::core::result::Result<__okt::Answer, Self::Error> {
+            match self {
+                Self::Start => handler.start(cx).await.map(__okt::Answer::from),
+                Self::Running => handler.running(cx).await.map(__okt::Answer::from),
+                Self::Servicing => handler.servicing(cx).await.map(__okt::Answer::from),
+                Self::Stopping => handler.stopping(cx).await.map(__okt::Answer::from),
+                Self::End => handler.end(cx).await.map(|()| __okt::Answer::Stay),
+            }
+        }
+    }
+};

@@ -1,0 +1,349 @@
+// What the macros write for ui-tests/cases/pass/database.rs; renewed by `UPDATE_EXPECT=1 cargo test -p okt-macros`.
+
+const _: () = {
+    #[allow(unreachable_patterns)]
+    fn _states(state: &DatabaseState) {
+        match state {
+            DatabaseState::Failed { .. } => {}
+            DatabaseState::Running { .. } => {}
+            DatabaseState::Failed { .. } => {}
+            DatabaseState::Servicing { .. } => {}
+            DatabaseState::Stopping { .. } => {}
+            DatabaseState::Failed { .. } => {}
+            DatabaseState::Running { .. } => {}
+            DatabaseState::End { .. } => {}
+            DatabaseState::End { .. } => {}
+            DatabaseState::Running { .. } => {}
+            DatabaseState::Servicing { .. } => {}
+            DatabaseState::Stopping { .. } => {}
+            _ => {}
+        }
+    }
+};
+/// What the handlers of [`DatabaseState`](super::DatabaseState) answer: for each state that has one, where it leads.
+pub mod database_state {
+    /// How the work of `Start` ends; it leads to `Failed` or `Running`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterStart {
+        /// On towards what is wished, or to the last child, `Running`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Failed`: Somebody has to look.
+        Failed,
+        /// Go to `Running`: Clients may connect.
+        Running,
+    }
+    /// How the work of `Running` ends; it leads to `Failed`, `Servicing` or `Stopping`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterRunning {
+        /// The work is done and names no state: the object stays, unless something is wished or happens.
+        Stay,
+        /// On towards what is wished, or to the last child, `Stopping`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Failed`: Somebody has to look.
+        Failed,
+        /// Go to `Servicing`: A backup is under way.
+        Servicing,
+        /// Go to `Stopping`: Clients are being asked to leave.
+        Stopping,
+    }
+    /// How the work of `Servicing` ends; it leads to `Failed`, `Running` or `End`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterServicing {
+        /// On towards what is wished, or to the last child, `End`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Failed`: Somebody has to look.
+        Failed,
+        /// Go to `Running`: Clients may connect.
+        Running,
+        /// Go to `End`: The server is gone; its volume is kept.
+        End,
+    }
+    /// How the work of `Stopping` ends; it leads to `End`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterStopping {
+        /// On towards what is wished, or to the last child, `End`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `End`: The server is gone; its volume is kept.
+        End,
+    }
+    /// The types of the conditions that the states declare.
+    pub mod conditions {
+        /// The condition `Available`.
+        pub const AVAILABLE: &str = "Available";
+    }
+}
+/// Does the work of each state of [`DatabaseState`]: one method per state that is not idle, written as an `async fn`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not do the work of the states of `DatabaseState`",
+    label = "`DatabaseStateHandler` is not implemented for `{Self}`",
+    note = "implement `DatabaseStateHandler`: one `async fn` per state that is not idle (`start`, `running`, `servicing`, `stopping`)"
+)]
+pub trait DatabaseStateHandler: ::core::marker::Sync {
+    /// What each method is given (e.g. the object, and the id of the action).
+    type Context: ::core::marker::Sync;
+    /// What a method fails with.
+    type Error;
+    /// The work of [`Start`](DatabaseState::Start): The data directory is being made.
+    ///
+    /// Answers `Next`, `Wait`, `Failed` or `Running`.
+    fn start(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<database_state::AfterStart, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Running`](DatabaseState::Running): Clients may connect.
+    ///
+    /// Answers `Stay`, `Next`, `Wait`, `Failed`, `Servicing` or `Stopping`.
+    fn running(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<database_state::AfterRunning, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Servicing`](DatabaseState::Servicing): A backup is under way.
+    ///
+    /// Answers `Next`, `Wait`, `Failed`, `Running` or `End`.
+    fn servicing(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<database_state::AfterServicing, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Stopping`](DatabaseState::Stopping): Clients are being asked to leave.
+    ///
+    /// Answers `Next`, `Wait` or `End`.
+    fn stopping(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<database_state::AfterStopping, Self::Error>,
+    > + ::core::marker::Send;
+}
+const _: () = {
+    use okt_core::__private as __okt;
+    #[automatically_derived]
+    impl __okt::Lifecycle for DatabaseState {
+        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
+            name: "DatabaseState",
+            doc: "The life of a database server.",
+            kind: __okt::Kind::Lifecycle,
+            states: &[
+                __okt::State {
+                    name: "Start",
+                    variant: "Start",
+                    doc: "The data directory is being made.",
+                    was: &[],
+                    marks: __okt::Marks(1),
+                    triggers: &[
+                        __okt::Trigger {
+                            to: __okt::StateId(4),
+                            cause: __okt::Cause::OnError {
+                                attempts: 5,
+                            },
+                        },
+                    ],
+                    children: &[__okt::StateId(1)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Running",
+                    variant: "Running",
+                    doc: "Clients may connect.",
+                    was: &[],
+                    marks: __okt::Marks(2),
+                    triggers: &[
+                        __okt::Trigger {
+                            to: __okt::StateId(4),
+                            cause: __okt::Cause::OnError {
+                                attempts: 3,
+                            },
+                        },
+                    ],
+                    children: &[__okt::StateId(2), __okt::StateId(3)],
+                    conditions: &[
+                        __okt::Declared {
+                            name: "Available",
+                            status: __okt::ConditionStatus::True,
+                            reason: "AcceptingConnections",
+                            message: "",
+                        },
+                    ],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Servicing",
+                    variant: "Servicing",
+                    doc: "A backup is under way.",
+                    was: &[],
+                    marks: __okt::Marks(32),
+                    triggers: &[
+                        __okt::Trigger {
+                            to: __okt::StateId(4),
+                            cause: __okt::Cause::After(
+                                ::core::time::Duration::new(1800, 0),
+                            ),
+                        },
+                    ],
+                    children: &[__okt::StateId(1), __okt::StateId(5)],
+                    conditions: &[
+                        __okt::Declared {
+                            name: "Available",
+                            status: __okt::ConditionStatus::True,
+                            reason: "AcceptingConnections",
+                            message: "",
+                        },
+                    ],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Stopping",
+                    variant: "Stopping",
+                    doc: "Clients are being asked to leave.",
+                    was: &[],
+                    marks: __okt::Marks(0),
+                    triggers: &[],
+                    children: &[__okt::StateId(5)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Failed",
+                    variant: "Failed",
+                    doc: "Somebody has to look.",
+                    was: &[],
+                    marks: __okt::Marks(14),
+                    triggers: &[],
+                    children: &[__okt::StateId(1), __okt::StateId(2), __okt::StateId(3)],
+                    conditions: &[
+                        __okt::Declared {
+                            name: "Available",
+                            status: __okt::ConditionStatus::False,
+                            reason: "Broken",
+                            message: "",
+                        },
+                    ],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "End",
+                    variant: "End",
+                    doc: "The server is gone; its volume is kept.",
+                    was: &[],
+                    marks: __okt::Marks(24),
+                    triggers: &[],
+                    children: &[],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+            ],
+            routes: __okt::Routes {
+                rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\xFF\xFF\x02\0"),
+                hops: __okt::Table(
+                    b"\x01\0\xFF\xFF\x01\0\xFF\xFF\x01\0\xFF\xFF\x01\0\x02\0\xFF\xFF\xFF\xFF\x02\0\xFF\xFF\x01\0\x03\0\x05\0\x05\0\x03\0\xFF\xFF",
+                ),
+                out: __okt::Table(b"\x01\0\x03\0\x05\0\x05\0\x03\0\xFF\xFF"),
+                home: __okt::StateId(1),
+            },
+        };
+        fn id(self) -> __okt::StateId {
+            match self {
+                Self::Start => __okt::StateId(0),
+                Self::Running => __okt::StateId(1),
+                Self::Servicing => __okt::StateId(2),
+                Self::Stopping => __okt::StateId(3),
+                Self::Failed => __okt::StateId(4),
+                Self::End => __okt::StateId(5),
+            }
+        }
+        fn from_id(id: __okt::StateId) -> ::core::option::Option<Self> {
+            let states: &'static [Self] = &[
+                Self::Start,
+                Self::Running,
+                Self::Servicing,
+                Self::Stopping,
+                Self::Failed,
+                Self::End,
+            ];
+            states.get(id.index()).copied()
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<database_state::AfterStart> for __okt::Answer {
+        fn from(after: database_state::AfterStart) -> Self {
+            use database_state::AfterStart as After;
+            match after {
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::Failed => Self::To(__okt::StateId(4)),
+                After::Running => Self::To(__okt::StateId(1)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<database_state::AfterRunning> for __okt::Answer {
+        fn from(after: database_state::AfterRunning) -> Self {
+            use database_state::AfterRunning as After;
+            match after {
+                After::Stay => Self::Stay,
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::Failed => Self::To(__okt::StateId(4)),
+                After::Servicing => Self::To(__okt::StateId(2)),
+                After::Stopping => Self::To(__okt::StateId(3)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<database_state::AfterServicing> for __okt::Answer {
+        fn from(after: database_state::AfterServicing) -> Self {
+            use database_state::AfterServicing as After;
+            match after {
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::Failed => Self::To(__okt::StateId(4)),
+                After::Running => Self::To(__okt::StateId(1)),
+                After::End => Self::To(__okt::StateId(5)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<database_state::AfterStopping> for __okt::Answer {
+        fn from(after: database_state::AfterStopping) -> Self {
+            use database_state::AfterStopping as After;
+            match after {
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::End => Self::To(__okt::StateId(5)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl<__H: DatabaseStateHandler> __okt::Dispatch<__H> for DatabaseState {
+        type Context = __H::Context;
+        type Error = __H::Error;
+        async fn dispatch(
+            self,
+            handler: &__H,
+            cx: &Self::Context,
+        ) -> ::core::result::Result<__okt::Answer, Self::Error> {
+            match self {
+                Self::Start => handler.start(cx).await.map(__okt::Answer::from),
+                Self::Running => handler.running(cx).await.map(__okt::Answer::from),
+                Self::Servicing => handler.servicing(cx).await.map(__okt::Answer::from),
+                Self::Stopping => handler.stopping(cx).await.map(__okt::Answer::from),
+                Self::Failed => ::core::result::Result::Ok(__okt::Answer::Stay),
+                Self::End => ::core::result::Result::Ok(__okt::Answer::Stay),
+            }
+        }
+    }
+};

@@ -1,0 +1,427 @@
+// What the macros write for ui-tests/cases/pass/every_attribute.rs; renewed by `UPDATE_EXPECT=1 cargo test -p okt-macros`.
+
+const _: () = {
+    #[allow(unreachable_patterns)]
+    fn _states(state: &Cache) {
+        match state {
+            Cache::Broken { .. } => {}
+            Cache::Gone { .. } => {}
+            Cache::Serving { .. } => {}
+            Cache::Broken { .. } => {}
+            Cache::Draining { .. } => {}
+            Cache::Compacting { .. } => {}
+            Cache::Parked { .. } => {}
+            Cache::Draining { .. } => {}
+            Cache::Gone { .. } => {}
+            Cache::Parked { .. } => {}
+            Cache::Serving { .. } => {}
+            Cache::Filling { .. } => {}
+            Cache::Gone { .. } => {}
+            Cache::Serving { .. } => {}
+            Cache::Gone { .. } => {}
+            Cache::Draining { .. } => {}
+            Cache::Serving { .. } => {}
+            Cache::Compacting { .. } => {}
+            Cache::Parked { .. } => {}
+            Cache::Gone { .. } => {}
+            _ => {}
+        }
+    }
+};
+/// What the handlers of [`Cache`](super::Cache) answer: for each state that has one, where it leads.
+pub mod cache {
+    /// How the work of `Filling` ends; it leads to `Broken`, `Gone` or `Serving`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterFilling {
+        /// On towards what is wished, or to the last child, `Serving`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Broken`: Somebody has to look.
+        Broken,
+        /// Go to `Gone`: The disk is free.
+        Gone,
+        /// Go to `Serving`: Clients are served.
+        Serving,
+    }
+    /// How the work of `Serving` ends; it leads to `Broken`, `Draining`, `Compacting` or `Parked`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterServing {
+        /// The work is done and names no state: the object stays, unless something is wished or happens.
+        Stay,
+        /// On towards what is wished, or to the last child, `Draining`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Broken`: Somebody has to look.
+        Broken,
+        /// Go to `Draining`: Entries are written to disk.
+        Draining,
+        /// Go to `Compacting`: Space is made.
+        Compacting,
+        /// Go to `Parked`: Nobody asks.
+        Parked,
+    }
+    /// How the work of `Compacting` ends; it leads to `Parked` or `Serving`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterCompacting {
+        /// On towards what is wished, or to the last child, `Serving`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Parked`: Nobody asks.
+        Parked,
+        /// Go to `Serving`: Clients are served.
+        Serving,
+    }
+    /// How the work of `Draining` ends; it leads to `Filling` or `Gone`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterDraining {
+        /// On towards what is wished, or to the last child, `Gone`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Filling`: Entries are read from disk; see \[`Cache::Serving`\].
+        Filling,
+        /// Go to `Gone`: The disk is free.
+        Gone,
+    }
+    /// The types of the conditions that the states declare.
+    pub mod conditions {
+        /// The condition `cache.okt.dev/Filled`.
+        pub const CACHE_OKT_DEV_FILLED: &str = "cache.okt.dev/Filled";
+        /// The condition `Serving`.
+        pub const SERVING: &str = "Serving";
+    }
+}
+/// Does the work of each state of [`Cache`]: one method per state that is not idle, written as an `async fn`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not do the work of the states of `Cache`",
+    label = "`CacheHandler` is not implemented for `{Self}`",
+    note = "implement `CacheHandler`: one `async fn` per state that is not idle (`filling`, `serving`, `compacting`, `draining`, `gone`)"
+)]
+pub trait CacheHandler: ::core::marker::Sync {
+    /// What each method is given (e.g. the object, and the id of the action).
+    type Context: ::core::marker::Sync;
+    /// What a method fails with.
+    type Error;
+    /// The work of [`Filling`](Cache::Filling): Entries are read from disk; see \[`Cache::Serving`\].
+    ///
+    /// Answers `Next`, `Wait`, `Broken`, `Gone` or `Serving`.
+    fn filling(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<cache::AfterFilling, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Serving`](Cache::Serving): Clients are served.
+    ///
+    /// Answers `Stay`, `Next`, `Wait`, `Broken`, `Draining`, `Compacting` or `Parked`.
+    fn serving(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<cache::AfterServing, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Compacting`](Cache::Compacting): Space is made.
+    ///
+    /// Answers `Next`, `Wait`, `Parked` or `Serving`.
+    fn compacting(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<cache::AfterCompacting, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Draining`](Cache::Draining): Entries are written to disk.
+    ///
+    /// Answers `Next`, `Wait`, `Filling` or `Gone`.
+    fn draining(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<cache::AfterDraining, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Gone`](Cache::Gone): The disk is free.
+    ///
+    /// The last work in a life: what is left to be cleared away.
+    fn gone(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<(), Self::Error>,
+    > + ::core::marker::Send;
+}
+const _: () = {
+    use okt_core::__private as __okt;
+    #[automatically_derived]
+    impl __okt::Lifecycle for Cache {
+        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
+            name: "Cache",
+            doc: "The life of a cache.\n\nIt is filled before it serves.",
+            kind: __okt::Kind::Lifecycle,
+            states: &[
+                __okt::State {
+                    name: "Filling",
+                    variant: "Filling",
+                    doc: "Entries are read from disk; see [`Cache::Serving`].\n\nThis can take an hour.",
+                    was: &[],
+                    marks: __okt::Marks(1),
+                    triggers: &[
+                        __okt::Trigger {
+                            to: __okt::StateId(5),
+                            cause: __okt::Cause::After(
+                                ::core::time::Duration::new(5400, 0),
+                            ),
+                        },
+                        __okt::Trigger {
+                            to: __okt::StateId(6),
+                            cause: __okt::Cause::OnDelete,
+                        },
+                    ],
+                    children: &[__okt::StateId(1)],
+                    conditions: &[
+                        __okt::Declared {
+                            name: "cache.okt.dev/Filled",
+                            status: __okt::ConditionStatus::Unknown,
+                            reason: "",
+                            message: "still reading",
+                        },
+                    ],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Serving",
+                    variant: "Serving",
+                    doc: "Clients are served.",
+                    was: &["Ready", "Up"],
+                    marks: __okt::Marks(2),
+                    triggers: &[
+                        __okt::Trigger {
+                            to: __okt::StateId(5),
+                            cause: __okt::Cause::OnError {
+                                attempts: 3,
+                            },
+                        },
+                        __okt::Trigger {
+                            to: __okt::StateId(3),
+                            cause: __okt::Cause::OnChange,
+                        },
+                    ],
+                    children: &[__okt::StateId(2), __okt::StateId(4), __okt::StateId(3)],
+                    conditions: &[
+                        __okt::Declared {
+                            name: "cache.okt.dev/Filled",
+                            status: __okt::ConditionStatus::True,
+                            reason: "Warm",
+                            message: "",
+                        },
+                        __okt::Declared {
+                            name: "Serving",
+                            status: __okt::ConditionStatus::True,
+                            reason: "",
+                            message: "",
+                        },
+                    ],
+                    no_routes: &[
+                        __okt::NoRoute {
+                            to: __okt::StateId(6),
+                            reason: "only deletion drains",
+                        },
+                    ],
+                },
+                __okt::State {
+                    name: "Compacting",
+                    variant: "Compacting",
+                    doc: "Space is made.",
+                    was: &[],
+                    marks: __okt::Marks(32),
+                    triggers: &[
+                        __okt::Trigger {
+                            to: __okt::StateId(4),
+                            cause: __okt::Cause::Named,
+                        },
+                    ],
+                    children: &[__okt::StateId(1)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Draining",
+                    variant: "Draining",
+                    doc: "Entries are written to disk.",
+                    was: &[],
+                    marks: __okt::Marks(64),
+                    triggers: &[],
+                    children: &[__okt::StateId(0), __okt::StateId(6)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Parked",
+                    variant: "Parked",
+                    doc: "Nobody asks.",
+                    was: &[],
+                    marks: __okt::Marks(10),
+                    triggers: &[],
+                    children: &[__okt::StateId(1)],
+                    conditions: &[],
+                    no_routes: &[
+                        __okt::NoRoute {
+                            to: __okt::StateId(6),
+                            reason: "only deletion drains",
+                        },
+                    ],
+                },
+                __okt::State {
+                    name: "Broken",
+                    variant: "Broken",
+                    doc: "Somebody has to look.",
+                    was: &[],
+                    marks: __okt::Marks(14),
+                    triggers: &[],
+                    children: &[__okt::StateId(3)],
+                    conditions: &[
+                        __okt::Declared {
+                            name: "Serving",
+                            status: __okt::ConditionStatus::False,
+                            reason: "",
+                            message: "",
+                        },
+                    ],
+                    no_routes: &[
+                        __okt::NoRoute {
+                            to: __okt::StateId(1),
+                            reason: "it is broken",
+                        },
+                        __okt::NoRoute {
+                            to: __okt::StateId(2),
+                            reason: "it is broken",
+                        },
+                        __okt::NoRoute {
+                            to: __okt::StateId(4),
+                            reason: "it is broken",
+                        },
+                        __okt::NoRoute {
+                            to: __okt::StateId(6),
+                            reason: "only deletion drains",
+                        },
+                    ],
+                },
+                __okt::State {
+                    name: "Gone",
+                    variant: "Gone",
+                    doc: "The disk is free.",
+                    was: &[],
+                    marks: __okt::Marks(16),
+                    triggers: &[],
+                    children: &[],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+            ],
+            routes: __okt::Routes {
+                rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\x02\0\xFF\xFF\x03\0"),
+                hops: __okt::Table(
+                    b"\x01\0\xFF\xFF\x01\0\0\0\x01\0\xFF\xFF\xFF\xFF\x01\0\x02\0\xFF\xFF\0\0\x01\0\xFF\xFF\xFF\xFF\x01\0\x04\0\x01\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x06\0\xFF\xFF\xFF\xFF\xFF\xFF",
+                ),
+                out: __okt::Table(b"\x01\0\x03\0\x01\0\x06\0\x01\0\x03\0\xFF\xFF"),
+                home: __okt::StateId(1),
+            },
+        };
+        fn id(self) -> __okt::StateId {
+            match self {
+                Self::Filling => __okt::StateId(0),
+                Self::Serving => __okt::StateId(1),
+                Self::Compacting => __okt::StateId(2),
+                Self::Draining => __okt::StateId(3),
+                Self::Parked => __okt::StateId(4),
+                Self::Broken => __okt::StateId(5),
+                Self::Gone => __okt::StateId(6),
+            }
+        }
+        fn from_id(id: __okt::StateId) -> ::core::option::Option<Self> {
+            let states: &'static [Self] = &[
+                Self::Filling,
+                Self::Serving,
+                Self::Compacting,
+                Self::Draining,
+                Self::Parked,
+                Self::Broken,
+                Self::Gone,
+            ];
+            states.get(id.index()).copied()
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<cache::AfterFilling> for __okt::Answer {
+        fn from(after: cache::AfterFilling) -> Self {
+            use cache::AfterFilling as After;
+            match after {
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::Broken => Self::To(__okt::StateId(5)),
+                After::Gone => Self::To(__okt::StateId(6)),
+                After::Serving => Self::To(__okt::StateId(1)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<cache::AfterServing> for __okt::Answer {
+        fn from(after: cache::AfterServing) -> Self {
+            use cache::AfterServing as After;
+            match after {
+                After::Stay => Self::Stay,
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::Broken => Self::To(__okt::StateId(5)),
+                After::Draining => Self::To(__okt::StateId(3)),
+                After::Compacting => Self::To(__okt::StateId(2)),
+                After::Parked => Self::To(__okt::StateId(4)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<cache::AfterCompacting> for __okt::Answer {
+        fn from(after: cache::AfterCompacting) -> Self {
+            use cache::AfterCompacting as After;
+            match after {
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::Parked => Self::To(__okt::StateId(4)),
+                After::Serving => Self::To(__okt::StateId(1)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<cache::AfterDraining> for __okt::Answer {
+        fn from(after: cache::AfterDraining) -> Self {
+            use cache::AfterDraining as After;
+            match after {
+                After::Next => Self::Next,
+                After::Wait(time) => Self::Wait(time),
+                After::Filling => Self::To(__okt::StateId(0)),
+                After::Gone => Self::To(__okt::StateId(6)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl<__H: CacheHandler> __okt::Dispatch<__H> for Cache {
+        type Context = __H::Context;
+        type Error = __H::Error;
+        async fn dispatch(
+            self,
+            handler: &__H,
+            cx: &Self::Context,
+        ) -> ::core::result::Result<__okt::Answer, Self::Error> {
+            match self {
+                Self::Filling => handler.filling(cx).await.map(__okt::Answer::from),
+                Self::Serving => handler.serving(cx).await.map(__okt::Answer::from),
+                Self::Compacting => handler.compacting(cx).await.map(__okt::Answer::from),
+                Self::Draining => handler.draining(cx).await.map(__okt::Answer::from),
+                Self::Parked => ::core::result::Result::Ok(__okt::Answer::Stay),
+                Self::Broken => ::core::result::Result::Ok(__okt::Answer::Stay),
+                Self::Gone => handler.gone(cx).await.map(|()| __okt::Answer::Stay),
+            }
+        }
+    }
+};

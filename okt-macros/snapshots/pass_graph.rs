@@ -1,0 +1,270 @@
+// What the macros write for ui-tests/cases/pass/pass_graph.rs; renewed by `UPDATE_EXPECT=1 cargo test -p okt-macros`.
+
+const _: () = {
+    #[allow(unreachable_patterns)]
+    fn _states(state: &BrokerPass) {
+        match state {
+            BrokerPass::Report { .. } => {}
+            BrokerPass::Finalize { .. } => {}
+            BrokerPass::Gather { .. } => {}
+            BrokerPass::Report { .. } => {}
+            BrokerPass::Apply { .. } => {}
+            BrokerPass::Report { .. } => {}
+            BrokerPass::End { .. } => {}
+            BrokerPass::End { .. } => {}
+            BrokerPass::End { .. } => {}
+            _ => {}
+        }
+    }
+};
+/// What the handlers of [`BrokerPass`](super::BrokerPass) answer: for each state that has one, where it leads.
+pub mod broker_pass {
+    /// How the work of `Check` ends; it leads to `Report`, `Finalize` or `Gather`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterCheck {
+        /// On towards what is wished, or to the last child, `Gather`.
+        Next,
+        /// Go to `Report`: What went wrong.
+        Report,
+        /// Go to `Finalize`: Everything goes.
+        Finalize,
+        /// Go to `Gather`: What there is.
+        Gather,
+    }
+    /// How the work of `Gather` ends; it leads to `Report` or `Apply`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterGather {
+        /// On towards what is wished, or to the last child, `Apply`.
+        Next,
+        /// Go to `Report`: What went wrong.
+        Report,
+        /// Go to `Apply`: What there should be.
+        Apply,
+    }
+    /// How the work of `Apply` ends; it leads to `Report` or `End`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterApply {
+        /// On towards what is wished, or to the last child, `End`.
+        Next,
+        /// Go to `Report`: What went wrong.
+        Report,
+        /// Go to `End`: Done.
+        End,
+    }
+    /// How the work of `Finalize` ends; it leads to `End`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterFinalize {
+        /// On towards what is wished, or to the last child, `End`.
+        Next,
+        /// Go to `End`: Done.
+        End,
+    }
+    /// How the work of `Report` ends; it leads to `End`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AfterReport {
+        /// On towards what is wished, or to the last child, `End`.
+        Next,
+        /// Go to `End`: Done.
+        End,
+    }
+    /// The types of the conditions that the states declare.
+    pub mod conditions {
+        /// The condition `ConfigReady`.
+        pub const CONFIG_READY: &str = "ConfigReady";
+        /// The condition `WorkloadReady`.
+        pub const WORKLOAD_READY: &str = "WorkloadReady";
+    }
+}
+const _: () = {
+    use okt_core::__private as __okt;
+    #[automatically_derived]
+    impl __okt::Lifecycle for BrokerPass {
+        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
+            name: "BrokerPass",
+            doc: "What is done for a broker in each reconciliation.",
+            kind: __okt::Kind::Pass,
+            states: &[
+                __okt::State {
+                    name: "Check",
+                    variant: "Check",
+                    doc: "Is the spec sound?",
+                    was: &[],
+                    marks: __okt::Marks(1),
+                    triggers: &[
+                        __okt::Trigger {
+                            to: __okt::StateId(4),
+                            cause: __okt::Cause::Named,
+                        },
+                        __okt::Trigger {
+                            to: __okt::StateId(3),
+                            cause: __okt::Cause::OnDelete,
+                        },
+                    ],
+                    children: &[__okt::StateId(1)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Gather",
+                    variant: "Gather",
+                    doc: "What there is.",
+                    was: &[],
+                    marks: __okt::Marks(0),
+                    triggers: &[
+                        __okt::Trigger {
+                            to: __okt::StateId(4),
+                            cause: __okt::Cause::Named,
+                        },
+                    ],
+                    children: &[__okt::StateId(2)],
+                    conditions: &[
+                        __okt::Declared {
+                            name: "ConfigReady",
+                            status: __okt::ConditionStatus::True,
+                            reason: "",
+                            message: "",
+                        },
+                    ],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Apply",
+                    variant: "Apply",
+                    doc: "What there should be.",
+                    was: &[],
+                    marks: __okt::Marks(0),
+                    triggers: &[
+                        __okt::Trigger {
+                            to: __okt::StateId(4),
+                            cause: __okt::Cause::Named,
+                        },
+                    ],
+                    children: &[__okt::StateId(5)],
+                    conditions: &[
+                        __okt::Declared {
+                            name: "WorkloadReady",
+                            status: __okt::ConditionStatus::True,
+                            reason: "",
+                            message: "",
+                        },
+                    ],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Finalize",
+                    variant: "Finalize",
+                    doc: "Everything goes.",
+                    was: &[],
+                    marks: __okt::Marks(0),
+                    triggers: &[],
+                    children: &[__okt::StateId(5)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "Report",
+                    variant: "Report",
+                    doc: "What went wrong.",
+                    was: &[],
+                    marks: __okt::Marks(0),
+                    triggers: &[],
+                    children: &[__okt::StateId(5)],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+                __okt::State {
+                    name: "End",
+                    variant: "End",
+                    doc: "Done.",
+                    was: &[],
+                    marks: __okt::Marks(24),
+                    triggers: &[],
+                    children: &[],
+                    conditions: &[],
+                    no_routes: &[],
+                },
+            ],
+            routes: __okt::Routes {
+                rows: __okt::Table(b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0\0"),
+                hops: __okt::Table(b"\x01\0\x02\0\x05\0\x05\0\x05\0\xFF\xFF"),
+                out: __okt::Table(b"\x01\0\x02\0\x05\0\x05\0\x05\0\xFF\xFF"),
+                home: __okt::StateId(5),
+            },
+        };
+        fn id(self) -> __okt::StateId {
+            match self {
+                Self::Check => __okt::StateId(0),
+                Self::Gather => __okt::StateId(1),
+                Self::Apply => __okt::StateId(2),
+                Self::Finalize => __okt::StateId(3),
+                Self::Report => __okt::StateId(4),
+                Self::End => __okt::StateId(5),
+            }
+        }
+        fn from_id(id: __okt::StateId) -> ::core::option::Option<Self> {
+            let states: &'static [Self] = &[
+                Self::Check,
+                Self::Gather,
+                Self::Apply,
+                Self::Finalize,
+                Self::Report,
+                Self::End,
+            ];
+            states.get(id.index()).copied()
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<broker_pass::AfterCheck> for __okt::Answer {
+        fn from(after: broker_pass::AfterCheck) -> Self {
+            use broker_pass::AfterCheck as After;
+            match after {
+                After::Next => Self::Next,
+                After::Report => Self::To(__okt::StateId(4)),
+                After::Finalize => Self::To(__okt::StateId(3)),
+                After::Gather => Self::To(__okt::StateId(1)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<broker_pass::AfterGather> for __okt::Answer {
+        fn from(after: broker_pass::AfterGather) -> Self {
+            use broker_pass::AfterGather as After;
+            match after {
+                After::Next => Self::Next,
+                After::Report => Self::To(__okt::StateId(4)),
+                After::Apply => Self::To(__okt::StateId(2)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<broker_pass::AfterApply> for __okt::Answer {
+        fn from(after: broker_pass::AfterApply) -> Self {
+            use broker_pass::AfterApply as After;
+            match after {
+                After::Next => Self::Next,
+                After::Report => Self::To(__okt::StateId(4)),
+                After::End => Self::To(__okt::StateId(5)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<broker_pass::AfterFinalize> for __okt::Answer {
+        fn from(after: broker_pass::AfterFinalize) -> Self {
+            use broker_pass::AfterFinalize as After;
+            match after {
+                After::Next => Self::Next,
+                After::End => Self::To(__okt::StateId(5)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::convert::From<broker_pass::AfterReport> for __okt::Answer {
+        fn from(after: broker_pass::AfterReport) -> Self {
+            use broker_pass::AfterReport as After;
+            match after {
+                After::Next => Self::Next,
+                After::End => Self::To(__okt::StateId(5)),
+            }
+        }
+    }
+};

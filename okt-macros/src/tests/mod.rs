@@ -1,0 +1,172 @@
+//! The expansion of the very files that the compiler tests compile, as text.
+
+mod fuzz;
+
+use std::path::{Path, PathBuf};
+
+use expect_test::expect_file;
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::{Attribute, Item, Meta};
+
+use crate::{expand_with, graph_of, shim, spec};
+
+#[test]
+fn ancestor() {
+    expect_file!["../../snapshots/ancestor.rs"].assert_eq(&expansion("pass/ancestor.rs"));
+}
+
+#[test]
+fn database() {
+    expect_file!["../../snapshots/database.rs"].assert_eq(&expansion("pass/database.rs"));
+}
+
+#[test]
+fn every_attribute() {
+    expect_file!["../../snapshots/every_attribute.rs"]
+        .assert_eq(&expansion("pass/every_attribute.rs"));
+}
+
+#[test]
+fn idle() {
+    expect_file!["../../snapshots/idle.rs"].assert_eq(&expansion("pass/idle.rs"));
+}
+
+#[test]
+fn keywords() {
+    expect_file!["../../snapshots/keywords.rs"].assert_eq(&expansion("pass/keywords.rs"));
+}
+
+#[test]
+fn lifecycle_spec() {
+    expect_file!["../../snapshots/lifecycle_spec.rs"]
+        .assert_eq(&expansion("pass/lifecycle_spec.rs"));
+}
+
+#[test]
+fn pass_graph() {
+    expect_file!["../../snapshots/pass_graph.rs"].assert_eq(&expansion("pass/pass_graph.rs"));
+}
+
+#[test]
+fn a_wrong_graph_is_expanded_all_the_same() {
+    expect_file!["../../snapshots/used_everywhere.rs"]
+        .assert_eq(&expansion("fail/together/used_everywhere.rs"));
+}
+
+#[test]
+fn two_expansions_are_equal() {
+    for case in cases() {
+        let expand = || -> Vec<String> {
+            let items = items(&case);
+            items.iter().map(|item| written(item).to_string()).collect()
+        };
+        assert_eq!(expand(), expand(), "{}", case.display());
+    }
+}
+
+#[test]
+fn an_expansion_is_rust_whatever_the_declaration() {
+    for case in cases() {
+        for item in items(&case) {
+            let written = written(&item);
+            let parsed: syn::Result<syn::File> = syn::parse2(written);
+            assert!(parsed.is_ok(), "{}: {:?}", case.display(), parsed.err());
+        }
+    }
+}
+
+/// What the macros write for a case, formatted.
+fn expansion(case: &str) -> String {
+    let path = folder().join(case);
+    let code: TokenStream = items(&path).iter().map(written).collect();
+    let file = syn::parse2(code).expect("an expansion is Rust");
+    format!(
+        "// What the macros write for ui-tests/cases/{case}; renewed by `UPDATE_EXPECT=1 cargo test -p okt-macros`.\n\n{}",
+        prettyplease::unparse(&file)
+    )
+}
+
+/// Every case of the compiler tests.
+fn cases() -> Vec<PathBuf> {
+    let mut folders = vec![folder()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in folder.read_dir().expect("the cases are there") {
+            let path = entry.expect("the cases can be listed").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    assert!(files.len() > 20, "only {} cases", files.len());
+    files
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui-tests/cases")
+}
+
+/// The items of a file that our macros are asked about, those in modules too.
+fn items(path: &Path) -> Vec<Item> {
+    let text = std::fs::read_to_string(path).expect("a case can be read");
+    let file = syn::parse_file(&text).expect("a case is Rust");
+    let mut found = Vec::new();
+    let mut items = file.items;
+    items.reverse();
+    while let Some(item) = items.pop() {
+        match item {
+            Item::Mod(module) => {
+                let inner = module.content.into_iter().flat_map(|(_, items)| items);
+                items.extend(inner.collect::<Vec<_>>().into_iter().rev());
+            }
+            item if attributes(&item).iter().any(is_ours) => found.push(item),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Enum(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+/// Whether it is `#[lifecycle_graph]` or `#[derive(LifecycleSpec)]`.
+fn is_ours(attr: &Attribute) -> bool {
+    is_graph(attr) || attr.to_token_stream().to_string().contains("LifecycleSpec")
+}
+
+fn is_graph(attr: &Attribute) -> bool {
+    let last = attr.path().segments.last();
+    last.is_some_and(|last| last.ident == "lifecycle_graph")
+}
+
+/// What the macros write for an item, as rustc would call them.
+fn written(item: &Item) -> TokenStream {
+    let Some(attr) = attributes(item).iter().find(|attr| is_graph(attr)) else {
+        return expand_with(item.to_token_stream(), spec::expand);
+    };
+    let args = match &attr.meta {
+        Meta::List(list) => list.tokens.clone(),
+        Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
+    };
+    let mut item = item.clone();
+    match &mut item {
+        Item::Enum(item) => item.attrs.retain(|attr| !is_graph(attr)),
+        Item::Struct(item) => item.attrs.retain(|attr| !is_graph(attr)),
+        Item::Fn(item) => {
+            item.attrs.retain(|attr| !is_graph(attr));
+            return shim::expand(&args, &item.to_token_stream());
+        }
+        _ => {}
+    }
+    expand_with(shim::expand(&args, &item.to_token_stream()), graph_of)
+}

@@ -1,0 +1,37 @@
+//! A pass walks to its end at once.
+use okt_macros::lifecycle_graph;
+
+#[lifecycle_graph(pass, crate(okt_core))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Circles {
+    #[entry]
+    #[child(Apply)]
+    Check,
+
+    #[trigger(Check)]
+    #[child(End)]
+    Apply,
+
+    #[leaf]
+    End,
+}
+
+#[lifecycle_graph(pass, crate(okt_core))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lives {
+    #[entry]
+    #[trigger(End, after = "5m")]
+    #[was("Look")]
+    #[child(Apply)]
+    Check,
+
+    #[rest]
+    #[no_route(Check, reason = "a pass does not go back")]
+    #[child(End)]
+    Apply,
+
+    #[leaf]
+    End,
+}
+
+fn main() {}

@@ -1,0 +1,50 @@
+//! What is generated from a name is a name.
+use okt_macros::lifecycle_graph;
+
+#[lifecycle_graph(crate(okt_core))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    #[entry]
+    #[child(Super)]
+    Stay,
+
+    #[rest]
+    #[child(HttpServer)]
+    Super,
+
+    #[child(HTTPServer)]
+    HttpServer,
+
+    #[child(End)]
+    HTTPServer,
+
+    #[leaf]
+    #[was("no name")]
+    End,
+}
+
+#[lifecycle_graph(crate(okt_core))]
+#[derive(serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wire {
+    #[entry]
+    #[child(Gone)]
+    BeingMade,
+
+    #[leaf]
+    Gone,
+}
+
+#[lifecycle_graph(crate(okt_core))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Crate {
+    #[entry]
+    #[child(End)]
+    Start,
+
+    #[leaf]
+    End,
+}
+
+fn main() {}

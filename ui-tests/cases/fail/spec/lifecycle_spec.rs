@@ -1,0 +1,39 @@
+//! A spec says in one field where its object should be.
+use okt_macros::LifecycleSpec;
+
+mod runtime {
+    pub struct Desired<S>(pub Option<S>);
+
+    pub trait LifecycleSpec {
+        type State;
+        fn lifecycle(&self) -> &Desired<Self::State>;
+        fn lifecycle_mut(&mut self) -> &mut Desired<Self::State>;
+    }
+}
+
+enum Life {}
+
+#[derive(LifecycleSpec)]
+#[lifecycle(crate(crate::runtime))]
+struct NoField {
+    lifecycle: Option<Life>,
+}
+
+#[derive(LifecycleSpec)]
+#[lifecycle(crate(crate::runtime))]
+struct TwoFields {
+    lifecycle: runtime::Desired<Life>,
+    other: crate::runtime::Desired<Life>,
+}
+
+#[derive(LifecycleSpec)]
+#[lifecycle(crates(crate::runtime))]
+enum NoStruct {
+    Lifecycle(runtime::Desired<Life>),
+}
+
+fn needs<S: runtime::LifecycleSpec>() {}
+
+fn main() {
+    needs::<TwoFields>();
+}

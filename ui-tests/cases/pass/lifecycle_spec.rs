@@ -1,0 +1,46 @@
+//! The derive finds the field, by whatever path and in whatever struct.
+#![deny(warnings)]
+
+use okt_macros::LifecycleSpec;
+
+mod runtime {
+    pub struct Desired<S>(pub Option<S>);
+
+    pub trait LifecycleSpec {
+        type State;
+        fn lifecycle(&self) -> &Desired<Self::State>;
+        fn lifecycle_mut(&mut self) -> &mut Desired<Self::State>;
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Life {
+    Running,
+}
+
+#[derive(LifecycleSpec)]
+#[lifecycle(crate(crate::runtime))]
+struct Named<'a, T: Clone> {
+    storage: &'a T,
+    r#type: runtime::Desired<Life>,
+}
+
+#[derive(LifecycleSpec)]
+#[lifecycle(crate(crate::runtime))]
+struct Unnamed(u8, crate::runtime::Desired<Life>);
+
+fn wished<S: runtime::LifecycleSpec<State = Life>>(spec: &S) -> Option<Life> {
+    spec.lifecycle().0
+}
+
+fn main() {
+    let named = Named {
+        storage: &1,
+        r#type: runtime::Desired(Some(Life::Running)),
+    };
+    assert_eq!(wished(&named), Some(Life::Running));
+    assert_eq!(*named.storage, 1);
+    let unnamed = Unnamed(2, runtime::Desired(None));
+    assert_eq!(wished(&unnamed), None);
+    assert_eq!(unnamed.0, 2);
+}
