@@ -5,6 +5,7 @@
 //! because kube's own validator knows neither `optionalOldSelf` nor the API server's words.
 
 mod check;
+mod optional;
 mod value;
 
 use std::{
@@ -298,7 +299,10 @@ fn evaluate(expression: &IdedExpr, scope: &Context<'_>) -> Result<CelValue, Fail
 fn parse(source: &str) -> Result<IdedExpr, String> {
     let outcome = catch_unwind(|| Parser::default().enable_optional_syntax(true).parse(source));
     match outcome {
-        Ok(Ok(expression)) => Ok(expression),
+        Ok(Ok(mut expression)) => {
+            optional::repair(&mut expression);
+            Ok(expression)
+        }
         Ok(Err(errors)) => Err(errors.to_string()),
         Err(_) => Err("the expression cannot be parsed".to_owned()),
     }

@@ -261,6 +261,11 @@ impl Call {
     /// Reads a body of JSON, or of YAML where the client says so.
     fn parse(&self, accepted: &[&str]) -> Result<Value, Refusal> {
         let media = self.media();
+        if media == "application/vnd.kubernetes.protobuf" {
+            return Err(Refusal::not_served(
+                "a body in protobuf, as `kubectl create` sends it for built-in kinds; `kubectl apply -f` sends JSON",
+            ));
+        }
         if !media.is_empty() && !accepted.contains(&media.as_str()) {
             return Err(Refusal::unsupported_media_type(accepted));
         }
@@ -446,7 +451,10 @@ fn answer_resource(
             return Ok(Answer::Watch(Box::new(watch)));
         }
         Verb::DeleteCollection => {
-            return delete_collection(&mut store, call, &kind, scope.namespace.as_deref());
+            let deletion = deletion(call)?;
+            record.dry_run = deletion.dry_run;
+            let namespace = scope.namespace.as_deref();
+            return delete_collection(&mut store, call, &kind, namespace, &deletion);
         }
         Verb::Create => create(&mut store, call, &kind, &scope)?,
         Verb::Get => {
@@ -459,6 +467,7 @@ fn answer_resource(
         }
         Verb::Delete if subresource == Subresource::None => {
             let deletion = deletion(call)?;
+            record.dry_run = deletion.dry_run;
             let left = delete::delete(&mut store, &kind, &scope.key(&kind)?, &deletion)?;
             return Ok(Answer::ok(left));
         }
@@ -688,9 +697,9 @@ fn delete_collection(
     call: &Call,
     kind: &Arc<Kind>,
     namespace: Option<&str>,
+    deletion: &Deletion,
 ) -> Result<Answer, Refusal> {
     let selector = call.selector(kind)?;
-    let deletion = deletion(call)?;
     let id = write::stored_id(kind);
     let mut items = Vec::new();
     let keys: Vec<_> = store
@@ -702,7 +711,7 @@ fn delete_collection(
             continue;
         };
         if selector.matches(&object) {
-            delete::delete(store, kind, &key, &deletion)?;
+            delete::delete(store, kind, &key, deletion)?;
             items.push(Value::clone(&object));
         }
     }

@@ -156,6 +156,17 @@ pub(crate) async fn create_crd(
     crds.create(&PostParams::default(), &crd).await
 }
 
+/// Applies a CRD, by force.
+pub(crate) async fn apply_crd(
+    client: &Client,
+    crd: Value,
+) -> kube::Result<CustomResourceDefinition> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = crd["metadata"]["name"].as_str().expect("a name").to_owned();
+    let params = PatchParams::apply("test").force();
+    crds.patch(&name, &params, &Patch::Apply(crd)).await
+}
+
 pub(crate) fn widget_resource() -> ApiResource {
     ApiResource::from_gvk_with_plural(
         &GroupVersionKind::gvk("demo.okt.dev", "v1", "Widget"),
@@ -185,6 +196,23 @@ pub(crate) async fn try_create(
 ) -> kube::Result<DynamicObject> {
     widgets(client)
         .create(&PostParams::default(), &widget(name, spec))
+        .await
+}
+
+pub(crate) async fn get(client: &Client, name: &str) -> DynamicObject {
+    widgets(client)
+        .get(name)
+        .await
+        .expect("the widget is there")
+}
+
+pub(crate) async fn replace(
+    client: &Client,
+    object: &DynamicObject,
+) -> kube::Result<DynamicObject> {
+    let name = object.metadata.name.as_deref().expect("a name");
+    widgets(client)
+        .replace(name, &PostParams::default(), object)
         .await
 }
 

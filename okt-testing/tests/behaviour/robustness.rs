@@ -1,0 +1,198 @@
+//! This file tests that nothing a client sends brings the server down.
+
+use http::Request;
+use kube::Client;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+
+use crate::support::{create, server, widget_crd};
+
+const WIDGET: &str = "/apis/demo.okt.dev/v1/namespaces/default/widgets/a";
+const TYPES: [&str; 7] = [
+    "application/json",
+    "application/yaml",
+    "application/merge-patch+json",
+    "application/json-patch+json",
+    "application/apply-patch+yaml",
+    "application/strategic-merge-patch+json",
+    "text/plain",
+];
+
+/// The status of an answer; anything but an answer is a failure.
+async fn send(client: &Client, request: Request<Vec<u8>>) -> u16 {
+    let response = client
+        .send(request.map(Into::into))
+        .await
+        .expect("an answer");
+    response.status().as_u16()
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let keys = prop::sample::select(vec![
+        "metadata",
+        "spec",
+        "status",
+        "name",
+        "kind",
+        "apiVersion",
+        "labels",
+        "finalizers",
+        "conditions",
+        "type",
+        "color",
+        "replicas",
+        "tags",
+        "managedFields",
+        "ownerReferences",
+        "lifecycle",
+        "state",
+        "op",
+        "path",
+        "value",
+        "fieldsV1",
+        "$patch",
+        "uid",
+        "free",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-zA-Z./{}\":-]{0,8}".prop_map(Value::from),
+        Just(json!("demo.okt.dev/v1")),
+        Just(json!("Widget")),
+        Just(json!("a")),
+        Just(json!("/spec/color")),
+        Just(json!("replace")),
+    ];
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(keys.clone(), inner, 0..5).prop_map(|map| {
+                Value::Object(map.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+            }),
+        ]
+    })
+}
+
+/// An object that gets past the first checks.
+fn any_widget() -> impl Strategy<Value = Value> {
+    (any_json(), any_json(), any_json()).prop_map(|(metadata, spec, status)| {
+        let mut metadata = if metadata.is_object() {
+            metadata
+        } else {
+            json!({})
+        };
+        metadata["name"] = "a".into();
+        json!({
+            "apiVersion": "demo.okt.dev/v1",
+            "kind": "Widget",
+            "metadata": metadata,
+            "spec": spec,
+            "status": status,
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_body_has_an_answer(
+        bodies in prop::collection::vec(prop_oneof![any_json(), any_widget()], 1..12),
+    ) {
+        let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let (_server, client) = server().await;
+            create(&client, "a", json!({})).await;
+            for body in bodies {
+                let body = body.to_string().into_bytes();
+                for media in TYPES {
+                    for (method, path) in [
+                        ("PATCH", format!("{WIDGET}?fieldManager=m&force=true")),
+                        ("PATCH", format!("{WIDGET}/status?fieldManager=n")),
+                        ("PATCH", format!("{WIDGET}/scale")),
+                        ("PUT", WIDGET.to_owned()),
+                        ("PUT", format!("{WIDGET}/status")),
+                        ("POST", WIDGET.trim_end_matches("/a").to_owned()),
+                        ("DELETE", format!("{WIDGET}?dryRun=All")),
+                    ] {
+                        let request = Request::builder()
+                            .method(method)
+                            .uri(&path)
+                            .header("content-type", media)
+                            .body(body.clone())
+                            .unwrap();
+                        let status = send(&client, request).await;
+                        assert!((200..=501).contains(&status), "{method} {path}: {status}");
+                    }
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn any_path_has_an_answer(path in "(/(api|apis|v1|namespaces|default|widgets|watch|openapi|v3|demo\\.okt\\.dev|[a-z%]{0,4})){0,8}(\\?[a-zA-Z=&%,!()]{0,20})?") {
+        prop_assume!(path.parse::<http::Uri>().is_ok());
+        let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let (_server, client) = server().await;
+            for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+                let uri = if path.starts_with('/') { path.clone() } else { format!("/{path}") };
+                let Ok(request) = Request::builder().method(method).uri(&uri).body(Vec::new()) else {
+                    continue;
+                };
+                send(&client, request).await;
+            }
+        });
+    }
+
+    #[test]
+    fn any_schema_has_an_answer(schema in any_json(), rule in "[a-z().'\\[\\]{}?:!=<>&| 0-9]{0,24}") {
+        let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let server = okt_testing::ApiServer::new();
+            let client = server.client();
+            let mut crd = widget_crd();
+            let root = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            root["properties"]["spec"]["properties"]["odd"] = schema;
+            root["properties"]["spec"]["x-kubernetes-validations"] = json!([{ "rule": rule }]);
+            let request = Request::post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+                .header("content-type", "application/json")
+                .body(crd.to_string().into_bytes())
+                .unwrap();
+            send(&client, request).await;
+            let object = json!({
+                "apiVersion": "demo.okt.dev/v1", "kind": "Widget",
+                "metadata": { "name": "a" }, "spec": { "odd": { "a": [1] } },
+            });
+            let request = Request::post(WIDGET.trim_end_matches("/a"))
+                .header("content-type", "application/json")
+                .body(object.to_string().into_bytes())
+                .unwrap();
+            send(&client, request).await;
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_413() {
+    let (_server, client) = server().await;
+    let request = Request::post(WIDGET.trim_end_matches("/a"))
+        .header("content-type", "application/json")
+        .body(vec![b' '; 4 * 1024 * 1024])
+        .unwrap();
+    assert_eq!(send(&client, request).await, 413);
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_is_400() {
+    let (_server, client) = server().await;
+    let request = Request::post(WIDGET.trim_end_matches("/a"))
+        .header("content-type", "application/json")
+        .body(b"{".to_vec())
+        .unwrap();
+    assert_eq!(send(&client, request).await, 400);
+}
