@@ -274,7 +274,9 @@ fn standing(
     if record.failed(graph) && !matches!(decision, Decision::Run(_)) {
         return Standing::Stalled(failure(words, "; it is tried again when the spec changes"));
     }
-    if facts.is_paused() && !record.wish.reached {
+    // At its wish too, something may be due that only the pause keeps back: a new revision, or a move.
+    let kept_back = matches!(decision, Decision::Stand(Stand::Paused));
+    if facts.is_paused() && (kept_back || !record.wish.reached) {
         return Standing::Moving(text(
             "Paused",
             format!(
@@ -286,8 +288,7 @@ fn standing(
     if let Some(why) = lost(facts, Some(state), words) {
         return Standing::Lost(why);
     }
-    if matches!(decision, Decision::Stand(Stand::Braking(_))) || record.rounds > rounds_limit(graph)
-    {
+    if goes_round(graph, record, decision) {
         return Standing::Moving(text(
             "GoingRound",
             "many transitions without coming to rest where wished; the next ones wait. Compare what handlers and `observe` say with the trail",
@@ -300,6 +301,20 @@ fn standing(
         return in_leaf(graph, facts, record, state, words);
     }
     at_rest(graph, facts, record, state, words)
+}
+
+/// Whether the object has moved on and on; having settled at last, it is said to be where it settled.
+fn goes_round(graph: &Graph<'_>, record: &Record, decision: &Decision) -> bool {
+    match decision {
+        Decision::Stand(Stand::Braking(_)) => true,
+        Decision::Stand(Stand::Settled | Stand::Paused) => false,
+        Decision::Stand(_)
+        | Decision::Go(_)
+        | Decision::Run(_)
+        | Decision::Retry { .. }
+        | Decision::End(_)
+        | Decision::Release { .. } => record.rounds > rounds_limit(graph),
+    }
 }
 
 /// Nothing is recorded yet, and nothing is about to be.

@@ -44,6 +44,19 @@ pub enum Answer {
     To(StateId),
 }
 
+/// What the handler of one state answers: the successor enum of that state, written by `#[lifecycle_graph]`.
+pub trait Successor: Copy {
+    /// The same, whatever the state.
+    fn answer(self) -> Answer;
+}
+
+// One conversion for all of them: one per enum would be compared with every other by the compiler.
+impl<S: Successor> From<S> for Answer {
+    fn from(successor: S) -> Self {
+        successor.answer()
+    }
+}
+
 /// The way from a state to the method of its handler; written by `#[lifecycle_graph]`.
 #[diagnostic::on_unimplemented(
     message = "`{H}` does not handle the states of `{Self}`",

@@ -5,5 +5,5 @@ pub use core;
 pub use crate::graph::{
     Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, State, StateId, Trigger,
 };
-pub use crate::lifecycle::{Answer, Dispatch, Lifecycle};
+pub use crate::lifecycle::{Answer, Dispatch, Lifecycle, Successor};
 pub use crate::routes::{Routes, Table};

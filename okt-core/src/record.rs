@@ -307,9 +307,11 @@ impl Record {
         let begun = Action::begun(facts);
         let action = self.action.get_or_insert(begun);
         if new_revision {
-            // Another revision is another piece of work, under an id of its own.
+            // Another revision is another piece of work, under an id of its own; but what a deletion found
+            // in flight stays so, or it would be tried again for ever.
             *action = Action {
                 run: action.run.saturating_add(1),
+                leaving: action.leaving,
                 ..begun
             };
             self.revision = facts.revision;

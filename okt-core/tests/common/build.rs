@@ -1,0 +1,112 @@
+//! Graphs for tests, one line per state.
+
+use std::time::Duration;
+
+use okt_core::routes::{Routes, Tables};
+use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, State, StateId, Trigger};
+
+/// A graph with its routes, from one line per state: marks, name, edges.
+///
+/// `>Down` is a child, `-Down` a `no_route`, and `!Failed` a trigger, by name or with a cause:
+/// `!Failed:error3`, `!Failed:after60` (seconds), `!Failed:delete`, `!Failed:change`
+/// (e.g. `"rest hold Up >Servicing >Down !Failed:error3"`).
+/// A target that no line declares is [`StateId::UNKNOWN`].
+pub(crate) fn graph(lines: &[&'static str]) -> Graph<'static> {
+    let names: Vec<&str> = lines.iter().map(|line| name_in(line)).collect();
+    let id = |name: &str| {
+        let index = names.iter().position(|other| *other == name);
+        index.map_or(StateId::UNKNOWN, StateId::at)
+    };
+    with_routes(lines.iter().map(|line| state(line, &id)).collect())
+}
+
+/// A graph of these states, with its routes.
+pub(crate) fn with_routes(states: Vec<State<'static>>) -> Graph<'static> {
+    let graph = Graph {
+        name: "App",
+        doc: "",
+        kind: Kind::Lifecycle,
+        states: leak(states),
+        routes: Routes::NONE,
+    };
+    let tables: &'static Tables = Box::leak(Box::new(Tables::of(&graph)));
+    Graph {
+        routes: tables.routes(),
+        ..graph
+    }
+}
+
+fn name_in(line: &'static str) -> &'static str {
+    line.split(' ')
+        .find(|word| word.starts_with(char::is_uppercase))
+        .expect("a line names its state")
+}
+
+fn state(line: &'static str, id: &impl Fn(&str) -> StateId) -> State<'static> {
+    let mut marks = Marks::default();
+    let (mut triggers, mut children, mut no_routes) = (Vec::new(), Vec::new(), Vec::new());
+    for word in line.split(' ') {
+        let target = &word[1..];
+        match word.as_bytes()[0] {
+            b'>' => children.push(id(target)),
+            b'-' => no_routes.push(NoRoute {
+                to: id(target),
+                reason: "because",
+            }),
+            b'!' => {
+                let (to, cause) = target.split_once(':').unwrap_or((target, ""));
+                triggers.push(Trigger {
+                    to: id(to),
+                    cause: cause_of(cause),
+                });
+            }
+            b'A'..=b'Z' => {}
+            _ => marks = marks.with(mark(word)),
+        }
+    }
+    State {
+        name: name_in(line),
+        variant: name_in(line),
+        doc: "",
+        was: &[],
+        marks,
+        triggers: leak(triggers),
+        children: leak(children),
+        conditions: &[],
+        no_routes: leak(no_routes),
+    }
+}
+
+fn cause_of(word: &str) -> Cause {
+    let number = |word: &str| word.parse().expect("a number");
+    match word {
+        "" => Cause::Named,
+        "delete" => Cause::OnDelete,
+        "change" => Cause::OnChange,
+        _ => match word.strip_prefix("error") {
+            Some(attempts) => Cause::OnError {
+                attempts: number(attempts),
+            },
+            None => Cause::After(Duration::from_secs(
+                number(word.strip_prefix("after").expect("a cause")).into(),
+            )),
+        },
+    }
+}
+
+fn mark(word: &str) -> Mark {
+    match word {
+        "entry" => Mark::Entry,
+        "rest" => Mark::Rest,
+        "hold" => Mark::Hold,
+        "idle" => Mark::Idle,
+        "leaf" => Mark::Leaf,
+        "visit" => Mark::Visit,
+        "no_transit" => Mark::NoTransit,
+        other => panic!("no mark: {other}"),
+    }
+}
+
+fn leak<T>(items: Vec<T>) -> &'static [T] {
+    Box::leak(items.into_boxed_slice())
+}

@@ -1,0 +1,132 @@
+//! Any record and any facts: what a decision must stand, whether or not it can come about.
+
+use std::time::Duration;
+
+use okt_core::backoff::Backoff;
+use okt_core::facts::{Facts, Named, Observed, Said, Task, Visit, Wish};
+use okt_core::record::{Action, Outcome, Phase, Record, Recorded, VisitRecord, WishRecord};
+use okt_core::{Graph, StateId};
+
+use crate::ids::any_id;
+use crate::rng::Rng;
+
+/// A record and facts about a graph.
+pub(crate) fn moment(rng: &mut Rng, graph: &Graph<'_>) -> (Recorded, Facts<'static>) {
+    let count = graph.states.len();
+    let record = record(rng, count);
+    let recorded = if rng.one_in(8) {
+        Recorded::Nothing
+    } else {
+        Recorded::At(record)
+    };
+    (recorded, facts(rng, count))
+}
+
+fn record(rng: &mut Rng, count: usize) -> Record {
+    Record {
+        state: any_id(rng, count),
+        left: any_id(rng, count),
+        transition: rng.next() % 4,
+        jumps: rng.next() % 4,
+        rounds: small(rng, 30),
+        deleting: rng.one_in(3),
+        wish: WishRecord {
+            state: named(rng, count),
+            transition: rng.next() % 4,
+            reached: rng.one_in(2),
+        },
+        visit: rng.one_in(2).then(|| VisitRecord {
+            state: named(rng, count),
+            transition: rng.next() % 4,
+            outcome: [
+                Outcome::Pending,
+                Outcome::Reached,
+                Outcome::Refused,
+                Outcome::Overtaken,
+                Outcome::NotReplayed,
+            ][rng.below(5)],
+        }),
+        revision: rng.next() % 2,
+        changed: rng.next() % 2,
+        action: (!rng.one_in(5)).then(|| Action {
+            run: small(rng, 3),
+            attempt: small(rng, 5),
+            phase: [Phase::Pending, Phase::Done, Phase::Failed][rng.below(3)],
+            generation: generation(rng),
+            leaving: rng.one_in(3),
+        }),
+    }
+}
+
+fn facts(rng: &mut Rng, count: usize) -> Facts<'static> {
+    let events: Vec<StateId> = (0..rng.below(3)).map(|_| any_id(rng, count)).collect();
+    Facts {
+        wish: Wish {
+            state: rng.one_in(2).then(|| named(rng, count)),
+            fresh: rng.one_in(3),
+            requested: rng.one_in(3),
+        },
+        visit: rng.one_in(2).then(|| Visit {
+            state: named(rng, count),
+            fresh: rng.one_in(2),
+        }),
+        generation: generation(rng),
+        revision: rng.next() % 2,
+        deleting: rng.one_in(4),
+        abandoned: rng.one_in(6),
+        paused: rng.one_in(4),
+        newer: rng.one_in(6),
+        observed: observed(rng, count),
+        events: Box::leak(events.into_boxed_slice()),
+        owned: rng.one_in(2),
+        task: task(rng, count),
+        attempt: small(rng, 5),
+        started_under: generation(rng),
+        in_state: Duration::from_secs(rng.next() % 900),
+        backoff: Backoff::default(),
+        seed: rng.next(),
+    }
+}
+
+fn named(rng: &mut Rng, count: usize) -> Named {
+    if rng.one_in(6) {
+        Named::Unknown
+    } else {
+        Named::Known(any_id(rng, count))
+    }
+}
+
+fn observed(rng: &mut Rng, count: usize) -> Observed {
+    let looks = small(rng, 6);
+    match rng.below(6) {
+        0 => Observed::Unobserved,
+        1 => Observed::In(any_id(rng, count)),
+        2 => Observed::Absent,
+        3 => Observed::Unforeseen,
+        4 => Observed::Unreachable { looks },
+        _ => Observed::Failed { looks },
+    }
+}
+
+fn task(rng: &mut Rng, count: usize) -> Task {
+    let permanent = rng.one_in(2);
+    match rng.below(9) {
+        0 => Task::Absent,
+        1 => Task::Running,
+        2 => Task::Waiting,
+        3 => Task::Due,
+        4 => Task::Ended(Said::Stay),
+        5 => Task::Ended(Said::Next),
+        6 => Task::Ended(Said::To(any_id(rng, count))),
+        7 => Task::Ended(Said::Wait),
+        _ => Task::Ended(Said::Failed { permanent }),
+    }
+}
+
+fn small(rng: &mut Rng, limit: usize) -> u32 {
+    u32::try_from(rng.below(limit)).expect("small")
+}
+
+fn generation(rng: &mut Rng) -> i64 {
+    i64::try_from(rng.below(3)).expect("small")
+}

@@ -1,0 +1,89 @@
+//! Random graphs that keep no rule: any marks, any edges, ids of no state.
+
+use std::time::Duration;
+
+use okt_core::routes::Routes;
+use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, State, Trigger};
+
+use crate::ids::any_id;
+use crate::rng::Rng;
+
+const NAMES: [&str; 8] = ["A", "Bb", "C_c", "A", "Stay", "no name", "Self", ""];
+
+const MARKS: [Mark; 7] = [
+    Mark::Entry,
+    Mark::Rest,
+    Mark::Hold,
+    Mark::Idle,
+    Mark::Leaf,
+    Mark::Visit,
+    Mark::NoTransit,
+];
+
+/// Any graph, without routes; it lives as long as the test.
+pub(crate) fn wild(rng: &mut Rng) -> Graph<'static> {
+    let count = rng.below(8);
+    let states: Vec<State<'static>> = (0..count).map(|_| state(rng, count)).collect();
+    Graph {
+        name: "Wild",
+        doc: "",
+        kind: if rng.one_in(4) {
+            Kind::Pass
+        } else {
+            Kind::Lifecycle
+        },
+        states: leak(states),
+        routes: Routes::NONE,
+    }
+}
+
+fn state(rng: &mut Rng, count: usize) -> State<'static> {
+    let mut marks = Marks::default();
+    for mark in MARKS {
+        if rng.one_in(5) {
+            marks = marks.with(mark);
+        }
+    }
+    let name = NAMES[rng.below(NAMES.len())];
+    let children = (0..rng.below(4)).map(|_| any_id(rng, count)).collect();
+    let triggers = (0..rng.below(3)).map(|_| trigger(rng, count)).collect();
+    let no_routes = (0..rng.below(2)).map(|_| no_route(rng, count)).collect();
+    State {
+        name,
+        variant: name,
+        doc: "",
+        was: if rng.one_in(4) { &NAMES[..2] } else { &[] },
+        marks,
+        triggers: leak(triggers),
+        children: leak(children),
+        conditions: &[],
+        no_routes: leak(no_routes),
+    }
+}
+
+fn no_route(rng: &mut Rng, count: usize) -> NoRoute<'static> {
+    NoRoute {
+        to: any_id(rng, count),
+        reason: "",
+    }
+}
+
+fn trigger(rng: &mut Rng, count: usize) -> Trigger {
+    let cause = match rng.below(5) {
+        0 => Cause::Named,
+        1 => Cause::After(Duration::from_secs(rng.next() % 60)),
+        2 => Cause::OnError {
+            attempts: u32::try_from(rng.below(3)).expect("small"),
+        },
+        3 => Cause::OnDelete,
+        _ => Cause::OnChange,
+    };
+    Trigger {
+        to: any_id(rng, count),
+        cause,
+    }
+}
+
+fn leak<T>(items: Vec<T>) -> &'static [T] {
+    Box::leak(items.into_boxed_slice())
+}

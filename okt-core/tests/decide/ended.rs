@@ -1,0 +1,159 @@
+//! Rules 4 and 5: where an object goes when its work is over; and answers that are refused.
+
+use okt_core::decide::{By, Decision, Ending, Stand, Why};
+use okt_core::facts::Said;
+use okt_core::record::Phase;
+use okt_core::{Graph, StateId};
+
+use crate::build::graph;
+use crate::case::{ARRIVAL, Case};
+use crate::database::database;
+use crate::{goes, stands};
+
+/// A passing state whose children lead to the wishes, by ways of their own, and on.
+fn fork() -> Graph<'static> {
+    graph(&[
+        "entry Fork >Up >Other >Last",
+        "rest Up >Other >Last",
+        "visit Other >Up >Last",
+        "leaf Last",
+    ])
+}
+
+#[test]
+fn a_passing_state_goes_where_its_handler_named_and_nowhere_else() {
+    let case = Case::at(&fork(), "Fork").new_wish("Up").named("Last");
+    goes(&case, "Last", By::Child, Why::Handler);
+}
+
+#[test]
+fn where_the_handler_of_a_passing_state_says_next_it_goes_towards_the_wish() {
+    let case = Case::at(&fork(), "Fork").said(Said::Next);
+    goes(&case.clone().wish("Up", 1), "Up", By::Child, Why::Wish);
+    goes(&case.new_wish("Last"), "Last", By::Child, Why::Wish);
+}
+
+#[test]
+fn where_the_handler_of_a_passing_state_says_next_it_goes_towards_an_open_visit_first() {
+    let case = Case::at(&fork(), "Fork").said(Said::Next);
+    goes(&case.visit("Other", 1), "Other", By::Child, Why::Visit);
+}
+
+#[test]
+fn where_the_visit_has_no_way_the_wish_counts() {
+    let case = Case::at(&database(), "Servicing").said(Said::Next);
+    goes(&case.visit("Servicing", 1), "Running", By::Child, Why::Wish);
+}
+
+#[test]
+fn where_no_wish_leads_on_next_is_the_last_child() {
+    let case = Case::at(&database(), "Stopping").said(Said::Next);
+    goes(&case, "End", By::Child, Why::Next);
+}
+
+#[test]
+fn during_deletion_next_is_the_way_out() {
+    let case = Case::at(&fork(), "Fork").said(Said::Next);
+    goes(&case.deleting(), "Last", By::Child, Why::Deletion);
+}
+
+#[test]
+fn a_passing_state_without_work_is_left_at_once() {
+    let graph = graph(&["entry idle A >B", "leaf B"]);
+    goes(&Case::at(&graph, "A"), "B", By::Child, Why::Wish);
+}
+
+#[test]
+fn a_state_that_no_edge_leads_to_is_refused_and_nothing_moves() {
+    for state in ["Start", "Stopping"] {
+        let case = Case::at(&database(), state).named("Servicing");
+        let refused = Decision::End(Ending::Refused(case.id("Servicing")));
+        assert_eq!(case.decide(), refused, "{state}");
+        assert_eq!(case.after().state, case.id(state));
+    }
+}
+
+#[test]
+fn a_refused_answer_is_not_taken_again() {
+    let case = Case::at(&database(), "Stopping").named("Servicing");
+    assert_eq!(case.after().action.map(|a| a.phase), Some(Phase::Failed));
+    let again = Case::at(&database(), "Stopping").phase(Phase::Failed);
+    stands(&again, Stand::Failed);
+}
+
+#[test]
+fn next_without_a_child_is_refused() {
+    // No graph that passes the rules has such a state.
+    let graph = graph(&["entry A !B", "leaf B"]);
+    assert_eq!(
+        Case::at(&graph, "A").said(Said::Next).decide(),
+        Decision::End(Ending::Refused(StateId::UNKNOWN))
+    );
+}
+
+#[test]
+fn a_resting_state_goes_where_its_handler_named() {
+    let case = Case::at(&database(), "Running").named("Stopping");
+    goes(&case, "Stopping", By::Child, Why::Handler);
+}
+
+#[test]
+fn a_resting_state_whose_work_ended_without_a_name_stays() {
+    let case = Case::at(&database(), "Running").said(Said::Stay);
+    assert_eq!(case.decide(), Decision::End(Ending::Well));
+    let after = case.after();
+    assert_eq!(after.action.map(|a| a.phase), Some(Phase::Done));
+    assert!(after.wish.reached);
+}
+
+#[test]
+fn the_next_of_a_resting_state_is_raised_only_by_its_handler() {
+    stands(&Case::at(&database(), "Running"), Stand::Settled);
+    let case = Case::at(&database(), "Running").said(Said::Next);
+    goes(&case, "Stopping", By::Child, Why::Next);
+}
+
+#[test]
+fn in_a_resting_state_a_wish_beats_next_and_the_edge_declared_first_beats_both() {
+    let case = Case::at(&fork(), "Up").said(Said::Next);
+    goes(
+        &case.clone().new_visit("Other"),
+        "Other",
+        By::Child,
+        Why::Visit,
+    );
+    let named = Case::at(&fork(), "Up").named("Last").new_visit("Other");
+    goes(&named, "Other", By::Child, Why::Visit);
+    let other = Case::at(&fork(), "Up").named("Other").new_wish("Last");
+    goes(&other, "Other", By::Child, Why::Handler);
+}
+
+#[test]
+fn a_child_that_the_observation_named_is_taken_at_rest_and_never_out_of_a_holding_state() {
+    let events: &'static [StateId] = &[StateId(3)];
+    let event = |state| Case::at(&database(), state).with(|_, facts| facts.events = events);
+    goes(&event("Running"), "Stopping", By::Child, Why::Observed);
+    stands(&event("Failed").wish("Failed", 1), Stand::Settled);
+    goes(
+        &event("Running").deleting(),
+        "Stopping",
+        By::Child,
+        Why::Deletion,
+    );
+}
+
+#[test]
+fn the_handler_of_a_holding_state_may_lead_out_of_it() {
+    let graph = graph(&["entry A >B", "rest hold B >A >C", "leaf C"]);
+    let case = Case::at(&graph, "B").wish("B", 1);
+    goes(&case.clone().named("A"), "A", By::Child, Why::Handler);
+    goes(&case.said(Said::Next), "C", By::Child, Why::Next);
+}
+
+#[test]
+fn the_work_of_a_resting_state_that_fails_for_good_does_not_keep_a_wish_waiting() {
+    let case = Case::at(&graph(&["entry A >B", "rest B >C", "leaf C"]), "B")
+        .said(Said::Failed { permanent: true })
+        .wish("C", ARRIVAL);
+    goes(&case, "C", By::Child, Why::Wish);
+}

@@ -1,0 +1,120 @@
+//! Failures for good, changed revisions and generations.
+
+use okt_core::Graph;
+use okt_core::decide::{By, Decision, Ending, Run, Stand, Why};
+use okt_core::facts::{Said, Task};
+use okt_core::record::Phase;
+
+use crate::build::graph;
+use crate::case::{ARRIVAL, Case, REVISION};
+use crate::database::database;
+use crate::{goes, stands};
+
+fn plain() -> Graph<'static> {
+    graph(&["entry A >B", "rest B >C", "leaf C"])
+}
+
+fn changed(case: Case) -> Case {
+    case.with(|_, facts| facts.revision = REVISION + 1)
+}
+
+#[test]
+fn a_permanent_failure_without_on_error_ends_the_action() {
+    for state in ["A", "B"] {
+        let case = Case::at(&plain(), state).said(Said::Failed { permanent: true });
+        assert_eq!(case.decide(), Decision::End(Ending::Failed), "{state}");
+        let action = case.after().action.expect("an action");
+        assert_eq!(action.phase, Phase::Failed);
+    }
+}
+
+#[test]
+fn an_ended_action_remembers_the_generation_it_was_started_under() {
+    let case = Case::at(&plain(), "B")
+        .said(Said::Failed { permanent: true })
+        .with(|_, facts| {
+            facts.started_under = 2;
+            facts.generation = 3;
+        });
+    assert_eq!(case.after().action.map(|action| action.generation), Some(2));
+}
+
+#[test]
+fn what_failed_for_good_stands_until_the_generation_differs_and_then_runs_again_under_its_id() {
+    for state in ["A", "B"] {
+        let failed = Case::at(&plain(), state).phase(Phase::Failed);
+        stands(&failed, Stand::Failed);
+        let edited = failed.with(|_, facts| facts.generation = 2);
+        assert_eq!(edited.decide(), Decision::Run(Run::Amended));
+        let action = edited.after().action.expect("an action");
+        assert_eq!(
+            (action.run, action.phase, action.generation),
+            (1, Phase::Pending, 2)
+        );
+    }
+}
+
+#[test]
+fn what_failed_for_good_runs_again_under_an_id_of_its_own_when_the_revision_differs() {
+    for state in ["A", "B"] {
+        let failed = changed(Case::at(&plain(), state).phase(Phase::Failed));
+        assert_eq!(failed.decide(), Decision::Run(Run::Changed));
+        let after = failed.after();
+        let action = after.action.expect("an action");
+        assert_eq!((action.run, action.phase), (2, Phase::Pending));
+        assert_eq!(after.revision, REVISION + 1);
+    }
+}
+
+#[test]
+fn a_resting_state_without_on_change_runs_its_action_again_for_a_new_revision() {
+    let case = changed(Case::at(&plain(), "B"));
+    assert_eq!(case.decide(), Decision::Run(Run::Changed));
+    let after = case.after();
+    let action = after.action.expect("an action");
+    assert_eq!((action.run, action.phase), (2, Phase::Pending));
+    assert_eq!((after.revision, after.changed), (REVISION + 1, REVISION));
+}
+
+#[test]
+fn a_change_is_answered_by_on_change_alone_where_it_is_declared() {
+    let graph = graph(&["entry A >B", "rest B !A:change >C", "leaf C"]);
+    // The edge has answered this revision already.
+    let case = changed(Case::at(&graph, "B")).with(|record, _| record.changed = REVISION + 1);
+    stands(&case, Stand::Settled);
+}
+
+#[test]
+fn an_idle_state_has_nothing_to_run_again() {
+    let graph = graph(&["entry A >B", "rest idle B >C", "leaf C"]);
+    stands(&changed(Case::at(&graph, "B")), Stand::Settled);
+}
+
+#[test]
+fn neither_a_wish_nor_a_generation_is_a_change() {
+    let graph = graph(&["entry A >B", "rest B !A:change >C", "leaf C"]);
+    let case = Case::at(&graph, "B").with(|_, facts| facts.generation = 9);
+    stands(&case.clone().new_wish("B"), Stand::Settled);
+    stands(&case, Stand::Settled);
+}
+
+#[test]
+fn a_revision_that_changed_while_the_action_ran_makes_it_run_again() {
+    let ended = changed(Case::at(&plain(), "B").said(Said::Stay));
+    assert_eq!(ended.decide(), Decision::End(Ending::Well));
+    assert_eq!(ended.after().revision, REVISION);
+}
+
+#[test]
+fn a_wish_leads_on_from_where_the_action_failed_for_good() {
+    let failed = Case::at(&plain(), "B").phase(Phase::Failed);
+    goes(&failed.wish("C", ARRIVAL - 1), "C", By::Child, Why::Wish);
+}
+
+#[test]
+fn an_object_is_reached_again_only_when_the_new_run_ended_well() {
+    let rerun = changed(Case::at(&database(), "Running").wish("Running", 1));
+    assert!(!rerun.after().wish.reached);
+    let ended = rerun.task(Task::Ended(Said::Stay));
+    assert!(ended.after().wish.reached);
+}

@@ -1,0 +1,134 @@
+//! Leaves hold: what leads out of them, and what does not.
+
+use okt_core::decide::{By, Decision, Ending, Run, Stand, Why};
+use okt_core::facts::{Said, Task};
+use okt_core::record::Phase;
+use okt_core::{Graph, StateId};
+
+use crate::build::graph;
+use crate::case::{ARRIVAL, Case, REVISION};
+use crate::database::database;
+use crate::{goes, stands};
+
+/// A batch: it ends well or not, and either may be wished.
+fn batch() -> Graph<'static> {
+    graph(&["entry Work >Broken >Done", "leaf Broken", "leaf idle Done"])
+}
+
+fn requested(case: Case) -> Case {
+    case.with(|_, facts| facts.wish.requested = true)
+}
+
+#[test]
+fn an_older_wish_does_not_lead_out_of_a_leaf() {
+    stands(
+        &Case::at(&database(), "End").wish("Running", ARRIVAL - 1),
+        Stand::Settled,
+    );
+}
+
+#[test]
+fn a_wish_made_after_the_arrival_leads_out_of_a_leaf_by_the_entry() {
+    let end = Case::at(&database(), "End");
+    goes(
+        &end.clone().new_wish("Running"),
+        "Start",
+        By::Reentry,
+        Why::Wish,
+    );
+    goes(
+        &end.wish("Running", ARRIVAL),
+        "Start",
+        By::Reentry,
+        Why::Wish,
+    );
+}
+
+#[test]
+fn a_visit_made_after_the_arrival_leads_out_of_a_leaf() {
+    let end = Case::at(&database(), "End").wish("End", 1);
+    goes(
+        &end.clone().new_visit("Servicing"),
+        "Start",
+        By::Reentry,
+        Why::Visit,
+    );
+    stands(&end.visit("Servicing", ARRIVAL - 1), Stand::Settled);
+}
+
+#[test]
+fn a_wish_for_a_leaf_without_a_request_is_recorded_with_the_number_before_and_leads_nowhere() {
+    for wished in ["Done", "Broken"] {
+        let case = Case::at(&batch(), "Done").new_wish(wished);
+        stands(&case, Stand::Settled);
+        assert_eq!(case.after().wish.transition, ARRIVAL - 1);
+    }
+}
+
+#[test]
+fn a_wish_for_a_leaf_with_a_new_request_leads_out_of_a_leaf() {
+    for wished in ["Done", "Broken"] {
+        let case = requested(Case::at(&batch(), "Done").new_wish(wished));
+        goes(&case, "Work", By::Reentry, Why::Wish);
+    }
+}
+
+#[test]
+fn a_changed_revision_leads_out_of_a_leaf_only_towards_a_state_that_is_none() {
+    let changed = |case: Case| case.with(|_, facts| facts.revision = REVISION + 1);
+    let done = changed(Case::at(&batch(), "Broken").wish("Done", 1));
+    stands(&done, Stand::Settled);
+    assert_eq!(done.after().wish.transition, 1);
+    let running = changed(Case::at(&database(), "End").wish("Running", 1));
+    goes(&running, "Start", By::Reentry, Why::Wish);
+}
+
+#[test]
+fn the_work_of_a_leaf_ends_before_it_is_left() {
+    let broken = requested(Case::at(&batch(), "Broken").new_wish("Done"));
+    stands(&broken.clone().task(Task::Running), Stand::Running);
+    goes(&broken.said(Said::Stay), "Work", By::Reentry, Why::Wish);
+}
+
+#[test]
+fn the_work_of_a_leaf_ends_well_by_naming_nothing() {
+    for said in [Said::Stay, Said::Next] {
+        let case = Case::at(&batch(), "Broken").said(said);
+        assert_eq!(case.decide(), Decision::End(Ending::Well));
+    }
+    let case = Case::at(&batch(), "Broken").named("Done");
+    assert_eq!(case.decide(), Decision::End(Ending::Refused(StateId(2))));
+}
+
+#[test]
+fn the_work_of_a_leaf_is_tried_again() {
+    let failed = |permanent| Case::at(&batch(), "Broken").said(Said::Failed { permanent });
+    assert_eq!(failed(false).decide(), Decision::Retry { counted: false });
+    assert_eq!(failed(true).decide(), Decision::End(Ending::Failed));
+}
+
+#[test]
+fn the_work_of_a_leaf_that_failed_for_good_waits_for_another_generation() {
+    let failed = Case::at(&batch(), "Broken").phase(Phase::Failed);
+    stands(&failed, Stand::Failed);
+    let edited = failed.with(|_, facts| facts.generation = 2);
+    assert_eq!(edited.decide(), Decision::Run(Run::Amended));
+}
+
+#[test]
+fn a_wish_for_what_nobody_may_wish_leads_out_of_no_leaf() {
+    stands(
+        &Case::at(&database(), "End").new_wish("Stopping"),
+        Stand::Settled,
+    );
+}
+
+#[test]
+fn entering_the_entry_again_answers_every_change_so_far_and_is_no_jump() {
+    let case = Case::at(&database(), "End")
+        .new_wish("Running")
+        .with(|_, facts| facts.revision = REVISION + 1);
+    let after = case.after();
+    assert_eq!((after.changed, after.jumps), (REVISION + 1, 0));
+    assert_eq!(after.wish.transition, ARRIVAL);
+}

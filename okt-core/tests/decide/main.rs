@@ -1,0 +1,45 @@
+//! `decide` clause by clause: each test is named after the clause it holds to.
+
+#[path = "../common/build.rs"]
+mod build;
+#[path = "../common/case.rs"]
+mod case;
+#[path = "../common/database.rs"]
+mod database;
+#[path = "../life/graphs.rs"]
+mod graphs;
+#[path = "../common/ids.rs"]
+mod ids;
+#[path = "../common/moment.rs"]
+mod moment;
+#[path = "../life/rng.rs"]
+mod rng;
+#[path = "../common/wild.rs"]
+mod wild;
+
+mod deletion;
+mod ended;
+mod failures;
+mod flight;
+mod leaves;
+mod observation;
+mod rounds;
+mod total;
+mod triggers;
+mod visits;
+mod wishes;
+
+use okt_core::decide::{By, Decision, Go, Stand, Why};
+
+use case::Case;
+
+/// The object moves there.
+fn goes(case: &Case, to: &str, by: By, why: Why) {
+    let to = case.id(to);
+    assert_eq!(case.decide(), Decision::Go(Go { to, by, why }));
+}
+
+/// The object stays as it is.
+fn stands(case: &Case, stand: Stand) {
+    assert_eq!(case.decide(), Decision::Stand(stand));
+}

@@ -1,0 +1,228 @@
+//! Rule 1: the record follows the application; and what is done where nothing, or nothing known, is recorded.
+
+use okt_core::StateId;
+use okt_core::decide::{By, Decision, Stand, Why};
+use okt_core::facts::{Named, Observed, Said, Task, Visit};
+use okt_core::record::{Outcome, Phase};
+
+use crate::case::Case;
+use crate::database::database;
+use crate::{goes, stands};
+
+fn looking(state: &str, observed: Observed) -> Case {
+    Case::at(&database(), state).with(|_, facts| facts.observed = observed)
+}
+
+fn new(observed: Observed) -> Case {
+    let mut case = Case::nothing(&database());
+    case.facts.observed = observed;
+    case
+}
+
+fn lost(observed: Observed) -> Case {
+    looking("Running", observed).with(|record, _| record.state = StateId::UNKNOWN)
+}
+
+const BLIND: [Observed; 4] = [
+    Observed::Unobserved,
+    Observed::Unforeseen,
+    Observed::Unreachable { looks: 9 },
+    Observed::Failed { looks: 9 },
+];
+
+#[test]
+fn an_observed_move_along_a_child_edge_is_followed() {
+    let case = Case::at(&database(), "Running").seen("Servicing");
+    goes(&case, "Servicing", By::Child, Why::Observed);
+}
+
+#[test]
+fn an_observed_move_along_a_trigger_edge_is_followed() {
+    let case = Case::at(&database(), "Running").seen("Failed");
+    goes(&case, "Failed", By::Trigger, Why::Observed);
+}
+
+#[test]
+fn an_observed_move_along_no_edge_is_a_jump_and_counted() {
+    let case = Case::at(&database(), "Running").seen("Start");
+    goes(&case, "Start", By::Jump, Why::Observed);
+    assert_eq!(case.after().jumps, 1);
+}
+
+#[test]
+fn a_move_along_an_edge_is_no_jump() {
+    let case = Case::at(&database(), "Running").seen("Servicing");
+    assert_eq!(case.after().jumps, 0);
+}
+
+#[test]
+fn the_handler_of_the_state_arrived_at_runs_after_a_jump() {
+    let case = Case::at(&database(), "Running").seen("Start");
+    let action = case.after().action.expect("work to do");
+    assert_eq!(action.phase, Phase::Pending);
+}
+
+#[test]
+fn an_idle_state_arrived_at_has_no_action() {
+    let case = Case::at(&database(), "Running").seen("End");
+    assert_eq!(case.after().action, None);
+}
+
+#[test]
+fn an_absent_application_begins_at_the_entry_again() {
+    goes(
+        &looking("Running", Observed::Absent),
+        "Start",
+        By::Jump,
+        Why::Observed,
+    );
+}
+
+#[test]
+fn an_observation_moves_nothing_while_an_action_is_in_flight() {
+    for task in [Task::Running, Task::Waiting] {
+        let case = Case::at(&database(), "Running").task(task).seen("Start");
+        assert!(matches!(case.decide(), Decision::Stand(_)), "{task:?}");
+    }
+}
+
+#[test]
+fn a_turn_that_takes_a_result_leaves_the_observation_out() {
+    let case = Case::at(&database(), "Running")
+        .said(Said::Stay)
+        .seen("Start");
+    assert!(matches!(case.decide(), Decision::End(_)));
+}
+
+#[test]
+fn a_resting_state_whose_action_failed_for_good_is_left_by_observation() {
+    let case = Case::at(&database(), "Running").phase(Phase::Failed);
+    goes(&case.seen("Start"), "Start", By::Jump, Why::Observed);
+}
+
+#[test]
+fn an_observation_never_leads_out_of_a_holding_state() {
+    stands(
+        &Case::at(&database(), "Failed")
+            .wish("Failed", 1)
+            .seen("Running"),
+        Stand::Settled,
+    );
+    stands(&looking("Failed", Observed::Absent), Stand::Settled);
+}
+
+#[test]
+fn an_observation_does_not_move_a_passing_state() {
+    let case = Case::at(&database(), "Stopping").phase(Phase::Failed);
+    stands(&case.seen("Running"), Stand::Failed);
+}
+
+#[test]
+fn in_a_leaf_nothing_is_observed() {
+    stands(
+        &Case::at(&database(), "End").wish("End", 1).seen("Running"),
+        Stand::Settled,
+    );
+    stands(
+        &looking("End", Observed::Absent).wish("End", 1),
+        Stand::Settled,
+    );
+}
+
+#[test]
+fn what_cannot_be_seen_moves_nothing() {
+    for observed in BLIND {
+        stands(&looking("Running", observed), Stand::Settled);
+    }
+}
+
+#[test]
+fn what_cannot_be_seen_does_not_keep_the_other_rules_from_going_on() {
+    for observed in BLIND {
+        let case = looking("Running", observed).new_wish("End");
+        goes(&case, "Stopping", By::Child, Why::Wish);
+    }
+}
+
+#[test]
+fn a_new_object_observed_in_a_state_is_adopted_by_a_jump() {
+    let case = new(Observed::Unobserved).seen("Running");
+    goes(&case, "Running", By::Jump, Why::Adopted);
+    assert_eq!((case.after().jumps, case.after().transition), (1, 1));
+}
+
+#[test]
+fn a_new_object_that_is_nowhere_enters_the_entry() {
+    let nowhere = [
+        Observed::Absent,
+        Observed::Unobserved,
+        Observed::Unreachable { looks: 1 },
+    ];
+    for observed in nowhere {
+        let case = new(observed);
+        goes(&case, "Start", By::Entry, Why::Created);
+        assert_eq!((case.after().jumps, case.after().transition), (0, 1));
+    }
+}
+
+#[test]
+fn a_new_object_waits_while_an_owned_one_exists_and_the_application_is_not_reachable() {
+    let mut case = new(Observed::Unreachable { looks: 1 });
+    case.facts.owned = true;
+    stands(&case, Stand::Unsure);
+}
+
+#[test]
+fn a_new_object_waits_where_the_name_is_unknown_or_looking_failed() {
+    for observed in [
+        Observed::Unforeseen,
+        Observed::Failed { looks: 1 },
+        Observed::In(StateId::UNKNOWN),
+    ] {
+        stands(&new(observed), Stand::Unsure);
+    }
+}
+
+#[test]
+fn wish_and_visit_found_with_nothing_recorded_are_older_than_the_first_state() {
+    let mut case = new(Observed::Unobserved);
+    let state = Named::Known(case.id("Servicing"));
+    case.facts.visit = Some(Visit { state, fresh: true });
+    let record = case.after();
+    assert_eq!(record.wish.transition, 0);
+    let visit = record.visit.expect("the visit is recorded");
+    assert_eq!((visit.transition, visit.outcome), (0, Outcome::NotReplayed));
+}
+
+#[test]
+fn a_state_that_the_graph_does_not_know_is_left_by_observation() {
+    goes(
+        &lost(Observed::Unobserved).seen("Running"),
+        "Running",
+        By::Jump,
+        Why::Observed,
+    );
+    goes(&lost(Observed::Absent), "Start", By::Jump, Why::Observed);
+}
+
+#[test]
+fn a_state_that_the_graph_does_not_know_stands_where_nobody_sees_the_application() {
+    for observed in BLIND {
+        stands(&lost(observed), Stand::UnknownState);
+    }
+}
+
+#[test]
+fn a_state_of_a_newer_operator_is_left_alone() {
+    let case = lost(Observed::Unobserved)
+        .seen("Running")
+        .new_wish("End")
+        .with(|_, facts| facts.newer = true);
+    stands(&case, Stand::HandsOff);
+    assert_eq!(Some(case.after()), case.record);
+}
+
+#[test]
+fn what_is_being_deleted_is_not_made_anew_out_of_an_unknown_state() {
+    stands(&lost(Observed::Absent).deleting(), Stand::UnknownState);
+}

@@ -1,0 +1,189 @@
+//! The brake on objects that go round, and the pause.
+
+use std::time::Duration;
+
+use okt_core::decide::{By, Decision, Run, Stand, Why};
+use okt_core::facts::{Named, Said, Task, Visit};
+use okt_core::record::Outcome;
+
+use crate::case::{ARRIVAL, Case, REVISION};
+use crate::database::database;
+use crate::{goes, stands};
+
+/// Twice the six states of the database.
+const LIMIT: u32 = 12;
+
+/// An object that moves on, after so many transitions.
+fn moving(rounds: u32) -> Case {
+    Case::at(&database(), "Running")
+        .wish("End", 1)
+        .with(|record, facts| {
+            record.rounds = rounds;
+            facts.in_state = Duration::ZERO;
+        })
+}
+
+fn paused(case: Case) -> Case {
+    case.with(|_, facts| facts.paused = true)
+}
+
+#[test]
+fn rounds_count_transitions() {
+    assert_eq!(moving(3).after().rounds, 4);
+    let standing = Case::at(&database(), "Running").with(|record, _| record.rounds = 3);
+    assert_eq!(standing.after().rounds, 3);
+}
+
+#[test]
+fn up_to_twice_the_number_of_states_a_transition_does_not_wait() {
+    goes(&moving(LIMIT), "Stopping", By::Child, Why::Wish);
+}
+
+#[test]
+fn beyond_twice_the_number_of_states_each_further_transition_waits_like_a_retry() {
+    for beyond in 1..20 {
+        let case = moving(LIMIT + beyond);
+        let wait = case.facts.backoff.wait(beyond, case.facts.seed);
+        stands(&case, Stand::Braking(wait));
+        let almost = wait - Duration::from_nanos(1);
+        stands(
+            &case.clone().with(|_, facts| facts.in_state = almost),
+            Stand::Braking(Duration::from_nanos(1)),
+        );
+        let then = case.with(|_, facts| facts.in_state = wait);
+        goes(&then, "Stopping", By::Child, Why::Wish);
+    }
+}
+
+#[test]
+fn the_brake_does_not_keep_an_action_from_running_or_ending() {
+    let round = |record: &mut okt_core::Record| record.rounds = LIMIT + 9;
+    let resumed = Case::at(&database(), "Running")
+        .task(Task::Absent)
+        .with(|record, _| round(record));
+    assert_eq!(resumed.decide(), Decision::Run(Run::Resume));
+    let ended = resumed.said(Said::Stay);
+    assert!(matches!(ended.decide(), Decision::End(_)));
+}
+
+#[test]
+fn a_new_wish_visit_revision_or_deletion_counts_from_the_beginning() {
+    let round = moving(LIMIT + 9);
+    let visit = Visit {
+        state: Named::Known(round.id("Servicing")),
+        fresh: true,
+    };
+    let new = [
+        round.clone().new_wish("End"),
+        round.clone().with(|_, facts| facts.visit = Some(visit)),
+        round.clone().with(|_, facts| facts.revision = REVISION + 1),
+        round.with(|_, facts| facts.deleting = true),
+    ];
+    for case in new {
+        assert!(matches!(case.decide(), Decision::Go(_)));
+        assert_eq!(case.after().rounds, 1);
+    }
+}
+
+#[test]
+fn a_new_wish_that_moves_nothing_yet_counts_from_the_beginning_too() {
+    let case = Case::at(&database(), "Running")
+        .task(Task::Running)
+        .with(|record, _| record.rounds = LIMIT + 9);
+    assert_eq!(case.after().rounds, LIMIT + 9);
+    assert_eq!(case.new_wish("End").after().rounds, 0);
+}
+
+#[test]
+fn a_deletion_that_is_on_record_goes_on_counting() {
+    let case = moving(LIMIT + 9).deleting();
+    assert!(matches!(case.decide(), Decision::Stand(Stand::Braking(_))));
+}
+
+#[test]
+fn a_deletion_is_recorded() {
+    let case = Case::at(&database(), "Running")
+        .task(Task::Running)
+        .with(|_, facts| facts.deleting = true);
+    assert!(case.after().deleting);
+}
+
+#[test]
+fn having_stayed_put_for_twice_the_longest_backoff_counts_from_the_beginning() {
+    let long = moving(0).facts.backoff.longest() * 2;
+    let stayed = moving(LIMIT + 9).with(|_, facts| {
+        facts.in_state = long + Duration::from_nanos(1);
+    });
+    goes(&stayed, "Stopping", By::Child, Why::Wish);
+    assert_eq!(stayed.after().rounds, 1);
+    let shorter = moving(LIMIT + 9).with(|_, facts| facts.in_state = long);
+    assert_eq!(shorter.after().rounds, LIMIT + 10);
+}
+
+#[test]
+fn having_stayed_put_is_no_reason_to_write() {
+    let settled = Case::at(&database(), "Running").wish("Running", 1);
+    let settled = settled.with(|record, facts| {
+        record.rounds = LIMIT + 9;
+        record.wish.reached = true;
+        facts.in_state = Duration::from_hours(9);
+    });
+    assert_eq!(Some(settled.after()), settled.record);
+}
+
+#[test]
+fn a_visit_is_not_reached_while_the_brake_keeps_its_result_waiting() {
+    let case = Case::at(&database(), "Servicing")
+        .visit("Servicing", 1)
+        .said(Said::Next)
+        .with(|record, facts| {
+            record.rounds = LIMIT + 9;
+            facts.in_state = Duration::ZERO;
+        });
+    assert!(matches!(case.decide(), Decision::Stand(Stand::Braking(_))));
+    let visit = case.after().visit.expect("a visit");
+    assert_eq!(visit.outcome, Outcome::Pending);
+}
+
+#[test]
+fn a_pause_stops_every_transition_action_retry_and_resumption_and_a_result_waits() {
+    let running = Case::at(&database(), "Running");
+    let stopped = [
+        running.clone().new_wish("End"),
+        running.clone().seen("Start"),
+        running
+            .clone()
+            .with(|_, facts| facts.revision = REVISION + 1),
+        running.clone().task(Task::Absent),
+        running.clone().task(Task::Due),
+        running.clone().said(Said::Stay),
+        running.clone().said(Said::Failed { permanent: false }),
+        running.clone().said(Said::Failed { permanent: true }),
+        Case::at(&database(), "End").new_wish("Running"),
+    ];
+    for case in stopped {
+        stands(&paused(case), Stand::Paused);
+    }
+    let mut new = Case::nothing(&database());
+    new.facts.paused = true;
+    stands(&new, Stand::Paused);
+}
+
+#[test]
+fn a_pause_does_not_touch_what_stands_anyway() {
+    let running = Case::at(&database(), "Running");
+    stands(&paused(running.clone()), Stand::Settled);
+    stands(&paused(running.task(Task::Running)), Stand::Running);
+}
+
+#[test]
+fn a_wish_made_during_a_pause_is_recorded_at_once() {
+    let case = paused(Case::at(&database(), "Failed").new_wish("Running"));
+    assert_eq!(case.after().wish.transition, ARRIVAL);
+    goes(
+        &Case::at(&database(), "Failed").wish("Running", ARRIVAL),
+        "Running",
+        By::Child,
+        Why::Wish,
+    );
+}
