@@ -1,3 +1,16 @@
 //! This crate holds operators written with OKT, and the applications they drive.
 
 pub mod notes;
+pub mod notes_operator;
+
+/// Logs to standard error, as `RUST_LOG` says; by default what is worth an operator's notice.
+pub fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    // A test may have set up logging already.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .try_init();
+}

@@ -1,0 +1,82 @@
+//! This file is the tour: a Kubernetes API, an operator and real servers, led through everything a life can bring.
+//!
+//! One program plays all parts, each in a process of its own:
+//!
+//! ```text
+//!   tour ──▶ the API, in this process, served on loopback
+//!     └──▶ tour run      the operator, connected by a kubeconfig
+//!            └──▶ tour serve …   a document server per notebook; they outlive the operator
+//! ```
+
+mod scene;
+mod screen;
+mod stops;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use okt_examples::notes::{ServeArgs, serve};
+use okt_examples::notes_operator::Keeper;
+
+use crate::scene::Scene;
+
+/// Shows a lifecycle at work, and checks what it shows.
+#[derive(Parser)]
+#[command(
+    after_help = "The operator of the tour is this program too: `tour run` and `tour crd` do what every operator built with OKT does."
+)]
+struct Tour {
+    /// Stay up afterwards, with three new notebooks, for kubectl.
+    #[arg(long)]
+    serve: bool,
+}
+
+/// What the operator of the tour runs to be a server.
+#[derive(Parser)]
+enum Server {
+    /// Serves a prepared directory.
+    Serve(ServeArgs),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        Some("run" | "crd") => okt_runtime::main(Keeper::connect).await,
+        Some("serve") => {
+            okt_examples::log_to_stderr();
+            let Server::Serve(args) = Server::parse();
+            serve(args).await
+        }
+        _ => tour(Tour::parse()).await,
+    }
+}
+
+async fn tour(tour: Tour) -> ExitCode {
+    let mut scene = match Scene::set().await {
+        Ok(scene) => scene,
+        Err(error) => {
+            eprintln!("cannot begin: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = stops::all(&mut scene, tour.serve) => outcome,
+        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+    };
+    if let Err(error) = &outcome {
+        screen::trouble(&format!("the tour ends here: {error}"));
+        scene.show_operator_log();
+    }
+    scene.strike().await;
+    match outcome {
+        Ok(()) if screen::failures() == 0 => {
+            screen::good("everything was as it should be");
+            ExitCode::SUCCESS
+        }
+        Ok(()) => {
+            screen::trouble(&format!("{} checks failed", screen::failures()));
+            ExitCode::FAILURE
+        }
+        Err(_) => ExitCode::FAILURE,
+    }
+}

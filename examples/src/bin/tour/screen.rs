@@ -1,0 +1,157 @@
+//! This file prints: headings, transitions, checks, waits and a table, readable with and without a terminal.
+
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+static FAILURES: AtomicUsize = AtomicUsize::new(0);
+/// One line at a time, whoever prints.
+static PEN: Mutex<Pen> = Mutex::new(Pen { waiting: false });
+
+struct Pen {
+    /// A line about a wait stands on the terminal, to be overwritten.
+    waiting: bool,
+}
+
+fn line(text: &str) {
+    let mut pen = PEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut out = std::io::stdout().lock();
+    let clear = if pen.waiting { "\r\x1b[K" } else { "" };
+    pen.waiting = false;
+    // Nobody reads any more: the tour goes on and says so by its exit code.
+    let _ = writeln!(out, "{clear}{text}");
+}
+
+fn paint(code: &str, text: &str) -> String {
+    if std::io::stdout().is_terminal() {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A stop of the tour begins.
+pub(crate) fn heading(number: usize, text: &str) {
+    line("");
+    line(&paint("1", &format!("{number}. {text}")));
+}
+
+/// Something the reader should know.
+pub(crate) fn note(text: &str) {
+    line(&format!("   {text}"));
+}
+
+/// A transition of a notebook.
+pub(crate) fn transition(name: &str, from: &str, to: &str, cause: &str, trail: &str) {
+    let from = if from.is_empty() { "·" } else { from };
+    let way = format!("{from} → {to}");
+    line(&format!(
+        "   {}  {way:<22} {:<16} {}",
+        paint("36", &format!("{name:<6}")),
+        paint("2", cause),
+        paint("2", trail),
+    ));
+}
+
+/// Something that must be so.
+pub(crate) fn check(so: bool, what: &str) {
+    if so {
+        line(&format!("   {} {what}", paint("32", "✓")));
+    } else {
+        FAILURES.fetch_add(1, Ordering::Relaxed);
+        line(&format!("   {} {}", paint("31", "✗"), paint("31", what)));
+    }
+}
+
+/// All went well.
+pub(crate) fn good(text: &str) {
+    line("");
+    line(&paint("32", text));
+}
+
+/// Something went wrong.
+pub(crate) fn trouble(text: &str) {
+    line("");
+    line(&paint("31", text));
+}
+
+/// How many checks failed so far.
+pub(crate) fn failures() -> usize {
+    FAILURES.load(Ordering::Relaxed)
+}
+
+/// Says what is waited for, when that takes long.
+pub(crate) struct Wait<'a> {
+    what: &'a str,
+    since: Instant,
+    said: Instant,
+}
+
+impl<'a> Wait<'a> {
+    pub(crate) fn new(what: &'a str) -> Self {
+        let now = Instant::now();
+        Self {
+            what,
+            since: now,
+            said: now,
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Called now and then while waiting.
+    pub(crate) fn tick(&mut self) {
+        let terminal = std::io::stdout().is_terminal();
+        let often = Duration::from_secs(if terminal { 1 } else { 5 });
+        if self.said.elapsed() < often {
+            return;
+        }
+        self.said = Instant::now();
+        let text = format!(
+            "   … waiting until {} ({} s)",
+            self.what,
+            self.since.elapsed().as_secs()
+        );
+        if terminal {
+            let mut pen = PEN.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut out = std::io::stdout().lock();
+            let _ = write!(out, "\r\x1b[K{}", paint("2", &text));
+            let _ = out.flush();
+            pen.waiting = true;
+        } else {
+            line(&text);
+        }
+    }
+}
+
+/// Rows under a head, in columns.
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells
+            .chain([head[column].chars().count()])
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let print = |cells: &[String], code: &str| {
+        let cells: Vec<String> = (cells.iter().zip(&widths))
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        line(&paint(code, &format!("   {}", cells.join("  ").trim_end())));
+    };
+    line("");
+    print(
+        &head
+            .iter()
+            .map(|cell| (*cell).to_owned())
+            .collect::<Vec<_>>(),
+        "1",
+    );
+    for row in rows {
+        print(row, "0");
+    }
+}

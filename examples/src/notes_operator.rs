@@ -1,0 +1,290 @@
+//! This module is the operator of `notes`: the life of a document server, declared and kept.
+//!
+//! The server itself is [`notes`](crate::notes), which knows nothing of Kubernetes.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::{Client, CustomResource, ResourceExt};
+use okt_runtime::{
+    Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
+    lifecycle_graph,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::notes::{Error, Instance, Observed, Program, Settings};
+
+/// The life of a notes server.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotesState {
+    /// The data directory is made and the server started.
+    #[entry]
+    #[trigger(Failed, on_error(attempts = 3))]
+    #[child(Running)]
+    Start,
+
+    /// Documents are served.
+    #[rest]
+    #[condition(Available, reason = "Serving")]
+    #[trigger(Start)]
+    #[trigger(Failed, on_error(attempts = 3))]
+    #[child(Servicing)]
+    #[child(ReadOnly)]
+    #[child(Stopping)]
+    Running,
+
+    /// A backup is made and checked while documents are served; then the file is vacuumed.
+    #[visit]
+    #[condition(Available, reason = "Serving")]
+    #[trigger(Failed, after = "10m")]
+    #[child(Running)]
+    Servicing,
+
+    /// Documents can be read; none is added any more.
+    #[rest]
+    #[condition(Available, reason = "ReadOnly")]
+    #[no_route(
+        Running,
+        Servicing,
+        reason = "a read-only notebook is never written again; delete it to have it archived"
+    )]
+    #[child(Stopping)]
+    ReadOnly,
+
+    /// Requests under way are finished, the journal is folded into the file.
+    #[child(End)]
+    Stopping,
+
+    /// The server cannot run: somebody has to look at its data, and then ask again.
+    #[rest(hold, idle)]
+    #[condition(Available, status = "False", reason = "Broken")]
+    #[child(Start)]
+    #[child(Stopping)]
+    Failed,
+
+    /// The documents are in the archive, the data directory is gone.
+    #[leaf]
+    End,
+}
+
+/// What a user asks for.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Notes",
+    plural = "notes",
+    singular = "notebook",
+    namespaced,
+    status = "Status<NotesState, NotesExtra>",
+    printcolumn(name = "Documents", type_ = "integer", json_path = ".status.documents")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct NotesSpec {
+    /// Where the server should be in its life, and what should be done to it once.
+    #[serde(default)]
+    pub lifecycle: Desired<NotesState>,
+    /// The longest body of a document, in bytes; 1 MiB by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maximum_body_bytes: Option<usize>,
+    /// The pause after each step of a backup, in milliseconds; none by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup_pause_ms: Option<u64>,
+}
+
+/// What the status says beside the lifecycle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NotesExtra {
+    /// How many documents the server holds.
+    #[serde(default)]
+    pub documents: u64,
+}
+
+/// The operator.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    home: PathBuf,
+    server: Program,
+}
+
+/// The environment variable that names the directory of all data.
+pub const HOME_VARIABLE: &str = "NOTES_HOME";
+
+impl Keeper {
+    /// An operator that keeps its servers below a directory, and starts them by this command.
+    pub fn new(home: impl Into<PathBuf>, server: Program) -> Self {
+        let home = home.into();
+        Self { home, server }
+    }
+
+    /// The operator as the environment describes it: data below `NOTES_HOME`, servers by `<this program> serve`.
+    ///
+    /// # Errors
+    ///
+    /// When this program cannot find itself; a retry does not help.
+    pub async fn connect(_: Client) -> Result<Self, std::io::Error> {
+        let home = env::var_os(HOME_VARIABLE).unwrap_or_else(|| "notes-home".into());
+        let server = Program {
+            exe: env::current_exe()?,
+            args: vec!["serve".into()],
+        };
+        Ok(Self::new(home, server))
+    }
+
+    /// The server of an object, wherever it is in its life.
+    ///
+    /// # Errors
+    ///
+    /// When the name of the object cannot be part of a file name; a retry does not help.
+    pub fn instance(&self, namespace: &str, name: &str) -> Result<Instance, Error> {
+        let data = self.home.join("data").join(namespace).join(name);
+        Instance::new(name, data, self.server.clone())
+    }
+
+    /// Where the documents of servers that ended are.
+    pub fn archive(&self) -> PathBuf {
+        self.home.join("archive")
+    }
+
+    fn of(&self, cx: &Context<Notes>) -> Result<Instance, Failure> {
+        let namespace = cx.object().namespace().unwrap_or_default();
+        self.instance(&namespace, &cx.object().name_any())
+            .map_err(failure)
+    }
+}
+
+/// Every error says whether trying again helps.
+fn failure(error: Error) -> Failure {
+    if error.is_transient() {
+        Failure::retry("ServerTrouble", error.to_string())
+    } else {
+        Failure::permanent("ServerBroken", error.to_string())
+    }
+}
+
+impl NotesStateHandler for Keeper {
+    type Context = Action<Notes>;
+    type Error = Failure;
+
+    async fn start(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStart, Failure> {
+        let server = self.of(cx)?;
+        server.prepare(cx.id()).await.map_err(failure)?;
+        server.start().await.map_err(failure)?;
+        Ok(notes_state::AfterStart::Running)
+    }
+
+    async fn running(&self, cx: &Action<Notes>) -> Result<notes_state::AfterRunning, Failure> {
+        let spec = &cx.object().spec;
+        let settings = Settings {
+            backup_pause_ms: spec.backup_pause_ms,
+            maximum_body_bytes: spec.maximum_body_bytes,
+        };
+        self.of(cx)?
+            .configure(cx.id(), settings)
+            .await
+            .map_err(failure)?;
+        Ok(notes_state::AfterRunning::Stay)
+    }
+
+    async fn servicing(&self, cx: &Action<Notes>) -> Result<notes_state::AfterServicing, Failure> {
+        let server = self.of(cx)?;
+        // The process may have died since; a backup under the same id is made once, whoever asks again.
+        server.start().await.map_err(failure)?;
+        cx.progress("the backup is being written");
+        let backup = server.backup(cx.id()).await.map_err(failure)?;
+        cx.progress(format!("{} documents are safe", backup.documents));
+        Ok(notes_state::AfterServicing::Next)
+    }
+
+    async fn read_only(&self, cx: &Action<Notes>) -> Result<notes_state::AfterReadOnly, Failure> {
+        let server = self.of(cx)?;
+        server.start().await.map_err(failure)?;
+        let settings = Settings {
+            maximum_body_bytes: Some(0),
+            ..Settings::default()
+        };
+        server.configure(cx.id(), settings).await.map_err(failure)?;
+        Ok(notes_state::AfterReadOnly::Stay)
+    }
+
+    async fn stopping(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStopping, Failure> {
+        self.of(cx)?.drain(cx.id()).await.map_err(failure)?;
+        Ok(notes_state::AfterStopping::End)
+    }
+
+    async fn end(&self, cx: &Action<Notes>) -> Result<(), Failure> {
+        let archived = self.of(cx)?.archive(cx.id(), self.archive()).await;
+        match archived {
+            Ok(_) => Ok(()),
+            // Nothing was ever made.
+            Err(Error::NotPrepared { .. }) => Ok(()),
+            Err(error) => Err(failure(error)),
+        }
+    }
+}
+
+impl Application for Keeper {
+    type Resource = Notes;
+
+    async fn observe(&self, cx: &Context<Notes>) -> Result<Observation<NotesState>, Failure> {
+        let seen = self.of(cx)?.status().await.map_err(failure)?;
+        Ok(match (cx.state(), seen) {
+            (None, Observed::Answering(_)) => Observation::in_state(NotesState::Running),
+            (None, Observed::NotRunning { .. }) => Observation::absent(),
+            (Some(NotesState::Running), Observed::NotRunning { .. }) => {
+                Observation::in_state(NotesState::Running).event(NotesState::Start)
+            }
+            // Whoever stays read-only or broken without a process is where the record says.
+            (Some(recorded), Observed::Answering(_) | Observed::NotRunning { .. }) => {
+                Observation::in_state(recorded)
+            }
+            (_, Observed::NotAnswering { why, .. }) => Observation::unreachable(why),
+        })
+    }
+
+    async fn extra(&self, cx: &Context<Notes>) -> Result<NotesExtra, Failure> {
+        let before = cx
+            .object()
+            .status
+            .as_ref()
+            .map(|status| status.extra.clone());
+        Ok(match self.of(cx)?.status().await.map_err(failure)? {
+            Observed::Answering(status) => NotesExtra {
+                documents: status.documents,
+            },
+            Observed::NotRunning { .. } | Observed::NotAnswering { .. } => {
+                before.unwrap_or_default()
+            }
+        })
+    }
+
+    /// Looking is a call on loopback: cheap enough for every second.
+    fn look_again(&self, _: NotesState) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+/// Whether a directory holds an archive of the named server; the newest where there are several.
+///
+/// # Errors
+///
+/// When the archive cannot be read.
+pub fn archived(archive: &Path, name: &str) -> std::io::Result<Option<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in archive.read_dir()? {
+        let entry = entry?;
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(&format!("{name}-"))
+        {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found.pop())
+}
