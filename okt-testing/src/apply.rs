@@ -5,13 +5,19 @@
 //! that an endpoint ignores, belong to nobody.
 
 mod fields;
+mod shares;
 mod typed;
+
+pub(crate) use self::shares::{Manager, Operation};
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use self::fields::{FieldSet, Step, show};
+use self::{
+    fields::{FieldSet, Step, show},
+    shares::{Share, Shares, describe, read, write},
+};
 use crate::{
     object,
     refusal::{Cause, Refusal},
@@ -20,21 +26,6 @@ use crate::{
 
 /// The entry of objects that were written before anybody kept account.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-
-/// Who writes, and through which door.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Manager {
-    pub(crate) operation: Operation,
-    pub(crate) name: String,
-    pub(crate) subresource: String,
-}
-
-/// The order is the one of the entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Operation {
-    Apply,
-    Update,
-}
 
 /// What a write is done with.
 #[derive(Clone, Copy, Debug)]
@@ -46,15 +37,6 @@ pub(crate) struct Scene<'a> {
     /// The time of the write, as it is written.
     pub(crate) now: &'a str,
 }
-
-#[derive(Clone, Debug)]
-struct Share {
-    fields: FieldSet,
-    api_version: String,
-    time: String,
-}
-
-type Shares = BTreeMap<Manager, Share>;
 
 /// Accounts for a write that is no apply: what changed belongs to `manager`.
 pub(crate) fn account(scene: Scene<'_>, old: Option<&Value>, new: &mut Value, manager: &Manager) {
@@ -150,7 +132,7 @@ pub(crate) fn apply(
     };
     shares.insert(manager.clone(), share);
     if let Some(last) = last {
-        merged = prune(scene.schema, merged, &shares, &last);
+        merged = prune(scene.schema, &merged, &shares, &last);
     }
     let changed = typed::compare(shape, &live_bare, &merged);
     let taken = owned(scene, &manager.subresource, changed.set);
@@ -235,22 +217,11 @@ fn conflict(conflicts: &[(&Manager, &Share, Vec<Step>)]) -> Refusal {
     Refusal::apply_conflict(message, &causes)
 }
 
-fn describe(manager: &Manager, share: &Share) -> String {
-    let mut text = format!("{:?}", manager.name);
-    if !manager.subresource.is_empty() {
-        text = format!("{text} with subresource {:?}", manager.subresource);
-    }
-    if manager.operation == Operation::Update {
-        text = format!("{text} using {}", share.api_version);
-    }
-    text
-}
-
 /// Drops what this manager no longer sets and nobody else does.
-fn prune(schema: &Schema, merged: Value, shares: &Shares, last: &FieldSet) -> Value {
+fn prune(schema: &Schema, merged: &Value, shares: &Shares, last: &FieldSet) -> Value {
     let shape = Some(schema);
     let last = typed::with_named_fields(shape, last);
-    let everything = typed::with_named_fields(shape, &typed::fields_of(shape, &merged));
+    let everything = typed::with_named_fields(shape, &typed::fields_of(shape, merged));
     let all_owned = shares
         .values()
         .fold(FieldSet::default(), |all, share| all.union(&share.fields));
@@ -258,13 +229,13 @@ fn prune(schema: &Schema, merged: Value, shares: &Shares, last: &FieldSet) -> Va
     let fields_now =
         |value: &Value| typed::with_named_fields(shape, &typed::fields_of(shape, value));
 
-    let pruned = typed::without(shape, &merged, &last);
+    let pruned = typed::without(shape, merged, &last);
     // What somebody still owns comes back,
     let back = fields_now(&pruned).union(&all_owned);
-    let pruned = typed::without(shape, &merged, &everything.difference(&back));
+    let pruned = typed::without(shape, merged, &everything.difference(&back));
     // and so does what this manager never owned.
     let gone = everything.difference(&fields_now(&pruned));
-    typed::without(shape, &merged, &gone.intersection(&last))
+    typed::without(shape, merged, &gone.intersection(&last))
 }
 
 /// The fields that a writer through this endpoint may own.
@@ -339,79 +310,6 @@ fn restore(from: &Value, to: &mut Value) {
             object::metadata(to).insert(key.to_owned(), value.clone());
         }
     }
-}
-
-fn read(object: &Value) -> Shares {
-    let entries = object::at(object, &["metadata", "managedFields"])
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    entries
-        .iter()
-        .map(|entry| {
-            let text = |key| object::text(entry, &[key]).to_owned();
-            let manager = Manager {
-                operation: if entry.get("operation") == Some(&json!("Apply")) {
-                    Operation::Apply
-                } else {
-                    Operation::Update
-                },
-                name: text("manager"),
-                subresource: text("subresource"),
-            };
-            let share = Share {
-                fields: FieldSet::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)),
-                api_version: text("apiVersion"),
-                time: text("time"),
-            };
-            (manager, share)
-        })
-        .collect()
-}
-
-fn write(object: &mut Value, shares: Shares) {
-    let mut shares: Vec<_> = shares
-        .into_iter()
-        .filter(|(_, share)| !share.fields.is_empty())
-        .collect();
-    shares.sort_by(|(a, x), (b, y)| {
-        (
-            a.operation,
-            &x.time,
-            &a.name,
-            &x.api_version,
-            &a.subresource,
-        )
-            .cmp(&(
-                b.operation,
-                &y.time,
-                &b.name,
-                &y.api_version,
-                &b.subresource,
-            ))
-    });
-    let entries: Vec<_> = shares
-        .into_iter()
-        .map(|(manager, share)| {
-            let mut entry = json!({
-                "manager": manager.name,
-                "operation": match manager.operation {
-                    Operation::Apply => "Apply",
-                    Operation::Update => "Update",
-                },
-                "apiVersion": share.api_version,
-                "time": share.time,
-                "fieldsType": "FieldsV1",
-                "fieldsV1": share.fields.to_json(),
-            });
-            if !manager.subresource.is_empty() {
-                entry["subresource"] = manager.subresource.into();
-            }
-            entry
-        })
-        .collect();
-    let entries = (!entries.is_empty()).then(|| Value::Array(entries));
-    object::set(object::metadata(object), "managedFields", entries);
 }
 
 fn identify(scene: Scene<'_>, config: &Value) -> String {

@@ -275,7 +275,8 @@ static POD_SPEC: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// A map with known fields among others.
-fn open(properties: Value) -> Value {
+fn open(properties: impl Into<Value>) -> Value {
+    let properties = properties.into();
     json!({
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": true,

@@ -23,6 +23,7 @@ use kube::core::cel::{
 };
 use serde_json::Value;
 
+use self::check::Mistake;
 use crate::{
     refusal::{Cause, Refusal},
     schema::{Schema, old_item},
@@ -84,20 +85,30 @@ impl Rule {
         };
         let is_optional = raw.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
         let mut compile = |source: &str, field: &str| -> Option<IdedExpr> {
-            let outcome = parse(source).and_then(|expression| {
-                check::check(&expression, schema, is_optional).map(|()| expression)
+            let outcome = parse(source)
+                .map_err(Mistake::Wrong)
+                .and_then(|expression| {
+                    check::check(&expression, schema, is_optional).map(|()| expression)
+                });
+            let mistake = match outcome {
+                Ok(expression) => return Some(expression),
+                Err(mistake) => mistake,
+            };
+            let field = format!("{path}.{field}");
+            causes.push(match mistake {
+                Mistake::Wrong(error) => Cause::invalid(
+                    field,
+                    &source.into(),
+                    &format!("compilation failed: ERROR: {error}"),
+                ),
+                Mistake::Lacking(name) => Cause::not_served(
+                    field,
+                    format!(
+                        "the CEL rule \"{source}\" uses '{name}', which its CEL library does not know"
+                    ),
+                ),
             });
-            match outcome {
-                Ok(expression) => Some(expression),
-                Err(error) => {
-                    causes.push(Cause::invalid(
-                        format!("{path}.{field}"),
-                        &source.into(),
-                        &format!("compilation failed: ERROR: {error}"),
-                    ));
-                    None
-                }
-            }
+            None
         };
         let expression = compile(&rule, "rule")?;
         let message_expression = match text("messageExpression") {

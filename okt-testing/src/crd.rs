@@ -1,4 +1,4 @@
-//! This file reads a CustomResourceDefinition: what it declares, and what is wrong with it.
+//! This file reads a `CustomResourceDefinition`: what it declares, and what is wrong with it.
 
 use serde_json::{Value, json};
 
@@ -51,6 +51,9 @@ pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
         None
     };
     let selectable = paths(version.get("selectableFields"), "jsonPath");
+    if let Some(cause) = causes.iter().find(|cause| cause.is_not_served()) {
+        return Err(Refusal::not_served(&cause.message));
+    }
     let (Some(schema), true) = (schema, causes.is_empty()) else {
         return Err(invalid(&causes));
     };

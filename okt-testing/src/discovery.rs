@@ -53,7 +53,7 @@ pub(crate) fn answer(store: &Store, segments: &[&str], accept: &str) -> Result<A
         [] => Answer::ok(
             json!({ "paths": ["/api", "/apis", "/healthz", "/openapi/v2", "/openapi/v3", "/version"] }),
         ),
-        ["metrics" | "logs" | "debug", ..] | ["api" | "apis", ..] => {
+        ["metrics" | "logs" | "debug" | "api" | "apis", ..] => {
             return Err(Refusal::not_served(format!(
                 "the path /{}",
                 segments.join("/")

@@ -6,6 +6,11 @@ use crate::{object, refusal::Subject, schema::Schema, table::Column};
 
 /// A kind in one version, built in or made known by a CRD.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    clippy::struct_field_names,
+    reason = "what a kind has or has not is independent, and the names are those of a CRD"
+)]
 pub(crate) struct Kind {
     pub(crate) group: String,
     pub(crate) version: String,
@@ -18,7 +23,7 @@ pub(crate) struct Kind {
     pub(crate) namespaced: bool,
     pub(crate) origin: Origin,
     pub(crate) schema: Schema,
-    /// The OpenAPI document of the kind, as it was given.
+    /// The `OpenAPI` document of the kind, as it was given.
     pub(crate) openapi: Value,
     pub(crate) has_status: bool,
     pub(crate) scale: Option<Scale>,

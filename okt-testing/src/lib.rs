@@ -1,4 +1,94 @@
 //! A Kubernetes API inside the test process, for operators written with kube.
+//!
+//! [`ApiServer`] answers what a kube-apiserver answers, from memory: custom resources with their
+//! schemas, defaults and CEL rules, the kinds that operators own, server-side apply with
+//! `managedFields`, finalizers and owners, watches that resume. A test gives
+//! [`ApiServer::client`] to the operator and plays the user with a second one; there is no socket,
+//! no start-up and no clean-up, and all of it works under paused tokio time.
+//!
+//! ```
+//! use kube::{
+//!     Api, CustomResource, CustomResourceExt, ResourceExt,
+//!     api::{Patch, PatchParams, PostParams},
+//! };
+//! use okt_testing::ApiServer;
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//! use serde_json::json;
+//!
+//! #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+//! #[kube(group = "demo.okt.dev", version = "v1", kind = "Kettle", namespaced, status = "KettleStatus")]
+//! struct KettleSpec {
+//!     litres: u8,
+//! }
+//!
+//! #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+//! struct KettleStatus {
+//!     phase: String,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = ApiServer::new();
+//! let client = server.client();
+//!
+//! // The CRD first, as in a cluster; it is established at once.
+//! let crds = Api::all(client.clone());
+//! crds.create(&PostParams::default(), &Kettle::crd()).await?;
+//!
+//! let kettles: Api<Kettle> = Api::default_namespaced(client);
+//! let kettle = Kettle::new("red", KettleSpec { litres: 2 });
+//! let made = kettles.create(&PostParams::default(), &kettle).await?;
+//!
+//! // What an operator does: apply a status, on the version that it acted upon.
+//! let status = json!({
+//!     "apiVersion": "demo.okt.dev/v1",
+//!     "kind": "Kettle",
+//!     "metadata": { "resourceVersion": made.resource_version() },
+//!     "status": { "phase": "Boiling" },
+//! });
+//! let operator = PatchParams::apply("operator").force();
+//! kettles.patch_status("red", &operator, &Patch::Apply(&status)).await?;
+//!
+//! // The same again comes too late.
+//! let late = kettles.patch_status("red", &operator, &Patch::Apply(&status)).await;
+//! assert!(matches!(late, Err(kube::Error::Api(status)) if status.is_conflict()));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # From request to answer
+//!
+//! ```text
+//! kube::Client ──┐                        ┌─ read ── selector ── table
+//!                ├─ server ── resource ───┼─ write ─ patch | apply ─ schema ─ cel ─ rules ─┐
+//! HTTP (serve) ──┘     │                  ├─ delete ───────────────────────────────────────┤
+//!                  discovery              └─ watch ◄────────────────────────────────── store
+//! ```
+//!
+//! # Faithful where operators look
+//!
+//! Codes, reasons and sentences are those of Kubernetes 1.36. What is not served answers 501 with
+//! a `Status` whose message says what; nothing is silently wrong. This is known to differ:
+//!
+//! - Collecting garbage, emptying namespaces and removing the objects of a CRD are done within the
+//!   request that causes them, not some time later. No other controller runs: a Deployment makes
+//!   no Pods, and a Pod is deleted at once.
+//! - Built-in kinds are stored as they are: no validation but of metadata, and no defaults but
+//!   the protocol of ports. Their lists are merged by key where an operator is likely to share
+//!   them (conditions, ports, containers, environment, volumes, mounts); other lists are atomic.
+//! - CEL rules are checked for names, functions and fields when a CRD is made, but not for types
+//!   and not for their cost: keep a `maxLength` on every text that a rule reads, as a real server
+//!   insists. Sets and maps compare in order.
+//! - Uids and generated names are the same in each run, and unique within one server only.
+//! - Everybody may do everything: there is no authentication, authorization or quota, and there
+//!   are no webhooks or admission policies.
+//!
+//! Answered with 501: CRDs with several served versions or conversion webhooks · server-side apply
+//! of a scale · other subresources of built-in kinds (logs, exec, eviction, tokens) · built-in
+//! resources and groups that are not in the list of the README · bodies in protobuf (`kubectl
+//! create` of built-in kinds) · CEL functions that the `cel` crate lacks (e.g. `type`, `optMap`) ·
+//! the old `/watch/` paths.
 
 mod api_server;
 mod record;
@@ -35,3 +125,8 @@ mod store;
 pub use api_server::ApiServer;
 pub use record::{RequestRecord, Verb};
 pub use serve::Served;
+
+/// The examples of the README are compiled with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -30,8 +30,7 @@ impl Form {
             let mut parts = range.split(';').map(str::trim);
             let media = parts.next().unwrap_or_default();
             let kind = parts
-                .filter_map(|part| part.strip_prefix("as="))
-                .next()
+                .find_map(|part| part.strip_prefix("as="))
                 .unwrap_or_default();
             if !matches!(media, "" | "*/*" | "application/*" | "application/json") {
                 continue;

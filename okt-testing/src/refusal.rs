@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
+const NOT_SERVED: &str = "NotImplemented";
+
 /// One thing that is wrong with an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
@@ -84,6 +86,15 @@ impl Cause {
             "FieldValueTooMany",
             format!("Too many: {count}: must have at most {limit} items"),
         )
+    }
+
+    /// What is right but not done here; whoever reports it answers 501.
+    pub(crate) fn not_served(field: impl Into<String>, what: String) -> Self {
+        Self::of(field, NOT_SERVED, what)
+    }
+
+    pub(crate) fn is_not_served(&self) -> bool {
+        self.reason == NOT_SERVED
     }
 
     fn of(field: impl Into<String>, reason: &'static str, message: String) -> Self {

@@ -88,9 +88,8 @@ impl Column {
                 Err(_) => "<invalid>".into(),
             },
             ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => found.clone(),
-            ("integer" | "number" | "boolean", _) => Value::Null,
+            ("integer" | "number" | "boolean", _) | (_, Value::Null) => Value::Null,
             (_, Value::String(text)) => text.clone().into(),
-            (_, Value::Null) => Value::Null,
             (_, other) => other.to_string().into(),
         }
     }

@@ -1,22 +1,24 @@
 //! This file creates and updates objects: every rule between what a client sends and what is kept.
 
+mod finish;
+
+pub(crate) use self::finish::raise_generation;
+
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use self::finish::{finish_create, finish_update};
 use crate::{
     apply::{self, Manager, Scene},
-    cel, crd, delete, event,
+    event,
     kind::{Kind, KindId, Origin},
     object,
     refusal::{Cause, Refusal},
-    rules, schema,
+    schema,
     store::{Key, Store},
 };
-
-/// An object of more bytes does not fit into etcd.
-const SIZE_LIMIT: usize = 1_572_864;
 
 /// How a write comes in.
 #[derive(Debug)]
@@ -352,260 +354,4 @@ fn isolate(kind: &Kind, subresource: Subresource, old: &Value, new: &mut Value) 
         }
         Subresource::None | Subresource::Scale => {}
     }
-}
-
-fn finish_create(store: &mut Store, door: &Door, mut object: Value) -> Result<Arc<Value>, Refusal> {
-    let kind = &*door.kind;
-    let name = object::name(&object).to_owned();
-    let namespace = object::namespace(&object).to_owned();
-    check_namespace(store, kind, &namespace, &name)?;
-    if kind.origin == Origin::Crd {
-        delete::check_not_terminating(store, kind)?;
-    }
-    let now = store.clock.text();
-    let uid = store.new_uid();
-    let fields = object::fields(&mut object);
-    if kind.has_status {
-        fields.remove("status");
-    }
-    let metadata = object::metadata(&mut object);
-    for key in [
-        "selfLink",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "resourceVersion",
-    ] {
-        metadata.remove(key);
-    }
-    metadata.insert("uid".to_owned(), uid.into());
-    metadata.insert("creationTimestamp".to_owned(), now.clone().into());
-    let generation = kind.has_generation.then(|| 1.into());
-    object::set(metadata, "generation", generation);
-    // What the schema gives to a status is there from the start.
-    schema::apply_defaults(&kind.schema, &mut object);
-    let declared = initialise(kind, &mut object, &now)?;
-    check(kind, &object, None)?;
-    let mut object = event::absorb(kind, object);
-    let id = stored_id(kind);
-    let key = Key::of(&object);
-    if store.get(&id, &key).is_some() {
-        return Err(Refusal::already_exists(kind.subject(&name)));
-    }
-    if door.dry_run {
-        return Ok(event::present(kind, &Arc::new(object)));
-    }
-    object::metadata(&mut object).remove("resourceVersion");
-    let created = store.put(&id, object);
-    if let Some(declared) = declared {
-        store.add_kind(Arc::new(declared));
-    }
-    delete::collect_if_orphaned(store, &id, &created);
-    Ok(event::present(kind, &created))
-}
-
-/// What some built-in kinds get from the server; the kind that a CRD declares.
-fn initialise(kind: &Kind, object: &mut Value, now: &str) -> Result<Option<Kind>, Refusal> {
-    if kind.is("", "namespaces") {
-        let name = object::name(object).to_owned();
-        object::put(object, &["spec", "finalizers"], json!(["kubernetes"]));
-        object::put(object, &["status", "phase"], "Active".into());
-        let label = "kubernetes.io/metadata.name";
-        object::put(object, &["metadata", "labels", label], name.into());
-    }
-    if kind.is(crd::GROUP, crd::PLURAL) {
-        let declared = crd::read(object)?;
-        crd::establish(object, now);
-        return Ok(Some(declared));
-    }
-    Ok(None)
-}
-
-fn finish_update(
-    store: &mut Store,
-    door: &Door,
-    old: &Arc<Value>,
-    mut new: Value,
-) -> Result<Arc<Value>, Refusal> {
-    let kind = &*door.kind;
-    let name = object::name(old).to_owned();
-    keep_metadata(old, &mut new);
-    let mut causes = Vec::new();
-    rules::check_finalizers(old, &new, &mut causes);
-    if !causes.is_empty() {
-        return Err(Refusal::invalid(kind.subject(&name), &causes));
-    }
-    let now = store.clock.text();
-    let declared = if kind.is(crd::GROUP, crd::PLURAL) {
-        check_crd_update(kind, old, &new)?;
-        let declared = crd::read(&new)?;
-        crd::establish(&mut new, &now);
-        Some(declared)
-    } else {
-        None
-    };
-    if kind.has_generation && !kind.same_content(old, &new) {
-        raise_generation(&mut new);
-    }
-    check(kind, &new, Some(old))?;
-    if is_same(old, &new) {
-        return Ok(Arc::clone(old));
-    }
-    if door.dry_run {
-        return Ok(Arc::new(new));
-    }
-    let new = event::absorb(kind, new);
-    let id = stored_id(kind);
-    if object::is_deleting(&new)
-        && object::finalizers(&new).is_empty()
-        && !kind.is("", "namespaces")
-    {
-        let last = store.remove(&id, new);
-        delete::after_removal(store, &door.kind, &last);
-        return Ok(event::present(kind, &last));
-    }
-    let written = store.put(&id, new);
-    if let Some(declared) = declared {
-        reread(store, declared);
-    }
-    delete::collect_if_orphaned(store, &id, &written);
-    Ok(event::present(kind, &written))
-}
-
-/// What no client can change.
-fn keep_metadata(old: &Value, new: &mut Value) {
-    for key in [
-        "name",
-        "namespace",
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "resourceVersion",
-        "generateName",
-        "selfLink",
-    ] {
-        let value = object::at(old, &["metadata", key]).cloned();
-        object::set(object::metadata(new), key, value);
-    }
-}
-
-pub(crate) fn raise_generation(object: &mut Value) {
-    let generation = object::at(object, &["metadata", "generation"])
-        .and_then(Value::as_i64)
-        .unwrap_or(0);
-    object::metadata(object).insert("generation".to_owned(), (generation + 1).into());
-}
-
-/// Whether a write changes nothing, the times in `managedFields` apart.
-fn is_same(old: &Value, new: &Value) -> bool {
-    let timeless = |object: &Value| -> Vec<Value> {
-        let mut entries = object::at(object, &["metadata", "managedFields"])
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        for entry in &mut entries {
-            object::fields(entry).remove("time");
-        }
-        entries.sort_by_key(Value::to_string);
-        entries
-    };
-    let rest = |object: &Value| -> (Map<String, Value>, Map<String, Value>) {
-        let mut fields = object.as_object().cloned().unwrap_or_default();
-        let metadata = fields.remove("metadata").unwrap_or_default();
-        let mut metadata = metadata.as_object().cloned().unwrap_or_default();
-        metadata.remove("managedFields");
-        (fields, metadata)
-    };
-    rest(old) == rest(new) && timeless(old) == timeless(new)
-}
-
-/// Metadata, schema and rules, in the order in which the server finds fault.
-fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Refusal> {
-    let mut causes = Vec::new();
-    rules::check_metadata(kind, object, &mut causes);
-    schema::validate(&kind.schema, object, old, "", &mut causes);
-    let blocking = causes.iter().any(|cause| {
-        matches!(
-            cause.reason,
-            "FieldValueRequired"
-                | "FieldValueTypeInvalid"
-                | "FieldValueTooLong"
-                | "FieldValueTooMany"
-        )
-    });
-    if !blocking {
-        cel::check_rules(&kind.schema, object, old, "", &mut causes)?;
-    } else if kind.schema.has_rules() {
-        causes.push(Cause::invalid(
-            "<nil>",
-            &"null".into(),
-            "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-        ));
-    }
-    if !causes.is_empty() {
-        return Err(Refusal::invalid(
-            kind.subject(object::name(object)),
-            &causes,
-        ));
-    }
-    if object.to_string().len() > SIZE_LIMIT {
-        return Err(Refusal::internal("etcdserver: request is too large"));
-    }
-    Ok(())
-}
-
-fn check_namespace(store: &Store, kind: &Kind, namespace: &str, name: &str) -> Result<(), Refusal> {
-    if !kind.namespaced {
-        return Ok(());
-    }
-    let id = KindId {
-        group: String::new(),
-        plural: "namespaces".to_owned(),
-    };
-    let key = Key {
-        namespace: String::new(),
-        name: namespace.to_owned(),
-    };
-    match (store.get(&id, &key), store.kind(&id)) {
-        (Some(found), _) if object::is_deleting(found) => Err(Refusal::forbidden(
-            kind.subject(name),
-            &format!(
-                "unable to create new content in namespace {namespace} because it is being terminated"
-            ),
-        )),
-        (None, Some(namespaces)) => Err(Refusal::not_found(namespaces.subject(namespace))),
-        _ => Ok(()),
-    }
-}
-
-fn check_crd_update(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
-    for path in [
-        &["spec", "group"][..],
-        &["spec", "scope"],
-        &["spec", "names", "plural"],
-        &["spec", "names", "kind"],
-    ] {
-        let value = object::at(new, path).cloned().unwrap_or_default();
-        if object::at(old, path) != Some(&value) {
-            let cause = Cause::invalid(path.join("."), &value, "field is immutable");
-            return Err(Refusal::invalid(kind.subject(object::name(old)), &[cause]));
-        }
-    }
-    Ok(())
-}
-
-/// Shows what is stored through a changed schema.
-fn reread(store: &mut Store, declared: Kind) {
-    let id = declared.id();
-    let objects: Vec<Value> = store
-        .list(&id, None)
-        .map(|(_, object)| Value::clone(object))
-        .collect();
-    for mut object in objects {
-        schema::prune(&declared.schema, &mut object);
-        schema::apply_defaults(&declared.schema, &mut object);
-        store.reread(&id, object);
-    }
-    store.add_kind(Arc::new(declared));
 }

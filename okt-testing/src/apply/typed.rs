@@ -121,7 +121,8 @@ fn check_below(shape: Shape<'_>, value: &Value, path: &mut Vec<Step>, errors: &m
                             show(path)
                         )),
                         Some(step) if !seen.insert(step.clone()) => {
-                            errors.push(format!("{}: duplicate entries for key {step}", show(path)))
+                            errors
+                                .push(format!("{}: duplicate entries for key {step}", show(path)));
                         }
                         Some(_) => {}
                     }

@@ -18,12 +18,64 @@ pub(crate) fn check(
     expression: &IdedExpr,
     schema: &Schema,
     old_is_optional: bool,
-) -> Result<(), String> {
+) -> Result<(), Mistake> {
     let own = Known::Of(schema);
     let old = if old_is_optional { Known::Nothing } else { own };
     let mut scope = vec![("self", own), ("oldSelf", old)];
     walk(expression, &mut scope).map(drop)
 }
+
+/// Why an expression cannot be used.
+pub(crate) enum Mistake {
+    /// The server would refuse it too.
+    Wrong(String),
+    /// The server knows this name, and the library does not.
+    Lacking(String),
+}
+
+impl Mistake {
+    fn undeclared(name: &str) -> Self {
+        if LACKING.contains(&name) {
+            Self::Lacking(name.to_owned())
+        } else {
+            Self::Wrong(format!(
+                "undeclared reference to '{name}' (in container '')"
+            ))
+        }
+    }
+}
+
+/// What CEL in Kubernetes has and the `cel` crate has not.
+const LACKING: [&str; 28] = [
+    "type",
+    "bool",
+    "bytes",
+    "double",
+    "int",
+    "uint",
+    "string",
+    "list",
+    "map",
+    "null_type",
+    "optional_type",
+    "duration",
+    "timestamp",
+    "optMap",
+    "optFlatMap",
+    "optional.ofNonZeroValue",
+    "cel.bind",
+    "transformList",
+    "transformMap",
+    "transformMapEntry",
+    "existsOne",
+    "sortBy",
+    "first",
+    "last",
+    "slice",
+    "flatten",
+    "distinct",
+    "authorizer",
+];
 
 /// What is known of the type of an expression.
 #[derive(Clone, Copy)]
@@ -34,7 +86,7 @@ enum Known<'s> {
 
 type Scope<'e, 's> = Vec<(&'e str, Known<'s>)>;
 
-fn walk<'e, 's>(node: &'e IdedExpr, scope: &mut Scope<'e, 's>) -> Result<Known<'s>, String> {
+fn walk<'e, 's>(node: &'e IdedExpr, scope: &mut Scope<'e, 's>) -> Result<Known<'s>, Mistake> {
     match &node.expr {
         Expr::Unspecified | Expr::Literal(_) => Ok(Known::Nothing),
         Expr::Ident(name) => scope
@@ -42,7 +94,7 @@ fn walk<'e, 's>(node: &'e IdedExpr, scope: &mut Scope<'e, 's>) -> Result<Known<'
             .rev()
             .find(|(known, _)| known == name)
             .map(|(_, known)| *known)
-            .ok_or_else(|| format!("undeclared reference to '{name}' (in container '')")),
+            .ok_or_else(|| Mistake::undeclared(name)),
         Expr::Select(select) => {
             let operand = walk(&select.operand, scope)?;
             let found = field(operand, &select.field)?;
@@ -69,10 +121,7 @@ fn walk<'e, 's>(node: &'e IdedExpr, scope: &mut Scope<'e, 's>) -> Result<Known<'
             }
             Ok(Known::Nothing)
         }
-        Expr::Struct(structure) => Err(format!(
-            "undeclared reference to '{}' (in container '')",
-            structure.type_name
-        )),
+        Expr::Struct(structure) => Err(Mistake::undeclared(&structure.type_name)),
         Expr::Comprehension(comprehension) => {
             let range = walk(&comprehension.iter_range, scope)?;
             let item = match range {
@@ -101,7 +150,7 @@ fn walk<'e, 's>(node: &'e IdedExpr, scope: &mut Scope<'e, 's>) -> Result<Known<'
     }
 }
 
-fn walk_call<'e, 's>(call: &'e CallExpr, scope: &mut Scope<'e, 's>) -> Result<Known<'s>, String> {
+fn walk_call<'e, 's>(call: &'e CallExpr, scope: &mut Scope<'e, 's>) -> Result<Known<'s>, Mistake> {
     let mut name = call.func_name.clone();
     if let Some(target) = &call.target {
         match &target.expr {
@@ -115,9 +164,7 @@ fn walk_call<'e, 's>(call: &'e CallExpr, scope: &mut Scope<'e, 's>) -> Result<Kn
         }
     }
     if !is_operator(&name) && !exists(&name) {
-        return Err(format!(
-            "undeclared reference to '{name}' (in container '')"
-        ));
+        return Err(Mistake::undeclared(&name));
     }
     let mut known = Vec::new();
     for argument in &call.args {
@@ -133,7 +180,7 @@ fn walk_call<'e, 's>(call: &'e CallExpr, scope: &mut Scope<'e, 's>) -> Result<Kn
     })
 }
 
-fn field<'s>(operand: Known<'s>, name: &str) -> Result<Known<'s>, String> {
+fn field<'s>(operand: Known<'s>, name: &str) -> Result<Known<'s>, Mistake> {
     let Known::Of(schema) = operand else {
         return Ok(Known::Nothing);
     };
@@ -146,11 +193,11 @@ fn field<'s>(operand: Known<'s>, name: &str) -> Result<Known<'s>, String> {
     }
     match (&schema.additional, schema.kind) {
         (Additional::Of(values), _) => Ok(Known::Of(values)),
-        (_, Some(Type::Object)) => Err(format!("undefined field '{name}'")),
-        (_, Some(kind)) if !schema.int_or_string => Err(format!(
+        (_, Some(Type::Object)) => Err(Mistake::Wrong(format!("undefined field '{name}'"))),
+        (_, Some(kind)) if !schema.int_or_string => Err(Mistake::Wrong(format!(
             "type '{}' does not support field selection",
             kind.name()
-        )),
+        ))),
         _ => Ok(Known::Nothing),
     }
 }

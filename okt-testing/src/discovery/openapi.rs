@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{kind::Kind, refusal::Refusal, server::Answer, store::Store};
 
-/// The documents of OpenAPI v3, by group and version.
+/// The documents of `OpenAPI` v3, by group and version.
 pub(crate) fn index(store: &Store) -> Value {
     let mut paths = Map::new();
     for kind in store.kinds() {
@@ -15,7 +15,7 @@ pub(crate) fn index(store: &Store) -> Value {
     json!({ "paths": paths })
 }
 
-/// One document of OpenAPI v3.
+/// One document of `OpenAPI` v3.
 pub(crate) fn v3(
     store: &Store,
     group: &str,
@@ -61,7 +61,7 @@ pub(crate) fn v3(
     })))
 }
 
-/// The document of OpenAPI v2.
+/// The document of `OpenAPI` v2.
 pub(crate) fn v2(store: &Store, accept: &str) -> Result<Answer, Refusal> {
     refuse_protobuf(accept)?;
     let mut definitions = Map::new();

@@ -118,7 +118,6 @@ fn closing(text: &str) -> Option<usize> {
     for (at, c) in text.char_indices() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(c),
             (None, '[') => depth += 1,
             (None, ']') => {
@@ -127,7 +126,7 @@ fn closing(text: &str) -> Option<usize> {
                     return Some(at);
                 }
             }
-            (None, _) => {}
+            (Some(_) | None, _) => {}
         }
     }
     None

@@ -1,4 +1,4 @@
-//! This file tests what is made of CustomResourceDefinitions.
+//! This file tests what is made of CRDs.
 
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -186,6 +186,18 @@ async fn what_is_not_served_says_so() {
         "{}",
         status.message
     );
+}
+
+#[tokio::test]
+async fn a_rule_that_the_library_cannot_evaluate_is_501() {
+    let client = ApiServer::new().client();
+    let mut crd = widget_crd();
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["x-kubernetes-validations"] =
+        json!([{ "rule": "type(self.replicas) == int" }]);
+    let status = refusal(create_crd(&client, crd).await);
+    assert_eq!(status.code, 501);
+    assert!(status.message.contains("uses 'type'"), "{}", status.message);
 }
 
 #[tokio::test]

@@ -153,7 +153,7 @@ async fn kubectl_gets_tables_with_the_columns_of_the_crd() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kubectl_applies_describes_waits_patches_and_deletes() {
+async fn kubectl_applies() {
     let Some(kubectl) = Kubectl::start().await else {
         return;
     };
@@ -186,13 +186,34 @@ async fn kubectl_applies_describes_waits_patches_and_deletes() {
             .contains("configured")
     );
     assert!(kubectl.run(&["diff", "-f", &file]).await.is_empty());
-    let mut bogus = widget("blue");
-    bogus["spec"]["bogus"] = 1.into();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_is_told_of_unknown_fields() {
+    let Some(kubectl) = Kubectl::start().await else {
+        return;
+    };
+    let bogus = json!({
+        "apiVersion": "demo.okt.dev/v1", "kind": "Widget",
+        "metadata": { "name": "a" }, "spec": { "bogus": 1 },
+    });
     let bogus = kubectl.file("bogus.json", &bogus);
     let output = kubectl.try_run(&["apply", "-f", &bogus]).await;
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("unknown field \"spec.bogus\""), "{error}");
+}
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_describes_waits_patches_and_deletes() {
+    let Some(kubectl) = Kubectl::start().await else {
+        return;
+    };
+    create(&kubectl.client, "a", json!({})).await;
+    let widget = json!({
+        "apiVersion": "demo.okt.dev/v1", "kind": "Widget",
+        "metadata": { "name": "a" }, "spec": { "color": "blue" },
+    });
+    let file = kubectl.file("widget.json", &widget);
     assert!(
         kubectl
             .run(&["describe", "widget", "a"])
@@ -365,7 +386,7 @@ async fn kubectl_watches_tables() {
     assert!(
         printed
             .lines()
-            .any(|line| line.starts_with("a") && line.contains("Up")),
+            .any(|line| line.starts_with('a') && line.contains("Up")),
         "{printed}"
     );
 }

@@ -237,10 +237,4 @@ async fn times_lists_and_library_functions_work() {
         json!({ "color": "blue" }),
     )
     .await;
-    rule(
-        "type(self.port) == int",
-        json!({ "port": 1 }),
-        json!({ "port": "x" }),
-    )
-    .await;
 }

@@ -49,7 +49,7 @@ async fn follow(config: watcher::Config) {
         .await
         .unwrap();
     let mut seen = Vec::new();
-    while let Some(event) = timeout(Duration::from_secs(60), stream.next())
+    while let Some(event) = timeout(Duration::from_mins(1), stream.next())
         .await
         .unwrap()
     {
@@ -154,11 +154,11 @@ async fn a_controller_with_a_finalizer_settles_and_is_silent() {
     assert_eq!(object.finalizers(), ["okt.dev/test"]);
 
     server.clear_requests();
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
     let writes: Vec<_> = server
         .requests()
         .into_iter()
-        .filter(|r| r.is_write())
+        .filter(okt_testing::RequestRecord::is_write)
         .collect();
     assert_eq!(writes, [], "settled is silent");
 

@@ -179,7 +179,8 @@ pub(crate) fn widgets(client: &Client) -> Api<DynamicObject> {
 }
 
 /// A widget of this spec.
-pub(crate) fn widget(name: &str, spec: Value) -> DynamicObject {
+pub(crate) fn widget(name: &str, spec: impl Into<Value>) -> DynamicObject {
+    let spec = spec.into();
     DynamicObject::new(name, &widget_resource()).data(json!({ "spec": spec }))
 }
 

@@ -1,0 +1,119 @@
+//! This file reads and writes `metadata.managedFields`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::fields::FieldSet;
+use crate::object;
+
+/// Who writes, and through which door.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Manager {
+    pub(crate) operation: Operation,
+    pub(crate) name: String,
+    pub(crate) subresource: String,
+}
+
+/// The order is the one of the entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    Apply,
+    Update,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Share {
+    pub(super) fields: FieldSet,
+    pub(super) api_version: String,
+    pub(super) time: String,
+}
+
+pub(super) type Shares = BTreeMap<Manager, Share>;
+
+/// A manager as a conflict names it.
+pub(super) fn describe(manager: &Manager, share: &Share) -> String {
+    let mut text = format!("{:?}", manager.name);
+    if !manager.subresource.is_empty() {
+        text = format!("{text} with subresource {:?}", manager.subresource);
+    }
+    if manager.operation == Operation::Update {
+        text = format!("{text} using {}", share.api_version);
+    }
+    text
+}
+
+/// Who owns what of an object.
+pub(super) fn read(object: &Value) -> Shares {
+    let entries = object::at(object, &["metadata", "managedFields"])
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    entries
+        .iter()
+        .map(|entry| {
+            let text = |key| object::text(entry, &[key]).to_owned();
+            let manager = Manager {
+                operation: if entry.get("operation") == Some(&json!("Apply")) {
+                    Operation::Apply
+                } else {
+                    Operation::Update
+                },
+                name: text("manager"),
+                subresource: text("subresource"),
+            };
+            let share = Share {
+                fields: FieldSet::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)),
+                api_version: text("apiVersion"),
+                time: text("time"),
+            };
+            (manager, share)
+        })
+        .collect()
+}
+
+/// Writes down who owns what, in the order of a server.
+pub(super) fn write(object: &mut Value, shares: Shares) {
+    let mut shares: Vec<_> = shares
+        .into_iter()
+        .filter(|(_, share)| !share.fields.is_empty())
+        .collect();
+    shares.sort_by(|(a, x), (b, y)| {
+        (
+            a.operation,
+            &x.time,
+            &a.name,
+            &x.api_version,
+            &a.subresource,
+        )
+            .cmp(&(
+                b.operation,
+                &y.time,
+                &b.name,
+                &y.api_version,
+                &b.subresource,
+            ))
+    });
+    let entries: Vec<_> = shares
+        .into_iter()
+        .map(|(manager, share)| {
+            let mut entry = json!({
+                "manager": manager.name,
+                "operation": match manager.operation {
+                    Operation::Apply => "Apply",
+                    Operation::Update => "Update",
+                },
+                "apiVersion": share.api_version,
+                "time": share.time,
+                "fieldsType": "FieldsV1",
+                "fieldsV1": share.fields.to_json(),
+            });
+            if !manager.subresource.is_empty() {
+                entry["subresource"] = manager.subresource.into();
+            }
+            entry
+        })
+        .collect();
+    let entries = (!entries.is_empty()).then_some(Value::Array(entries));
+    object::set(object::metadata(object), "managedFields", entries);
+}

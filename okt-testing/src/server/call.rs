@@ -1,0 +1,206 @@
+//! This file reads what a request says: its parameters, its headers, its body.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, Method,
+    header::{CONTENT_TYPE, USER_AGENT},
+};
+use serde_json::Value;
+
+use crate::{
+    apply::{Manager, Operation},
+    kind::Kind,
+    patch,
+    path::Query,
+    record::Verb,
+    refusal::Refusal,
+    selector::Selector,
+    write::{Door, Subresource, UnknownFields},
+};
+
+/// A request, read.
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) query: Query,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Call {
+    pub(super) fn header(&self, name: http::HeaderName) -> String {
+        let values: Vec<_> = self
+            .headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
+        values.join(",")
+    }
+
+    pub(super) fn media(&self) -> String {
+        let value = self.header(CONTENT_TYPE);
+        value
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    }
+
+    pub(super) fn verb(&self, has_name: bool) -> Result<Verb, Refusal> {
+        Ok(match (&self.method, has_name) {
+            (&Method::GET | &Method::HEAD, true) => Verb::Get,
+            (&Method::GET | &Method::HEAD, false) if self.query.flag("watch") => Verb::Watch,
+            (&Method::GET | &Method::HEAD, false) => Verb::List,
+            (&Method::POST, false) => Verb::Create,
+            (&Method::PUT, true) => Verb::Update,
+            (&Method::PATCH, true) if self.media() == patch::APPLY => Verb::Apply,
+            (&Method::PATCH, true) => Verb::Patch,
+            (&Method::DELETE, true) => Verb::Delete,
+            (&Method::DELETE, false) => Verb::DeleteCollection,
+            _ => return Err(Refusal::method_not_allowed()),
+        })
+    }
+
+    /// Reads a body of JSON, or of YAML where the client says so.
+    pub(super) fn parse(&self, accepted: &[&str]) -> Result<Value, Refusal> {
+        let media = self.media();
+        if media == "application/vnd.kubernetes.protobuf" {
+            return Err(Refusal::not_served(
+                "a body in protobuf, as `kubectl create` sends it for built-in kinds; `kubectl apply -f` sends JSON",
+            ));
+        }
+        if !media.is_empty() && !accepted.contains(&media.as_str()) {
+            return Err(Refusal::unsupported_media_type(accepted));
+        }
+        match serde_json::from_slice(&self.body) {
+            Ok(value) => Ok(value),
+            Err(_) if media.ends_with("yaml") => serde_saphyr::from_slice(&self.body)
+                .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}"))),
+            Err(error) => Err(Refusal::bad_request(format!(
+                "the object provided is unrecognized (must be of type JSON): {error}"
+            ))),
+        }
+    }
+
+    /// Reads an object of a kind.
+    pub(super) fn object(&self, kind: &Kind) -> Result<Value, Refusal> {
+        let body = self.parse(&["application/json", "application/yaml"])?;
+        check_object(kind, &body)?;
+        Ok(body)
+    }
+
+    pub(super) fn selector(&self, kind: &Kind) -> Result<Selector, Refusal> {
+        Selector::parse(
+            kind,
+            self.query.text("labelSelector"),
+            self.query.text("fieldSelector"),
+        )
+    }
+
+    pub(super) fn dry_run(&self) -> Result<bool, Refusal> {
+        match self.query.text("dryRun") {
+            "" => Ok(false),
+            "All" => Ok(true),
+            other => Err(Refusal::bad_request(format!(
+                "dryRun: Unsupported value: \"{other}\": supported values: \"All\""
+            ))),
+        }
+    }
+
+    pub(super) fn manager(
+        &self,
+        operation: Operation,
+        subresource: &str,
+    ) -> Result<Manager, Refusal> {
+        let named = self.query.text("fieldManager");
+        if named.len() > 128 {
+            return Err(Refusal::bad_request(
+                "fieldManager: Too long: may not be more than 128 bytes",
+            ));
+        }
+        let agent = self.header(USER_AGENT);
+        let agent = agent.split('/').next().unwrap_or_default();
+        let name = [named, agent, "unknown"]
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .unwrap_or_default();
+        Ok(Manager {
+            operation,
+            name: name.to_owned(),
+            subresource: subresource.to_owned(),
+        })
+    }
+
+    pub(super) fn door(
+        &self,
+        kind: &Arc<Kind>,
+        subresource: Subresource,
+        operation: Operation,
+    ) -> Result<Door, Refusal> {
+        let name = match subresource {
+            Subresource::None => "",
+            Subresource::Status => "status",
+            Subresource::Scale => "scale",
+        };
+        Ok(Door {
+            kind: Arc::clone(kind),
+            subresource,
+            manager: self.manager(operation, name)?,
+            dry_run: self.dry_run()?,
+            unknown_fields: match self.query.text("fieldValidation") {
+                "Ignore" => UnknownFields::Ignore,
+                "Strict" => UnknownFields::Refuse,
+                _ => UnknownFields::Warn,
+            },
+        })
+    }
+}
+
+/// Whether a body is an object of this kind, with metadata of the right types.
+pub(super) fn check_object(kind: &Kind, body: &Value) -> Result<(), Refusal> {
+    let Some(fields) = body.as_object() else {
+        return Err(Refusal::bad_request("the body of the request is no object"));
+    };
+    let given = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
+    if given("kind").is_empty() {
+        return Err(Refusal::bad_request(format!(
+            "Object 'Kind' is missing in '{}'",
+            excerpt(body)
+        )));
+    }
+    if given("apiVersion").is_empty() {
+        return Err(Refusal::bad_request(format!(
+            "Object 'apiVersion' is missing in '{}'",
+            excerpt(body)
+        )));
+    }
+    if given("apiVersion") != kind.api_version() || given("kind") != kind.kind {
+        return Err(Refusal::bad_request(format!(
+            "the API version and kind in the data ({}, {}) do not match the expected ones ({}, {})",
+            given("apiVersion"),
+            given("kind"),
+            kind.api_version(),
+            kind.kind
+        )));
+    }
+    let metadata = fields.get("metadata").unwrap_or(&Value::Null);
+    let mut causes = Vec::new();
+    if let (Some(schema), false) = (kind.schema.properties.get("metadata"), metadata.is_null()) {
+        schema.check_types(metadata, "metadata", &mut causes);
+    }
+    match causes.first() {
+        None => Ok(()),
+        Some(cause) => Err(Refusal::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {}: {}",
+            kind.kind, kind.version, kind.kind, cause.field, cause.message
+        ))),
+    }
+}
+
+fn excerpt(body: &Value) -> String {
+    body.to_string().chars().take(200).collect()
+}

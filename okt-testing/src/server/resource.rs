@@ -1,0 +1,363 @@
+//! This file answers requests for resources.
+
+use std::sync::Arc;
+
+use http::header::ACCEPT;
+use serde_json::{Value, json};
+
+use super::{
+    Answer, Shared,
+    call::{Call, check_object},
+};
+use crate::{
+    apply::Operation,
+    builtin,
+    delete::{self, Deletion, Propagation},
+    kind::{Kind, KindId, Origin},
+    object, patch,
+    path::ResourcePath,
+    read::{self, Form},
+    record::{RequestRecord, Verb},
+    refusal::Refusal,
+    store::{Key, Store},
+    watch::Watch,
+    write::{self, Door, Precondition, Subresource, Written},
+};
+
+pub(super) fn answer(
+    shared: &Arc<Shared>,
+    call: &Call,
+    path: ResourcePath,
+    record: &mut RequestRecord,
+) -> Result<Answer, Refusal> {
+    note(call, &path, record)?;
+    let mut store = shared.lock();
+    let kind = find(&store, &path)?;
+    let scope = Scope {
+        namespace: path.namespace.filter(|_| kind.namespaced),
+        name: path.name,
+    };
+    let subresource = subresource(&kind, path.subresource.as_deref())?;
+    let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
+    let written = match record.verb {
+        Verb::List => {
+            let selector = call.selector(&kind)?;
+            let namespace = scope.namespace.as_deref();
+            let list = read::list(&store, &kind, namespace, &selector, &call.query, form)?;
+            return Ok(Answer::ok(list));
+        }
+        Verb::Watch => {
+            let selector = call.selector(&kind)?;
+            let watch = Watch::start(
+                shared,
+                &mut store,
+                &kind,
+                scope.namespace.as_deref(),
+                selector,
+                &call.query,
+                form,
+            )?;
+            return Ok(Answer::Watch(Box::new(watch)));
+        }
+        Verb::DeleteCollection => {
+            let deletion = deletion(call)?;
+            record.dry_run = deletion.dry_run;
+            let namespace = scope.namespace.as_deref();
+            return delete_collection(&mut store, call, &kind, namespace, &deletion);
+        }
+        Verb::Create => create(&mut store, call, &kind, &scope)?,
+        Verb::Get => {
+            let object = read::get(&store, &kind, &scope.key(&kind)?)?;
+            let shown = match (&kind.scale, subresource) {
+                (Some(scale), Subresource::Scale) => scale.of(&object),
+                _ => form.show(&kind, &object, &store),
+            };
+            return Ok(Answer::ok(shown));
+        }
+        Verb::Delete if subresource == Subresource::None => {
+            let deletion = deletion(call)?;
+            record.dry_run = deletion.dry_run;
+            let left = delete::delete(&mut store, &kind, &scope.key(&kind)?, &deletion)?;
+            return Ok(Answer::ok(left));
+        }
+        Verb::Delete => return Err(Refusal::method_not_allowed()),
+        Verb::Update => {
+            let key = scope.key(&kind)?;
+            let door = call.door(&kind, subresource, Operation::Update)?;
+            if subresource == Subresource::Scale {
+                let body = call.parse(&["application/json", "application/yaml"])?;
+                return rescale(&mut store, &door, &key, |scale| {
+                    scale.clone_from(&body);
+                    Ok(())
+                });
+            }
+            let body = call.object(&kind)?;
+            write::replace(&mut store, &door, &key, body)?
+        }
+        Verb::Patch => {
+            let key = scope.key(&kind)?;
+            let door = call.door(&kind, subresource, Operation::Update)?;
+            if subresource == Subresource::Scale {
+                return rescale(&mut store, &door, &key, |scale| {
+                    apply_patch(call, None, scale)
+                });
+            }
+            change(&mut store, call, &door, &key)?
+        }
+        Verb::Apply => {
+            let key = scope.key(&kind)?;
+            if call.query.text("fieldManager").is_empty() {
+                return Err(Refusal::new(
+                    422,
+                    "Invalid",
+                    "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+                ));
+            }
+            let door = call.door(&kind, subresource, Operation::Apply)?;
+            let config = call.parse(&[patch::APPLY])?;
+            check_object(&kind, &config)?;
+            write::apply(&mut store, &door, &key, config, call.query.flag("force"))?
+        }
+    };
+    let name = object::name(&written.object);
+    record.name = (!name.is_empty()).then(|| name.to_owned());
+    Ok(Answer::Object {
+        code: if written.created { 201 } else { 200 },
+        body: form.show(&kind, &written.object, &store),
+        warnings: written.warnings,
+    })
+}
+
+/// Writes down what is asked for.
+fn note(call: &Call, path: &ResourcePath, record: &mut RequestRecord) -> Result<(), Refusal> {
+    record.group.clone_from(&path.group);
+    record.version.clone_from(&path.version);
+    record.resource.clone_from(&path.plural);
+    record.subresource.clone_from(&path.subresource);
+    record.namespace.clone_from(&path.namespace);
+    record.name.clone_from(&path.name);
+    record.dry_run = call.query.text("dryRun") == "All";
+    let manager = call.query.text("fieldManager");
+    record.field_manager = (!manager.is_empty()).then(|| manager.to_owned());
+    record.verb = call.verb(path.name.is_some())?;
+    Ok(())
+}
+
+fn subresource(kind: &Kind, named: Option<&str>) -> Result<Subresource, Refusal> {
+    Ok(match named {
+        None => Subresource::None,
+        Some("status") if kind.has_status => Subresource::Status,
+        Some("scale") if kind.scale.is_some() => Subresource::Scale,
+        Some(other) if kind.origin == Origin::BuiltIn => {
+            return Err(Refusal::not_served(format!(
+                "the subresource {other} of {}",
+                kind.plural
+            )));
+        }
+        Some(_) => return Err(Refusal::unknown_path()),
+    })
+}
+
+/// The part of a path that picks objects of a kind.
+struct Scope {
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+impl Scope {
+    fn key(&self, kind: &Kind) -> Result<Key, Refusal> {
+        if kind.namespaced && self.namespace.is_none() {
+            return Err(Refusal::unknown_path());
+        }
+        Ok(Key {
+            namespace: self.namespace.clone().unwrap_or_default(),
+            name: self.name.clone().unwrap_or_default(),
+        })
+    }
+}
+
+fn find(store: &Store, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> {
+    let id = KindId {
+        group: path.group.clone(),
+        plural: path.plural.clone(),
+    };
+    match store.kind(&id) {
+        Some(kind) if kind.version == path.version => {
+            if path.namespace.is_some() && !kind.namespaced {
+                return Err(Refusal::unknown_path());
+            }
+            Ok(Arc::clone(kind))
+        }
+        Some(kind) if kind.origin == Origin::Crd => Err(Refusal::unknown_path()),
+        _ if builtin::is_known_elsewhere(&path.group) => Err(Refusal::not_served(format!(
+            "the resource {} of {}/{}",
+            path.plural, path.group, path.version
+        ))),
+        _ => Err(Refusal::unknown_path()),
+    }
+}
+
+fn create(
+    store: &mut Store,
+    call: &Call,
+    kind: &Arc<Kind>,
+    scope: &Scope,
+) -> Result<Written, Refusal> {
+    let door = call.door(kind, Subresource::None, Operation::Update)?;
+    let body = call.object(kind)?;
+    let namespace = match (&scope.namespace, kind.namespaced) {
+        (Some(namespace), _) => namespace.as_str(),
+        (None, false) => "",
+        (None, true) => {
+            return Err(Refusal::bad_request(
+                "an empty namespace may not be set during creation",
+            ));
+        }
+    };
+    write::create(store, &door, namespace, body)
+}
+
+/// Patches an object, but for server-side apply.
+fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Written, Refusal> {
+    let kind = &*door.kind;
+    let Some(old) = write::current(store, kind, key) else {
+        return Err(Refusal::not_found(kind.subject(&key.name)));
+    };
+    let mut new = Value::clone(&old);
+    apply_patch(call, Some(kind), &mut new)?;
+    check_object(kind, &new)?;
+    if object::name(&new) != key.name || object::namespace(&new) != key.namespace {
+        return Err(Refusal::bad_request(
+            "the name or the namespace of the object does not match the one on the URL",
+        ));
+    }
+    Precondition::of(&new).check(kind, &old)?;
+    write::update(store, door, &old, new)
+}
+
+/// `kind` is none for objects that are no resource of their own (scale).
+fn apply_patch(call: &Call, kind: Option<&Kind>, target: &mut Value) -> Result<(), Refusal> {
+    let strategic = kind.is_none_or(|kind| kind.origin == Origin::BuiltIn);
+    let mut accepted = vec![patch::JSON, patch::MERGE];
+    if strategic {
+        accepted.push(patch::STRATEGIC);
+    }
+    accepted.push(patch::APPLY);
+    let media = call.media();
+    if media.is_empty() {
+        return Err(Refusal::unsupported_media_type(&accepted));
+    }
+    let body = call.parse(&accepted)?;
+    match media.as_str() {
+        patch::JSON => patch::json(target, &body),
+        patch::STRATEGIC => {
+            patch::strategic(kind.map(|kind| &kind.schema), target, &body);
+            Ok(())
+        }
+        patch::MERGE if body.is_object() => {
+            patch::merge(target, &body);
+            Ok(())
+        }
+        patch::MERGE => Err(Refusal::bad_request("a merge patch must be an object")),
+        _ => Err(Refusal::not_served("server-side apply of a scale")),
+    }
+}
+
+/// Writes the replicas of an object through its scale.
+fn rescale(
+    store: &mut Store,
+    door: &Door,
+    key: &Key,
+    edit: impl FnOnce(&mut Value) -> Result<(), Refusal>,
+) -> Result<Answer, Refusal> {
+    let kind = &*door.kind;
+    let Some(scale) = &kind.scale else {
+        return Err(Refusal::unknown_path());
+    };
+    let Some(old) = write::current(store, kind, key) else {
+        return Err(Refusal::not_found(kind.subject(&key.name)));
+    };
+    let mut shown = scale.of(&old);
+    edit(&mut shown)?;
+    Precondition::of(&shown).check(kind, &old)?;
+    let replicas = object::at(&shown, &["spec", "replicas"]).cloned();
+    let replicas = replicas.unwrap_or_else(|| json!(0));
+    if replicas.as_i64().is_none_or(|replicas| replicas < 0) {
+        return Err(Refusal::bad_request(
+            "spec.replicas must be an integer that is not negative",
+        ));
+    }
+    let path: Vec<_> = scale.spec_replicas.iter().map(String::as_str).collect();
+    let mut new = Value::clone(&old);
+    object::put(&mut new, &path, replicas);
+    let written = write::update(store, door, &old, new)?;
+    Ok(Answer::ok(scale.of(&written.object)))
+}
+
+fn deletion(call: &Call) -> Result<Deletion, Refusal> {
+    let options = if call.body.is_empty() {
+        Value::Null
+    } else {
+        call.parse(&["application/json", "application/yaml"])?
+    };
+    let from_body = object::text(&options, &["propagationPolicy"]).to_owned();
+    let from_query = call.query.text("propagationPolicy");
+    let policy = if from_query.is_empty() {
+        &from_body
+    } else {
+        from_query
+    };
+    let propagation = match policy {
+        "" | "Background" => Propagation::Background,
+        "Foreground" => Propagation::Foreground,
+        "Orphan" => Propagation::Orphan,
+        other => {
+            return Err(Refusal::bad_request(format!(
+                "propagationPolicy: Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\""
+            )));
+        }
+    };
+    let dry_run = options
+        .get("dryRun")
+        .and_then(Value::as_array)
+        .is_some_and(|list| list.iter().any(|value| value == "All"));
+    Ok(Deletion {
+        precondition: Precondition {
+            version: object::text(&options, &["preconditions", "resourceVersion"]).to_owned(),
+            uid: object::text(&options, &["preconditions", "uid"]).to_owned(),
+        },
+        propagation,
+        dry_run: dry_run || call.dry_run()?,
+    })
+}
+
+fn delete_collection(
+    store: &mut Store,
+    call: &Call,
+    kind: &Arc<Kind>,
+    namespace: Option<&str>,
+    deletion: &Deletion,
+) -> Result<Answer, Refusal> {
+    let selector = call.selector(kind)?;
+    let id = write::stored_id(kind);
+    let mut items = Vec::new();
+    let keys: Vec<_> = store
+        .list(&id, namespace)
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in keys {
+        let Some(object) = write::current(store, kind, &key) else {
+            continue;
+        };
+        if selector.matches(&object) {
+            delete::delete(store, kind, &key, deletion)?;
+            items.push(Value::clone(&object));
+        }
+    }
+    Ok(Answer::ok(json!({
+        "kind": kind.list_kind,
+        "apiVersion": kind.api_version(),
+        "metadata": { "resourceVersion": store.version().to_string() },
+        "items": items,
+    })))
+}
