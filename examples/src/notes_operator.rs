@@ -126,6 +126,10 @@ impl Keeper {
     /// # Errors
     ///
     /// When this program cannot find itself; a retry does not help.
+    #[expect(
+        clippy::unused_async,
+        reason = "an operator that needs more than its environment connects here"
+    )]
     pub async fn connect(_: Client) -> Result<Self, std::io::Error> {
         let home = env::var_os(HOME_VARIABLE).unwrap_or_else(|| "notes-home".into());
         let server = Program {
@@ -153,12 +157,12 @@ impl Keeper {
     fn of(&self, cx: &Context<Notes>) -> Result<Instance, Failure> {
         let namespace = cx.object().namespace().unwrap_or_default();
         self.instance(&namespace, &cx.object().name_any())
-            .map_err(failure)
+            .map_err(|error| failure(&error))
     }
 }
 
 /// Every error says whether trying again helps.
-fn failure(error: Error) -> Failure {
+fn failure(error: &Error) -> Failure {
     if error.is_transient() {
         Failure::retry("ServerTrouble", error.to_string())
     } else {
@@ -172,8 +176,11 @@ impl NotesStateHandler for Keeper {
 
     async fn start(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStart, Failure> {
         let server = self.of(cx)?;
-        server.prepare(cx.id()).await.map_err(failure)?;
-        server.start().await.map_err(failure)?;
+        server
+            .prepare(cx.id())
+            .await
+            .map_err(|error| failure(&error))?;
+        server.start().await.map_err(|error| failure(&error))?;
         Ok(notes_state::AfterStart::Running)
     }
 
@@ -186,43 +193,51 @@ impl NotesStateHandler for Keeper {
         self.of(cx)?
             .configure(cx.id(), settings)
             .await
-            .map_err(failure)?;
+            .map_err(|error| failure(&error))?;
         Ok(notes_state::AfterRunning::Stay)
     }
 
     async fn servicing(&self, cx: &Action<Notes>) -> Result<notes_state::AfterServicing, Failure> {
         let server = self.of(cx)?;
         // The process may have died since; a backup under the same id is made once, whoever asks again.
-        server.start().await.map_err(failure)?;
+        server.start().await.map_err(|error| failure(&error))?;
         cx.progress("the backup is being written");
-        let backup = server.backup(cx.id()).await.map_err(failure)?;
+        let backup = server
+            .backup(cx.id())
+            .await
+            .map_err(|error| failure(&error))?;
         cx.progress(format!("{} documents are safe", backup.documents));
         Ok(notes_state::AfterServicing::Next)
     }
 
     async fn read_only(&self, cx: &Action<Notes>) -> Result<notes_state::AfterReadOnly, Failure> {
         let server = self.of(cx)?;
-        server.start().await.map_err(failure)?;
+        server.start().await.map_err(|error| failure(&error))?;
         let settings = Settings {
             maximum_body_bytes: Some(0),
             ..Settings::default()
         };
-        server.configure(cx.id(), settings).await.map_err(failure)?;
+        server
+            .configure(cx.id(), settings)
+            .await
+            .map_err(|error| failure(&error))?;
         Ok(notes_state::AfterReadOnly::Stay)
     }
 
     async fn stopping(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStopping, Failure> {
-        self.of(cx)?.drain(cx.id()).await.map_err(failure)?;
+        self.of(cx)?
+            .drain(cx.id())
+            .await
+            .map_err(|error| failure(&error))?;
         Ok(notes_state::AfterStopping::End)
     }
 
     async fn end(&self, cx: &Action<Notes>) -> Result<(), Failure> {
         let archived = self.of(cx)?.archive(cx.id(), self.archive()).await;
         match archived {
-            Ok(_) => Ok(()),
-            // Nothing was ever made.
-            Err(Error::NotPrepared { .. }) => Ok(()),
-            Err(error) => Err(failure(error)),
+            // Where it is not prepared, nothing was ever made.
+            Ok(_) | Err(Error::NotPrepared { .. }) => Ok(()),
+            Err(error) => Err(failure(&error)),
         }
     }
 }
@@ -231,7 +246,11 @@ impl Application for Keeper {
     type Resource = Notes;
 
     async fn observe(&self, cx: &Context<Notes>) -> Result<Observation<NotesState>, Failure> {
-        let seen = self.of(cx)?.status().await.map_err(failure)?;
+        let seen = self
+            .of(cx)?
+            .status()
+            .await
+            .map_err(|error| failure(&error))?;
         Ok(match (cx.state(), seen) {
             (None, Observed::Answering(_)) => Observation::in_state(NotesState::Running),
             (None, Observed::NotRunning { .. }) => Observation::absent(),
@@ -252,14 +271,21 @@ impl Application for Keeper {
             .status
             .as_ref()
             .map(|status| status.extra.clone());
-        Ok(match self.of(cx)?.status().await.map_err(failure)? {
-            Observed::Answering(status) => NotesExtra {
-                documents: status.documents,
+        Ok(
+            match self
+                .of(cx)?
+                .status()
+                .await
+                .map_err(|error| failure(&error))?
+            {
+                Observed::Answering(status) => NotesExtra {
+                    documents: status.documents,
+                },
+                Observed::NotRunning { .. } | Observed::NotAnswering { .. } => {
+                    before.unwrap_or_default()
+                }
             },
-            Observed::NotRunning { .. } | Observed::NotAnswering { .. } => {
-                before.unwrap_or_default()
-            }
-        })
+        )
     }
 
     /// Looking is a call on loopback: cheap enough for every second.

@@ -362,7 +362,7 @@ async fn pause(scene: &Scene, pause: bool) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The files of a database: itself, and what SQLite keeps beside it.
+/// The files of a database: itself, and what `SQLite` keeps beside it.
 const DATABASE: [&str; 3] = ["notes.db", "notes.db-wal", "notes.db-shm"];
 
 fn spoil(server: &Instance) -> Result<(), Trouble> {
