@@ -1,8 +1,10 @@
 //! This file answers gets and lists, in the form that a client accepts.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use serde::Serialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     event,
@@ -81,7 +83,7 @@ pub(crate) fn list(
     selector: &Selector,
     query: &Query,
     form: Form,
-) -> Result<Value, Refusal> {
+) -> Result<Bytes, Refusal> {
     let id = stored_id(kind);
     let wanted = requested_version(store, query)?;
     let limit = query
@@ -127,34 +129,56 @@ pub(crate) fn list(
     Ok(match form {
         Form::Table(include) => {
             let objects = page.iter().map(|object| &**object);
-            table::table(kind, objects, &metadata, include, store.clock.now())
+            let table = table::table(kind, objects, &metadata, include, store.clock.now());
+            Bytes::from(table.to_string())
         }
-        Form::Metadata => json!({
-            "kind": "PartialObjectMetadataList",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": metadata,
-            "items": page.iter().map(|object| table::only_metadata(object)).collect::<Vec<_>>(),
-        }),
-        Form::Whole => {
-            let items: Vec<_> = page.into_iter().map(|object| item(kind, &object)).collect();
-            json!({
-                "kind": kind.list_kind,
-                "apiVersion": kind.api_version(),
+        Form::Metadata => {
+            let items: Vec<_> = page
+                .iter()
+                .map(|object| table::only_metadata(object))
+                .collect();
+            let list = json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
                 "metadata": metadata,
                 "items": items,
-            })
+            });
+            Bytes::from(list.to_string())
+        }
+        Form::Whole => {
+            let list = List {
+                kind: &kind.list_kind,
+                api_version: kind.api_version(),
+                metadata,
+                items: page.iter().map(|object| item(kind, object)).collect(),
+            };
+            let text = serde_json::to_vec(&list);
+            Bytes::from(text.expect("a list of JSON values is JSON"))
         }
     })
 }
 
+/// A list on the wire; it borrows its objects, which may be many.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    kind: &'a str,
+    api_version: String,
+    metadata: Value,
+    items: Vec<Cow<'a, Value>>,
+}
+
 /// An object within a list; those of built-in kinds do not say what they are.
-fn item(kind: &Kind, object: &Value) -> Value {
+fn item<'a>(kind: &Kind, object: &'a Value) -> Cow<'a, Value> {
+    if kind.origin == Origin::Crd {
+        return Cow::Borrowed(object);
+    }
     let mut item = object.clone();
-    if let (Origin::BuiltIn, Value::Object(fields)) = (kind.origin, &mut item) {
+    if let Value::Object(fields) = &mut item {
         fields.remove("apiVersion");
         fields.remove("kind");
     }
-    item
+    Cow::Owned(item)
 }
 
 /// The version that a list asks for exactly; `None` for the newest.

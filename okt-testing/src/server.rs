@@ -71,6 +71,8 @@ pub(crate) enum Answer {
         body: Value,
         warnings: Vec<String>,
     },
+    /// A body that is JSON already.
+    Json(Bytes),
     Text(&'static str),
     Typed {
         content_type: &'static str,
@@ -152,6 +154,7 @@ fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
             body,
             warnings,
         }) => (code, "application/json", bytes_of(&body), warnings),
+        Ok(Answer::Json(body)) => (200, "application/json", body, Vec::new()),
         Ok(Answer::Typed { content_type, body }) => {
             (200, content_type, bytes_of(&body), Vec::new())
         }

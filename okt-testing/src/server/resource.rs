@@ -44,7 +44,7 @@ pub(super) fn answer(
             let selector = call.selector(&kind)?;
             let namespace = scope.namespace.as_deref();
             let list = read::list(&store, &kind, namespace, &selector, &call.query, form)?;
-            return Ok(Answer::ok(list));
+            return Ok(Answer::Json(list));
         }
         Verb::Watch => {
             let selector = call.selector(&kind)?;

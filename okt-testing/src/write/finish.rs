@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Door, stored_id};
 use crate::{
@@ -168,25 +168,26 @@ pub(crate) fn raise_generation(object: &mut Value) {
 
 /// Whether a write changes nothing, the times in `managedFields` apart.
 fn is_same(old: &Value, new: &Value) -> bool {
-    let timeless = |object: &Value| -> Vec<Value> {
-        let mut entries = object::at(object, &["metadata", "managedFields"])
+    fn but<'v>(value: Option<&'v Value>, left_out: &str) -> Vec<(&'v String, &'v Value)> {
+        let fields = value.and_then(Value::as_object).into_iter().flatten();
+        fields.filter(|(key, _)| *key != left_out).collect()
+    }
+    fn entries(object: &Value) -> &[Value] {
+        object::at(object, &["metadata", "managedFields"])
             .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        for entry in &mut entries {
-            object::fields(entry).remove("time");
-        }
-        entries.sort_by_key(Value::to_string);
-        entries
-    };
-    let rest = |object: &Value| -> (Map<String, Value>, Map<String, Value>) {
-        let mut fields = object.as_object().cloned().unwrap_or_default();
-        let metadata = fields.remove("metadata").unwrap_or_default();
-        let mut metadata = metadata.as_object().cloned().unwrap_or_default();
-        metadata.remove("managedFields");
-        (fields, metadata)
-    };
-    rest(old) == rest(new) && timeless(old) == timeless(new)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+    let (before, after) = (entries(old), entries(new));
+    // The order of the entries goes by their times.
+    let same_entries = before.len() == after.len()
+        && before.iter().all(|entry| {
+            let entry = but(Some(entry), "time");
+            after.iter().any(|other| but(Some(other), "time") == entry)
+        });
+    same_entries
+        && but(Some(old), "metadata") == but(Some(new), "metadata")
+        && but(old.get("metadata"), "managedFields") == but(new.get("metadata"), "managedFields")
 }
 
 /// Metadata, schema and rules, in the order in which the server finds fault.
@@ -218,10 +219,23 @@ fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Refusal
             &causes,
         ));
     }
-    if object.to_string().len() > SIZE_LIMIT {
+    if weight(object) > SIZE_LIMIT {
         return Err(Refusal::internal("etcdserver: request is too large"));
     }
     Ok(())
+}
+
+/// About as many bytes as the object takes.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+        Value::String(text) => text.len() + 3,
+        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 2,
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| key.len() + 4 + weight(value))
+            .sum(),
+    }
 }
 
 fn check_namespace(store: &Store, kind: &Kind, namespace: &str, name: &str) -> Result<(), Refusal> {
