@@ -9,6 +9,7 @@ use core::fmt;
 
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::Dfs;
 
 use crate::graph::{Cause, Graph, Kind, Mark, State, StateId};
 use crate::names;
@@ -741,18 +742,12 @@ impl Faults<'_, '_> {
             ..*graph
         };
         let out = ways_out(&mended);
-        for (id, state) in mended.iter() {
-            if out[id.index()].is_none() && !state.is(Mark::Leaf) {
-                self.report(
-                    Rule::Trap,
-                    Place::State(id),
-                    format!(
-                        "trap: {} has no way out, so deletion would hang: no children lead from it to a leaf{}",
-                        self.spell(id),
-                        self.forbidden_transit(&mended, id)
-                    ),
-                );
-            }
+        let caught = |id: StateId| {
+            out[id.index()].is_none() && mended.get(id).is_some_and(|state| !state.is(Mark::Leaf))
+        };
+        for (knot, upstream) in knots(&mended, caught) {
+            let message = self.trap(&mended, &knot, &upstream);
+            self.report(Rule::Trap, Place::State(knot[0]), message);
         }
         // Deletion takes an `on_delete` trigger where there is one; that must not lead back.
         let edges = net(&mended, |id, state| {
@@ -773,6 +768,29 @@ impl Faults<'_, '_> {
                 ),
             );
         }
+    }
+
+    /// One trap: the states that cannot be left for good, and those that only lead there.
+    fn trap(&self, mended: &Graph<'_>, knot: &[StateId], upstream: &[StateId]) -> String {
+        let names = |ids: &[StateId]| {
+            let names: Vec<String> = ids.iter().map(|id| self.spell(*id)).collect();
+            names.join(", ")
+        };
+        let mut message = format!(
+            "trap: {} has no way out, so deletion would hang: no children lead from it to a leaf{}",
+            self.spell(knot[0]),
+            self.forbidden_transit(mended, knot[0])
+        );
+        if knot.len() > 1 {
+            message.push_str(&format!(
+                "; the same holds for {}, where it leads",
+                names(&knot[1..])
+            ));
+        }
+        if !upstream.is_empty() {
+            message.push_str(&format!("; {} lead nowhere else", names(upstream)));
+        }
+        message
     }
 
     /// Which states would have to be led through, said after "no children lead from it to a leaf".
@@ -938,6 +956,46 @@ fn on_delete(state: &State<'_>) -> Option<(usize, StateId)> {
         .enumerate()
         .find(|(_, trigger)| trigger.cause == Cause::OnDelete)
         .map(|(index, trigger)| (index, trigger.to))
+}
+
+/// The innermost traps among the caught states, each with the caught states outside that lead to it.
+///
+/// One missing edge catches every state that leads there; only where it is missing is a mistake.
+fn knots(graph: &Graph<'_>, caught: impl Fn(StateId) -> bool) -> Vec<(Vec<StateId>, Vec<StateId>)> {
+    let inside = net(graph, |id, state| {
+        let children = state.children.iter().copied();
+        children.filter(|to| caught(id) && caught(*to)).collect()
+    });
+    let reaches = |from: StateId, knot: &[StateId]| {
+        let mut walk = Dfs::new(&inside, NodeIndex::new(from.index()));
+        let mut reached = core::iter::from_fn(|| walk.next(&inside));
+        reached.any(|node| knot.contains(&StateId::at(node.index())))
+    };
+    let mut found: Vec<(Vec<StateId>, Vec<StateId>)> = tarjan_scc(&inside)
+        .into_iter()
+        .map(|knot| {
+            let mut knot: Vec<StateId> = (knot.iter())
+                .map(|node| StateId::at(node.index()))
+                .collect();
+            knot.sort();
+            knot
+        })
+        .filter(|knot| {
+            let leaves = |id: &StateId| {
+                let mut heads = inside.neighbors(NodeIndex::new(id.index()));
+                heads.any(|head| !knot.contains(&StateId::at(head.index())))
+            };
+            caught(knot[0]) && !knot.iter().any(leaves)
+        })
+        .map(|knot| {
+            let upstream = (graph.iter().map(|(id, _)| id))
+                .filter(|id| caught(*id) && !knot.contains(id) && reaches(*id, &knot))
+                .collect();
+            (knot, upstream)
+        })
+        .collect();
+    found.sort();
+    found
 }
 
 /// The way the hops lead, both ends included.
