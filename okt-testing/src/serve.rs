@@ -6,6 +6,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use hyper::service::service_fn;
@@ -19,6 +20,9 @@ use tokio::{
 };
 
 use crate::server::{Shared, handle};
+
+/// How long nothing is accepted after a failure.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The API on a socket; it is served until this is dropped or shut down.
 #[derive(Debug)]
@@ -100,6 +104,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     tracing::debug!(%error, "cannot accept a connection");
+                    // What is short (e.g. file descriptors) may be there again in a moment.
+                    tokio::time::sleep(PAUSE).await;
                     continue;
                 }
             },

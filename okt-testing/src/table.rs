@@ -167,3 +167,27 @@ fn age(seconds: i64) -> String {
         _ => format!("{}y", days / 365),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::age;
+
+    #[test]
+    fn ages_read_as_in_kubectl() {
+        for (seconds, text) in [
+            (-5, "<invalid>"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (150, "2m30s"),
+            (3_600, "60m"),
+            (11_000, "3h3m"),
+            (86_400, "24h"),
+            (180_000, "2d2h"),
+            (864_000, "10d"),
+            (70_000_000, "2y80d"),
+        ] {
+            assert_eq!(age(seconds), text, "{seconds}");
+        }
+    }
+}

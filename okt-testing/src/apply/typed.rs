@@ -400,3 +400,42 @@ pub(crate) fn with_named_fields(shape: Shape<'_>, set: &FieldSet) -> FieldSet {
     }
     named
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::merge;
+    use crate::schema::Schema;
+
+    /// The order of a set of letters after a configuration was laid over it.
+    fn order(live: &str, config: &str) -> String {
+        let schema = json!({
+            "type": "object",
+            "properties": { "set": {
+                "type": "array",
+                "x-kubernetes-list-type": "set",
+                "items": { "type": "string" },
+            } },
+        });
+        let schema = Schema::parse_root(&schema).expect("the schema is structural");
+        let set = |letters: &str| {
+            let letters: Vec<_> = letters.chars().map(String::from).collect();
+            json!({ "set": letters })
+        };
+        let merged = merge(Some(&schema), &set(live), &set(config));
+        let letters = merged["set"].as_array().into_iter().flatten();
+        letters.filter_map(Value::as_str).collect()
+    }
+
+    #[test]
+    fn the_order_of_the_configuration_rules_and_others_keep_their_place() {
+        assert_eq!(order("abc", "abc"), "abc");
+        assert_eq!(order("abc", "cba"), "cba");
+        assert_eq!(order("ab", "xb"), "axb");
+        assert_eq!(order("abx", "ba"), "bxa");
+        assert_eq!(order("ab", "c"), "abc");
+        assert_eq!(order("", "ab"), "ab");
+        assert_eq!(order("abcd", "da"), "bcda");
+    }
+}

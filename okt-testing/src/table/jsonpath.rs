@@ -166,3 +166,61 @@ fn literal(text: &str) -> Option<Value> {
         None => serde_json::from_str(text).ok(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::JsonPath;
+
+    fn find(path: &str) -> Option<Value> {
+        let object = json!({
+            "metadata": { "labels": { "a.b/c": "dotted" } },
+            "status": { "conditions": [
+                { "type": "Fast", "status": "False" },
+                { "type": "Ready", "status": "True", "count": 2 },
+            ] },
+        });
+        JsonPath::parse(path)?.first(&object).cloned()
+    }
+
+    #[test]
+    fn a_filter_picks_the_item_whose_field_is_equal() {
+        let ready = Some(json!("True"));
+        assert_eq!(
+            find(".status.conditions[?(@.type==\"Ready\")].status"),
+            ready
+        );
+        assert_eq!(
+            find("{.status.conditions[?(@.type=='Ready')].status}"),
+            ready
+        );
+        assert_eq!(find(".status.conditions[?(@.count==2)].status"), ready);
+        assert_eq!(
+            find(".status.conditions[?(@.type!=\"Fast\")].status"),
+            ready
+        );
+        assert_eq!(find(".status.conditions[?(@.type==\"Slow\")].status"), None);
+    }
+
+    #[test]
+    fn indexes_count_from_both_ends() {
+        assert_eq!(find(".status.conditions[0].type"), Some(json!("Fast")));
+        assert_eq!(find(".status.conditions[-1].type"), Some(json!("Ready")));
+        assert_eq!(find(".status.conditions[*].count"), Some(json!(2)));
+        assert_eq!(find(".status.conditions[7].type"), None);
+    }
+
+    #[test]
+    fn a_key_with_dots_is_escaped_or_quoted() {
+        assert_eq!(find(r".metadata.labels.a\.b/c"), Some(json!("dotted")));
+        assert_eq!(find("$.metadata.labels['a.b/c']"), Some(json!("dotted")));
+    }
+
+    #[test]
+    fn what_is_no_path_is_none() {
+        for path in [".a[", ".a[?(x)]", ".a[b]", "[]", ".a]"] {
+            assert_eq!(find(path), None, "{path}");
+        }
+    }
+}
