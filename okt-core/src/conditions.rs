@@ -38,6 +38,8 @@ pub struct Words<'a> {
     pub wish: &'a str,
     /// Reason and message of the failure that the action stands at.
     pub failure: Option<(&'a str, &'a str)>,
+    /// Reason and message of the failure that led into this state, if one did.
+    pub led_here: Option<(&'a str, &'a str)>,
     /// What the observation said: the name of an unforeseen state, or why the application is not reachable.
     pub observed: &'a str,
 }
@@ -340,6 +342,20 @@ fn failure(words: &Words<'_>, then: &str) -> Text {
     text(reason, message)
 }
 
+/// The failure that led here, if one did, before what is to be done about it.
+fn after_failure(words: &Words<'_>, advice: &str) -> String {
+    let Some((reason, message)) = words.led_here else {
+        return advice.to_string();
+    };
+    let advice = format!("; {advice}");
+    let mut text = cut(
+        format!("{reason}: {message}"),
+        MESSAGE_LIMIT.saturating_sub(advice.len()),
+    );
+    text.push_str(&advice);
+    text
+}
+
 fn deletion(
     graph: &Graph<'_>,
     record: &Record,
@@ -487,13 +503,11 @@ fn at_rest(
         ));
     }
     if holds(record.wish.transition) {
-        return Standing::Stalled(text(
-            state.name,
-            format!(
-                "{} holds until somebody asks again: set spec.lifecycle.request to a new text to go to {name}",
-                state.name
-            ),
-        ));
+        let advice = format!(
+            "{} holds until somebody asks again: set spec.lifecycle.request to a new text to go to {name}",
+            state.name
+        );
+        return Standing::Stalled(text(state.name, after_failure(words, &advice)));
     }
     under_way(graph, facts, record, state, words)
 }

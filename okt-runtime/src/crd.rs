@@ -7,6 +7,7 @@ use okt_core::{Lifecycle, draw};
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
+use crate::desired::Desired;
 use crate::object::LifecycleObject;
 
 /// The annotation of a CRD that carries the graph as JSON (the format of [`okt_core::draw::json`]).
@@ -51,14 +52,19 @@ pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
         .get_or_insert_default()
         .insert(GRAPH_ANNOTATION.to_owned(), draw::json(K::State::GRAPH));
     for version in &mut crd.spec.versions {
-        let status = version
+        let mut properties = version
             .schema
             .as_mut()
             .and_then(|schema| schema.open_api_v3_schema.as_mut())
-            .and_then(|schema| schema.properties.as_mut())
+            .and_then(|schema| schema.properties.as_mut());
+        let status = properties
+            .as_mut()
             .and_then(|properties| properties.get_mut("status"))
             .ok_or_else(|| CrdError::NoStatus { kind: kind.clone() })?;
         complete(status);
+        if let Some(spec) = properties.and_then(|properties| properties.get_mut("spec")) {
+            leave_lifecycle_unset::<K>(spec);
+        }
         let columns = version.additional_printer_columns.get_or_insert_default();
         let own = std::mem::take(columns);
         let (mut before, age) = self::columns();
@@ -75,6 +81,24 @@ fn complete(status: &mut JSONSchemaProps) {
     status.default = Some(JSON(json!({ "observedGeneration": -1 })));
     // kube makes it nullable, which a CRD with rules on it must not be.
     status.nullable = None;
+}
+
+/// A wish that nobody made has no owner: `#[serde(default)]` would have the creator of every object own an empty one.
+fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
+    let schema = SchemaGenerator::default().into_root_schema_for::<Desired<K::State>>();
+    let lifecycle: Option<JSONSchemaProps> = serde_json::from_value(schema.to_value()).ok();
+    let Some(lifecycle) = lifecycle else {
+        return;
+    };
+    for field in spec
+        .properties
+        .iter_mut()
+        .flat_map(|fields| fields.values_mut())
+    {
+        if field.properties == lifecycle.properties {
+            field.default = None;
+        }
+    }
 }
 
 /// The first field of `Extra` that is OKT's own.

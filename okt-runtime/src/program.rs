@@ -2,17 +2,17 @@
 
 use std::error::Error;
 use std::future::Future;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use kube::Client;
+use kube::{Client, Config};
 use okt_core::Lifecycle;
 
 use crate::application::{Application, StateOf};
 use crate::crd::crd;
 use crate::failure::chain;
-use crate::operator::Operator;
+use crate::operator::{Operator, OperatorError};
 
 /// Keeps the lives of applications.
 #[derive(Parser)]
@@ -76,10 +76,16 @@ where
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .try_init();
-    let client = match Client::try_default().await {
+    let config = match Config::infer().await {
+        Ok(config) => config,
+        Err(error) => return fail(&format!("cannot find a cluster: {}", chain(&error))),
+    };
+    let address = config.cluster_url.to_string();
+    let client = match Client::try_from(config) {
         Ok(client) => client,
-        Err(error) => return fail(&format!("cannot connect to Kubernetes: {}", chain(&error))),
+        Err(error) => return fail(&format!("cannot connect to {address}: {}", chain(&error))),
     };
     let application = match connect(client.clone()).await {
         Ok(application) => application,
@@ -89,7 +95,13 @@ where
     let operator = Operator::new(client, application).namespaces(namespaces);
     match operator.run(told_to_stop()).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("cannot {}", chain(&error))),
+        Err(OperatorError::NoContact(error)) => fail(&format!(
+            "cannot reach the Kubernetes API at {address}: {}",
+            chain(&error)
+        )),
+        Err(error @ (OperatorError::Crd(_) | OperatorError::Pass(_))) => {
+            fail(&format!("cannot {}", chain(&error)))
+        }
     }
 }
 

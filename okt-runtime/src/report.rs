@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::api::{Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use okt_core::conditions::{self, Words};
-use okt_core::decide::{By, Decision, Go, Run};
+use okt_core::decide::{By, Decision, Go, Run, Why};
 use okt_core::facts::Facts;
 use okt_core::names::RESERVED;
 use okt_core::record::{Outcome as CoreOutcome, Phase as CorePhase, Record, Recorded};
@@ -69,7 +69,11 @@ impl<K: LifecycleObject> Report<'_, K> {
         let words = Words {
             state: self.old().map_or("", |old| old.state.as_str()),
             wish: wish.map_or("", StateName::as_str),
-            failure: failure.map(|failure| (failure.reason.as_str(), failure.message.as_str())),
+            failure: failure.map(words_of),
+            led_here: lifecycle
+                .as_ref()
+                .and_then(|position| position.failure.as_ref())
+                .map(words_of),
             observed: self.observed,
         };
         let conditions =
@@ -140,6 +144,7 @@ impl<K: LifecycleObject> Report<'_, K> {
             revision: read::text(record.revision),
             changed: read::text(record.changed),
             action: self.action(record, went),
+            failure: self.led_here(went),
             trail: self.trail(record, went),
             history: self.history(record, went),
             graph: match (went, old) {
@@ -196,6 +201,15 @@ impl<K: LifecycleObject> Report<'_, K> {
         }
     }
 
+    /// The failure that led into the present state; it stays as long as the object does.
+    fn led_here(&self, went: Option<Go>) -> Option<RecordedFailure> {
+        match went {
+            Some(go) if go.why == Why::OnError => self.failed.clone(),
+            Some(_) => None,
+            None => self.old()?.failure.clone(),
+        }
+    }
+
     fn trail(&self, record: &Record, went: Option<Go>) -> String {
         let old = self.old().map_or("", |old| old.trail.as_str());
         if went.is_none() {
@@ -234,6 +248,10 @@ impl<K: LifecycleObject> Report<'_, K> {
         history.drain(..surplus);
         history
     }
+}
+
+fn words_of(failure: &RecordedFailure) -> (&str, &str) {
+    (&failure.reason, &failure.message)
 }
 
 /// What led to a transition, in one word.

@@ -63,6 +63,13 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
     let text = |limit: usize| json!({ "type": "string", "maxLength": limit });
     let count = || json!({ "type": "integer", "format": "int64", "minimum": 0 });
     let time = || json!({ "type": "string", "format": "date-time" });
+    let failure = || {
+        json!({
+            "type": "object",
+            "required": ["reason"],
+            "properties": { "reason": text(FAILURE_LIMIT), "message": text(FAILURE_LIMIT) },
+        })
+    };
     json!({
         "type": "object",
         "description": "Where the object is in its graph, written by its operator.",
@@ -108,13 +115,10 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
                     "leaving": { "type": "boolean" },
                     "startedAt": time(),
                     "message": text(PROGRESS_LIMIT),
-                    "failure": {
-                        "type": "object",
-                        "required": ["reason"],
-                        "properties": { "reason": text(FAILURE_LIMIT), "message": text(FAILURE_LIMIT) },
-                    },
+                    "failure": failure(),
                 },
             },
+            "failure": failure(),
             "trail": text(trail::LIMIT),
             "history": {
                 "type": "array",

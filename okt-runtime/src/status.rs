@@ -73,6 +73,9 @@ pub struct Position<S> {
     /// The work of the state; none in an idle one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<RecordedAction>,
+    /// The failure that led into this state, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<RecordedFailure>,
     /// The path walked so far, loops folded.
     #[serde(default)]
     pub trail: String,
