@@ -17,7 +17,7 @@ const _: () = {
 /// What the handlers of [`App`](super::App) answer: for each state that has one, where it leads.
 mod app {
     /// How the work of `Start` ends; it leads to `Running`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterStart {
         /// On towards what is wished, or to the last child, `Running`.
         Next,
@@ -27,7 +27,7 @@ mod app {
         Running,
     }
     /// How the work of `Running` ends; it leads to `Servicing` or `Stopping`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterRunning {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
@@ -41,7 +41,7 @@ mod app {
         Stopping,
     }
     /// How the work of `Servicing` ends; it leads to `Running` or `End`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterServicing {
         /// On towards what is wished, or to the last child, `End`.
         Next,
@@ -53,7 +53,7 @@ mod app {
         End,
     }
     /// How the work of `Stopping` ends; it leads to `End`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterStopping {
         /// On towards what is wished, or to the last child, `End`.
         Next,
@@ -122,78 +122,79 @@ trait AppHandler: ::core::marker::Sync {
 }
 const _: () = {
     use okt_core::__private as __okt;
+    const __GRAPH: &__okt::Graph<'static> = &__okt::Graph {
+        name: "App",
+        doc: "",
+        kind: __okt::Kind::Lifecycle,
+        states: &[
+            __okt::State {
+                name: "Start",
+                variant: "Start",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(1),
+                triggers: &[],
+                children: &[__okt::StateId(1)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Running",
+                variant: "Running",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(2),
+                triggers: &[],
+                children: &[__okt::StateId(2), __okt::StateId(3)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Servicing",
+                variant: "Servicing",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(32),
+                triggers: &[],
+                children: &[__okt::StateId(1), __okt::StateId(4)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Stopping",
+                variant: "Stopping",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(0),
+                triggers: &[],
+                children: &[__okt::StateId(4)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "End",
+                variant: "End",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(16),
+                triggers: &[],
+                children: &[],
+                conditions: &[],
+                no_routes: &[],
+            },
+        ],
+        routes: __okt::Routes {
+            rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\x02\0"),
+            hops: __okt::Table(
+                b"\x01\0\xFF\xFF\x01\0\xFF\xFF\xFF\xFF\x01\0\x02\0\xFF\xFF\xFF\xFF\xFF\xFF\x01\0\x03\0\x04\0\x04\0\xFF\xFF",
+            ),
+            out: __okt::Table(b"\x01\0\x03\0\x04\0\x04\0\xFF\xFF"),
+            home: __okt::StateId(1),
+        },
+    };
     #[automatically_derived]
     impl __okt::Lifecycle for App {
-        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
-            name: "App",
-            doc: "",
-            kind: __okt::Kind::Lifecycle,
-            states: &[
-                __okt::State {
-                    name: "Start",
-                    variant: "Start",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(1),
-                    triggers: &[],
-                    children: &[__okt::StateId(1)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Running",
-                    variant: "Running",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(2),
-                    triggers: &[],
-                    children: &[__okt::StateId(2), __okt::StateId(3)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Servicing",
-                    variant: "Servicing",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(32),
-                    triggers: &[],
-                    children: &[__okt::StateId(1), __okt::StateId(4)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Stopping",
-                    variant: "Stopping",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(0),
-                    triggers: &[],
-                    children: &[__okt::StateId(4)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "End",
-                    variant: "End",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(16),
-                    triggers: &[],
-                    children: &[],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-            ],
-            routes: __okt::Routes {
-                rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\x02\0"),
-                hops: __okt::Table(
-                    b"\x01\0\xFF\xFF\x01\0\xFF\xFF\xFF\xFF\x01\0\x02\0\xFF\xFF\xFF\xFF\xFF\xFF\x01\0\x03\0\x04\0\x04\0\xFF\xFF",
-                ),
-                out: __okt::Table(b"\x01\0\x03\0\x04\0\x04\0\xFF\xFF"),
-                home: __okt::StateId(1),
-            },
-        };
+        const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
             match self {
                 Self::Start => __okt::StateId(0),
@@ -215,50 +216,114 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<app::AfterStart> for __okt::Answer {
-        fn from(after: app::AfterStart) -> Self {
-            use app::AfterStart as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Running => Self::To(__okt::StateId(1)),
+    impl __okt::Successor for app::AfterStart {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Running => __okt::Answer::To(__okt::StateId(1)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<app::AfterRunning> for __okt::Answer {
-        fn from(after: app::AfterRunning) -> Self {
-            use app::AfterRunning as After;
-            match after {
-                After::Stay => Self::Stay,
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Servicing => Self::To(__okt::StateId(2)),
-                After::Stopping => Self::To(__okt::StateId(3)),
+    impl ::core::cmp::PartialEq for app::AfterStart {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for app::AfterStart {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for app::AfterStart {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for app::AfterRunning {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Stay => __okt::Answer::Stay,
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Servicing => __okt::Answer::To(__okt::StateId(2)),
+                Self::Stopping => __okt::Answer::To(__okt::StateId(3)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<app::AfterServicing> for __okt::Answer {
-        fn from(after: app::AfterServicing) -> Self {
-            use app::AfterServicing as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Running => Self::To(__okt::StateId(1)),
-                After::End => Self::To(__okt::StateId(4)),
+    impl ::core::cmp::PartialEq for app::AfterRunning {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for app::AfterRunning {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for app::AfterRunning {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for app::AfterServicing {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Running => __okt::Answer::To(__okt::StateId(1)),
+                Self::End => __okt::Answer::To(__okt::StateId(4)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<app::AfterStopping> for __okt::Answer {
-        fn from(after: app::AfterStopping) -> Self {
-            use app::AfterStopping as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::End => Self::To(__okt::StateId(4)),
+    impl ::core::cmp::PartialEq for app::AfterServicing {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for app::AfterServicing {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for app::AfterServicing {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for app::AfterStopping {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::End => __okt::Answer::To(__okt::StateId(4)),
             }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::PartialEq for app::AfterStopping {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for app::AfterStopping {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for app::AfterStopping {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
         }
     }
     #[automatically_derived]
@@ -271,11 +336,31 @@ const _: () = {
             cx: &Self::Context,
         ) -> ::core::result::Result<__okt::Answer, Self::Error> {
             match self {
-                Self::Start => handler.start(cx).await.map(__okt::Answer::from),
-                Self::Running => handler.running(cx).await.map(__okt::Answer::from),
-                Self::Servicing => handler.servicing(cx).await.map(__okt::Answer::from),
-                Self::Stopping => handler.stopping(cx).await.map(__okt::Answer::from),
-                Self::End => handler.end(cx).await.map(|()| __okt::Answer::Stay),
+                Self::Start => {
+                    <__H as AppHandler>::start(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Running => {
+                    <__H as AppHandler>::running(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Servicing => {
+                    <__H as AppHandler>::servicing(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Stopping => {
+                    <__H as AppHandler>::stopping(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::End => {
+                    <__H as AppHandler>::end(handler, cx)
+                        .await
+                        .map(|()| __okt::Answer::Stay)
+                }
             }
         }
     }

@@ -23,7 +23,7 @@ const _: () = {
 /// What the handlers of [`DatabaseState`](super::DatabaseState) answer: for each state that has one, where it leads.
 pub mod database_state {
     /// How the work of `Start` ends; it leads to `Failed` or `Running`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterStart {
         /// On towards what is wished, or to the last child, `Running`.
         Next,
@@ -35,7 +35,7 @@ pub mod database_state {
         Running,
     }
     /// How the work of `Running` ends; it leads to `Failed`, `Servicing` or `Stopping`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterRunning {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
@@ -51,7 +51,7 @@ pub mod database_state {
         Stopping,
     }
     /// How the work of `Servicing` ends; it leads to `Failed`, `Running` or `End`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterServicing {
         /// On towards what is wished, or to the last child, `End`.
         Next,
@@ -65,7 +65,7 @@ pub mod database_state {
         End,
     }
     /// How the work of `Stopping` ends; it leads to `End`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterStopping {
         /// On towards what is wished, or to the last child, `End`.
         Next,
@@ -130,131 +130,130 @@ pub trait DatabaseStateHandler: ::core::marker::Sync {
 }
 const _: () = {
     use okt_core::__private as __okt;
+    const __GRAPH: &__okt::Graph<'static> = &__okt::Graph {
+        name: "DatabaseState",
+        doc: "The life of a database server.",
+        kind: __okt::Kind::Lifecycle,
+        states: &[
+            __okt::State {
+                name: "Start",
+                variant: "Start",
+                doc: "The data directory is being made.",
+                was: &[],
+                marks: __okt::Marks(1),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(4),
+                        cause: __okt::Cause::OnError {
+                            attempts: 5,
+                        },
+                    },
+                ],
+                children: &[__okt::StateId(1)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Running",
+                variant: "Running",
+                doc: "Clients may connect.",
+                was: &[],
+                marks: __okt::Marks(2),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(4),
+                        cause: __okt::Cause::OnError {
+                            attempts: 3,
+                        },
+                    },
+                ],
+                children: &[__okt::StateId(2), __okt::StateId(3)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "Available",
+                        status: __okt::ConditionStatus::True,
+                        reason: "AcceptingConnections",
+                        message: "",
+                    },
+                ],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Servicing",
+                variant: "Servicing",
+                doc: "A backup is under way.",
+                was: &[],
+                marks: __okt::Marks(32),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(4),
+                        cause: __okt::Cause::After(::core::time::Duration::new(1800, 0)),
+                    },
+                ],
+                children: &[__okt::StateId(1), __okt::StateId(5)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "Available",
+                        status: __okt::ConditionStatus::True,
+                        reason: "AcceptingConnections",
+                        message: "",
+                    },
+                ],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Stopping",
+                variant: "Stopping",
+                doc: "Clients are being asked to leave.",
+                was: &[],
+                marks: __okt::Marks(0),
+                triggers: &[],
+                children: &[__okt::StateId(5)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Failed",
+                variant: "Failed",
+                doc: "Somebody has to look.",
+                was: &[],
+                marks: __okt::Marks(14),
+                triggers: &[],
+                children: &[__okt::StateId(1), __okt::StateId(2), __okt::StateId(3)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "Available",
+                        status: __okt::ConditionStatus::False,
+                        reason: "Broken",
+                        message: "",
+                    },
+                ],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "End",
+                variant: "End",
+                doc: "The server is gone; its volume is kept.",
+                was: &[],
+                marks: __okt::Marks(24),
+                triggers: &[],
+                children: &[],
+                conditions: &[],
+                no_routes: &[],
+            },
+        ],
+        routes: __okt::Routes {
+            rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\xFF\xFF\x02\0"),
+            hops: __okt::Table(
+                b"\x01\0\xFF\xFF\x01\0\xFF\xFF\x01\0\xFF\xFF\x01\0\x02\0\xFF\xFF\xFF\xFF\x02\0\xFF\xFF\x01\0\x03\0\x05\0\x05\0\x03\0\xFF\xFF",
+            ),
+            out: __okt::Table(b"\x01\0\x03\0\x05\0\x05\0\x03\0\xFF\xFF"),
+            home: __okt::StateId(1),
+        },
+    };
     #[automatically_derived]
     impl __okt::Lifecycle for DatabaseState {
-        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
-            name: "DatabaseState",
-            doc: "The life of a database server.",
-            kind: __okt::Kind::Lifecycle,
-            states: &[
-                __okt::State {
-                    name: "Start",
-                    variant: "Start",
-                    doc: "The data directory is being made.",
-                    was: &[],
-                    marks: __okt::Marks(1),
-                    triggers: &[
-                        __okt::Trigger {
-                            to: __okt::StateId(4),
-                            cause: __okt::Cause::OnError {
-                                attempts: 5,
-                            },
-                        },
-                    ],
-                    children: &[__okt::StateId(1)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Running",
-                    variant: "Running",
-                    doc: "Clients may connect.",
-                    was: &[],
-                    marks: __okt::Marks(2),
-                    triggers: &[
-                        __okt::Trigger {
-                            to: __okt::StateId(4),
-                            cause: __okt::Cause::OnError {
-                                attempts: 3,
-                            },
-                        },
-                    ],
-                    children: &[__okt::StateId(2), __okt::StateId(3)],
-                    conditions: &[
-                        __okt::Declared {
-                            name: "Available",
-                            status: __okt::ConditionStatus::True,
-                            reason: "AcceptingConnections",
-                            message: "",
-                        },
-                    ],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Servicing",
-                    variant: "Servicing",
-                    doc: "A backup is under way.",
-                    was: &[],
-                    marks: __okt::Marks(32),
-                    triggers: &[
-                        __okt::Trigger {
-                            to: __okt::StateId(4),
-                            cause: __okt::Cause::After(
-                                ::core::time::Duration::new(1800, 0),
-                            ),
-                        },
-                    ],
-                    children: &[__okt::StateId(1), __okt::StateId(5)],
-                    conditions: &[
-                        __okt::Declared {
-                            name: "Available",
-                            status: __okt::ConditionStatus::True,
-                            reason: "AcceptingConnections",
-                            message: "",
-                        },
-                    ],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Stopping",
-                    variant: "Stopping",
-                    doc: "Clients are being asked to leave.",
-                    was: &[],
-                    marks: __okt::Marks(0),
-                    triggers: &[],
-                    children: &[__okt::StateId(5)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Failed",
-                    variant: "Failed",
-                    doc: "Somebody has to look.",
-                    was: &[],
-                    marks: __okt::Marks(14),
-                    triggers: &[],
-                    children: &[__okt::StateId(1), __okt::StateId(2), __okt::StateId(3)],
-                    conditions: &[
-                        __okt::Declared {
-                            name: "Available",
-                            status: __okt::ConditionStatus::False,
-                            reason: "Broken",
-                            message: "",
-                        },
-                    ],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "End",
-                    variant: "End",
-                    doc: "The server is gone; its volume is kept.",
-                    was: &[],
-                    marks: __okt::Marks(24),
-                    triggers: &[],
-                    children: &[],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-            ],
-            routes: __okt::Routes {
-                rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\xFF\xFF\x02\0"),
-                hops: __okt::Table(
-                    b"\x01\0\xFF\xFF\x01\0\xFF\xFF\x01\0\xFF\xFF\x01\0\x02\0\xFF\xFF\xFF\xFF\x02\0\xFF\xFF\x01\0\x03\0\x05\0\x05\0\x03\0\xFF\xFF",
-                ),
-                out: __okt::Table(b"\x01\0\x03\0\x05\0\x05\0\x03\0\xFF\xFF"),
-                home: __okt::StateId(1),
-            },
-        };
+        const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
             match self {
                 Self::Start => __okt::StateId(0),
@@ -278,53 +277,117 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<database_state::AfterStart> for __okt::Answer {
-        fn from(after: database_state::AfterStart) -> Self {
-            use database_state::AfterStart as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Failed => Self::To(__okt::StateId(4)),
-                After::Running => Self::To(__okt::StateId(1)),
+    impl __okt::Successor for database_state::AfterStart {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Failed => __okt::Answer::To(__okt::StateId(4)),
+                Self::Running => __okt::Answer::To(__okt::StateId(1)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<database_state::AfterRunning> for __okt::Answer {
-        fn from(after: database_state::AfterRunning) -> Self {
-            use database_state::AfterRunning as After;
-            match after {
-                After::Stay => Self::Stay,
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Failed => Self::To(__okt::StateId(4)),
-                After::Servicing => Self::To(__okt::StateId(2)),
-                After::Stopping => Self::To(__okt::StateId(3)),
+    impl ::core::cmp::PartialEq for database_state::AfterStart {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for database_state::AfterStart {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for database_state::AfterStart {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for database_state::AfterRunning {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Stay => __okt::Answer::Stay,
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Failed => __okt::Answer::To(__okt::StateId(4)),
+                Self::Servicing => __okt::Answer::To(__okt::StateId(2)),
+                Self::Stopping => __okt::Answer::To(__okt::StateId(3)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<database_state::AfterServicing> for __okt::Answer {
-        fn from(after: database_state::AfterServicing) -> Self {
-            use database_state::AfterServicing as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Failed => Self::To(__okt::StateId(4)),
-                After::Running => Self::To(__okt::StateId(1)),
-                After::End => Self::To(__okt::StateId(5)),
+    impl ::core::cmp::PartialEq for database_state::AfterRunning {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for database_state::AfterRunning {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for database_state::AfterRunning {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for database_state::AfterServicing {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Failed => __okt::Answer::To(__okt::StateId(4)),
+                Self::Running => __okt::Answer::To(__okt::StateId(1)),
+                Self::End => __okt::Answer::To(__okt::StateId(5)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<database_state::AfterStopping> for __okt::Answer {
-        fn from(after: database_state::AfterStopping) -> Self {
-            use database_state::AfterStopping as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::End => Self::To(__okt::StateId(5)),
+    impl ::core::cmp::PartialEq for database_state::AfterServicing {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for database_state::AfterServicing {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for database_state::AfterServicing {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for database_state::AfterStopping {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::End => __okt::Answer::To(__okt::StateId(5)),
             }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::PartialEq for database_state::AfterStopping {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for database_state::AfterStopping {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for database_state::AfterStopping {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
         }
     }
     #[automatically_derived]
@@ -337,12 +400,29 @@ const _: () = {
             cx: &Self::Context,
         ) -> ::core::result::Result<__okt::Answer, Self::Error> {
             match self {
-                Self::Start => handler.start(cx).await.map(__okt::Answer::from),
-                Self::Running => handler.running(cx).await.map(__okt::Answer::from),
-                Self::Servicing => handler.servicing(cx).await.map(__okt::Answer::from),
-                Self::Stopping => handler.stopping(cx).await.map(__okt::Answer::from),
-                Self::Failed => ::core::result::Result::Ok(__okt::Answer::Stay),
-                Self::End => ::core::result::Result::Ok(__okt::Answer::Stay),
+                Self::Start => {
+                    <__H as DatabaseStateHandler>::start(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Running => {
+                    <__H as DatabaseStateHandler>::running(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Servicing => {
+                    <__H as DatabaseStateHandler>::servicing(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Stopping => {
+                    <__H as DatabaseStateHandler>::stopping(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Failed | Self::End => {
+                    ::core::result::Result::Ok(__okt::Answer::Stay)
+                }
             }
         }
     }

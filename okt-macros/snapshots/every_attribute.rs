@@ -31,7 +31,7 @@ const _: () = {
 /// What the handlers of [`Cache`](super::Cache) answer: for each state that has one, where it leads.
 pub mod cache {
     /// How the work of `Filling` ends; it leads to `Broken`, `Gone` or `Serving`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterFilling {
         /// On towards what is wished, or to the last child, `Serving`.
         Next,
@@ -45,7 +45,7 @@ pub mod cache {
         Serving,
     }
     /// How the work of `Serving` ends; it leads to `Broken`, `Draining`, `Compacting` or `Parked`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterServing {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
@@ -63,7 +63,7 @@ pub mod cache {
         Parked,
     }
     /// How the work of `Compacting` ends; it leads to `Parked` or `Serving`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterCompacting {
         /// On towards what is wished, or to the last child, `Serving`.
         Next,
@@ -75,7 +75,7 @@ pub mod cache {
         Serving,
     }
     /// How the work of `Draining` ends; it leads to `Filling` or `Gone`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterDraining {
         /// On towards what is wished, or to the last child, `Gone`.
         Next,
@@ -153,181 +153,180 @@ pub trait CacheHandler: ::core::marker::Sync {
 }
 const _: () = {
     use okt_core::__private as __okt;
+    const __GRAPH: &__okt::Graph<'static> = &__okt::Graph {
+        name: "Cache",
+        doc: "The life of a cache.\n\nIt is filled before it serves.",
+        kind: __okt::Kind::Lifecycle,
+        states: &[
+            __okt::State {
+                name: "Filling",
+                variant: "Filling",
+                doc: "Entries are read from disk; see [`Cache::Serving`].\n\nThis can take an hour.",
+                was: &[],
+                marks: __okt::Marks(1),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::After(::core::time::Duration::new(5400, 0)),
+                    },
+                    __okt::Trigger {
+                        to: __okt::StateId(6),
+                        cause: __okt::Cause::OnDelete,
+                    },
+                ],
+                children: &[__okt::StateId(1)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "cache.okt.dev/Filled",
+                        status: __okt::ConditionStatus::Unknown,
+                        reason: "",
+                        message: "still reading",
+                    },
+                ],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Serving",
+                variant: "Serving",
+                doc: "Clients are served.",
+                was: &["Ready", "Up"],
+                marks: __okt::Marks(2),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::OnError {
+                            attempts: 3,
+                        },
+                    },
+                    __okt::Trigger {
+                        to: __okt::StateId(3),
+                        cause: __okt::Cause::OnChange,
+                    },
+                ],
+                children: &[__okt::StateId(2), __okt::StateId(4), __okt::StateId(3)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "cache.okt.dev/Filled",
+                        status: __okt::ConditionStatus::True,
+                        reason: "Warm",
+                        message: "",
+                    },
+                    __okt::Declared {
+                        name: "Serving",
+                        status: __okt::ConditionStatus::True,
+                        reason: "",
+                        message: "",
+                    },
+                ],
+                no_routes: &[
+                    __okt::NoRoute {
+                        to: __okt::StateId(6),
+                        reason: "only deletion drains",
+                    },
+                ],
+            },
+            __okt::State {
+                name: "Compacting",
+                variant: "Compacting",
+                doc: "Space is made.",
+                was: &[],
+                marks: __okt::Marks(32),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(4),
+                        cause: __okt::Cause::Named,
+                    },
+                ],
+                children: &[__okt::StateId(1)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Draining",
+                variant: "Draining",
+                doc: "Entries are written to disk.",
+                was: &[],
+                marks: __okt::Marks(64),
+                triggers: &[],
+                children: &[__okt::StateId(0), __okt::StateId(6)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Parked",
+                variant: "Parked",
+                doc: "Nobody asks.",
+                was: &[],
+                marks: __okt::Marks(10),
+                triggers: &[],
+                children: &[__okt::StateId(1)],
+                conditions: &[],
+                no_routes: &[
+                    __okt::NoRoute {
+                        to: __okt::StateId(6),
+                        reason: "only deletion drains",
+                    },
+                ],
+            },
+            __okt::State {
+                name: "Broken",
+                variant: "Broken",
+                doc: "Somebody has to look.",
+                was: &[],
+                marks: __okt::Marks(14),
+                triggers: &[],
+                children: &[__okt::StateId(3)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "Serving",
+                        status: __okt::ConditionStatus::False,
+                        reason: "",
+                        message: "",
+                    },
+                ],
+                no_routes: &[
+                    __okt::NoRoute {
+                        to: __okt::StateId(1),
+                        reason: "it is broken",
+                    },
+                    __okt::NoRoute {
+                        to: __okt::StateId(2),
+                        reason: "it is broken",
+                    },
+                    __okt::NoRoute {
+                        to: __okt::StateId(4),
+                        reason: "it is broken",
+                    },
+                    __okt::NoRoute {
+                        to: __okt::StateId(6),
+                        reason: "only deletion drains",
+                    },
+                ],
+            },
+            __okt::State {
+                name: "Gone",
+                variant: "Gone",
+                doc: "The disk is free.",
+                was: &[],
+                marks: __okt::Marks(16),
+                triggers: &[],
+                children: &[],
+                conditions: &[],
+                no_routes: &[],
+            },
+        ],
+        routes: __okt::Routes {
+            rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\x02\0\xFF\xFF\x03\0"),
+            hops: __okt::Table(
+                b"\x01\0\xFF\xFF\x01\0\0\0\x01\0\xFF\xFF\xFF\xFF\x01\0\x02\0\xFF\xFF\0\0\x01\0\xFF\xFF\xFF\xFF\x01\0\x04\0\x01\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x06\0\xFF\xFF\xFF\xFF\xFF\xFF",
+            ),
+            out: __okt::Table(b"\x01\0\x03\0\x01\0\x06\0\x01\0\x03\0\xFF\xFF"),
+            home: __okt::StateId(1),
+        },
+    };
     #[automatically_derived]
     impl __okt::Lifecycle for Cache {
-        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
-            name: "Cache",
-            doc: "The life of a cache.\n\nIt is filled before it serves.",
-            kind: __okt::Kind::Lifecycle,
-            states: &[
-                __okt::State {
-                    name: "Filling",
-                    variant: "Filling",
-                    doc: "Entries are read from disk; see [`Cache::Serving`].\n\nThis can take an hour.",
-                    was: &[],
-                    marks: __okt::Marks(1),
-                    triggers: &[
-                        __okt::Trigger {
-                            to: __okt::StateId(5),
-                            cause: __okt::Cause::After(
-                                ::core::time::Duration::new(5400, 0),
-                            ),
-                        },
-                        __okt::Trigger {
-                            to: __okt::StateId(6),
-                            cause: __okt::Cause::OnDelete,
-                        },
-                    ],
-                    children: &[__okt::StateId(1)],
-                    conditions: &[
-                        __okt::Declared {
-                            name: "cache.okt.dev/Filled",
-                            status: __okt::ConditionStatus::Unknown,
-                            reason: "",
-                            message: "still reading",
-                        },
-                    ],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Serving",
-                    variant: "Serving",
-                    doc: "Clients are served.",
-                    was: &["Ready", "Up"],
-                    marks: __okt::Marks(2),
-                    triggers: &[
-                        __okt::Trigger {
-                            to: __okt::StateId(5),
-                            cause: __okt::Cause::OnError {
-                                attempts: 3,
-                            },
-                        },
-                        __okt::Trigger {
-                            to: __okt::StateId(3),
-                            cause: __okt::Cause::OnChange,
-                        },
-                    ],
-                    children: &[__okt::StateId(2), __okt::StateId(4), __okt::StateId(3)],
-                    conditions: &[
-                        __okt::Declared {
-                            name: "cache.okt.dev/Filled",
-                            status: __okt::ConditionStatus::True,
-                            reason: "Warm",
-                            message: "",
-                        },
-                        __okt::Declared {
-                            name: "Serving",
-                            status: __okt::ConditionStatus::True,
-                            reason: "",
-                            message: "",
-                        },
-                    ],
-                    no_routes: &[
-                        __okt::NoRoute {
-                            to: __okt::StateId(6),
-                            reason: "only deletion drains",
-                        },
-                    ],
-                },
-                __okt::State {
-                    name: "Compacting",
-                    variant: "Compacting",
-                    doc: "Space is made.",
-                    was: &[],
-                    marks: __okt::Marks(32),
-                    triggers: &[
-                        __okt::Trigger {
-                            to: __okt::StateId(4),
-                            cause: __okt::Cause::Named,
-                        },
-                    ],
-                    children: &[__okt::StateId(1)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Draining",
-                    variant: "Draining",
-                    doc: "Entries are written to disk.",
-                    was: &[],
-                    marks: __okt::Marks(64),
-                    triggers: &[],
-                    children: &[__okt::StateId(0), __okt::StateId(6)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Parked",
-                    variant: "Parked",
-                    doc: "Nobody asks.",
-                    was: &[],
-                    marks: __okt::Marks(10),
-                    triggers: &[],
-                    children: &[__okt::StateId(1)],
-                    conditions: &[],
-                    no_routes: &[
-                        __okt::NoRoute {
-                            to: __okt::StateId(6),
-                            reason: "only deletion drains",
-                        },
-                    ],
-                },
-                __okt::State {
-                    name: "Broken",
-                    variant: "Broken",
-                    doc: "Somebody has to look.",
-                    was: &[],
-                    marks: __okt::Marks(14),
-                    triggers: &[],
-                    children: &[__okt::StateId(3)],
-                    conditions: &[
-                        __okt::Declared {
-                            name: "Serving",
-                            status: __okt::ConditionStatus::False,
-                            reason: "",
-                            message: "",
-                        },
-                    ],
-                    no_routes: &[
-                        __okt::NoRoute {
-                            to: __okt::StateId(1),
-                            reason: "it is broken",
-                        },
-                        __okt::NoRoute {
-                            to: __okt::StateId(2),
-                            reason: "it is broken",
-                        },
-                        __okt::NoRoute {
-                            to: __okt::StateId(4),
-                            reason: "it is broken",
-                        },
-                        __okt::NoRoute {
-                            to: __okt::StateId(6),
-                            reason: "only deletion drains",
-                        },
-                    ],
-                },
-                __okt::State {
-                    name: "Gone",
-                    variant: "Gone",
-                    doc: "The disk is free.",
-                    was: &[],
-                    marks: __okt::Marks(16),
-                    triggers: &[],
-                    children: &[],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-            ],
-            routes: __okt::Routes {
-                rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\x02\0\xFF\xFF\x03\0"),
-                hops: __okt::Table(
-                    b"\x01\0\xFF\xFF\x01\0\0\0\x01\0\xFF\xFF\xFF\xFF\x01\0\x02\0\xFF\xFF\0\0\x01\0\xFF\xFF\xFF\xFF\x01\0\x04\0\x01\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x06\0\xFF\xFF\xFF\xFF\xFF\xFF",
-                ),
-                out: __okt::Table(b"\x01\0\x03\0\x01\0\x06\0\x01\0\x03\0\xFF\xFF"),
-                home: __okt::StateId(1),
-            },
-        };
+        const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
             match self {
                 Self::Filling => __okt::StateId(0),
@@ -353,55 +352,119 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<cache::AfterFilling> for __okt::Answer {
-        fn from(after: cache::AfterFilling) -> Self {
-            use cache::AfterFilling as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Broken => Self::To(__okt::StateId(5)),
-                After::Gone => Self::To(__okt::StateId(6)),
-                After::Serving => Self::To(__okt::StateId(1)),
+    impl __okt::Successor for cache::AfterFilling {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
+                Self::Gone => __okt::Answer::To(__okt::StateId(6)),
+                Self::Serving => __okt::Answer::To(__okt::StateId(1)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<cache::AfterServing> for __okt::Answer {
-        fn from(after: cache::AfterServing) -> Self {
-            use cache::AfterServing as After;
-            match after {
-                After::Stay => Self::Stay,
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Broken => Self::To(__okt::StateId(5)),
-                After::Draining => Self::To(__okt::StateId(3)),
-                After::Compacting => Self::To(__okt::StateId(2)),
-                After::Parked => Self::To(__okt::StateId(4)),
+    impl ::core::cmp::PartialEq for cache::AfterFilling {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for cache::AfterFilling {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for cache::AfterFilling {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for cache::AfterServing {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Stay => __okt::Answer::Stay,
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
+                Self::Draining => __okt::Answer::To(__okt::StateId(3)),
+                Self::Compacting => __okt::Answer::To(__okt::StateId(2)),
+                Self::Parked => __okt::Answer::To(__okt::StateId(4)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<cache::AfterCompacting> for __okt::Answer {
-        fn from(after: cache::AfterCompacting) -> Self {
-            use cache::AfterCompacting as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Parked => Self::To(__okt::StateId(4)),
-                After::Serving => Self::To(__okt::StateId(1)),
+    impl ::core::cmp::PartialEq for cache::AfterServing {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for cache::AfterServing {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for cache::AfterServing {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for cache::AfterCompacting {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Parked => __okt::Answer::To(__okt::StateId(4)),
+                Self::Serving => __okt::Answer::To(__okt::StateId(1)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<cache::AfterDraining> for __okt::Answer {
-        fn from(after: cache::AfterDraining) -> Self {
-            use cache::AfterDraining as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Filling => Self::To(__okt::StateId(0)),
-                After::Gone => Self::To(__okt::StateId(6)),
+    impl ::core::cmp::PartialEq for cache::AfterCompacting {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for cache::AfterCompacting {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for cache::AfterCompacting {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for cache::AfterDraining {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Filling => __okt::Answer::To(__okt::StateId(0)),
+                Self::Gone => __okt::Answer::To(__okt::StateId(6)),
             }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::PartialEq for cache::AfterDraining {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for cache::AfterDraining {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for cache::AfterDraining {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
         }
     }
     #[automatically_derived]
@@ -414,13 +477,34 @@ const _: () = {
             cx: &Self::Context,
         ) -> ::core::result::Result<__okt::Answer, Self::Error> {
             match self {
-                Self::Filling => handler.filling(cx).await.map(__okt::Answer::from),
-                Self::Serving => handler.serving(cx).await.map(__okt::Answer::from),
-                Self::Compacting => handler.compacting(cx).await.map(__okt::Answer::from),
-                Self::Draining => handler.draining(cx).await.map(__okt::Answer::from),
-                Self::Parked => ::core::result::Result::Ok(__okt::Answer::Stay),
-                Self::Broken => ::core::result::Result::Ok(__okt::Answer::Stay),
-                Self::Gone => handler.gone(cx).await.map(|()| __okt::Answer::Stay),
+                Self::Filling => {
+                    <__H as CacheHandler>::filling(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Serving => {
+                    <__H as CacheHandler>::serving(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Compacting => {
+                    <__H as CacheHandler>::compacting(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Draining => {
+                    <__H as CacheHandler>::draining(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Gone => {
+                    <__H as CacheHandler>::gone(handler, cx)
+                        .await
+                        .map(|()| __okt::Answer::Stay)
+                }
+                Self::Parked | Self::Broken => {
+                    ::core::result::Result::Ok(__okt::Answer::Stay)
+                }
             }
         }
     }

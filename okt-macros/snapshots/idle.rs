@@ -27,56 +27,57 @@ trait LightHandler: ::core::marker::Sync {
 }
 const _: () = {
     use okt_core::__private as __okt;
+    const __GRAPH: &__okt::Graph<'static> = &__okt::Graph {
+        name: "Light",
+        doc: "",
+        kind: __okt::Kind::Lifecycle,
+        states: &[
+            __okt::State {
+                name: "Off",
+                variant: "Off",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(11),
+                triggers: &[],
+                children: &[__okt::StateId(1), __okt::StateId(2)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "On",
+                variant: "On",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(10),
+                triggers: &[],
+                children: &[__okt::StateId(0)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Gone",
+                variant: "Gone",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(24),
+                triggers: &[],
+                children: &[],
+                conditions: &[],
+                no_routes: &[],
+            },
+        ],
+        routes: __okt::Routes {
+            rows: __okt::Table(b"\0\0\x01\0\x02\0"),
+            hops: __okt::Table(
+                b"\xFF\xFF\0\0\xFF\xFF\x01\0\xFF\xFF\xFF\xFF\x02\0\0\0\xFF\xFF",
+            ),
+            out: __okt::Table(b"\x02\0\0\0\xFF\xFF"),
+            home: __okt::StateId(0),
+        },
+    };
     #[automatically_derived]
     impl __okt::Lifecycle for Light {
-        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
-            name: "Light",
-            doc: "",
-            kind: __okt::Kind::Lifecycle,
-            states: &[
-                __okt::State {
-                    name: "Off",
-                    variant: "Off",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(11),
-                    triggers: &[],
-                    children: &[__okt::StateId(1), __okt::StateId(2)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "On",
-                    variant: "On",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(10),
-                    triggers: &[],
-                    children: &[__okt::StateId(0)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Gone",
-                    variant: "Gone",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(24),
-                    triggers: &[],
-                    children: &[],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-            ],
-            routes: __okt::Routes {
-                rows: __okt::Table(b"\0\0\x01\0\x02\0"),
-                hops: __okt::Table(
-                    b"\xFF\xFF\0\0\xFF\xFF\x01\0\xFF\xFF\xFF\xFF\x02\0\0\0\xFF\xFF",
-                ),
-                out: __okt::Table(b"\x02\0\0\0\xFF\xFF"),
-                home: __okt::StateId(0),
-            },
-        };
+        const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
             match self {
                 Self::Off => __okt::StateId(0),
@@ -100,9 +101,9 @@ const _: () = {
         ) -> ::core::result::Result<__okt::Answer, Self::Error> {
             let _ = (handler, cx);
             match self {
-                Self::Off => ::core::result::Result::Ok(__okt::Answer::Stay),
-                Self::On => ::core::result::Result::Ok(__okt::Answer::Stay),
-                Self::Gone => ::core::result::Result::Ok(__okt::Answer::Stay),
+                Self::Off | Self::On | Self::Gone => {
+                    ::core::result::Result::Ok(__okt::Answer::Stay)
+                }
             }
         }
     }

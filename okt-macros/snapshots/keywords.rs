@@ -14,7 +14,7 @@ const _: () = {
 /// What the handlers of [`Async`](super::Async) answer: for each state that has one, where it leads.
 mod r#async {
     /// How the work of `Type` ends; it leads to `Loop`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterType {
         /// On towards what is wished, or to the last child, `Loop`.
         Next,
@@ -24,7 +24,7 @@ mod r#async {
         Loop,
     }
     /// How the work of `Loop` ends; it leads to `Await`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterLoop {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
@@ -36,7 +36,7 @@ mod r#async {
         Await,
     }
     /// How the work of `Await` ends; it leads to `Yield`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterAwait {
         /// On towards what is wished, or to the last child, `Yield`.
         Next,
@@ -96,67 +96,68 @@ trait AsyncHandler: ::core::marker::Sync {
 }
 const _: () = {
     use okt_core::__private as __okt;
+    const __GRAPH: &__okt::Graph<'static> = &__okt::Graph {
+        name: "Async",
+        doc: "",
+        kind: __okt::Kind::Lifecycle,
+        states: &[
+            __okt::State {
+                name: "Type",
+                variant: "Type",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(1),
+                triggers: &[],
+                children: &[__okt::StateId(1)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Loop",
+                variant: "Loop",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(2),
+                triggers: &[],
+                children: &[__okt::StateId(2)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Await",
+                variant: "Await",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(0),
+                triggers: &[],
+                children: &[__okt::StateId(3)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Yield",
+                variant: "Yield",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(16),
+                triggers: &[],
+                children: &[],
+                conditions: &[],
+                no_routes: &[],
+            },
+        ],
+        routes: __okt::Routes {
+            rows: __okt::Table(b"\xFF\xFF\0\0\xFF\xFF\x01\0"),
+            hops: __okt::Table(
+                b"\x01\0\xFF\xFF\xFF\xFF\xFF\xFF\x01\0\x02\0\x03\0\xFF\xFF",
+            ),
+            out: __okt::Table(b"\x01\0\x02\0\x03\0\xFF\xFF"),
+            home: __okt::StateId(1),
+        },
+    };
     #[automatically_derived]
     impl __okt::Lifecycle for Async {
-        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
-            name: "Async",
-            doc: "",
-            kind: __okt::Kind::Lifecycle,
-            states: &[
-                __okt::State {
-                    name: "Type",
-                    variant: "Type",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(1),
-                    triggers: &[],
-                    children: &[__okt::StateId(1)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Loop",
-                    variant: "Loop",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(2),
-                    triggers: &[],
-                    children: &[__okt::StateId(2)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Await",
-                    variant: "Await",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(0),
-                    triggers: &[],
-                    children: &[__okt::StateId(3)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Yield",
-                    variant: "Yield",
-                    doc: "",
-                    was: &[],
-                    marks: __okt::Marks(16),
-                    triggers: &[],
-                    children: &[],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-            ],
-            routes: __okt::Routes {
-                rows: __okt::Table(b"\xFF\xFF\0\0\xFF\xFF\x01\0"),
-                hops: __okt::Table(
-                    b"\x01\0\xFF\xFF\xFF\xFF\xFF\xFF\x01\0\x02\0\x03\0\xFF\xFF",
-                ),
-                out: __okt::Table(b"\x01\0\x02\0\x03\0\xFF\xFF"),
-                home: __okt::StateId(1),
-            },
-        };
+        const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
             match self {
                 Self::Type => __okt::StateId(0),
@@ -176,37 +177,85 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<r#async::AfterType> for __okt::Answer {
-        fn from(after: r#async::AfterType) -> Self {
-            use r#async::AfterType as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Loop => Self::To(__okt::StateId(1)),
+    impl __okt::Successor for r#async::AfterType {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Loop => __okt::Answer::To(__okt::StateId(1)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<r#async::AfterLoop> for __okt::Answer {
-        fn from(after: r#async::AfterLoop) -> Self {
-            use r#async::AfterLoop as After;
-            match after {
-                After::Stay => Self::Stay,
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Await => Self::To(__okt::StateId(2)),
+    impl ::core::cmp::PartialEq for r#async::AfterType {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for r#async::AfterType {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for r#async::AfterType {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for r#async::AfterLoop {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Stay => __okt::Answer::Stay,
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Await => __okt::Answer::To(__okt::StateId(2)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<r#async::AfterAwait> for __okt::Answer {
-        fn from(after: r#async::AfterAwait) -> Self {
-            use r#async::AfterAwait as After;
-            match after {
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Yield => Self::To(__okt::StateId(3)),
+    impl ::core::cmp::PartialEq for r#async::AfterLoop {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for r#async::AfterLoop {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for r#async::AfterLoop {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for r#async::AfterAwait {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Yield => __okt::Answer::To(__okt::StateId(3)),
             }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::PartialEq for r#async::AfterAwait {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for r#async::AfterAwait {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for r#async::AfterAwait {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
         }
     }
     #[automatically_derived]
@@ -219,10 +268,26 @@ const _: () = {
             cx: &Self::Context,
         ) -> ::core::result::Result<__okt::Answer, Self::Error> {
             match self {
-                Self::Type => handler.r#type(cx).await.map(__okt::Answer::from),
-                Self::Loop => handler.r#loop(cx).await.map(__okt::Answer::from),
-                Self::Await => handler.r#await(cx).await.map(__okt::Answer::from),
-                Self::Yield => handler.r#yield(cx).await.map(|()| __okt::Answer::Stay),
+                Self::Type => {
+                    <__H as AsyncHandler>::r#type(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Loop => {
+                    <__H as AsyncHandler>::r#loop(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Await => {
+                    <__H as AsyncHandler>::r#await(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Yield => {
+                    <__H as AsyncHandler>::r#yield(handler, cx)
+                        .await
+                        .map(|()| __okt::Answer::Stay)
+                }
             }
         }
     }

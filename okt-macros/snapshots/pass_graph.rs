@@ -20,7 +20,7 @@ const _: () = {
 /// What the handlers of [`BrokerPass`](super::BrokerPass) answer: for each state that has one, where it leads.
 pub mod broker_pass {
     /// How the work of `Check` ends; it leads to `Report`, `Finalize` or `Gather`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterCheck {
         /// On towards what is wished, or to the last child, `Gather`.
         Next,
@@ -32,7 +32,7 @@ pub mod broker_pass {
         Gather,
     }
     /// How the work of `Gather` ends; it leads to `Report` or `Apply`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterGather {
         /// On towards what is wished, or to the last child, `Apply`.
         Next,
@@ -42,7 +42,7 @@ pub mod broker_pass {
         Apply,
     }
     /// How the work of `Apply` ends; it leads to `Report` or `End`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterApply {
         /// On towards what is wished, or to the last child, `End`.
         Next,
@@ -52,7 +52,7 @@ pub mod broker_pass {
         End,
     }
     /// How the work of `Finalize` ends; it leads to `End`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterFinalize {
         /// On towards what is wished, or to the last child, `End`.
         Next,
@@ -60,7 +60,7 @@ pub mod broker_pass {
         End,
     }
     /// How the work of `Report` ends; it leads to `End`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterReport {
         /// On towards what is wished, or to the last child, `End`.
         Next,
@@ -77,120 +77,121 @@ pub mod broker_pass {
 }
 const _: () = {
     use okt_core::__private as __okt;
+    const __GRAPH: &__okt::Graph<'static> = &__okt::Graph {
+        name: "BrokerPass",
+        doc: "What is done for a broker in each reconciliation.",
+        kind: __okt::Kind::Pass,
+        states: &[
+            __okt::State {
+                name: "Check",
+                variant: "Check",
+                doc: "Is the spec sound?",
+                was: &[],
+                marks: __okt::Marks(1),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(4),
+                        cause: __okt::Cause::Named,
+                    },
+                    __okt::Trigger {
+                        to: __okt::StateId(3),
+                        cause: __okt::Cause::OnDelete,
+                    },
+                ],
+                children: &[__okt::StateId(1)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Gather",
+                variant: "Gather",
+                doc: "What there is.",
+                was: &[],
+                marks: __okt::Marks(0),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(4),
+                        cause: __okt::Cause::Named,
+                    },
+                ],
+                children: &[__okt::StateId(2)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "ConfigReady",
+                        status: __okt::ConditionStatus::True,
+                        reason: "",
+                        message: "",
+                    },
+                ],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Apply",
+                variant: "Apply",
+                doc: "What there should be.",
+                was: &[],
+                marks: __okt::Marks(0),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(4),
+                        cause: __okt::Cause::Named,
+                    },
+                ],
+                children: &[__okt::StateId(5)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "WorkloadReady",
+                        status: __okt::ConditionStatus::True,
+                        reason: "",
+                        message: "",
+                    },
+                ],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Finalize",
+                variant: "Finalize",
+                doc: "Everything goes.",
+                was: &[],
+                marks: __okt::Marks(0),
+                triggers: &[],
+                children: &[__okt::StateId(5)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Report",
+                variant: "Report",
+                doc: "What went wrong.",
+                was: &[],
+                marks: __okt::Marks(0),
+                triggers: &[],
+                children: &[__okt::StateId(5)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "End",
+                variant: "End",
+                doc: "Done.",
+                was: &[],
+                marks: __okt::Marks(24),
+                triggers: &[],
+                children: &[],
+                conditions: &[],
+                no_routes: &[],
+            },
+        ],
+        routes: __okt::Routes {
+            rows: __okt::Table(b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0\0"),
+            hops: __okt::Table(b"\x01\0\x02\0\x05\0\x05\0\x05\0\xFF\xFF"),
+            out: __okt::Table(b"\x01\0\x02\0\x05\0\x05\0\x05\0\xFF\xFF"),
+            home: __okt::StateId(5),
+        },
+    };
     #[automatically_derived]
     impl __okt::Lifecycle for BrokerPass {
-        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
-            name: "BrokerPass",
-            doc: "What is done for a broker in each reconciliation.",
-            kind: __okt::Kind::Pass,
-            states: &[
-                __okt::State {
-                    name: "Check",
-                    variant: "Check",
-                    doc: "Is the spec sound?",
-                    was: &[],
-                    marks: __okt::Marks(1),
-                    triggers: &[
-                        __okt::Trigger {
-                            to: __okt::StateId(4),
-                            cause: __okt::Cause::Named,
-                        },
-                        __okt::Trigger {
-                            to: __okt::StateId(3),
-                            cause: __okt::Cause::OnDelete,
-                        },
-                    ],
-                    children: &[__okt::StateId(1)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Gather",
-                    variant: "Gather",
-                    doc: "What there is.",
-                    was: &[],
-                    marks: __okt::Marks(0),
-                    triggers: &[
-                        __okt::Trigger {
-                            to: __okt::StateId(4),
-                            cause: __okt::Cause::Named,
-                        },
-                    ],
-                    children: &[__okt::StateId(2)],
-                    conditions: &[
-                        __okt::Declared {
-                            name: "ConfigReady",
-                            status: __okt::ConditionStatus::True,
-                            reason: "",
-                            message: "",
-                        },
-                    ],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Apply",
-                    variant: "Apply",
-                    doc: "What there should be.",
-                    was: &[],
-                    marks: __okt::Marks(0),
-                    triggers: &[
-                        __okt::Trigger {
-                            to: __okt::StateId(4),
-                            cause: __okt::Cause::Named,
-                        },
-                    ],
-                    children: &[__okt::StateId(5)],
-                    conditions: &[
-                        __okt::Declared {
-                            name: "WorkloadReady",
-                            status: __okt::ConditionStatus::True,
-                            reason: "",
-                            message: "",
-                        },
-                    ],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Finalize",
-                    variant: "Finalize",
-                    doc: "Everything goes.",
-                    was: &[],
-                    marks: __okt::Marks(0),
-                    triggers: &[],
-                    children: &[__okt::StateId(5)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "Report",
-                    variant: "Report",
-                    doc: "What went wrong.",
-                    was: &[],
-                    marks: __okt::Marks(0),
-                    triggers: &[],
-                    children: &[__okt::StateId(5)],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-                __okt::State {
-                    name: "End",
-                    variant: "End",
-                    doc: "Done.",
-                    was: &[],
-                    marks: __okt::Marks(24),
-                    triggers: &[],
-                    children: &[],
-                    conditions: &[],
-                    no_routes: &[],
-                },
-            ],
-            routes: __okt::Routes {
-                rows: __okt::Table(b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0\0"),
-                hops: __okt::Table(b"\x01\0\x02\0\x05\0\x05\0\x05\0\xFF\xFF"),
-                out: __okt::Table(b"\x01\0\x02\0\x05\0\x05\0\x05\0\xFF\xFF"),
-                home: __okt::StateId(5),
-            },
-        };
+        const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
             match self {
                 Self::Check => __okt::StateId(0),
@@ -214,57 +215,137 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<broker_pass::AfterCheck> for __okt::Answer {
-        fn from(after: broker_pass::AfterCheck) -> Self {
-            use broker_pass::AfterCheck as After;
-            match after {
-                After::Next => Self::Next,
-                After::Report => Self::To(__okt::StateId(4)),
-                After::Finalize => Self::To(__okt::StateId(3)),
-                After::Gather => Self::To(__okt::StateId(1)),
+    impl __okt::Successor for broker_pass::AfterCheck {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Report => __okt::Answer::To(__okt::StateId(4)),
+                Self::Finalize => __okt::Answer::To(__okt::StateId(3)),
+                Self::Gather => __okt::Answer::To(__okt::StateId(1)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<broker_pass::AfterGather> for __okt::Answer {
-        fn from(after: broker_pass::AfterGather) -> Self {
-            use broker_pass::AfterGather as After;
-            match after {
-                After::Next => Self::Next,
-                After::Report => Self::To(__okt::StateId(4)),
-                After::Apply => Self::To(__okt::StateId(2)),
+    impl ::core::cmp::PartialEq for broker_pass::AfterCheck {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for broker_pass::AfterCheck {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for broker_pass::AfterCheck {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for broker_pass::AfterGather {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Report => __okt::Answer::To(__okt::StateId(4)),
+                Self::Apply => __okt::Answer::To(__okt::StateId(2)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<broker_pass::AfterApply> for __okt::Answer {
-        fn from(after: broker_pass::AfterApply) -> Self {
-            use broker_pass::AfterApply as After;
-            match after {
-                After::Next => Self::Next,
-                After::Report => Self::To(__okt::StateId(4)),
-                After::End => Self::To(__okt::StateId(5)),
+    impl ::core::cmp::PartialEq for broker_pass::AfterGather {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for broker_pass::AfterGather {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for broker_pass::AfterGather {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for broker_pass::AfterApply {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Report => __okt::Answer::To(__okt::StateId(4)),
+                Self::End => __okt::Answer::To(__okt::StateId(5)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<broker_pass::AfterFinalize> for __okt::Answer {
-        fn from(after: broker_pass::AfterFinalize) -> Self {
-            use broker_pass::AfterFinalize as After;
-            match after {
-                After::Next => Self::Next,
-                After::End => Self::To(__okt::StateId(5)),
+    impl ::core::cmp::PartialEq for broker_pass::AfterApply {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for broker_pass::AfterApply {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for broker_pass::AfterApply {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for broker_pass::AfterFinalize {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::End => __okt::Answer::To(__okt::StateId(5)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<broker_pass::AfterReport> for __okt::Answer {
-        fn from(after: broker_pass::AfterReport) -> Self {
-            use broker_pass::AfterReport as After;
-            match after {
-                After::Next => Self::Next,
-                After::End => Self::To(__okt::StateId(5)),
+    impl ::core::cmp::PartialEq for broker_pass::AfterFinalize {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for broker_pass::AfterFinalize {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for broker_pass::AfterFinalize {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for broker_pass::AfterReport {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::End => __okt::Answer::To(__okt::StateId(5)),
             }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::PartialEq for broker_pass::AfterReport {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for broker_pass::AfterReport {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for broker_pass::AfterReport {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
         }
     }
 };

@@ -16,7 +16,7 @@ const _: () = {
 /// What the handlers of [`Life`](super::Life) answer: for each state that has one, where it leads.
 pub mod life {
     /// How the work of `Start` ends; it leads to `Failed`, `Start`, `Running`, `Stopping` or `End`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterStart {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
@@ -36,7 +36,7 @@ pub mod life {
         End,
     }
     /// How the work of `Running` ends; it leads to `Stopping`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterRunning {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
@@ -48,7 +48,7 @@ pub mod life {
         Stopping,
     }
     /// How the work of `Stopping` ends; it leads to `End`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterStopping {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
@@ -60,7 +60,7 @@ pub mod life {
         End,
     }
     /// How the work of `Failed` ends; it leads to `Stopping`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy)]
     pub enum AfterFailed {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
@@ -146,20 +146,21 @@ pub trait LifeHandler: ::core::marker::Sync {
 }
 const _: () = {
     use okt_core::__private as __okt;
+    const __GRAPH: &__okt::Graph<'static> = &__okt::Graph {
+        name: "Life",
+        doc: "",
+        kind: __okt::Kind::Lifecycle,
+        states: &[],
+        routes: __okt::Routes {
+            rows: __okt::Table(b""),
+            hops: __okt::Table(b""),
+            out: __okt::Table(b""),
+            home: __okt::StateId(65535),
+        },
+    };
     #[automatically_derived]
     impl __okt::Lifecycle for Life {
-        const GRAPH: &'static __okt::Graph<'static> = &__okt::Graph {
-            name: "Life",
-            doc: "",
-            kind: __okt::Kind::Lifecycle,
-            states: &[],
-            routes: __okt::Routes {
-                rows: __okt::Table(b""),
-                hops: __okt::Table(b""),
-                out: __okt::Table(b""),
-                home: __okt::StateId(65535),
-            },
-        };
+        const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
             match self {
                 Self::Start => __okt::StateId(0),
@@ -181,55 +182,119 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<life::AfterStart> for __okt::Answer {
-        fn from(after: life::AfterStart) -> Self {
-            use life::AfterStart as After;
-            match after {
-                After::Stay => Self::Stay,
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Failed => Self::To(__okt::StateId(3)),
-                After::Start => Self::To(__okt::StateId(0)),
-                After::Running => Self::To(__okt::StateId(1)),
-                After::Stopping => Self::To(__okt::StateId(2)),
-                After::End => Self::To(__okt::StateId(4)),
+    impl __okt::Successor for life::AfterStart {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Stay => __okt::Answer::Stay,
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Failed => __okt::Answer::To(__okt::StateId(3)),
+                Self::Start => __okt::Answer::To(__okt::StateId(0)),
+                Self::Running => __okt::Answer::To(__okt::StateId(1)),
+                Self::Stopping => __okt::Answer::To(__okt::StateId(2)),
+                Self::End => __okt::Answer::To(__okt::StateId(4)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<life::AfterRunning> for __okt::Answer {
-        fn from(after: life::AfterRunning) -> Self {
-            use life::AfterRunning as After;
-            match after {
-                After::Stay => Self::Stay,
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Stopping => Self::To(__okt::StateId(2)),
+    impl ::core::cmp::PartialEq for life::AfterStart {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for life::AfterStart {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for life::AfterStart {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for life::AfterRunning {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Stay => __okt::Answer::Stay,
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Stopping => __okt::Answer::To(__okt::StateId(2)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<life::AfterStopping> for __okt::Answer {
-        fn from(after: life::AfterStopping) -> Self {
-            use life::AfterStopping as After;
-            match after {
-                After::Stay => Self::Stay,
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::End => Self::To(__okt::StateId(4)),
+    impl ::core::cmp::PartialEq for life::AfterRunning {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for life::AfterRunning {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for life::AfterRunning {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for life::AfterStopping {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Stay => __okt::Answer::Stay,
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::End => __okt::Answer::To(__okt::StateId(4)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::convert::From<life::AfterFailed> for __okt::Answer {
-        fn from(after: life::AfterFailed) -> Self {
-            use life::AfterFailed as After;
-            match after {
-                After::Stay => Self::Stay,
-                After::Next => Self::Next,
-                After::Wait(time) => Self::Wait(time),
-                After::Stopping => Self::To(__okt::StateId(2)),
+    impl ::core::cmp::PartialEq for life::AfterStopping {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for life::AfterStopping {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for life::AfterStopping {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for life::AfterFailed {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Stay => __okt::Answer::Stay,
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Stopping => __okt::Answer::To(__okt::StateId(2)),
             }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::PartialEq for life::AfterFailed {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for life::AfterFailed {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for life::AfterFailed {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
         }
     }
     #[automatically_derived]
@@ -242,11 +307,31 @@ const _: () = {
             cx: &Self::Context,
         ) -> ::core::result::Result<__okt::Answer, Self::Error> {
             match self {
-                Self::Start => handler.start(cx).await.map(__okt::Answer::from),
-                Self::Running => handler.running(cx).await.map(__okt::Answer::from),
-                Self::Stopping => handler.stopping(cx).await.map(__okt::Answer::from),
-                Self::Failed => handler.failed(cx).await.map(__okt::Answer::from),
-                Self::End => handler.end(cx).await.map(|()| __okt::Answer::Stay),
+                Self::Start => {
+                    <__H as LifeHandler>::start(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Running => {
+                    <__H as LifeHandler>::running(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Stopping => {
+                    <__H as LifeHandler>::stopping(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Failed => {
+                    <__H as LifeHandler>::failed(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::End => {
+                    <__H as LifeHandler>::end(handler, cx)
+                        .await
+                        .map(|()| __okt::Answer::Stay)
+                }
             }
         }
     }

@@ -131,6 +131,11 @@ impl Model {
         items::name(&self.ident)
     }
 
+    /// The enum's identifier for generated code.
+    pub(crate) fn plain_ident(&self) -> Ident {
+        plain(&self.ident)
+    }
+
     pub(crate) fn get(&self, id: StateId) -> Option<&Node> {
         self.nodes.get(id.index())
     }
@@ -277,7 +282,7 @@ impl Node {
 }
 
 /// An identifier without its place in the declaration.
-pub(crate) fn plain(ident: &Ident) -> Ident {
+fn plain(ident: &Ident) -> Ident {
     let mut ident = ident.clone();
     ident.set_span(Span::call_site());
     ident

@@ -4,7 +4,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::model::{Model, Node, plain};
+use crate::model::{Model, Node};
 
 /// Matches on every state that an attribute names, one function per enum, never called.
 ///
@@ -20,7 +20,7 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
     if mentions.is_empty() {
         return TokenStream::new();
     }
-    let name = plain(&model.ident);
+    let name = model.plain_ident();
     let (impl_generics, generics, where_clause) = model.generics.split_for_impl();
     quote! {
         const _: () = {

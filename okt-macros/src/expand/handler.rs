@@ -1,11 +1,10 @@
 //! The handler trait, one method per state that has work, and the way from a state to its method.
 
 use okt_core::Mark;
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
-use syn::parse_quote;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
 
-use crate::expand::{docs, lifecycle, successors};
+use crate::expand::{docs, successors};
 use crate::model::{Model, Node};
 
 /// Writes `trait DatabaseStateHandler`.
@@ -33,38 +32,71 @@ pub(crate) fn r#trait(model: &Model) -> TokenStream {
 }
 
 /// Writes `impl Dispatch<H> for DatabaseState`.
+///
+/// The compiler's work on an async function grows faster than its awaits, so a long match is cut into stretches.
 pub(crate) fn dispatch(model: &Model) -> TokenStream {
+    const STRETCH: usize = 16;
     let (ident, handler) = (&model.ident, &model.handler);
-    let h = Ident::new("__H", Span::call_site());
-    let mut generics = model.generics.clone();
-    generics.params.push(parse_quote!(#h: #handler));
-    let (impl_generics, ..) = generics.split_for_impl();
-    let (_, own_generics, _) = model.generics.split_for_impl();
-    let where_clause = lifecycle::where_clause(model);
-    let arms = model.nodes.iter().map(|node| arm(model, node));
+    let nodes: Vec<&Node> = handled(model).collect();
+    let (stretches, arms): (Vec<_>, Vec<_>) = if nodes.len() <= STRETCH {
+        let arms = nodes.iter().map(|node| arm(model, node)).collect();
+        (Vec::new(), arms)
+    } else {
+        let chunks = nodes.chunks(STRETCH).enumerate();
+        chunks
+            .map(|(index, nodes)| stretch(model, index, nodes))
+            .unzip()
+    };
+    let idle = model.nodes.iter().filter(|node| !model.is_handled(node));
+    let idle: Vec<TokenStream> = idle.map(Node::pattern).collect();
+    let idle = (!idle.is_empty())
+        .then(|| quote!(#(#idle)|* => ::core::result::Result::Ok(__okt::Answer::Stay),));
     // Where nothing is done, nothing is needed for it.
-    let unused = handled(model)
-        .next()
-        .is_none()
-        .then(|| quote!(let _ = (handler, cx);));
+    let unused = nodes.is_empty().then(|| quote!(let _ = (handler, cx);));
     quote! {
+        #(#stretches)*
+
         #[automatically_derived]
-        impl #impl_generics __okt::Dispatch<#h> for #ident #own_generics #where_clause {
-            type Context = #h::Context;
-            type Error = #h::Error;
+        impl<__H: #handler> __okt::Dispatch<__H> for #ident {
+            type Context = __H::Context;
+            type Error = __H::Error;
 
             async fn dispatch(
                 self,
-                handler: &#h,
+                handler: &__H,
                 cx: &Self::Context,
             ) -> ::core::result::Result<__okt::Answer, Self::Error> {
                 #unused
                 match self {
                     #(#arms)*
+                    #idle
                 }
             }
         }
     }
+}
+
+/// A function for some of the states, and the arm that leads to it.
+fn stretch(model: &Model, index: usize, nodes: &[&Node]) -> (TokenStream, TokenStream) {
+    let (handler, state) = (&model.handler, model.plain_ident());
+    let name = format_ident!("stretch_{index}");
+    let states = nodes.iter().map(|node| node.plain_ident());
+    let arms = nodes.iter().map(|node| work(model, node));
+    let patterns = nodes.iter().map(|node| node.pattern());
+    let function = quote! {
+        async fn #name<__H: #handler>(
+            state: #state,
+            handler: &__H,
+            cx: &__H::Context,
+        ) -> ::core::result::Result<__okt::Answer, __H::Error> {
+            match state {
+                #(#state::#states { .. } => #arms,)*
+                _ => ::core::result::Result::Ok(__okt::Answer::Stay),
+            }
+        }
+    };
+    let arm = quote!(#(#patterns)|* => #name(self, handler, cx).await,);
+    (function, arm)
 }
 
 /// The states with a method, each once.
@@ -129,12 +161,17 @@ fn method(model: &Model, node: &Node) -> TokenStream {
 }
 
 fn arm(model: &Model, node: &Node) -> TokenStream {
-    let (pattern, method) = (node.pattern(), &node.method);
-    if !model.is_handled(node) {
-        quote!(#pattern => ::core::result::Result::Ok(__okt::Answer::Stay),)
-    } else if node.is(Mark::Leaf) {
-        quote!(#pattern => handler.#method(cx).await.map(|()| __okt::Answer::Stay),)
+    let (pattern, work) = (node.pattern(), work(model, node));
+    quote!(#pattern => #work,)
+}
+
+/// The call of a method; named in full, because the compiler looks long for one of many by its name alone.
+fn work(model: &Model, node: &Node) -> TokenStream {
+    let (handler, method) = (&model.handler, &node.method);
+    let answer = if node.is(Mark::Leaf) {
+        quote!(|()| __okt::Answer::Stay)
     } else {
-        quote!(#pattern => handler.#method(cx).await.map(__okt::Answer::from),)
-    }
+        quote!(__okt::Successor::answer)
+    };
+    quote!(<__H as #handler>::#method(handler, cx).await.map(#answer))
 }

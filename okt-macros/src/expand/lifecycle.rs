@@ -32,9 +32,11 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
         .take_while(|node| !node.has_fields)
         .map(Node::plain_ident);
     quote! {
+        const __GRAPH: &__okt::Graph<'static> = &#graph;
+
         #[automatically_derived]
         impl #impl_generics __okt::Lifecycle for #ident #generics #where_clause {
-            const GRAPH: &'static __okt::Graph<'static> = &#graph;
+            const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
 
             fn id(self) -> __okt::StateId {
                 match self {
@@ -51,7 +53,7 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
 }
 
 /// What a generic enum, which is refused, lacks to be a lifecycle at all.
-pub(crate) fn where_clause(model: &Model) -> Option<WhereClause> {
+fn where_clause(model: &Model) -> Option<WhereClause> {
     if model.generics.params.is_empty() {
         return None;
     }

