@@ -40,7 +40,11 @@ fn the_code_is_that_of_the_example() {
         };
         let (source, block) = (lines(&source), lines(&block));
         let found = source.windows(block.len()).any(|window| window == block);
-        assert!(found, "not in examples/src/notes_operator.rs:\n{}", block.join("\n"));
+        assert!(
+            found,
+            "not in examples/src/notes_operator.rs:\n{}",
+            block.join("\n")
+        );
     }
 }
 
@@ -48,5 +52,8 @@ fn the_code_is_that_of_the_example() {
 fn the_compiler_says_what_the_readme_says_it_does() {
     let said = read("ui-tests/cases/fail/together/three_mistakes.stderr");
     let shown = blocks("text");
-    assert_eq!(shown.first().map(|block| block.trim_end()), Some(said.trim_end()));
+    assert_eq!(
+        shown.first().map(|block| block.trim_end()),
+        Some(said.trim_end())
+    );
 }

@@ -47,9 +47,9 @@ pub(crate) fn transition(name: &str, from: &str, to: &str, cause: &str, trail: &
     let from = if from.is_empty() { "·" } else { from };
     let way = format!("{from} → {to}");
     line(&format!(
-        "   {}  {way:<22} {:<16} {}",
+        "   {}  {way:<22} {} {}",
         paint("36", &format!("{name:<6}")),
-        paint("2", cause),
+        paint("2", &format!("{cause:<10}")),
         paint("2", trail),
     ));
 }
