@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use crate::facts::{Facts, Observed, Said, Task};
-use crate::graph::{Cause, Event, Graph, Mark, State, StateId, Trigger};
-use crate::record::{Record, Recorded};
+use crate::graph::{Cause, Graph, Mark, State, StateId, Trigger};
+use crate::record::{Phase, Record, Recorded};
 
 /// What is to be done with an object now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,7 +166,8 @@ pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Deci
     if facts.deleting && facts.abandoned {
         return Decision::Release { abandoned: true };
     }
-    let decision = match recorded {
+    // Built once and then only overruled: copying what was just written would cost more than deciding.
+    let mut decision = match recorded {
         Recorded::Nothing => begin(graph, facts),
         Recorded::At(record) => match graph.get(record.state) {
             None => reorient(graph, record, facts),
@@ -177,20 +178,21 @@ pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Deci
                     record,
                     facts,
                 };
-                turn.brake(turn.decide())
+                turn.decide()
             }
         },
     };
-    match decision {
-        Decision::Stand(_) => decision,
-        // What has ended is taken when the pause is over.
-        _ if facts.is_paused() => Decision::Stand(Stand::Paused),
-        Decision::Go(_)
-        | Decision::Run(_)
-        | Decision::Retry { .. }
-        | Decision::End(_)
-        | Decision::Release { .. } => decision,
+    if let Decision::Go(_) = decision
+        && let Recorded::At(record) = recorded
+        && let Some(left) = brake(graph, record, facts)
+    {
+        decision = Decision::Stand(Stand::Braking(left));
     }
+    // What has ended is taken when the pause is over.
+    if facts.is_paused() && !matches!(decision, Decision::Stand(_)) {
+        decision = Decision::Stand(Stand::Paused);
+    }
+    decision
 }
 
 const fn go(to: StateId, by: By, why: Why) -> Decision {
@@ -301,12 +303,14 @@ impl Turn<'_, '_> {
 
     fn work(&self) -> Work {
         let record = self.record;
-        if !record.in_flight(self.graph) {
-            return if record.failed(self.graph) {
-                Work::Failed
-            } else {
-                Work::Over
-            };
+        if self.state.is(Mark::Idle) {
+            return Work::Over;
+        }
+        match record.action.map(|action| action.phase) {
+            Some(Phase::Done) => return Work::Over,
+            Some(Phase::Failed) => return Work::Failed,
+            // Status written by somebody else may lack the action: its work was never seen to end.
+            Some(Phase::Pending) | None => {}
         }
         // On deletion, work begun before it has had its chance: what it still wants counts as Next.
         let hurries = self.facts.deleting
@@ -328,22 +332,12 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// The observation, in a turn that may take it into account.
-    fn observed(&self) -> Observed {
-        match self.facts.task {
-            Task::Ended(_) if self.record.in_flight(self.graph) => Observed::Unobserved,
-            Task::Ended(_) | Task::Absent | Task::Running | Task::Waiting | Task::Due => {
-                self.facts.observed
-            }
-        }
-    }
-
     /// Whether an event that the observation names can be heard, and this one is named.
     fn seen(&self, to: StateId) -> bool {
-        !self.facts.deleting
+        self.facts.events.contains(&to)
+            && !self.facts.deleting
             && !self.state.is(Mark::Hold)
             && !matches!(self.facts.task, Task::Ended(_))
-            && self.facts.events.contains(&to)
     }
 
     /// Rule 1: the record follows the application.
@@ -355,7 +349,7 @@ impl Turn<'_, '_> {
         if !follows {
             return None;
         }
-        let to = match self.observed() {
+        let to = match self.facts.observed {
             Observed::In(state) => self.graph.get(state).map(|_| state),
             Observed::Absent => self.graph.entry(),
             Observed::Unobserved
@@ -498,29 +492,19 @@ impl Turn<'_, '_> {
 
     /// Rule 5: a resting state is left for what was named or wished.
     fn at_rest(&self, work: Work) -> Decision {
-        // At most what the handler said, one hop, and whatever the observation named; the walk picks.
-        let mut raised = [None; 2];
-        raised[0] = match work {
-            Work::Named(to) => Some((Event::To(to), Why::Handler)),
-            Work::SaidNext => Some((Event::Next, Why::Next)),
-            Work::Stayed
-            | Work::Fails
-            | Work::Over
-            | Work::Failed
-            | Work::InFlight
-            | Work::Continues { .. } => None,
-        };
-        raised[1] = self.leads_out().map(|(hop, why)| (Event::To(hop), why));
-        let raised = || raised.iter().flatten();
+        let hop = self.leads_out();
         let named = self.state.children.iter().find_map(|child| {
-            if let Some((_, why)) = raised().find(|(event, _)| *event == Event::To(*child)) {
-                return Some((*child, *why));
-            }
-            self.seen(*child).then_some((*child, Why::Observed))
+            let why = match hop {
+                _ if work == Work::Named(*child) => Why::Handler,
+                Some((to, why)) if to == *child => why,
+                _ if self.seen(*child) => Why::Observed,
+                _ => return None,
+            };
+            Some((*child, why))
         });
         let next = || {
-            let (_, why) = raised().find(|(event, _)| *event == Event::Next)?;
-            Some((self.state.next()?, *why))
+            let next = self.state.next().filter(|_| work == Work::SaidNext)?;
+            Some((next, Why::Next))
         };
         if let Some((to, why)) = named.or_else(next) {
             return go(to, By::Child, why);
@@ -536,10 +520,13 @@ impl Turn<'_, '_> {
 
     /// A resting state without `on_change` runs its work again for a new revision.
     fn rerun(&self) -> Decision {
-        let has_work = !self.state.is(Mark::Idle);
-        let by_trigger = (self.state.triggers.iter()).any(|t| t.cause == Cause::OnChange);
-        let changed = self.facts.revision != self.record.revision;
-        if has_work && changed && !by_trigger && !self.facts.deleting {
+        let by_trigger =
+            || (self.state.triggers.iter()).any(|trigger| trigger.cause == Cause::OnChange);
+        if self.facts.revision != self.record.revision
+            && !self.state.is(Mark::Idle)
+            && !self.facts.deleting
+            && !by_trigger()
+        {
             Decision::Run(Run::Changed)
         } else {
             Decision::Stand(Stand::Settled)
@@ -626,11 +613,8 @@ impl Turn<'_, '_> {
         if let Some(hop) = visit {
             return Some((hop, Why::Visit));
         }
-        let to = facts.wanted(graph)?;
-        if !counts(record.wish_made(graph, facts)) {
-            return None;
-        }
-        graph.hop(record.state, to).map(|hop| (hop, Why::Wish))
+        let hop = graph.hop(record.state, facts.wanted(graph)?)?;
+        counts(record.wish_made(graph, facts)).then_some((hop, Why::Wish))
     }
 
     /// A move along a child edge; triggers were asked before.
@@ -644,23 +628,19 @@ impl Turn<'_, '_> {
         };
         Some(go(to, by, why))
     }
+}
 
-    /// Beyond twice the number of states, each further transition waits like a retry.
-    fn brake(&self, decision: Decision) -> Decision {
-        let Decision::Go(_) = decision else {
-            return decision;
-        };
-        let rounds = self.record.rounds_now(self.graph, self.facts);
-        let beyond = rounds.saturating_sub(rounds_limit(self.graph));
-        if beyond == 0 {
-            return decision;
-        }
-        let wait = self.facts.backoff.wait(beyond, self.facts.seed);
-        match wait.checked_sub(self.facts.in_state) {
-            Some(left) if !left.is_zero() => Decision::Stand(Stand::Braking(left)),
-            Some(_) | None => decision,
-        }
+/// How long the next transition waits yet: beyond twice the number of states, each waits like a retry.
+fn brake(graph: &Graph<'_>, record: &Record, facts: &Facts<'_>) -> Option<Duration> {
+    // Out of a state that the graph does not know leads one jump, and nothing leads back.
+    graph.get(record.state)?;
+    let rounds = record.rounds_now(graph, facts);
+    let beyond = rounds.saturating_sub(rounds_limit(graph));
+    if beyond == 0 {
+        return None;
     }
+    let wait = facts.backoff.wait(beyond, facts.seed);
+    (wait.checked_sub(facts.in_state)).filter(|left| !left.is_zero())
 }
 
 /// How many transitions an object may make before it is taken to go round: twice the number of states.

@@ -30,17 +30,21 @@ use rng::Rng;
 
 use ConditionStatus::{False, True, Unknown};
 
-const WORDS: Words<'static> = Words {
-    state: "Elder",
-    wish: "Younger",
-    failure: None,
-    observed: "the sight",
-};
+fn words() -> Words<'static> {
+    Words {
+        state: "Elder",
+        wish: "Younger",
+        observed: "the sight",
+        ..Words::default()
+    }
+}
 
-const FAILURE: Words<'static> = Words {
-    failure: Some(("NoSpace", "the disk is full")),
-    ..WORDS
-};
+fn failure() -> Words<'static> {
+    Words {
+        failure: Some(("NoSpace", "the disk is full")),
+        ..words()
+    }
+}
 
 /// Everything said in the write that a case leads to.
 fn say(case: &Case, words: &Words<'_>) -> Vec<Condition> {
@@ -56,7 +60,7 @@ fn find<'a>(all: &'a [Condition], name: &str) -> Option<&'a Condition> {
 /// `Ready`, and what stands beside it for the same reason.
 #[track_caller]
 fn row(case: &Case, ready: ConditionStatus, beside: Option<&str>, reason: &str) -> String {
-    row_with(case, &WORDS, ready, beside, reason)
+    row_with(case, &words(), ready, beside, reason)
 }
 
 #[track_caller]
@@ -209,7 +213,7 @@ fn what_failed_for_good_is_stalled_with_its_own_words() {
         Case::at(&database(), "Stopping").phase(Phase::Failed),
         Case::at(&database(), "Stopping").said(Said::Failed { permanent: true }),
     ] {
-        let message = row_with(&case, &FAILURE, False, STALLED, "NoSpace");
+        let message = row_with(&case, &failure(), False, STALLED, "NoSpace");
         assert!(message.starts_with("the disk is full"), "{message}");
         row(&case, False, STALLED, "Failed");
     }
@@ -227,7 +231,7 @@ fn a_refused_answer_is_stalled() {
 #[test]
 fn what_is_tried_again_is_reconciling_with_its_own_words() {
     let case = Case::at(&database(), "Stopping").task(Task::Waiting);
-    let message = row_with(&case, &FAILURE, False, RECONCILING, "NoSpace");
+    let message = row_with(&case, &failure(), False, RECONCILING, "NoSpace");
     assert_eq!(message, "the disk is full");
 }
 
@@ -255,7 +259,7 @@ fn an_unreachable_application_leaves_conditions_as_before_for_under_three_looks(
     for looks in [1, 2] {
         let case = looking(running.clone(), Observed::Unreachable { looks });
         row(&case, True, None, "Running");
-        let available = say(&case, &WORDS).pop().expect("Available");
+        let available = say(&case, &words()).pop().expect("Available");
         assert_eq!(available.status, True);
     }
 }
@@ -267,7 +271,7 @@ fn from_the_third_look_on_an_unreachable_application_is_unknown() {
         let case = looking(case, Observed::Unreachable { looks: 3 });
         let message = row(&case, Unknown, RECONCILING, "Unreachable");
         assert!(message.contains("the sight"), "{message}");
-        let available = say(&case, &WORDS).pop().expect("Available");
+        let available = say(&case, &words()).pop().expect("Available");
         assert_eq!(
             (available.status, available.reason.as_str()),
             (Unknown, "Unreachable")
@@ -351,15 +355,15 @@ fn an_object_that_is_being_deleted_is_reconciling_on_its_way_out() {
 fn a_deletion_that_cannot_end_is_stalled_and_says_how_to_leave() {
     let graph = graph(&["entry A >B", "leaf B"]);
     let stuck = Case::at(&graph, "B").phase(Phase::Failed).deleting();
-    let message = row_with(&stuck, &FAILURE, False, STALLED, "NoSpace");
+    let message = row_with(&stuck, &failure(), False, STALLED, "NoSpace");
     assert!(message.contains("okt.dev/abandon"), "{message}");
-    let all = say(&stuck, &FAILURE);
+    let all = say(&stuck, &failure());
     let deleting = find(&all, "Deleting").expect("Deleting");
     assert!(deleting.message.contains("okt.dev/abandon"));
     let long = "x".repeat(5000);
     let words = Words {
         failure: Some(("NoSpace", &long)),
-        ..WORDS
+        ..words()
     };
     let message = row_with(&stuck, &words, False, STALLED, "NoSpace");
     assert!(message.contains("okt.dev/abandon"), "{message}");
@@ -369,7 +373,7 @@ fn a_deletion_that_cannot_end_is_stalled_and_says_how_to_leave() {
 fn deleting_and_paused_are_true_or_false_and_always_there() {
     let running = Case::at(&database(), "Running");
     let status = |case: &Case, name: &str| {
-        let all = say(case, &WORDS);
+        let all = say(case, &words());
         let condition = find(&all, name).expect("always there");
         (condition.status, condition.reason.clone())
     };
@@ -429,7 +433,7 @@ fn a_declared_condition_has_its_status_in_the_states_that_declare_it_and_is_fals
         } else {
             case.wish(state, 1)
         };
-        let all = say(&case, &WORDS);
+        let all = say(&case, &words());
         let available = find(&all, "Available").expect("Available");
         assert_eq!(
             (available.status, available.reason.as_str()),
@@ -489,6 +493,7 @@ proptest! {
             wish: &name,
             failure: rng.one_in(2).then_some((&*name, &*message)),
             observed: &message,
+            ..Words::default()
         };
         let decision = decide(&graph, &recorded, &facts);
         let after = recorded.after(&graph, &facts, &decision);

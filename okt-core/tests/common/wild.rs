@@ -22,7 +22,7 @@ const MARKS: [Mark; 7] = [
 
 /// Any graph, without routes; it lives as long as the test.
 pub(crate) fn wild(rng: &mut Rng) -> Graph<'static> {
-    let count = rng.below(8);
+    let count = rng.between(0, 7);
     let states: Vec<State<'static>> = (0..count).map(|_| state(rng, count)).collect();
     Graph {
         name: "Wild",

@@ -1,0 +1,125 @@
+//! The life of five states as an author without OKT would write it: one `match`, nothing general.
+//!
+//! It takes the same record and facts and decides the same, as far as these five states go: new objects,
+//! deletion, pause, work in flight, observation, visit, wish and revision. It has no brake, no leaf that
+//! is left again, and no state of another version.
+
+use okt_core::decide::{By, Decision, Ending, Go, Run, Stand, Why};
+use okt_core::facts::{Facts, Named, Observed, Said, Task};
+use okt_core::record::{Outcome, Phase, Record, Recorded};
+use okt_core::{Event, StateId};
+
+const START: StateId = StateId(0);
+const RUNNING: StateId = StateId(1);
+const SERVICING: StateId = StateId(2);
+const STOPPING: StateId = StateId(3);
+const END: StateId = StateId(4);
+
+const fn go(to: StateId, by: By, why: Why) -> Decision {
+    Decision::Go(Go { to, by, why })
+}
+
+pub(crate) fn decide(recorded: &Recorded, facts: &Facts<'_>) -> Decision {
+    let decision = match recorded {
+        Recorded::Nothing => match facts.observed {
+            Observed::In(state) => go(state, By::Jump, Why::Adopted),
+            Observed::Absent
+            | Observed::Unobserved
+            | Observed::Unforeseen
+            | Observed::Unreachable { .. }
+            | Observed::Failed { .. } => go(START, By::Entry, Why::Created),
+        },
+        Recorded::At(record) => at(record, facts),
+    };
+    match decision {
+        Decision::Stand(_) => decision,
+        _ if facts.paused && !facts.deleting => Decision::Stand(Stand::Paused),
+        _ => decision,
+    }
+}
+
+fn at(record: &Record, facts: &Facts<'_>) -> Decision {
+    let phase = record.action.map(|action| action.phase);
+    if phase == Some(Phase::Pending) {
+        return match facts.task {
+            Task::Absent => Decision::Run(Run::Resume),
+            Task::Running => Decision::Stand(Stand::Running),
+            Task::Waiting => Decision::Stand(Stand::Waiting),
+            Task::Due => Decision::Run(Run::Again),
+            Task::Ended(Said::Wait) => Decision::Stand(Stand::Waiting),
+            Task::Ended(Said::Failed { permanent: false }) => Decision::Retry { counted: false },
+            Task::Ended(Said::Failed { permanent: true }) => Decision::End(Ending::Failed),
+            Task::Ended(Said::To(to)) => go(to, By::Child, Why::Handler),
+            Task::Ended(Said::Next) => onwards(record, facts),
+            Task::Ended(Said::Stay) => Decision::End(Ending::Well),
+        };
+    }
+    match record.state {
+        END if facts.deleting => Decision::Release { abandoned: false },
+        END => Decision::Stand(Stand::Settled),
+        RUNNING => at_rest(record, facts),
+        _ if phase == Some(Phase::Failed) => Decision::Stand(Stand::Failed),
+        _ => onwards(record, facts),
+    }
+}
+
+fn at_rest(record: &Record, facts: &Facts<'_>) -> Decision {
+    if facts.deleting {
+        return go(STOPPING, By::Child, Why::Deletion);
+    }
+    match facts.observed {
+        Observed::Absent | Observed::In(START) => return go(START, By::Jump, Why::Observed),
+        Observed::In(END) => return go(END, By::Jump, Why::Observed),
+        Observed::In(to @ (SERVICING | STOPPING)) => return go(to, By::Child, Why::Observed),
+        Observed::In(_)
+        | Observed::Unobserved
+        | Observed::Unforeseen
+        | Observed::Unreachable { .. }
+        | Observed::Failed { .. } => {}
+    }
+    if wants_service(record, facts) {
+        return go(SERVICING, By::Child, Why::Visit);
+    }
+    match facts.wish.state {
+        Some(Named::Known(END)) => go(STOPPING, By::Child, Why::Wish),
+        _ if facts.revision != record.revision => Decision::Run(Run::Changed),
+        _ => Decision::Stand(Stand::Settled),
+    }
+}
+
+fn onwards(record: &Record, facts: &Facts<'_>) -> Decision {
+    let to_end = facts.wish.state == Some(Named::Known(END));
+    match record.state {
+        START => go(RUNNING, By::Child, Why::Wish),
+        RUNNING => go(STOPPING, By::Child, Why::Next),
+        SERVICING if facts.deleting => go(END, By::Child, Why::Deletion),
+        SERVICING if to_end => go(END, By::Child, Why::Wish),
+        SERVICING => go(RUNNING, By::Child, Why::Wish),
+        STOPPING if facts.deleting => go(END, By::Child, Why::Deletion),
+        STOPPING => go(END, By::Child, if to_end { Why::Wish } else { Why::Next }),
+        _ => Decision::Stand(Stand::UnknownState),
+    }
+}
+
+fn wants_service(record: &Record, facts: &Facts<'_>) -> bool {
+    facts.visit.is_some_and(|visit| {
+        let pending = |outcome| outcome == Outcome::Pending;
+        visit.state == Named::Known(SERVICING)
+            && (visit.fresh || record.visit.is_some_and(|made| pending(made.outcome)))
+    })
+}
+
+/// The walk: the first child that is named, else the last for Next.
+pub(crate) fn next(state: StateId, events: &[Event]) -> Option<StateId> {
+    let named = |to| events.contains(&Event::To(to));
+    let next = events.contains(&Event::Next);
+    match state {
+        START if named(RUNNING) || next => Some(RUNNING),
+        RUNNING if named(SERVICING) => Some(SERVICING),
+        RUNNING if named(STOPPING) || next => Some(STOPPING),
+        SERVICING if named(RUNNING) => Some(RUNNING),
+        SERVICING if named(END) || next => Some(END),
+        STOPPING if named(END) || next => Some(END),
+        _ => None,
+    }
+}

@@ -1,0 +1,81 @@
+//! What a decision costs, against a `match` written by hand for the same graph.
+
+#[path = "../../tests/common/build.rs"]
+mod build;
+mod by_hand;
+#[path = "../../tests/common/case.rs"]
+mod case;
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use okt_core::Event::{Next, To};
+use okt_core::decide::decide;
+use okt_core::facts::Said;
+use okt_core::{Event, Graph, Recorded, StateId};
+
+use case::Case;
+
+fn five_states() -> Graph<'static> {
+    build::graph(&[
+        "entry Start >Running",
+        "rest Running >Servicing >Stopping",
+        "visit Servicing >Running >End",
+        "Stopping >End",
+        "leaf idle End",
+    ])
+}
+
+fn decisions(c: &mut Criterion) {
+    let graph = five_states();
+    let running = Case::at(&graph, "Running")
+        .wish("Running", 1)
+        .seen("Running");
+    for (name, case) in [
+        ("settled", running.clone()),
+        ("moving to a wish", running.clone().new_wish("End")),
+        ("moving to a visit", running.new_visit("Servicing")),
+        (
+            "moving by Next",
+            Case::at(&graph, "Servicing").said(Said::Next),
+        ),
+    ] {
+        let (recorded, facts): (Recorded, _) = (case.recorded(), case.facts);
+        assert_eq!(by_hand::decide(&recorded, &facts), case.decide(), "{name}");
+        let mut group = c.benchmark_group(name);
+        group.bench_function("decide", |b| {
+            b.iter(|| decide(black_box(&graph), black_box(&recorded), black_box(&facts)));
+        });
+        group.bench_function("by hand", |b| {
+            b.iter(|| by_hand::decide(black_box(&recorded), black_box(&facts)));
+        });
+        group.bench_function("Recorded::after", |b| {
+            let decision = case.decide();
+            b.iter(|| {
+                black_box(&recorded).after(
+                    black_box(&graph),
+                    black_box(&facts),
+                    black_box(&decision),
+                )
+            });
+        });
+    }
+}
+
+fn walks(c: &mut Criterion) {
+    let graph = five_states();
+    let events: [Event; 2] = [Next, To(StateId(0))];
+    for (id, _) in graph.iter() {
+        assert_eq!(by_hand::next(id, &events), graph.next(id, &events));
+    }
+    let mut group = c.benchmark_group("next");
+    group.bench_function("Graph::next", |b| {
+        b.iter(|| black_box(&graph).next(black_box(StateId(1)), black_box(&events)));
+    });
+    group.bench_function("by hand", |b| {
+        b.iter(|| by_hand::next(black_box(StateId(1)), black_box(&events)));
+    });
+}
+
+criterion_group!(benches, decisions, walks);
+criterion_main!(benches);

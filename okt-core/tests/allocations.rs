@@ -1,0 +1,72 @@
+//! `decide`, what it leaves on record, and the walk allocate nothing, settled or moving.
+
+#[path = "common/database.rs"]
+mod database;
+#[path = "life/graphs.rs"]
+mod graphs;
+#[path = "common/ids.rs"]
+mod ids;
+#[path = "common/moment.rs"]
+mod moment;
+#[path = "life/rng.rs"]
+mod rng;
+
+use std::hint::black_box;
+
+use allocation_counter::measure;
+use okt_core::decide::{Decision, Stand, decide};
+use okt_core::{Event, Graph};
+
+use database::database;
+use moment::moment;
+use rng::Rng;
+
+/// Decides and records at any moment of a graph, and says whether it settled or moved.
+fn allocates_nothing(graph: &Graph<'_>, rng: &mut Rng) -> (bool, bool) {
+    let (recorded, facts) = moment(rng, graph);
+    let mut decision = Decision::Stand(Stand::Settled);
+    let counted = measure(|| {
+        decision = decide(black_box(graph), black_box(&recorded), black_box(&facts));
+        black_box(recorded.after(graph, &facts, &decision));
+    });
+    assert_eq!(counted.count_total, 0, "{recorded:?} {facts:?}");
+    let settled = decision == Decision::Stand(Stand::Settled);
+    (settled, matches!(decision, Decision::Go(_)))
+}
+
+#[test]
+fn no_decision_allocates() {
+    let rng = &mut Rng(1);
+    let (mut settled, mut moved) = (0, 0);
+    for turn in 0..50_000 {
+        let graph = if turn % 2 == 0 {
+            database()
+        } else {
+            graphs::random(rng)
+        };
+        let (settles, moves) = allocates_nothing(&graph, rng);
+        settled += u32::from(settles);
+        moved += u32::from(moves);
+    }
+    assert!(settled > 1_000 && moved > 1_000, "{settled} {moved}");
+}
+
+#[test]
+fn the_walk_allocates_nothing() {
+    let graph = database();
+    let events = [Event::Next, Event::To(okt_core::StateId(2))];
+    for (from, _) in graph.iter() {
+        let counted = measure(|| {
+            black_box(graph.next(black_box(from), black_box(&events)));
+        });
+        assert_eq!(counted.count_total, 0);
+    }
+}
+
+#[test]
+fn allocations_are_counted_here() {
+    let counted = measure(|| {
+        black_box(Vec::<u8>::with_capacity(black_box(9)));
+    });
+    assert_eq!(counted.count_total, 1);
+}
