@@ -15,7 +15,7 @@ use database::database;
 
 #[test]
 fn the_database_in_mermaid() {
-    expect![[r#"
+    expect![[r"
         stateDiagram-v2
             [*] --> Start
             Start --> Failed : on 5 errors
@@ -37,7 +37,7 @@ fn the_database_in_mermaid() {
             class Running rest
             class Servicing visit
             class Failed hold
-    "#]]
+    "]]
     .assert_eq(&mermaid(&database()));
 }
 
@@ -82,7 +82,7 @@ fn every_kind_of_edge_and_mark_is_drawn() {
         "no_transit C !D:after90061 >D",
         "leaf D",
     ]);
-    expect![[r#"
+    expect![[r"
         stateDiagram-v2
             [*] --> A
             A --> C : on change
@@ -98,7 +98,7 @@ fn every_kind_of_edge_and_mark_is_drawn() {
             classDef hold stroke-width:3px,stroke-dasharray:6 3
             classDef visit stroke-dasharray:2 2
             class B rest
-    "#]]
+    "]]
     .assert_eq(&mermaid(&graph));
     expect![[r#"{"format":1,"name":"App","kind":"lifecycle","states":[{"name":"A","roles":["entry"],"triggers":[{"to":"C","cause":"on change"},{"to":"D","cause":"on delete"},{"to":"B"}],"children":["B"]},{"name":"B","roles":["rest","idle"],"triggers":[{"to":"A","cause":"on error","attempts":1}],"children":["C"],"noRoutes":[{"to":"C","reason":"because"}]},{"name":"C","roles":["no_transit"],"triggers":[{"to":"D","cause":"after 1d1h1m1s","after":"1d1h1m1s"}],"children":["D"]},{"name":"D","roles":["leaf"]}]}"#]].assert_eq(&json(&graph));
 }

@@ -53,7 +53,7 @@ fn ways(
     found
 }
 
-fn length(graph: &Graph<'_>, way: &[StateId], counts: impl Fn(&State<'_>) -> bool) -> Length {
+fn length(graph: &Graph<'static>, way: &[StateId], counts: fn(&State<'static>) -> bool) -> Length {
     let deviations = way.windows(2).filter(|edge| {
         let state = graph.get(edge[0]).expect("a state");
         counts(state) && state.next() != Some(edge[1])
@@ -115,7 +115,7 @@ proptest! {
             for (from, _) in graph.iter() {
                 let best = ways(&graph, from, &|id| id == to, &may_be_led_through)
                     .iter()
-                    .map(|way| length(&graph, way, |state| state.is_passing()))
+                    .map(|way| length(&graph, way, State::is_passing))
                     .min();
                 let Some(_) = graph.hop(from, to) else {
                     prop_assert_eq!(best.filter(|_| from != to), None);
@@ -127,7 +127,7 @@ proptest! {
                     let state = graph.get(*through).expect("a state");
                     prop_assert!(may_be_led_through(state), "{way:?} leads through {}", state.name);
                 }
-                prop_assert_eq!(Some(length(&graph, &way, |state| state.is_passing())), best);
+                prop_assert_eq!(Some(length(&graph, &way, State::is_passing)), best);
             }
         }
     }
@@ -139,7 +139,7 @@ proptest! {
             for (from, state) in graph.iter() {
                 let Some(hop) = graph.hop(from, to) else { continue };
                 let all = ways(&graph, from, &|id| id == to, &may_be_led_through);
-                let measure = |way: &Vec<StateId>| length(&graph, way, |state| state.is_passing());
+                let measure = |way: &Vec<StateId>| length(&graph, way, State::is_passing);
                 let best = all.iter().map(measure).min();
                 let first = state.children.iter().find(|child| {
                     all.iter().any(|way| way[1] == **child && Some(measure(way)) == best)

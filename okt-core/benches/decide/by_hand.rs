@@ -44,9 +44,8 @@ fn at(record: &Record, facts: &Facts<'_>) -> Decision {
         return match facts.task {
             Task::Absent => Decision::Run(Run::Resume),
             Task::Running => Decision::Stand(Stand::Running),
-            Task::Waiting => Decision::Stand(Stand::Waiting),
+            Task::Waiting | Task::Ended(Said::Wait) => Decision::Stand(Stand::Waiting),
             Task::Due => Decision::Run(Run::Again),
-            Task::Ended(Said::Wait) => Decision::Stand(Stand::Waiting),
             Task::Ended(Said::Failed { permanent: false }) => Decision::Retry { counted: false },
             Task::Ended(Said::Failed { permanent: true }) => Decision::End(Ending::Failed),
             Task::Ended(Said::To(to)) => go(to, By::Child, Why::Handler),
@@ -90,13 +89,11 @@ fn at_rest(record: &Record, facts: &Facts<'_>) -> Decision {
 fn onwards(record: &Record, facts: &Facts<'_>) -> Decision {
     let to_end = facts.wish.state == Some(Named::Known(END));
     match record.state {
-        START => go(RUNNING, By::Child, Why::Wish),
+        SERVICING | STOPPING if facts.deleting => go(END, By::Child, Why::Deletion),
+        SERVICING | STOPPING if to_end => go(END, By::Child, Why::Wish),
+        START | SERVICING => go(RUNNING, By::Child, Why::Wish),
         RUNNING => go(STOPPING, By::Child, Why::Next),
-        SERVICING if facts.deleting => go(END, By::Child, Why::Deletion),
-        SERVICING if to_end => go(END, By::Child, Why::Wish),
-        SERVICING => go(RUNNING, By::Child, Why::Wish),
-        STOPPING if facts.deleting => go(END, By::Child, Why::Deletion),
-        STOPPING => go(END, By::Child, if to_end { Why::Wish } else { Why::Next }),
+        STOPPING => go(END, By::Child, Why::Next),
         _ => Decision::Stand(Stand::UnknownState),
     }
 }
@@ -118,8 +115,7 @@ pub(crate) fn next(state: StateId, events: &[Event]) -> Option<StateId> {
         RUNNING if named(SERVICING) => Some(SERVICING),
         RUNNING if named(STOPPING) || next => Some(STOPPING),
         SERVICING if named(RUNNING) => Some(RUNNING),
-        SERVICING if named(END) || next => Some(END),
-        STOPPING if named(END) || next => Some(END),
+        SERVICING | STOPPING if named(END) || next => Some(END),
         _ => None,
     }
 }

@@ -26,8 +26,32 @@ fn five_states() -> Graph<'static> {
     ])
 }
 
+/// A comparison is fair only while both decide the same.
+fn compared(case: &Case) -> Recorded {
+    let recorded = case.recorded();
+    assert_eq!(by_hand::decide(&recorded, &case.facts), case.decide());
+    recorded
+}
+
+/// Moments that are not timed, but that both must get right all the same.
+fn by_hand_decides_the_same(graph: &Graph<'static>) {
+    let start = Case::at(graph, "Start").said(Said::Next);
+    let arrived = start.after();
+    let running = Case::at(graph, "Running");
+    compared(&Case::nothing(graph));
+    compared(&start);
+    compared(&running.clone().with(|record, _| *record = arrived));
+    compared(&running.clone().visit("Servicing", 1));
+    compared(&running.clone().said(Said::Stay));
+    compared(&running.deleting());
+    compared(&Case::at(graph, "Servicing").named("End"));
+    compared(&Case::at(graph, "Stopping").said(Said::Next).deleting());
+    compared(&Case::at(graph, "End").wish("End", 1));
+}
+
 fn decisions(c: &mut Criterion) {
     let graph = five_states();
+    by_hand_decides_the_same(&graph);
     let running = Case::at(&graph, "Running")
         .wish("Running", 1)
         .seen("Running");
@@ -40,8 +64,7 @@ fn decisions(c: &mut Criterion) {
             Case::at(&graph, "Servicing").said(Said::Next),
         ),
     ] {
-        let (recorded, facts): (Recorded, _) = (case.recorded(), case.facts);
-        assert_eq!(by_hand::decide(&recorded, &facts), case.decide(), "{name}");
+        let (recorded, facts) = (compared(&case), case.facts);
         let mut group = c.benchmark_group(name);
         group.bench_function("decide", |b| {
             b.iter(|| decide(black_box(&graph), black_box(&recorded), black_box(&facts)));

@@ -45,7 +45,7 @@ fn beyond_twice_the_number_of_states_each_further_transition_waits_like_a_retry(
         let case = moving(LIMIT + beyond);
         let wait = case.facts.backoff.wait(beyond, case.facts.seed);
         stands(&case, Stand::Braking(wait));
-        let almost = wait - Duration::from_nanos(1);
+        let almost = wait.saturating_sub(Duration::from_nanos(1));
         stands(
             &case.clone().with(|_, facts| facts.in_state = almost),
             Stand::Braking(Duration::from_nanos(1)),

@@ -7,7 +7,7 @@ mod rng;
 mod world;
 
 use okt_core::record::{Outcome, Recorded};
-use okt_core::{Mark, StateId};
+use okt_core::{Mark, State, StateId};
 
 use rng::Rng;
 use world::{Asked, SIGHTS, World};
@@ -142,9 +142,7 @@ fn wishes_visits_and_revisions_one_after_the_other_all_come_to_rest() {
         }
         let mut world = World::new(graph, sight, rng);
         for (asked, what, turns) in asks {
-            let passing = graph
-                .get(asked.state)
-                .is_some_and(|state| state.is_passing());
+            let passing = graph.get(asked.state).is_some_and(State::is_passing);
             match what {
                 0 => world.revision += 1,
                 _ if passing => world.visit = Some(asked),
