@@ -5,6 +5,7 @@ mod fuzz;
 use std::path::{Path, PathBuf};
 
 use expect_test::expect_file;
+use okt_core::check::Rule;
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Attribute, Item, Meta};
@@ -73,6 +74,25 @@ fn an_expansion_is_rust_whatever_the_declaration() {
             let parsed: syn::Result<syn::File> = syn::parse2(written);
             assert!(parsed.is_ok(), "{}: {:?}", case.display(), parsed.err());
         }
+    }
+}
+
+#[test]
+fn every_rule_has_its_paragraph_and_its_case() {
+    let rules = include_str!("../../RULES.md");
+    let cases = cases();
+    for rule in Rule::ALL {
+        assert!(rules.contains(&format!("\n## {rule}: ")), "{rule}");
+        let name = rule.to_string().to_lowercase();
+        let case = cases.iter().find(|case| {
+            let file = case.file_stem().and_then(|file| file.to_str());
+            file.is_some_and(|file| file.starts_with(&name))
+        });
+        let case = case.unwrap_or_else(|| panic!("no case {name}_*.rs"));
+        let told = std::fs::read_to_string(case.with_extension("stderr")).unwrap_or_default();
+        // The first rule is told by rustc.
+        let code = rule.to_string().replace("OKT001", "E0599");
+        assert!(told.contains(&code), "{rule}: {told}");
     }
 }
 
