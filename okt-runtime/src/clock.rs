@@ -1,5 +1,6 @@
 //! What time it is, by the wall or by tokio's clock.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,11 +16,11 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
+    /// Set once per process, so that an operator started later does not fall back behind what an earlier one wrote.
     pub(crate) fn tokio() -> Self {
-        Self::Tokio {
-            set_to: Timestamp::now(),
-            at: Instant::now(),
-        }
+        static SET: OnceLock<(Timestamp, Instant)> = OnceLock::new();
+        let (set_to, at) = *SET.get_or_init(|| (Timestamp::now(), Instant::now()));
+        Self::Tokio { set_to, at }
     }
 
     /// Now, to the millisecond.

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::object::LifecycleObject;
 use crate::progress::Progress;
+use crate::read;
 
 /// The object that is observed or acted upon.
 #[derive(Clone)]
@@ -59,7 +60,6 @@ pub struct Action<K: LifecycleObject> {
 pub(crate) struct Work {
     pub(crate) id: String,
     pub(crate) attempt: u32,
-    pub(crate) cause: Option<Cause>,
     pub(crate) resumed: bool,
 }
 
@@ -88,9 +88,10 @@ impl<K: LifecycleObject> Action<K> {
         self.work.attempt
     }
 
-    /// What led into this state; none where the operator was restarted since.
+    /// What led into this state, also at a retry and after a restart; none where somebody else wrote the history.
     pub fn cause(&self) -> Option<Cause> {
-        self.work.cause
+        let status = self.context.object.status_of()?;
+        read::cause(status.lifecycle.as_ref()?)
     }
 
     /// Whether the work may have been begun before by an operator that is gone.

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, JSON, JSONSchemaProps,
 };
 use okt_core::{Lifecycle, draw};
-use schemars::SchemaGenerator;
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::desired::Desired;
@@ -23,6 +23,12 @@ pub enum CrdError {
         kind: String,
         /// The field of `Extra`.
         field: String,
+    },
+    /// What the application adds to the status is no struct, so it has no fields to stand beside the others.
+    #[error("what {kind} adds to its status must be a struct with named fields, or `()`")]
+    NoStruct {
+        /// The kind of the resource.
+        kind: String,
     },
     /// The schema has no status: `#[kube(status = "Status<..>")]` is missing.
     #[error("{kind} has no status in its schema; add `status = \"Status<..>\"` to `#[kube(..)]`")]
@@ -44,7 +50,11 @@ pub enum CrdError {
 pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
     let mut crd = K::crd();
     let kind = crd.spec.names.kind.clone();
-    if let Some(field) = taken::<K>() {
+    let extra = SchemaGenerator::default().into_root_schema_for::<K::Extra>();
+    if !is_struct(&extra) {
+        return Err(CrdError::NoStruct { kind });
+    }
+    if let Some(field) = taken(&extra) {
         return Err(CrdError::FieldTaken { kind, field });
     }
     crd.metadata
@@ -101,9 +111,14 @@ fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
     }
 }
 
+/// Whether the fields of `Extra` can stand beside others; `()` has none.
+fn is_struct(schema: &Schema) -> bool {
+    let kind = schema.get("type").and_then(Value::as_str);
+    kind == Some("null") || (kind == Some("object") && schema.get("properties").is_some())
+}
+
 /// The first field of `Extra` that is OKT's own.
-fn taken<K: LifecycleObject>() -> Option<String> {
-    let schema = SchemaGenerator::default().into_root_schema_for::<K::Extra>();
+fn taken(schema: &Schema) -> Option<String> {
     let properties = schema.get("properties").and_then(Value::as_object)?;
     ["observedGeneration", "lifecycle", "conditions"]
         .into_iter()

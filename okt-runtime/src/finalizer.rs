@@ -1,18 +1,24 @@
 //! The finalizer that keeps an object until its application has reached a leaf.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
 use kube::api::{Patch, PatchParams};
-use kube::{Client, ResourceExt};
+use kube::runtime::controller::Action as Again;
 use serde_json::json;
 
+use crate::application::Application;
 use crate::guarded::{Guarded, api};
+use crate::memory::Inner;
 use crate::object::LifecycleObject;
+use crate::operator::Shared;
+use crate::refusal;
 
 /// The finalizer.
 pub const FINALIZER: &str = "okt.dev/lifecycle";
 
 /// Whether the object carries the finalizer.
-pub(crate) fn is_set<K: LifecycleObject>(object: &K) -> bool {
-    object.finalizers().iter().any(|name| name == FINALIZER)
+pub(crate) fn is_set(meta: &ObjectMeta) -> bool {
+    all(meta).iter().any(|name| name == FINALIZER)
 }
 
 /// Adds the finalizer, and gives the object as it is then.
@@ -21,11 +27,32 @@ pub(crate) fn is_set<K: LifecycleObject>(object: &K) -> bool {
 ///
 /// 409 where the object was changed since: look again.
 pub(crate) async fn add<K: LifecycleObject>(client: &Client, object: &K) -> Result<K, kube::Error> {
-    let mut finalizers = object.finalizers().to_vec();
+    let mut finalizers = all(object.meta()).to_vec();
     finalizers.push(FINALIZER.to_owned());
-    let written = set(client, object, &finalizers).await?;
+    let written = set::<K>(client, object.meta(), &finalizers).await?;
     // The object decoded before, and only its finalizers have changed.
     Ok(written.into_inner().unwrap_or_else(|_| object.clone()))
+}
+
+/// Drops the finalizer of an object whose application is gone, or that somebody gave up.
+pub(crate) async fn release<A: Application>(
+    shared: &Shared<A>,
+    meta: &ObjectMeta,
+    inner: &mut Inner,
+    state: &str,
+    abandoned: bool,
+) -> Again {
+    if let Err(error) = remove::<A::Resource>(&shared.client, meta).await {
+        return refusal::unwritten(shared, meta, inner, &error);
+    }
+    inner.leave();
+    inner.released = true;
+    let object = meta.name.as_deref().unwrap_or_default();
+    tracing::info!(object, state, abandoned, "released");
+    if abandoned {
+        shared.warn_of_abandoning(meta, state);
+    }
+    Again::await_change()
 }
 
 /// Removes the finalizer; an object that is gone already is fine.
@@ -33,38 +60,34 @@ pub(crate) async fn add<K: LifecycleObject>(client: &Client, object: &K) -> Resu
 /// # Errors
 ///
 /// 409 where the object was changed since: look again.
-pub(crate) async fn remove<K: LifecycleObject>(
-    client: &Client,
-    object: &K,
-) -> Result<(), kube::Error> {
-    let finalizers: Vec<String> = (object.finalizers().iter())
-        .filter(|name| *name != FINALIZER)
-        .cloned()
-        .collect();
-    match set(client, object, &finalizers).await {
+async fn remove<K: LifecycleObject>(client: &Client, meta: &ObjectMeta) -> Result<(), kube::Error> {
+    let others = all(meta).iter().filter(|name| *name != FINALIZER);
+    let others: Vec<String> = others.cloned().collect();
+    match set::<K>(client, meta, &others).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         Err(error) => Err(error),
     }
 }
 
+fn all(meta: &ObjectMeta) -> &[String] {
+    meta.finalizers.as_deref().unwrap_or_default()
+}
+
 /// A merge patch replaces the list, so it names the version that the list was read from.
 async fn set<K: LifecycleObject>(
     client: &Client,
-    object: &K,
+    meta: &ObjectMeta,
     finalizers: &[String],
 ) -> Result<Guarded<K>, kube::Error> {
     let patch = json!({
         "metadata": {
             "finalizers": finalizers,
-            "resourceVersion": object.resource_version(),
+            "resourceVersion": meta.resource_version,
         },
     });
-    api::<K>(client, object.namespace().as_deref())
-        .patch(
-            &object.name_any(),
-            &PatchParams::default(),
-            &Patch::Merge(patch),
-        )
+    let name = meta.name.as_deref().unwrap_or_default();
+    api::<K>(client, meta.namespace.as_deref())
+        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
         .await
 }

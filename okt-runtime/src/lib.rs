@@ -6,9 +6,11 @@
 //! | floor | what | files |
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded` |
-//! | 3 | what one turn does | `turn`: observe, decide, act, report; `read`, `report`, `work`, `finalizer`, `refusal`, `memory` |
+//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `act`, `work`, `again`, `finalizer`, `refusal`, `memory` |
 //! | 4 | the operator | `operator`, `readiness`, `program` |
 
+mod act;
+mod again;
 mod application;
 mod clock;
 mod context;
@@ -17,6 +19,7 @@ mod desired;
 mod failure;
 mod finalizer;
 mod guarded;
+mod look;
 mod memory;
 mod object;
 mod observation;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use okt_core::Answer;
 use okt_core::facts::{Said, Task};
+use okt_core::{Answer, StateId};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +41,14 @@ impl Memory {
         }
     }
 
+    /// Every object may be written again.
+    pub(crate) fn reopen(&self) {
+        let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for known in objects.values() {
+            known.reopened.store(true, Ordering::Release);
+        }
+    }
+
     /// Forgets every object but these, after a list.
     pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) {
         let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,6 +69,8 @@ pub(crate) struct Known {
     pub(crate) gone: CancellationToken,
     /// Somebody outside named the object, so what waits may be asked again.
     pub(crate) poked: AtomicBool,
+    /// The CRD or the leadership has changed: what was refused before may be taken now.
+    pub(crate) reopened: AtomicBool,
     /// Locked for the length of a turn; turns of one object never overlap anyway.
     pub(crate) inner: tokio::sync::Mutex<Inner>,
 }
@@ -72,6 +82,10 @@ pub(crate) struct Inner {
     pub(crate) seen: Option<String>,
     /// The work of the present state.
     pub(crate) stage: Stage,
+    /// The id of the action that `stage` is about.
+    pub(crate) work: String,
+    /// Somebody outside named the object since the attempt began.
+    pub(crate) poked: bool,
     /// The attempt that runs or ran last, from 1; 0 where none did.
     pub(crate) attempt: u32,
     /// Failures in a row of the present work.
@@ -86,8 +100,12 @@ pub(crate) struct Inner {
     pub(crate) side_written: Option<Instant>,
     /// Writes that went wrong in a row, and until when the next one waits.
     pub(crate) trouble: Trouble,
-    /// What was last said about an object that does not decode.
-    pub(crate) undecodable: Option<String>,
+    /// What was last said about an object that does not decode, and of which generation.
+    pub(crate) undecodable: Option<(String, Option<i64>)>,
+    /// States that the observation named although no edge leads there, as last reported.
+    pub(crate) refused_events: Vec<StateId>,
+    /// The finalizer was dropped: events of the object that are still under way mean nothing.
+    pub(crate) released: bool,
 }
 
 /// How far the work of the present state is, as far as this process knows.
@@ -144,13 +162,22 @@ impl Inner {
         matches!(self.stage, Stage::Ended(_))
     }
 
+    /// Forgets work that is not what the record says is in flight.
+    ///
+    /// While this operator did not lead, or when somebody wrote the status by hand, the object went on without it.
+    pub(crate) fn heed_record(&mut self, in_flight: Option<&str>) {
+        if !matches!(self.stage, Stage::Absent) && in_flight != Some(&self.work) {
+            self.leave();
+        }
+    }
+
     /// The work as a decision takes it.
-    pub(crate) fn task(&self, poked: bool) -> Task {
+    pub(crate) fn task(&self) -> Task {
         match &self.stage {
             Stage::Absent => Task::Absent,
             Stage::Running => Task::Running,
             Stage::Waiting { due, asked } => {
-                if Instant::now() >= *due || (*asked && poked) {
+                if Instant::now() >= *due || (*asked && self.poked) {
                     Task::Due
                 } else {
                     Task::Waiting
@@ -166,6 +193,7 @@ impl Inner {
             running.cancel();
         }
         self.stage = Stage::Absent;
+        self.poked = false;
         self.attempt = 0;
         self.failures = 0;
     }
@@ -188,6 +216,11 @@ impl Known {
     /// Whether somebody outside named the object since this was last asked.
     pub(crate) fn take_poke(&self) -> bool {
         self.poked.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether the CRD or the leadership has changed since this was last asked.
+    pub(crate) fn take_reopening(&self) -> bool {
+        self.reopened.swap(false, Ordering::AcqRel)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The operator: a watch, a queue, and one turn after the other for every object.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -9,6 +10,8 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, Stream, StreamExt};
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::controller::{Action as Again, Config, applier};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::runtime::reflector::{self, ObjectRef, Store};
@@ -28,7 +31,7 @@ use crate::memory::Memory;
 use crate::object::LifecycleObject;
 use crate::readiness::{Readiness, watch_crd};
 use crate::turn::turn;
-use crate::work::panic_text;
+use crate::work::{Tasks, panic_text};
 
 /// How many objects have their turn at the same time, by default.
 const CONCURRENCY: u16 = 16;
@@ -164,7 +167,8 @@ impl<A: Application> Operator<A> {
 
     /// Runs until `stop` ends, then lets the turns under way finish.
     ///
-    /// Work that is running then is resumed by the next operator, under the same ids.
+    /// Work that is running then is dropped, and resumed by the next operator under the same ids; the same
+    /// happens where this future is dropped.
     ///
     /// # Errors
     ///
@@ -187,6 +191,8 @@ impl<A: Application> Operator<A> {
         let some: Vec<Option<String>> = self.namespaces.iter().cloned().map(Some).collect();
         let namespaces = if some.is_empty() { &all[..] } else { &some[..] };
         let application = Arc::new(self.application);
+        let tasks = Tasks::default();
+        let _tasks_end_here = tasks.end_with_this();
         let mut queues = Vec::new();
         let drives = namespaces.iter().map(|namespace| {
             let (queue, queued) = mpsc::unbounded_channel();
@@ -195,6 +201,7 @@ impl<A: Application> Operator<A> {
                 application: Arc::clone(&application),
                 client: self.client.clone(),
                 memory: Memory::default(),
+                tasks: tasks.clone(),
                 clock: self.clock,
                 backoff: self.backoff,
                 readiness: readiness.clone(),
@@ -251,6 +258,7 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) application: Arc<A>,
     pub(crate) client: Client,
     pub(crate) memory: Memory,
+    pub(crate) tasks: Tasks,
     pub(crate) clock: Clock,
     pub(crate) backoff: Backoff,
     pub(crate) readiness: watch::Receiver<Readiness>,
@@ -279,7 +287,7 @@ impl<A: Application> Shared<A> {
     }
 
     /// A jump means that the application moved on its own, or that a status was lost: somebody may want to know.
-    pub(crate) fn warn_of_jump(&self, object: &A::Resource, go: &Go, from: &str) {
+    pub(crate) fn warn_of_jump(&self, object: &ObjectMeta, go: &Go, from: &str) {
         if go.by == By::Jump {
             let to = StateOf::<A>::GRAPH.name_of(go.to);
             let note = if from.is_empty() {
@@ -292,12 +300,17 @@ impl<A: Application> Shared<A> {
         }
     }
 
-    pub(crate) fn warn_of_abandoning(&self, object: &A::Resource, state: &str) {
+    pub(crate) fn warn_of_abandoning(&self, object: &ObjectMeta, state: &str) {
+        let state = if state.is_empty() {
+            "an unknown state"
+        } else {
+            state
+        };
         let note = format!("given up in {state}; what is left of the application is nobody's");
         self.warn(object, "Abandoned".to_owned(), "Release", note);
     }
 
-    fn warn(&self, object: &A::Resource, reason: String, action: &str, note: String) {
+    fn warn(&self, object: &ObjectMeta, reason: String, action: &str, note: String) {
         let event = Event {
             type_: EventType::Warning,
             reason,
@@ -305,7 +318,15 @@ impl<A: Application> Shared<A> {
             action: action.to_owned(),
             secondary: None,
         };
-        let (recorder, about) = (self.recorder.clone(), object.object_ref(&()));
+        let about = ObjectReference {
+            api_version: Some(A::Resource::api_version(&()).into_owned()),
+            kind: Some(A::Resource::kind(&()).into_owned()),
+            name: object.name.clone(),
+            namespace: object.namespace.clone(),
+            uid: object.uid.clone(),
+            ..ObjectReference::default()
+        };
+        let recorder = self.recorder.clone();
         tokio::spawn(async move {
             if let Err(error) = recorder.publish(&event, &about).await {
                 tracing::warn!(reason = event.reason, "cannot publish an event: {error}");
@@ -352,6 +373,8 @@ async fn drive<A: Application>(
         .filter_map(move |request| std::future::ready(requested(&shared, &store, request)))
         .map(Ok)
     };
+    let stopped = settings.stopping.clone();
+    let waiting = store.clone();
     let opened = openings(&shared, store.clone()).map(Ok);
     let queue = stream::select(stream::select(watched, asked), opened)
         .take_until(settings.stopping.cancelled_owned());
@@ -363,18 +386,27 @@ async fn drive<A: Application>(
         Box::pin(queue),
         Config::default().concurrency(settings.concurrency),
     );
-    turns
-        .for_each(|turn| {
-            if let Err(error) = turn {
-                match error {
-                    // It went while it was queued.
-                    kube::runtime::controller::Error::ObjectNotFound(_) => {}
-                    error => tracing::warn!("{error}"),
-                }
+    let turns = turns.for_each(|turn| {
+        if let Err(error) = turn {
+            match error {
+                // It went while it was queued.
+                kube::runtime::controller::Error::ObjectNotFound(_) => {}
+                error => tracing::warn!("{error}"),
             }
-            std::future::ready(())
-        })
-        .await;
+        }
+        std::future::ready(())
+    });
+    // Without a list (there is no CRD) kube would wait for one, told to stop or not.
+    let without_list = async {
+        stopped.cancelled().await;
+        if waiting.wait_until_ready().now_or_never().is_some() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = turns => {}
+        () = without_list => {}
+    }
 }
 
 /// A turn that panics (a user's `revision` or `look_again` may) costs that turn only.
@@ -401,24 +433,23 @@ fn heed<A: Application>(
     event: Result<watcher::Event<Guarded<A::Resource>>, watcher::Error>,
 ) -> Vec<Queued<A::Resource>> {
     match event {
-        Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => {
-            vec![Ok(ObjectRef::from_obj(&object))]
-        }
+        Ok(watcher::Event::Apply(object)) => vec![Ok(ObjectRef::from_obj(&object))],
+        // A list is in the store only when it is complete, and a turn for what is not there is lost.
+        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => Vec::new(),
         Ok(watcher::Event::Delete(object)) => {
             shared
                 .memory
                 .forget(object.meta().uid.as_deref().unwrap_or_default());
             Vec::new()
         }
-        Ok(watcher::Event::Init) => Vec::new(),
         Ok(watcher::Event::InitDone) => {
-            let alive: std::collections::HashSet<String> = store
-                .state()
-                .iter()
-                .filter_map(|object| object.meta().uid.clone())
+            let all = store.state();
+            let alive: HashSet<&str> = (all.iter())
+                .filter_map(|object| object.meta().uid.as_deref())
                 .collect();
             shared.memory.keep_only(|uid| alive.contains(uid));
-            Vec::new()
+            let reference = |object: &Arc<Guarded<_>>| Ok(ObjectRef::from_obj(&**object));
+            all.iter().map(reference).collect()
         }
         Err(error) => vec![Err(error)],
     }
@@ -449,10 +480,11 @@ fn openings<A: Application>(
         Some(gate) => changed(gate).boxed(),
         None => stream::pending().boxed(),
     };
-    let shared = Arc::clone(shared);
+    let (shared, opened) = (Arc::clone(shared), Arc::clone(shared));
     stream::select(readiness, gate)
         .filter(move |()| std::future::ready(shared.may_act()))
         .flat_map(move |()| {
+            opened.memory.reopen();
             let all: Vec<_> = (store.state().iter())
                 .map(|object| ObjectRef::from_obj(&**object))
                 .collect();

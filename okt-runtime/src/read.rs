@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use okt_core::decide::Why;
 use okt_core::facts::{Named, Visit as VisitFact, Wish};
 use okt_core::record::{
     Action, Outcome as CoreOutcome, Phase as CorePhase, Record, Recorded, VisitRecord, WishRecord,
@@ -45,6 +46,31 @@ fn left<S: Lifecycle>(position: &Position<S>) -> StateId {
         .filter(|last| last.transition == position.transition)
         .map_or(StateId::UNKNOWN, |last| id(&StateName::<S>::of(&last.from)))
 }
+
+/// What led into the present state, from the history.
+pub(crate) fn cause<S: Lifecycle>(position: &Position<S>) -> Option<Why> {
+    let last = position.history.last()?;
+    let (_, why) = last.cause.split_once(':').unwrap_or(("", &last.cause));
+    (last.transition == position.transition)
+        .then(|| CAUSES.into_iter().find(|cause| cause.as_str() == why))
+        .flatten()
+}
+
+/// Every cause that a history may name.
+const CAUSES: [Why; 12] = [
+    Why::Created,
+    Why::Adopted,
+    Why::Observed,
+    Why::Handler,
+    Why::Next,
+    Why::Wish,
+    Why::Visit,
+    Why::Deletion,
+    Why::After,
+    Why::OnError,
+    Why::OnDelete,
+    Why::OnChange,
+];
 
 fn wish_record<S: Lifecycle>(recorded: Option<&RecordedWish>) -> WishRecord {
     match recorded {

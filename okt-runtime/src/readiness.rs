@@ -130,7 +130,9 @@ fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
             ));
         }
     };
-    let missing = missing_edge(K::State::GRAPH, &graph).or_else(|| missing_field::<K>(stored));
+    let missing = missing_edge(K::State::GRAPH, &graph)
+        .or_else(|| missing_subresource::<K>(stored))
+        .or_else(|| missing_field::<K>(stored));
     match missing {
         Some(missing) => Readiness::Unfit(format!(
             "the CRD lacks {missing}; it is older than this operator: apply the output of the subcommand `crd`"
@@ -167,6 +169,19 @@ fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
             graph.name_of(missing)
         ))
     })
+}
+
+/// Without the subresource every write of a status is a 404.
+fn missing_subresource<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Option<String> {
+    let version = K::version(&());
+    let served = (stored.spec.versions.iter()).find(|stored| stored.name == version)?;
+    let status = served
+        .subresources
+        .as_ref()
+        .and_then(|all| all.status.as_ref());
+    status
+        .is_none()
+        .then(|| format!("the status subresource in version {version}"))
 }
 
 /// The first field of the status that this operator writes and the CRD does not declare.

@@ -4,23 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::controller::Action as Again;
 use kube::{Resource, ResourceExt};
+use okt_core::Lifecycle;
 use okt_core::conditions::bounded;
-use okt_core::names::RESERVED;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::application::Application;
+use crate::application::{Application, StateOf};
 use crate::failure::chain;
+use crate::finalizer;
 use crate::guarded::Guarded;
 use crate::memory::{Inner, Trouble};
 use crate::object::LifecycleObject;
 use crate::operator::Shared;
 use crate::read;
-use crate::report::{self, FIELD_MANAGER, Report};
+use crate::report::{self, Change, FIELD_MANAGER, Report};
+use crate::turn::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 
 /// How long after a conflict to look again, if the event that caused it has not come by then.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
@@ -34,43 +36,44 @@ impl Inner {
     }
 }
 
-/// A write of metadata failed: try again later, the sooner the fewer went wrong.
+/// A write failed: try again later, the sooner the fewer went wrong.
 pub(crate) fn unwritten<A: Application>(
     shared: &Shared<A>,
-    object: &impl LifecycleObject,
+    meta: &ObjectMeta,
     inner: &mut Inner,
     error: &kube::Error,
 ) -> Again {
-    let uid = object.meta().uid.as_deref().unwrap_or_default();
     match error {
         kube::Error::Api(status) if status.is_conflict() => Again::requeue(AFTER_CONFLICT),
         kube::Error::Api(status) if status.is_not_found() => Again::await_change(),
         _ => {
-            inner.trouble.times = inner.trouble.times.saturating_add(1);
-            let wait = shared.backoff.wait(inner.trouble.times, read::seed(uid));
-            tracing::warn!(object = %object.name_any(), ?wait, "cannot write: {}", chain(error));
+            let wait = next_wait(shared, meta, inner);
+            let object = meta.name.as_deref().unwrap_or_default();
+            tracing::warn!(object, ?wait, "cannot write: {}", chain(error));
             Again::requeue(wait)
         }
     }
 }
 
-/// A write of the status failed; where the server refuses what it says, the conditions say so.
+fn next_wait<A: Application>(shared: &Shared<A>, meta: &ObjectMeta, inner: &mut Inner) -> Duration {
+    inner.trouble.times = inner.trouble.times.saturating_add(1);
+    let seed = read::seed(meta.uid.as_deref().unwrap_or_default());
+    shared.backoff.wait(inner.trouble.times, seed)
+}
+
+/// A write of the status failed; where the server refuses what it says, the conditions say so, once.
 pub(crate) async fn of_status<A: Application>(
     shared: &Shared<A>,
-    object: &A::Resource,
     inner: &mut Inner,
     report: &Report<'_, A::Resource>,
     error: &kube::Error,
 ) -> Again {
+    let object = report.object;
     let refused = match error {
-        kube::Error::Api(status) if matches!(status.code, 400 | 422 | 500) => {
-            status.message.clone()
-        }
-        _ => return unwritten(shared, object, inner, error),
+        kube::Error::Api(status) if matches!(status.code, 400 | 422 | 500) => &status.message,
+        _ => return unwritten(shared, object.meta(), inner, error),
     };
-    let uid = object.meta().uid.as_deref().unwrap_or_default();
-    inner.trouble.times = inner.trouble.times.saturating_add(1);
-    let wait = shared.backoff.wait(inner.trouble.times, read::seed(uid));
+    let wait = next_wait(shared, object.meta(), inner);
     tracing::error!(object = %object.name_any(), ?wait, "the API server refuses a status: {refused}");
     inner.trouble.refused = Some((Instant::now() + wait, report.facts.generation));
     let mut status = object.status_of().cloned().unwrap_or_default();
@@ -78,13 +81,12 @@ pub(crate) async fn of_status<A: Application>(
     let message = bounded(format!(
         "the API server refuses what the operator would write: {refused}; apply the CRD of this operator"
     ));
-    status.conditions = stalled(
-        "Refused",
-        &message,
-        &own(&status.conditions),
-        report.now,
-        Some(report.facts.generation),
-    );
+    let before = std::mem::take(&mut status.conditions);
+    let why = ("Refused", message.as_str());
+    status.conditions = stalled::<StateOf<A>>(object.meta(), why, &before, report.now);
+    if report::change(object, &status) == Change::None {
+        return Again::requeue(wait);
+    }
     match report::write(&shared.client, object, &status).await {
         Ok(written) => inner.seen = written.meta().resource_version.clone(),
         Err(error) => {
@@ -94,91 +96,131 @@ pub(crate) async fn of_status<A: Application>(
     Again::requeue(wait)
 }
 
-/// The conditions that OKT itself writes on every object.
-fn own(conditions: &[Condition]) -> Vec<Condition> {
-    conditions
-        .iter()
-        .filter(|condition| RESERVED.contains(&condition.type_.as_str()))
-        .cloned()
-        .collect()
-}
-
-/// The conditions of an object that stands still: `Ready` False and `Stalled` True, the others as they were.
-fn stalled(
-    reason: &str,
-    message: &str,
+/// The conditions of an object that stands still for a reason outside its graph: `Ready` False and
+/// `Stalled` True, the declared ones as they were.
+fn stalled<S: Lifecycle>(
+    meta: &ObjectMeta,
+    (reason, message): (&str, &str),
     before: &[Condition],
     now: Timestamp,
-    generation: Option<i64>,
 ) -> Vec<Condition> {
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let condition = |name: &str, status: &str| Condition {
+    let condition = |name: &str, status: &str, reason: &str, message: &str| Condition {
         type_: name.to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
-        observed_generation: generation,
-        last_transition_time: before
-            .iter()
+        observed_generation: meta.generation,
+        last_transition_time: (before.iter())
             .find(|c| c.type_ == name && c.status == status)
             .map_or(Time(now), |c| c.last_transition_time.clone()),
     };
-    let mut conditions = vec![condition("Ready", "False"), condition("Stalled", "True")];
-    let kept = before
-        .iter()
-        .filter(|c| !matches!(c.type_.as_str(), "Ready" | "Stalled" | "Reconciling"));
-    conditions.extend(kept.cloned());
+    let annotations = meta.annotations.as_ref();
+    let paused = annotations.and_then(|all| all.get(PAUSED_ANNOTATION)) == Some(&"true".to_owned());
+    let (deleting, paused) = (
+        match meta.deletion_timestamp {
+            Some(_) => ("True", "Deleting"),
+            None => ("False", "NotDeleting"),
+        },
+        match paused {
+            true => ("True", "Paused"),
+            false => ("False", "NotPaused"),
+        },
+    );
+    let mut conditions = vec![
+        condition("Ready", "False", reason, message),
+        condition("Stalled", "True", reason, message),
+        condition("Deleting", deleting.0, deleting.1, ""),
+        condition("Paused", paused.0, paused.1, ""),
+    ];
+    for declared in S::GRAPH.states.iter().flat_map(|state| state.conditions) {
+        if conditions.iter().any(|c| c.type_ == declared.name) {
+            continue;
+        }
+        conditions.push(match before.iter().find(|c| c.type_ == declared.name) {
+            Some(before) => Condition {
+                observed_generation: meta.generation,
+                ..before.clone()
+            },
+            None => condition(declared.name, "Unknown", reason, ""),
+        });
+    }
     conditions
 }
 
 /// An object that does not decode is that object's failure: said in its conditions, once.
+///
+/// Where it is being deleted, it can still be given up, and goes by itself if nothing was recorded of it.
 pub(crate) async fn undecodable<A: Application>(
     shared: &Arc<Shared<A>>,
     stored: &Guarded<A::Resource>,
     error: &str,
     inner: &mut Inner,
 ) -> Again {
-    if inner.undecodable.as_deref() == Some(error) {
+    let meta = stored.meta();
+    let deleting = meta.deletion_timestamp.is_some();
+    let abandon = stored.annotations().get(ABANDON_ANNOTATION);
+    if deleting && abandon.is_some() && abandon == meta.uid.as_ref() {
+        return finalizer::release(shared, meta, inner, "", true).await;
+    }
+    let news = (error.to_owned(), meta.generation);
+    if inner.undecodable.as_ref() == Some(&news) {
         return Again::await_change();
     }
     let name = stored.name_any();
     tracing::error!(object = %name, "cannot decode the object: {error}");
-    match say_undecodable(shared, stored, error).await {
+    let api = untyped(shared, stored);
+    let raw = match api.get(&name).await {
+        Ok(raw) => raw,
+        Err(error) => return unwritten(shared, meta, inner, &error),
+    };
+    if deleting && raw.data.pointer("/status/lifecycle").is_none() {
+        return finalizer::release(shared, meta, inner, "", false).await;
+    }
+    match say_undecodable(shared, &api, &raw, error).await {
         Ok(version) => {
-            inner.undecodable = Some(error.to_owned());
+            inner.undecodable = Some(news);
             inner.seen = version;
             inner.trouble = Trouble::default();
             Again::await_change()
         }
-        Err(error) => {
-            inner.trouble.times = inner.trouble.times.saturating_add(1);
-            let uid = stored.meta().uid.as_deref().unwrap_or_default();
-            tracing::warn!(object = %name, "cannot say so in its status: {}", chain(&error));
-            Again::requeue(shared.backoff.wait(inner.trouble.times, read::seed(uid)))
-        }
+        Err(error) => unwritten(shared, meta, inner, &error),
+    }
+}
+
+/// The API for an object that is only known as JSON.
+fn untyped<A: Application>(
+    shared: &Shared<A>,
+    stored: &Guarded<A::Resource>,
+) -> Api<DynamicObject> {
+    let resource = ApiResource::erase::<A::Resource>(&());
+    match stored.namespace() {
+        Some(namespace) => Api::namespaced_with(shared.client.clone(), &namespace, &resource),
+        None => Api::all_with(shared.client.clone(), &resource),
     }
 }
 
 /// Writes the conditions of an object that is only known as JSON; its position stays as it is.
 async fn say_undecodable<A: Application>(
     shared: &Shared<A>,
-    stored: &Guarded<A::Resource>,
+    api: &Api<DynamicObject>,
+    raw: &DynamicObject,
     error: &str,
 ) -> Result<Option<String>, kube::Error> {
-    let resource = ApiResource::erase::<A::Resource>(&());
-    let api: Api<DynamicObject> = match stored.namespace() {
-        Some(namespace) => Api::namespaced_with(shared.client.clone(), &namespace, &resource),
-        None => Api::all_with(shared.client.clone(), &resource),
-    };
-    let name = stored.name_any();
-    let raw = api.get(&name).await?;
     let conditions = raw
         .data
         .pointer("/status/conditions")
         .cloned()
         .and_then(|conditions| serde_json::from_value::<Vec<Condition>>(conditions).ok())
         .unwrap_or_default();
-    let message = bounded(format!("the operator cannot read this object: {error}"));
+    let way_out = if raw.metadata.deletion_timestamp.is_some() {
+        " and cannot end it; to drop the finalizer all the same, annotate it with okt.dev/abandon: <its uid>"
+    } else {
+        ""
+    };
+    let message = bounded(format!(
+        "the operator cannot read this object{way_out}: {error}"
+    ));
     let generation = raw.metadata.generation;
     let said = conditions.iter().any(|c| {
         c.type_ == "Stalled"
@@ -187,15 +229,10 @@ async fn say_undecodable<A: Application>(
             && c.observed_generation == generation
     });
     if said {
-        return Ok(raw.metadata.resource_version);
+        return Ok(raw.metadata.resource_version.clone());
     }
-    let conditions = stalled(
-        "Undecodable",
-        &message,
-        &own(&conditions),
-        shared.clock.now(),
-        generation,
-    );
+    let (now, why) = (shared.clock.now(), ("Undecodable", message.as_str()));
+    let conditions = stalled::<StateOf<A>>(&raw.metadata, why, &conditions, now);
     let mut status = json!({ "observedGeneration": generation, "conditions": conditions });
     if let Some(lifecycle) = raw.data.pointer("/status/lifecycle")
         && let Value::Object(status) = &mut status
@@ -205,10 +242,14 @@ async fn say_undecodable<A: Application>(
     let body = json!({
         "apiVersion": A::Resource::api_version(&()),
         "kind": A::Resource::kind(&()),
-        "metadata": { "name": name, "resourceVersion": raw.metadata.resource_version },
+        "metadata": {
+            "name": raw.metadata.name,
+            "resourceVersion": raw.metadata.resource_version,
+        },
         "status": status,
     });
     let params = PatchParams::apply(FIELD_MANAGER).force();
+    let name = raw.name_any();
     let written = api
         .patch_status(&name, &params, &Patch::Apply(body))
         .await?;

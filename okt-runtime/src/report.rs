@@ -130,7 +130,8 @@ impl<K: LifecycleObject> Report<'_, K> {
             state: state.unwrap_or_else(unknown),
             since: match went {
                 Some(_) => Some(self.now),
-                None => old.and_then(|old| old.since),
+                // A status that somebody else wrote may lack it, and deadlines count from it.
+                None => old.and_then(|old| old.since).or(Some(self.now)),
             },
             transition: record.transition,
             jumps: record.jumps,
@@ -358,16 +359,20 @@ pub(crate) fn change<K: LifecycleObject>(object: &K, next: &Status<K::State, K::
     }
 }
 
+/// Whether the graph declares a condition of this type.
+fn is_declared<S: Lifecycle>(name: &str) -> bool {
+    let mut all = S::GRAPH.states.iter().flat_map(|state| state.conditions);
+    all.any(|condition| condition.name == name)
+}
+
+/// Whether OKT writes the condition of this type; an apply that leaves one of these out removes it.
+fn is_own<S: Lifecycle>(name: &str) -> bool {
+    RESERVED.contains(&name) || is_declared::<S>(name)
+}
+
 /// Whether OKT's conditions say the same; texts alone, which an upgrade may change, are no reason to write.
 fn same_conditions<K: LifecycleObject>(old: &[Condition], next: &[Condition]) -> bool {
-    let declared = |name: &str| {
-        let mut all = K::State::GRAPH
-            .states
-            .iter()
-            .flat_map(|state| state.conditions);
-        all.any(|condition| condition.name == name)
-    };
-    let own = |name: &str| RESERVED.contains(&name) || declared(name);
+    let own = is_own::<K::State>;
     let unknown = ConditionStatus::Unknown.as_str();
     old.iter().filter(|condition| own(&condition.type_)).count() == next.len()
         && next.iter().all(|next| {
@@ -376,7 +381,7 @@ fn same_conditions<K: LifecycleObject>(old: &[Condition], next: &[Condition]) ->
                     && old.status == next.status
                     && old.observed_generation == next.observed_generation
                     && (old.reason == next.reason
-                        || (declared(&next.type_) && next.status != unknown))
+                        || (is_declared::<K::State>(&next.type_) && next.status != unknown))
             })
         })
 }

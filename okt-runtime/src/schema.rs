@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use okt_core::conditions::MESSAGE_LIMIT;
 use okt_core::names::STATE_LIMIT;
 use okt_core::{Graph, Lifecycle, Mark, trail};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -14,8 +15,8 @@ use crate::status::Status;
 const ID_LIMIT: usize = 96;
 /// The longest progress message, in bytes.
 pub(crate) const PROGRESS_LIMIT: usize = 256;
-/// The longest failure message, in characters.
-const FAILURE_LIMIT: usize = okt_core::conditions::MESSAGE_LIMIT;
+/// The longest reason of a failure, in bytes: one word, which conditions repeat.
+pub(crate) const REASON_LIMIT: usize = 128;
 /// How many transitions the history holds.
 pub(crate) const HISTORY_LIMIT: usize = 10;
 /// How many conditions a status holds, those of others included.
@@ -67,7 +68,7 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
         json!({
             "type": "object",
             "required": ["reason"],
-            "properties": { "reason": text(FAILURE_LIMIT), "message": text(FAILURE_LIMIT) },
+            "properties": { "reason": text(REASON_LIMIT), "message": text(MESSAGE_LIMIT) },
         })
     };
     json!({

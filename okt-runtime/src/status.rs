@@ -5,11 +5,13 @@ use std::marker::PhantomData;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::Lifecycle;
+use okt_core::conditions::MESSAGE_LIMIT;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::desired::StateName;
+use crate::schema::REASON_LIMIT;
 
 /// The status of a resource with a lifecycle, for `#[kube(status = "Status<MyState>")]`.
 ///
@@ -189,6 +191,20 @@ pub struct RecordedFailure {
     /// The details.
     #[serde(default)]
     pub message: String,
+}
+
+impl RecordedFailure {
+    /// A failure in texts that a status can hold.
+    pub(crate) fn new(reason: &str, message: &str) -> Self {
+        Self {
+            reason: cut(reason, REASON_LIMIT),
+            message: cut(message, MESSAGE_LIMIT),
+        }
+    }
+}
+
+fn cut(text: &str, room: usize) -> String {
+    text[..text.floor_char_boundary(room)].to_owned()
 }
 
 /// One transition of the history.

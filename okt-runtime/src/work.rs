@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use okt_core::{Answer, Dispatch, Lifecycle};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
@@ -18,12 +18,40 @@ use crate::progress::Progress;
 /// How long cancelled work may take to clean up before it is dropped.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// The tasks of one operator; clones are the same ones.
+#[derive(Clone, Default)]
+pub(crate) struct Tasks(Arc<Mutex<JoinSet<()>>>);
+
+impl Tasks {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Ends all tasks when the guard is dropped: without its operator nobody would take what they say.
+    pub(crate) fn end_with_this(&self) -> EndOfTasks {
+        EndOfTasks(self.clone())
+    }
+}
+
+/// Ends the tasks when it is dropped.
+pub(crate) struct EndOfTasks(Tasks);
+
+impl Drop for EndOfTasks {
+    fn drop(&mut self) {
+        let mut tasks = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.abort_all();
+    }
+}
+
 /// A task that was started.
 pub(crate) struct Running {
     end: Arc<Mutex<Option<Result<Answer, Failure>>>>,
     cancellation: CancellationToken,
     pub(crate) progress: Progress,
-    task: JoinHandle<()>,
+    /// Cancelled when the task is over, however it ended.
+    over: CancellationToken,
 }
 
 impl Running {
@@ -45,6 +73,7 @@ impl Running {
 ///
 /// `ended` is called when there is something to take.
 pub(crate) fn start<A: Application>(
+    tasks: &Tasks,
     application: &Arc<A>,
     state: StateOf<A>,
     action: Action<A::Resource>,
@@ -57,11 +86,13 @@ pub(crate) fn start<A: Application>(
     let progress = action.progress.clone();
     let limit = application.attempt_limit(state);
     let slot = Arc::clone(&end);
-    let task = tokio::spawn(async move {
+    let over = CancellationToken::new();
+    let guard = over.clone().drop_guard();
+    tasks.spawn(async move {
+        let _over = guard;
         if let Some(before) = before {
             before.cancel();
-            // It contains its own panics, so there is nothing to learn from how it ended.
-            let _ = before.task.await;
+            before.over.cancelled().await;
         }
         if let Some(said) = attempt(&*application, state, &action, limit).await {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
@@ -72,7 +103,7 @@ pub(crate) fn start<A: Application>(
         end,
         cancellation,
         progress,
-        task,
+        over,
     }
 }
 

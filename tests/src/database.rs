@@ -4,13 +4,17 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kube::CustomResource;
+use kube::{Api, Client, CustomResource};
 use okt_runtime::{
     Action, Answer, Application, Cause, Context, Desired, Failure, Lifecycle, LifecycleSpec,
     Observation, Status, lifecycle_graph,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::rig::Served;
 
 /// The life of a database server.
 #[lifecycle_graph]
@@ -81,12 +85,16 @@ pub enum Reply {
     Fail(&'static str),
     /// Fails for good.
     FailForGood(&'static str),
+    /// Fails with this reason and message; trying again may help.
+    FailAs(String, String),
     /// Panics.
     Panic,
     /// Takes that long, then answers.
     After(Duration, Answer),
     /// Never answers, but heeds a cancellation.
     UntilCancelled,
+    /// Heeds a cancellation, but takes that long to clean up.
+    CleansUpFor(Duration),
     /// Never answers, and heeds nothing.
     Hang,
     /// Says how far it is, then goes on with the next reply.
@@ -96,6 +104,8 @@ pub enum Reply {
 /// One call of a handler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ran {
+    /// The name of the object.
+    pub name: String,
     /// The state.
     pub state: DatabaseState,
     /// The id of the action.
@@ -106,6 +116,10 @@ pub struct Ran {
     pub resumed: bool,
     /// What led there.
     pub cause: Option<Cause>,
+    /// When, on tokio's clock.
+    pub at: Instant,
+    /// The position in the API at that moment: the state and the id of the action; where [`Databases::look_into`] was called.
+    pub stored: Option<(String, String)>,
 }
 
 /// What the database says of itself.
@@ -128,6 +142,10 @@ pub enum Sight {
     Broken,
     /// Looking panics.
     Panics,
+    /// Looking never ends.
+    Hangs,
+    /// Looking takes that long, and then says how it was at the beginning.
+    Slow(Duration, DatabaseState),
 }
 
 /// The operator; clones share the script, so that one outlives a restart.
@@ -139,7 +157,38 @@ struct Script {
     replies: HashMap<DatabaseState, VecDeque<Reply>>,
     ran: Vec<Ran>,
     sights: HashMap<String, Sight>,
+    looks: u32,
     cancelled: u32,
+    api: Option<Api<Database>>,
+    at_work: HashMap<String, u32>,
+    overlaps: u32,
+    ended: u32,
+}
+
+/// Counts a piece of work for as long as it runs, however it ends.
+struct AtWork(Databases, String);
+
+impl AtWork {
+    fn on(databases: &Databases, uid: &str) -> Self {
+        let mut script = databases.script();
+        let at_work = script.at_work.entry(uid.to_owned()).or_default();
+        *at_work += 1;
+        if *at_work > 1 {
+            script.overlaps += 1;
+        }
+        drop(script);
+        Self(databases.clone(), uid.to_owned())
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let mut script = self.0.script();
+        script.ended += 1;
+        if let Some(at_work) = script.at_work.get_mut(&self.1) {
+            *at_work -= 1;
+        }
+    }
 }
 
 impl Databases {
@@ -166,18 +215,58 @@ impl Databases {
         self.script().cancelled
     }
 
+    /// How often two pieces of work of one object ran at the same time.
+    pub fn overlaps(&self) -> u32 {
+        self.script().overlaps
+    }
+
+    /// How many handlers have ended, well or otherwise.
+    pub fn ended(&self) -> u32 {
+        self.script().ended
+    }
+
+    /// How often databases were looked at.
+    pub fn looks(&self) -> u32 {
+        self.script().looks
+    }
+
+    /// The states whose handlers ran for the object, in order.
+    pub fn states(&self, name: &str) -> Vec<DatabaseState> {
+        let of = |ran: Ran| (ran.name == name).then_some(ran.state);
+        self.ran().into_iter().filter_map(of).collect()
+    }
+
+    /// From now on handlers read what is stored when they begin.
+    pub fn look_into(&self, client: Client) {
+        self.script().api = Some(Self::api(client));
+    }
+
     /// What the database of this name says from now on.
     pub fn sees(&self, name: &str, sight: Sight) {
         self.script().sights.insert(name.to_owned(), sight);
     }
 
+    async fn stored(&self, name: &str) -> Option<(String, String)> {
+        let api = self.script().api.clone()?;
+        let database = api.get_opt(name).await.ok()??;
+        let position = database.status?.lifecycle?;
+        Some((position.state.to_string(), position.action?.id))
+    }
+
     async fn work(&self, state: DatabaseState, cx: &Action<Database>) -> Result<Answer, Failure> {
+        let meta = &cx.object().metadata;
+        let _at_work = AtWork::on(self, meta.uid.as_deref().unwrap_or_default());
+        let name = meta.name.clone().unwrap_or_default();
+        let stored = self.stored(&name).await;
         self.script().ran.push(Ran {
+            name,
             state,
             id: cx.id().to_owned(),
             attempt: cx.attempt(),
             resumed: cx.resumed(),
             cause: cx.cause(),
+            at: Instant::now(),
+            stored,
         });
         loop {
             let reply = self
@@ -191,6 +280,7 @@ impl Databases {
                 Some(Reply::Say(answer)) => Ok(answer),
                 Some(Reply::Fail(message)) => Err(Failure::retry("Refused", message)),
                 Some(Reply::FailForGood(message)) => Err(Failure::permanent("Impossible", message)),
+                Some(Reply::FailAs(reason, message)) => Err(Failure::retry(reason, message)),
                 Some(Reply::Panic) => panic!("a handler that panics"),
                 Some(Reply::After(time, answer)) => {
                     tokio::time::sleep(time).await;
@@ -199,6 +289,12 @@ impl Databases {
                 Some(Reply::UntilCancelled) => {
                     cx.cancelled().await;
                     self.script().cancelled += 1;
+                    Ok(Answer::Next)
+                }
+                Some(Reply::CleansUpFor(time)) => {
+                    cx.cancelled().await;
+                    self.script().cancelled += 1;
+                    tokio::time::sleep(time).await;
                     Ok(Answer::Next)
                 }
                 Some(Reply::Hang) => std::future::pending().await,
@@ -282,6 +378,7 @@ impl Application for Databases {
 
     async fn observe(&self, cx: &Context<Database>) -> Result<Observation<DatabaseState>, Failure> {
         let name = cx.object().metadata.name.clone().unwrap_or_default();
+        self.script().looks += 1;
         let sight = self.script().sights.get(&name).cloned().unwrap_or_default();
         Ok(match sight {
             Sight::Unobserved => Observation::unobserved(),
@@ -292,6 +389,30 @@ impl Application for Databases {
             Sight::Named(name) => Observation::named(name),
             Sight::Broken => return Err(Failure::retry("LookFailed", "no such command")),
             Sight::Panics => panic!("an observation that panics"),
+            Sight::Hangs => std::future::pending().await,
+            Sight::Slow(time, state) => {
+                tokio::time::sleep(time).await;
+                Observation::in_state(state)
+            }
+        })
+    }
+
+    fn attempt_limit(&self, _: DatabaseState) -> Duration {
+        Duration::from_mins(5)
+    }
+}
+
+impl Served for Databases {
+    fn api(client: Client) -> Api<Database> {
+        Api::namespaced(client, "default")
+    }
+
+    fn object(name: &str, lifecycle: Value) -> Value {
+        json!({
+            "apiVersion": "demo.okt.dev/v1",
+            "kind": "Database",
+            "metadata": { "name": name },
+            "spec": { "storage": "1Gi", "lifecycle": lifecycle },
         })
     }
 }

@@ -19,7 +19,7 @@ async fn a_new_object_enters_its_entry_and_comes_to_rest_where_the_graph_says() 
     assert_eq!(position.trail, ">Start>Running>");
     assert_eq!((position.transition, position.jumps), (2, 0));
     let ran: Vec<_> = rig
-        .databases
+        .app
         .ran()
         .into_iter()
         .map(|ran| (ran.state, ran.attempt))
@@ -77,11 +77,6 @@ async fn deletion_follows_the_graph_to_a_leaf_and_then_the_object_goes() {
     rig.until_ready("db", Running).await;
     rig.delete("db").await;
     rig.until_gone("db").await;
-    let states: Vec<_> = rig
-        .databases
-        .ran()
-        .into_iter()
-        .map(|ran| ran.state)
-        .collect();
+    let states: Vec<_> = rig.app.ran().into_iter().map(|ran| ran.state).collect();
     assert_eq!(states, [Start, Running, Stopping]);
 }

@@ -1,0 +1,140 @@
+//! What a decision has done, once it is written: work is started, put off, forgotten.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Resource;
+use kube::runtime::reflector::ObjectRef;
+use okt_core::decide::{Decision, Run, Stand};
+use okt_core::record::Record;
+use okt_core::{Answer, Lifecycle};
+use tokio::time::Instant;
+
+use crate::application::{Application, StateOf};
+use crate::context::{Action, Context, Work};
+use crate::memory::{Inner, Known, Stage};
+use crate::operator::Shared;
+use crate::progress::Progress;
+use crate::read;
+use crate::work;
+
+/// The shortest `Wait`: one of nothing would spin.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+
+/// The object whose position was just written, and what is known of it.
+pub(crate) struct Actor<'a, A: Application> {
+    pub(crate) shared: &'a Arc<Shared<A>>,
+    pub(crate) known: &'a Known,
+    pub(crate) inner: &'a mut Inner,
+    pub(crate) cx: &'a Context<A::Resource>,
+}
+
+impl<A: Application> Actor<'_, A> {
+    /// Carries out what was decided, now that it is written.
+    pub(crate) fn act(&mut self, record: &Record, decision: &Decision) {
+        match decision {
+            Decision::Go(_) => {
+                self.inner.leave();
+                if record.action.is_some() {
+                    self.start(record, false);
+                }
+            }
+            Decision::Run(run) => {
+                if matches!(run, Run::Changed | Run::Amended) {
+                    self.inner.attempt = 0;
+                    self.inner.failures = 0;
+                }
+                self.start(record, *run == Run::Resume);
+            }
+            Decision::Retry { .. } => {
+                self.inner.failures = self.inner.failures.saturating_add(1);
+                let failures = self.inner.failures.max(self.inner.attempt);
+                let wait = self.shared.backoff.wait(failures, read::seed(self.uid()));
+                self.inner.stage = Stage::Waiting {
+                    due: Instant::now() + wait,
+                    asked: false,
+                };
+            }
+            Decision::End(_) => self.inner.leave(),
+            Decision::Stand(Stand::Waiting) => self.wait(),
+            Decision::Stand(_) | Decision::Release { .. } => {}
+        }
+    }
+
+    /// The handler asked to be called again.
+    fn wait(&mut self) {
+        let Stage::Ended(Ok(Answer::Wait(wait))) = self.inner.stage else {
+            return;
+        };
+        // What was named while the handler ran may be what it now waits for.
+        let wait = if self.inner.poked {
+            Duration::ZERO
+        } else {
+            wait
+        };
+        self.inner.poked = false;
+        self.inner.failures = 0;
+        self.inner.stage = Stage::Waiting {
+            due: Instant::now() + wait.max(SHORTEST_WAIT),
+            asked: true,
+        };
+    }
+
+    /// Starts the work of the state on record; without the lead it waits for whoever leads next.
+    fn start(&mut self, record: &Record, resumed: bool) {
+        let (Some(state), Some(action)) = (StateOf::<A>::from_id(record.state), record.action)
+        else {
+            return;
+        };
+        if !self.shared.may_act() {
+            return;
+        }
+        let id = read::action_id(self.uid(), record.transition, action.run);
+        // `Wait` asks for the same attempt again; everything else is a new one.
+        if !matches!(self.inner.stage, Stage::Waiting { asked: true, .. }) {
+            self.inner.attempt = self.inner.attempt.max(action.attempt.saturating_sub(1)) + 1;
+        }
+        let before = self.inner.running.take();
+        let progress = match &before {
+            Some(before) if self.inner.work == id => before.progress.text(),
+            Some(_) | None => String::new(),
+        };
+        let look = {
+            let (shared, object) = (Arc::clone(self.shared), self.reference());
+            move || shared.look_at(object.clone())
+        };
+        let work = Action::new(
+            self.cx.clone(),
+            Work {
+                id: id.clone(),
+                attempt: self.inner.attempt,
+                resumed,
+            },
+            self.known.gone.child_token(),
+            Progress::new(progress, look.clone()),
+        );
+        self.inner.work = id;
+        self.inner.poked = false;
+        self.inner.started_under = self.cx.object().meta().generation.unwrap_or(0);
+        self.inner.running = Some(work::start(
+            &self.shared.tasks,
+            &self.shared.application,
+            state,
+            work,
+            before,
+            look,
+        ));
+        self.inner.stage = Stage::Running;
+    }
+
+    fn uid(&self) -> &str {
+        self.cx.object().meta().uid.as_deref().unwrap_or_default()
+    }
+
+    fn reference(&self) -> ObjectRef<crate::guarded::Guarded<A::Resource>> {
+        let meta = self.cx.object().meta();
+        let mut reference = ObjectRef::new(meta.name.as_deref().unwrap_or_default());
+        reference.namespace.clone_from(&meta.namespace);
+        reference
+    }
+}

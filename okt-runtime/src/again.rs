@@ -1,0 +1,88 @@
+//! When an object is looked at again: the nearest of all the times at which something may be due.
+
+use std::time::Duration;
+
+use kube::runtime::controller::Action as Again;
+use okt_core::decide::{Decision, Stand};
+use okt_core::facts::Facts;
+use okt_core::record::Recorded;
+use okt_core::{Cause, Lifecycle, Mark};
+use tokio::time::Instant;
+
+use crate::application::{Application, StateOf};
+use crate::memory::{Inner, SIDE_WRITES, Stage};
+
+/// How long until an object is looked at again of which nothing is recorded, or whose state is unknown.
+const UNSURE: Duration = Duration::from_secs(30);
+
+/// The shortest time until an object is looked at again.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+/// Computes every timer anew: one that lives only in the queue is lost.
+pub(crate) fn again<A: Application>(
+    application: &A,
+    inner: &Inner,
+    after: &Recorded,
+    facts: &Facts<'_>,
+    decision: &Decision,
+    side_waits: bool,
+) -> Again {
+    let mut due = Vec::new();
+    let state = after
+        .at()
+        .and_then(|record| StateOf::<A>::from_id(record.state));
+    match state {
+        Some(state) => {
+            due.extend(deadlines(state, facts, decision));
+            let leaf = StateOf::<A>::GRAPH
+                .get(state.id())
+                .is_some_and(|state| state.is(Mark::Leaf));
+            if !leaf {
+                due.push(application.look_again(state));
+            }
+        }
+        None => due.push(UNSURE),
+    }
+    match (&inner.stage, decision) {
+        // What is held back is due when it is let go, which is an event, or when the brake says so.
+        (_, Decision::Stand(Stand::Paused)) => {}
+        (_, Decision::Stand(Stand::Braking(left))) => due.push(*left),
+        (Stage::Waiting { due: at, .. }, _) => {
+            due.push(at.saturating_duration_since(Instant::now()));
+        }
+        (Stage::Absent | Stage::Running | Stage::Ended(_), _) => {}
+    }
+    if side_waits {
+        let since = inner.side_written.map_or(SIDE_WRITES, |at| at.elapsed());
+        due.push(SIDE_WRITES.saturating_sub(since));
+    }
+    match due.into_iter().min() {
+        Some(soonest) => Again::requeue(soonest.max(SHORTEST)),
+        None => Again::await_change(),
+    }
+}
+
+/// The time to each deadline of the state that is yet to come; one that has passed and moved nothing is held back.
+fn deadlines<S: Lifecycle>(
+    state: S,
+    facts: &Facts<'_>,
+    decision: &Decision,
+) -> impl Iterator<Item = Duration> {
+    let in_state = match decision {
+        Decision::Go(_) => Duration::ZERO,
+        Decision::Stand(_)
+        | Decision::Run(_)
+        | Decision::Retry { .. }
+        | Decision::End(_)
+        | Decision::Release { .. } => facts.in_state,
+    };
+    let triggers = S::GRAPH
+        .get(state.id())
+        .map_or(&[][..], |state| state.triggers);
+    triggers
+        .iter()
+        .filter_map(move |trigger| match trigger.cause {
+            Cause::After(time) => time.checked_sub(in_state).filter(|left| !left.is_zero()),
+            Cause::Named | Cause::OnError { .. } | Cause::OnDelete | Cause::OnChange => None,
+        })
+}

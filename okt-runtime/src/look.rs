@@ -1,0 +1,100 @@
+//! Asking the application: where it is, and what it adds to the status; whatever it does, the turn goes on.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use kube::ResourceExt;
+use okt_core::facts::Observed;
+use okt_core::{Lifecycle, StateId};
+
+use crate::application::{Application, ExtraOf};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::object::LifecycleObject;
+use crate::observation::Observation;
+use crate::work::panic_text;
+
+/// How long a look at the application may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// What the application said in a turn.
+pub(crate) struct Look {
+    pub(crate) observed: Observed,
+    /// The same in words, for people.
+    pub(crate) words: String,
+    /// The states that it named as events.
+    pub(crate) events: Vec<StateId>,
+}
+
+impl Look {
+    /// Nobody looked.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            observed: Observed::Unobserved,
+            words: String::new(),
+            events: Vec::new(),
+        }
+    }
+}
+
+/// Asks the application where it is; what hangs or panics counts as a failed look.
+pub(crate) async fn look<A: Application>(
+    application: &A,
+    cx: &Context<A::Resource>,
+    failed_looks: &mut u32,
+) -> Look {
+    let contained = AssertUnwindSafe(application.observe(cx)).catch_unwind();
+    let outcome = match tokio::time::timeout(LIMIT, contained).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => Err(Failure::retry("Panicked", panic_text(&*panic))),
+        Err(_) => Ok(Observation::unreachable("no answer within 10 s")),
+    };
+    let failed = match &outcome {
+        Ok(observation) => observation.is_unreachable(),
+        Err(_) => true,
+    };
+    *failed_looks = if failed {
+        failed_looks.saturating_add(1)
+    } else {
+        0
+    };
+    let looks = *failed_looks;
+    match outcome {
+        Ok(observation) => {
+            let (observed, words) = observation.facts(looks);
+            Look {
+                observed,
+                words,
+                events: observation.events().map(Lifecycle::id).collect(),
+            }
+        }
+        Err(failure) => {
+            tracing::warn!(object = %cx.object().name_any(), "cannot observe: {failure}");
+            Look {
+                observed: Observed::Failed { looks },
+                words: failure.to_string(),
+                ..Look::nothing()
+            }
+        }
+    }
+}
+
+/// Asks the application what it adds to the status; where it cannot say, what it said before stays.
+pub(crate) async fn extra<A: Application>(
+    application: &A,
+    cx: &Context<A::Resource>,
+) -> ExtraOf<A> {
+    let asked = AssertUnwindSafe(application.extra(cx)).catch_unwind();
+    let why = match tokio::time::timeout(LIMIT, asked).await {
+        Ok(Ok(Ok(extra))) => return extra,
+        Ok(Ok(Err(failure))) => failure.to_string(),
+        Ok(Err(panic)) => panic_text(&*panic),
+        Err(_) => "no answer within 10 s".to_owned(),
+    };
+    tracing::warn!(object = %cx.object().name_any(), "cannot compute the extra status: {why}");
+    let status = cx.object().status_of();
+    status
+        .map(|status| status.extra.clone())
+        .unwrap_or_default()
+}

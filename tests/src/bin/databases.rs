@@ -1,0 +1,11 @@
+//! The database operator as a program, for tests of the command line.
+
+use std::convert::Infallible;
+use std::process::ExitCode;
+
+use okt_tests::Databases;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    okt_runtime::main(|_| async { Ok::<_, Infallible>(Databases::default()) }).await
+}

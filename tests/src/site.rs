@@ -1,0 +1,179 @@
+//! A web site: a cluster-scoped kind with former names, a field that an autoscaler owns, a leaf with work, and a status of its own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube::{Api, Client, CustomResource};
+use okt_runtime::{
+    Action, Application, Context, Desired, Failure, LifecycleSpec, Status, lifecycle_graph,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::rig::Served;
+
+/// The life of a web site.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SiteState {
+    /// Pages are being rendered.
+    #[entry]
+    #[was("Draft")]
+    #[child(Online)]
+    Building,
+
+    /// Readers are served.
+    #[rest]
+    #[was("Live")]
+    #[trigger(Rebuilding, on_change)]
+    #[child(Rebuilding)]
+    #[child(Archived)]
+    #[child(Gone)]
+    Online,
+
+    /// The pages are rendered anew.
+    #[visit]
+    #[child(Online)]
+    Rebuilding,
+
+    /// Kept, but not served.
+    #[rest]
+    #[no_route(Online, Rebuilding, reason = "an archive is not opened again")]
+    #[child(Gone)]
+    Archived,
+
+    /// The pages are deleted.
+    #[leaf]
+    Gone,
+}
+
+/// What a user asks for.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Site",
+    status = "Status<SiteState, SiteExtra>"
+)]
+pub struct SiteSpec {
+    /// Where the site should be in its life.
+    #[serde(default)]
+    pub lifecycle: Desired<SiteState>,
+    /// How it looks.
+    pub theme: String,
+    /// How many servers there are; an autoscaler's.
+    #[serde(default)]
+    pub replicas: u32,
+}
+
+/// What a site adds to its status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SiteExtra {
+    /// How many pages there are.
+    #[serde(default)]
+    pub pages: u32,
+}
+
+/// The operator of sites; clones share their memory.
+#[derive(Clone, Default)]
+pub struct Sites(Arc<Mutex<Memory>>);
+
+#[derive(Default)]
+struct Memory {
+    pages: u32,
+    ran: Vec<(SiteState, String)>,
+    failures: u32,
+}
+
+impl Sites {
+    fn memory<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
+        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How many pages every site has from now on.
+    pub fn set_pages(&self, pages: u32) {
+        self.memory(|memory| memory.pages = pages);
+    }
+
+    /// From now on this many runs of a leaf's work fail.
+    pub fn fail_in_leaf(&self, times: u32) {
+        self.memory(|memory| memory.failures = times);
+    }
+
+    /// Every call of a handler so far: the state and the part of the id after the uid.
+    pub fn ran(&self) -> Vec<(SiteState, String)> {
+        self.memory(|memory| memory.ran.clone())
+    }
+
+    fn note(&self, state: SiteState, cx: &Action<Site>) {
+        let id = cx.id().split_once('/').map_or("", |(_, id)| id).to_owned();
+        self.memory(|memory| memory.ran.push((state, id)));
+    }
+}
+
+impl SiteStateHandler for Sites {
+    type Context = Action<Site>;
+    type Error = Failure;
+
+    async fn building(&self, cx: &Action<Site>) -> Result<site_state::AfterBuilding, Failure> {
+        self.note(SiteState::Building, cx);
+        Ok(site_state::AfterBuilding::Next)
+    }
+
+    async fn online(&self, cx: &Action<Site>) -> Result<site_state::AfterOnline, Failure> {
+        self.note(SiteState::Online, cx);
+        Ok(site_state::AfterOnline::Stay)
+    }
+
+    async fn rebuilding(&self, cx: &Action<Site>) -> Result<site_state::AfterRebuilding, Failure> {
+        self.note(SiteState::Rebuilding, cx);
+        Ok(site_state::AfterRebuilding::Next)
+    }
+
+    async fn archived(&self, cx: &Action<Site>) -> Result<site_state::AfterArchived, Failure> {
+        self.note(SiteState::Archived, cx);
+        Ok(site_state::AfterArchived::Stay)
+    }
+
+    async fn gone(&self, cx: &Action<Site>) -> Result<(), Failure> {
+        self.note(SiteState::Gone, cx);
+        let fails = self.memory(|memory| {
+            let fails = memory.failures > 0;
+            memory.failures = memory.failures.saturating_sub(1);
+            fails
+        });
+        if fails {
+            return Err(Failure::retry("DiskBusy", "pages are still open"));
+        }
+        Ok(())
+    }
+}
+
+impl Application for Sites {
+    type Resource = Site;
+
+    async fn extra(&self, _: &Context<Site>) -> Result<SiteExtra, Failure> {
+        Ok(SiteExtra {
+            pages: self.memory(|memory| memory.pages),
+        })
+    }
+
+    fn revision(object: &Site) -> impl Serialize + Send {
+        object.spec.theme.clone()
+    }
+}
+
+impl Served for Sites {
+    fn api(client: Client) -> Api<Site> {
+        Api::all(client)
+    }
+
+    fn object(name: &str, lifecycle: Value) -> Value {
+        json!({
+            "apiVersion": "demo.okt.dev/v1",
+            "kind": "Site",
+            "metadata": { "name": name },
+            "spec": { "theme": "plain", "lifecycle": lifecycle },
+        })
+    }
+}

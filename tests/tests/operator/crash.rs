@@ -1,0 +1,148 @@
+//! An operator that is killed, at every point, and started again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use okt_runtime::{Answer, Outcome};
+use okt_tests::{Cut, DatabaseState, DatabaseState::*, Reply, Rig};
+use serde_json::json;
+
+/// Creation with a failed attempt, a visit, a new revision, a trigger, a way out of the hold, deletion; gives the trails.
+async fn scenario(rig: &Rig) -> Vec<String> {
+    let mut trails = Vec::new();
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    trails.push(rig.position("db").await.trail);
+    rig.wish(
+        "db",
+        json!({ "visit": { "state": "Servicing", "request": "1" } }),
+    )
+    .await;
+    rig.until("db", "has made its visit", |db| {
+        let position = db.status.as_ref().and_then(|s| s.lifecycle.as_ref());
+        position
+            .and_then(|p| p.visit.as_ref())
+            .is_some_and(|v| v.outcome == Outcome::Reached)
+    })
+    .await;
+    rig.until_ready("db", Running).await;
+    trails.push(rig.position("db").await.trail);
+    rig.patch("db", json!({ "spec": { "storage": "2Gi" } }))
+        .await;
+    rig.until_ready("db", Running).await;
+    trails.push(
+        rig.position("db")
+            .await
+            .action
+            .expect("an action")
+            .id
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    );
+    rig.app.sees("db", okt_tests::Sight::Event(Running, Failed));
+    rig.until_in("db", Failed).await;
+    rig.app.sees("db", okt_tests::Sight::Unobserved);
+    rig.wish("db", json!({ "request": "mended" })).await;
+    rig.until_ready("db", Running).await;
+    trails.push(rig.position("db").await.trail);
+    rig.delete("db").await;
+    rig.until_gone("db").await;
+    trails
+}
+
+/// The states whose work ran, each id once, in order; an id that names two pieces of work is an error.
+fn work(rig: &Rig) -> Vec<DatabaseState> {
+    let mut seen: BTreeMap<String, DatabaseState> = BTreeMap::new();
+    let mut states = Vec::new();
+    for ran in rig.app.ran() {
+        match seen.get(&ran.id) {
+            None => {
+                seen.insert(ran.id, ran.state);
+                states.push(ran.state);
+            }
+            Some(before) => assert_eq!(*before, ran.state, "{} names two pieces of work", ran.id),
+        }
+    }
+    states
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_killed_at_any_write_ends_where_it_would_have_ended() {
+    let reference = Rig::new().await;
+    let trails = scenario(&reference).await;
+    let states = work(&reference);
+    assert_eq!(
+        states,
+        [
+            Start, Running, Servicing, Running, Running, Running, Stopping
+        ]
+    );
+    let writes = reference.wire.writes().len();
+    println!("writes of the reference run: {writes}");
+    for number in 1..=writes {
+        for cut in [Cut::Before(number), Cut::After(number)] {
+            let rig = Rig::without_operator().await;
+            rig.wire.cut(cut);
+            rig.start();
+            let crash = async {
+                rig.wire.was_cut().await;
+                rig.restart().await;
+                std::future::pending::<()>().await;
+            };
+            let ended = tokio::select! {
+                ended = scenario(&rig) => ended,
+                () = crash => unreachable!("it never ends"),
+            };
+            assert_eq!(ended, trails, "{cut:?}");
+            assert_eq!(work(&rig), states, "{cut:?}");
+            assert_eq!(rig.app.overlaps(), 0, "{cut:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pending_action_is_resumed_under_its_id_and_says_so() {
+    let rig = Rig::new().await;
+    rig.app.next_time(Start, Reply::Hang);
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.restart().await;
+    rig.until_ready("db", Running).await;
+    let ran = rig.app.ran();
+    assert_eq!(ran[0].id, ran[1].id);
+    assert_eq!((ran[0].resumed, ran[1].resumed), (false, true));
+    assert_eq!(ran[1].attempt, 1);
+    assert!(!ran[2].resumed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_ends_takes_its_work_with_it() {
+    let rig = Rig::new().await;
+    rig.app
+        .next_time(Start, Reply::After(Duration::from_secs(60), Answer::Next));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.kill().await;
+    rig.pass(Duration::from_millis(10)).await;
+    assert_eq!(rig.app.ended(), 1, "the work goes on without its operator");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_led_into_a_state_is_told_also_after_a_restart_and_at_a_retry() {
+    use okt_runtime::Cause;
+    let rig = Rig::new().await;
+    rig.app.next_time(Start, Reply::Fail("not yet"));
+    rig.app.next_time(Start, Reply::Hang);
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(20)).await;
+    rig.restart().await;
+    rig.until_ready("db", Running).await;
+    let causes: Vec<_> = rig.app.ran().into_iter().map(|ran| ran.cause).collect();
+    assert_eq!(causes[..3], [Some(Cause::Created); 3]);
+    assert_eq!(causes[3], Some(Cause::Wish));
+}

@@ -1,0 +1,170 @@
+//! Deadlines: counted from the arrival, whatever restarts.
+
+use std::time::Duration;
+
+use okt_tests::{DatabaseState::*, Reply, Rig};
+use serde_json::json;
+
+async fn servicing(rig: &Rig, reply: Reply) {
+    rig.app.next_time(Servicing, reply);
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    rig.wish("db", json!({ "visit": { "state": "Servicing" } }))
+        .await;
+    rig.until_in("db", Servicing).await;
+    rig.pass(Duration::from_secs(1)).await;
+}
+
+fn waits(times: usize) -> impl Iterator<Item = Reply> {
+    let reply = Reply::Say(okt_runtime::Answer::Wait(Duration::from_secs(120)));
+    std::iter::repeat_n(reply, times)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_fires_once_and_cancels_the_action_in_flight() {
+    let rig = Rig::new().await;
+    for reply in waits(14) {
+        rig.app.next_time(Servicing, reply);
+    }
+    servicing(&rig, Reply::CleansUpFor(Duration::from_secs(3))).await;
+    rig.pass(Duration::from_secs(60 * 30 - 30)).await;
+    assert_eq!(rig.position("db").await.state.to_string(), "Servicing");
+    rig.pass(Duration::from_secs(60)).await;
+    let position = rig.position("db").await;
+    assert_eq!(position.trail, ">Start>Running>Servicing>Failed>");
+    assert_eq!(
+        position.history.last().map(|h| h.cause.as_str()),
+        Some("After")
+    );
+    rig.pass(Duration::from_hours(2)).await;
+    assert_eq!(rig.position("db").await.transition, 4);
+    assert_eq!(rig.app.cancelled(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_kept_across_restarts() {
+    let rig = Rig::new().await;
+    for reply in waits(60) {
+        rig.app.next_time(Servicing, reply);
+    }
+    servicing(
+        &rig,
+        Reply::Say(okt_runtime::Answer::Wait(Duration::from_secs(120))),
+    )
+    .await;
+    let since = rig.position("db").await.since.expect("a time");
+    for _ in 0..5 {
+        rig.pass(Duration::from_mins(5)).await;
+        rig.restart().await;
+    }
+    rig.kill().await;
+    rig.pass(Duration::from_mins(2)).await;
+    rig.start();
+    rig.until_in("db", Failed).await;
+    let left = rig.position("db").await.since.expect("a time");
+    let took = left.duration_since(since).as_secs_f64();
+    assert!((1800.0..1802.0).contains(&took), "{took}");
+    rig.restart().await;
+    rig.pass(Duration::from_hours(2)).await;
+    assert_eq!(rig.position("db").await.transition, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_passed_while_nobody_ran_fires_at_the_start() {
+    let rig = Rig::new().await;
+    servicing(&rig, Reply::Hang).await;
+    rig.kill().await;
+    rig.pass(Duration::from_mins(40)).await;
+    rig.start();
+    rig.until_in("db", Failed).await;
+    let served = rig.app.states("db");
+    assert_eq!(served, [Start, Running, Servicing], "nothing was resumed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_new_action_starts_only_after_the_cancelled_one_has_ended() {
+    let rig = Rig::new().await;
+    rig.app
+        .next_time(Running, Reply::CleansUpFor(Duration::from_secs(8)));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Running).await;
+    rig.pass(Duration::from_secs(1)).await;
+    // Failed has no work; Stopping has.
+    rig.app.sees("db", okt_tests::Sight::Event(Running, Failed));
+    rig.poke("db");
+    rig.until_in("db", Failed).await;
+    assert_eq!(rig.app.cancelled(), 1);
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_in("db", Stopping).await;
+    rig.until_ready("db", End).await;
+    let ran = rig.app.ran();
+    let (running, stopping) = (&ran[1], &ran[2]);
+    assert_eq!((running.state, stopping.state), (Running, Stopping));
+    assert!(stopping.at - running.at >= Duration::from_secs(8));
+    assert_eq!(rig.app.overlaps(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_work_that_does_not_end_is_dropped_after_half_a_minute() {
+    let rig = Rig::new().await;
+    rig.app.next_time(Running, Reply::Hang);
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Running).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.app.sees("db", okt_tests::Sight::Event(Running, Failed));
+    rig.poke("db");
+    rig.until_in("db", Failed).await;
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_ready("db", End).await;
+    let ran = rig.app.ran();
+    let gap = ran[2].at - ran[1].at;
+    assert!((30.0..35.0).contains(&gap.as_secs_f64()), "{gap:?}");
+    assert_eq!(rig.app.overlaps(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_position_without_a_time_is_given_one() {
+    let rig = Rig::without_operator().await;
+    rig.create("db", json!({})).await;
+    let foreign = json!({ "lifecycle": { "state": "Servicing", "transition": 3, "jumps": 1 } });
+    rig.patch_status("db", foreign)
+        .await
+        .expect("it is accepted");
+    for reply in waits(60) {
+        rig.app.next_time(Servicing, reply);
+    }
+    rig.start();
+    rig.until("db", "knows since when", |db| {
+        let position = db.status.as_ref().and_then(|s| s.lifecycle.as_ref());
+        position.is_some_and(|p| p.since.is_some())
+    })
+    .await;
+    rig.until_in("db", Failed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_a_pause_holds_back_does_not_spin() {
+    let rig = Rig::new().await;
+    for reply in waits(60) {
+        rig.app.next_time(Servicing, reply);
+    }
+    servicing(
+        &rig,
+        Reply::Say(okt_runtime::Answer::Wait(Duration::from_secs(120))),
+    )
+    .await;
+    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, Some("true"))
+        .await;
+    rig.pass(Duration::from_mins(31)).await;
+    let looks = rig.app.looks();
+    rig.pass(Duration::from_mins(10)).await;
+    assert!(
+        rig.app.looks() - looks < 50,
+        "{} looks",
+        rig.app.looks() - looks
+    );
+    assert_eq!(rig.position("db").await.state.to_string(), "Servicing");
+    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, None)
+        .await;
+    rig.until_in("db", Failed).await;
+}

@@ -1,0 +1,176 @@
+//! What an operator asks of the API, counted.
+
+use std::time::Duration;
+
+use okt_tests::{DatabaseState::*, Rig};
+use serde_json::json;
+
+/// Creation, a visit, deletion: 1 PATCH for each of the 6 transitions, 1 for each of the 2 times that an action ended at
+/// rest, 2 for the finalizer.
+const A_LIFE: usize = 10;
+
+async fn live(rig: &Rig, name: &str) {
+    rig.create(name, json!({})).await;
+    rig.until_ready(name, Running).await;
+    let visit = json!({ "visit": { "state": "Servicing", "request": "nightly-1" } });
+    rig.wish(name, visit).await;
+    rig.until_ready(name, Running).await;
+    rig.delete(name).await;
+    rig.until_gone(name).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_costs_one_patch_per_transition_one_per_rest_and_two_for_the_finalizer() {
+    let rig = Rig::new().await;
+    live(&rig, "db").await;
+    rig.pass(Duration::from_mins(5)).await;
+    let writes = rig.wire.writes();
+    println!("PATCHes of a life of 6 transitions: {}", writes.len());
+    assert_eq!(writes.len(), A_LIFE, "{writes:#?}");
+    let object = "PATCH /apis/demo.okt.dev/v1/namespaces/default/databases/db";
+    let metadata: Vec<_> = (0..writes.len())
+        .filter(|index| writes[*index] == object)
+        .collect();
+    assert_eq!(metadata, [0, A_LIFE - 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pokes_labels_and_a_cache_that_lags_cost_nothing() {
+    let rig = Rig::new().await;
+    rig.server.set_watch_lag(Duration::from_millis(50));
+    let names: Vec<String> = (0..30).map(|number| format!("db-{number}")).collect();
+    let lives = futures::future::join_all(names.iter().map(|name| live(&rig, name)));
+    let disturb = async {
+        for round in 0.. {
+            rig.pass(Duration::from_millis(7)).await;
+            for name in &names {
+                rig.poke(name);
+                if round % 10 == 0 {
+                    let labels =
+                        json!({ "metadata": { "labels": { "round": round.to_string() } } });
+                    // It may be gone already.
+                    let _ = rig
+                        .raw()
+                        .patch(
+                            name,
+                            &kube::api::PatchParams::default(),
+                            &kube::api::Patch::Merge(labels),
+                        )
+                        .await;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        _ = lives => {}
+        () = disturb => {}
+    }
+    rig.pass(Duration::from_mins(5)).await;
+    let writes = rig.wire.writes().len();
+    let refused = (rig.server.requests().into_iter())
+        .filter(|request| request.is_write() && request.status == 409)
+        .count();
+    println!("PATCHes of 30 disturbed lives: {writes}, of which {refused} were conflicts");
+    // A label that was set after the object was read makes a write a conflict, which moves nothing.
+    assert_eq!(writes - refused, 30 * A_LIFE);
+    let ran = rig.app.ran();
+    let mut ids: Vec<_> = ran.iter().map(|ran| &ran.id).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), ran.len(), "a piece of work was started twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_lags_costs_no_write_and_no_conflict() {
+    let rig = Rig::new().await;
+    rig.server.set_watch_lag(Duration::from_millis(50));
+    let names: Vec<String> = (0..30).map(|number| format!("db-{number}")).collect();
+    let lives = futures::future::join_all(names.iter().map(|name| live(&rig, name)));
+    let disturb = async {
+        loop {
+            rig.pass(Duration::from_millis(7)).await;
+            names.iter().for_each(|name| rig.poke(name));
+        }
+    };
+    tokio::select! {
+        _ = lives => {}
+        () = disturb => {}
+    }
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(rig.wire.writes().len(), 30 * A_LIFE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_object_is_not_written_whatever_names_it() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    rig.wire.clear();
+    for _ in 0..50 {
+        rig.poke("db");
+        rig.pass(Duration::from_secs(40)).await;
+    }
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    assert!(rig.app.looks() > 50, "it was looked at");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_over_settled_objects_writes_nothing_and_runs_nothing() {
+    let rig = Rig::new().await;
+    for number in 0..30 {
+        rig.create(&format!("db-{number}"), json!({})).await;
+    }
+    for number in 0..30 {
+        rig.until_ready(&format!("db-{number}"), Running).await;
+    }
+    rig.pass(Duration::from_secs(5)).await;
+    let ran = rig.app.ran().len();
+    rig.wire.clear();
+    rig.restart().await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    assert_eq!(rig.app.ran().len(), ran);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_created_while_the_watch_was_broken_is_served() {
+    let rig = Rig::new().await;
+    for number in 0..5 {
+        let name = format!("before-{number}");
+        rig.create(&name, json!({})).await;
+        rig.until_ready(&name, Running).await;
+    }
+    rig.server.end_watches();
+    for number in 0..5 {
+        rig.create(&format!("gap-{number}"), json!({})).await;
+    }
+    rig.server.compact();
+    for number in 0..5 {
+        rig.until_ready(&format!("gap-{number}"), Running).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_is_told_to_stop_stops_at_once() {
+    let rig = Rig::without_operator().await;
+    for bare in [false, true] {
+        let rig = if bare {
+            &Rig::<okt_tests::Databases>::bare()
+        } else {
+            &rig
+        };
+        if !bare {
+            rig.create("db", json!({})).await;
+        }
+        let (tell, told) = tokio::sync::oneshot::channel::<()>();
+        let operator = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone())
+            .virtual_time()
+            .run(async { told.await.unwrap_or_default() });
+        let operator = tokio::spawn(operator);
+        rig.pass(Duration::from_secs(45)).await;
+        tell.send(()).expect("it runs");
+        let stopped = tokio::time::timeout(Duration::from_secs(2), operator).await;
+        let stopped = stopped.unwrap_or_else(|_| panic!("it goes on; without the CRD: {bare}"));
+        stopped.expect("no panic").expect("no error");
+    }
+}

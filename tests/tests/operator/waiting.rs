@@ -1,0 +1,99 @@
+//! `Wait`: called again later, without a trace.
+
+use std::time::Duration;
+
+use okt_runtime::Answer;
+use okt_tests::{DatabaseState::*, Reply, Rig};
+use serde_json::json;
+
+fn wait(seconds: u64) -> Reply {
+    Reply::Say(Answer::Wait(Duration::from_secs(seconds)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_keeps_id_and_attempt_and_writes_nothing() {
+    let rig = Rig::new().await;
+    for _ in 0..5 {
+        rig.app.next_time(Start, wait(10));
+    }
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.wire.clear();
+    rig.pass(Duration::from_secs(45)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.until_ready("db", Running).await;
+    let ran = rig.app.ran();
+    let start: Vec<_> = ran.iter().filter(|ran| ran.state == Start).collect();
+    assert_eq!(start.len(), 6);
+    assert!(
+        start
+            .iter()
+            .all(|ran| ran.id == start[0].id && ran.attempt == 1 && !ran.resumed)
+    );
+    for pair in start.windows(2) {
+        let gap = pair[1].at - pair[0].at;
+        assert!((9.9..10.2).contains(&gap.as_secs_f64()), "{gap:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poke_calls_at_once_what_waits() {
+    let rig = Rig::new().await;
+    rig.app.next_time(Start, wait(3000));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(5)).await;
+    rig.patch("db", json!({ "metadata": { "labels": { "a": "b" } } }))
+        .await;
+    rig.pass(Duration::from_secs(5)).await;
+    assert_eq!(rig.app.ran().len(), 1, "a label is no poke");
+    rig.poke("db");
+    rig.pass(Duration::from_secs(1)).await;
+    rig.until_ready("db", Running).await;
+    assert_eq!(rig.app.ran()[1].attempt, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poke_during_a_run_is_not_lost_to_the_wait_it_asks_for() {
+    let rig = Rig::new().await;
+    let long = Duration::from_secs(3000);
+    rig.app.next_time(
+        Start,
+        Reply::After(Duration::from_secs(10), Answer::Wait(long)),
+    );
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(5)).await;
+    rig.poke("db");
+    rig.pass(Duration::from_secs(10)).await;
+    rig.until_ready("db", Running).await;
+    let ran = rig.app.ran();
+    let gap = ran[1].at - ran[0].at;
+    assert!(gap < Duration::from_secs(12), "{gap:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_of_nothing_does_not_spin() {
+    let rig = Rig::new().await;
+    for _ in 0..1000 {
+        rig.app.next_time(Start, wait(0));
+    }
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(10)).await;
+    let ran = rig.app.ran().len();
+    assert!((50..=110).contains(&ran), "{ran}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resting_state_may_be_left_while_its_work_waits() {
+    let rig = Rig::new().await;
+    rig.app.next_time(Running, wait(3000));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Running).await;
+    rig.pass(Duration::from_secs(5)).await;
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_ready("db", End).await;
+    assert_eq!(rig.app.states("db"), [Start, Running, Stopping]);
+}
