@@ -246,8 +246,12 @@ fn leaf_ahead(graph: &Graph<'_>, from: StateId) -> StateId {
 }
 
 fn is_stuck(graph: &Graph<'_>, record: &Record, decision: &Decision) -> bool {
-    graph.get(record.state).is_none()
-        || (record.failed(graph) && !matches!(decision, Decision::Go(_) | Decision::Run(_)))
+    graph.get(record.state).is_none() || stands_failed(graph, record, decision)
+}
+
+/// Whether the work failed for good, and nothing leads on from there by itself.
+fn stands_failed(graph: &Graph<'_>, record: &Record, decision: &Decision) -> bool {
+    record.failed(graph) && !matches!(decision, Decision::Stand(Stand::Braking(_)))
 }
 
 /// The table of DESIGN section 5, from what decides to what is decided by it.
@@ -273,7 +277,7 @@ fn standing(
     if facts.deleting {
         return deletion(graph, record, state, decision, words);
     }
-    if record.failed(graph) && !matches!(decision, Decision::Run(_)) {
+    if stands_failed(graph, record, decision) {
         return Standing::Stalled(failure(words, "; it is tried again when the spec changes"));
     }
     // At its wish too, something may be due that only the pause keeps back: a new revision, or a move.

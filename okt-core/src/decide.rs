@@ -320,7 +320,7 @@ impl Turn<'_, '_> {
             Task::Ended(Said::Stay) => Work::Stayed,
             Task::Ended(Said::Next) => Work::SaidNext,
             Task::Ended(Said::To(to)) => Work::Named(to),
-            Task::Ended(Said::Failed { permanent: true }) if !hurries => Work::Fails,
+            Task::Ended(Said::Failed { permanent: true }) => Work::Fails,
             Task::Ended(Said::Failed { .. } | Said::Wait) | Task::Waiting | Task::Due
                 if hurries =>
             {
@@ -410,10 +410,7 @@ impl Turn<'_, '_> {
             }
             Work::SaidNext if matches!(self.facts.task, Task::Ended(Said::Failed { .. })) => {
                 // Work begun before the deletion: its failure counts as Next, but first as a failure.
-                match self.facts.task {
-                    Task::Ended(Said::Failed { permanent: true }) => u32::MAX,
-                    _ => self.facts.attempt,
-                }
+                self.facts.attempt
             }
             Work::Stayed | Work::SaidNext | Work::Named(_) | Work::Over => 0,
         }

@@ -315,8 +315,7 @@ impl<'a, 'g> Paths<'a, 'g> {
             }
             for from in &further {
                 let state = &states[*from];
-                let last = state.children.len().saturating_sub(1);
-                for (index, child) in state.children.iter().enumerate() {
+                for child in state.children {
                     let Some((left, deviations)) = length.get(child.index()).copied().flatten()
                     else {
                         continue;
@@ -324,7 +323,7 @@ impl<'a, 'g> Paths<'a, 'g> {
                     if left + 1 != edges || (left > 0 && !transit(&states[child.index()])) {
                         continue;
                     }
-                    let deviates = u32::from(by_next(state) && index != last);
+                    let deviates = u32::from(by_next(state) && state.next() != Some(*child));
                     let candidate = (edges, deviations.saturating_add(deviates));
                     if length[*from].is_none_or(|best| candidate < best) {
                         length[*from] = Some(candidate);

@@ -16,7 +16,7 @@ mod moment;
 mod rng;
 
 use okt_core::conditions::{Condition, MESSAGE_LIMIT, Words, bounded, conditions};
-use okt_core::decide::decide;
+use okt_core::decide::{Decision, Stand, decide};
 use okt_core::facts::{Named, Observed, Said, Task};
 use okt_core::names::{RESERVED, is_reason};
 use okt_core::record::{Outcome, Phase};
@@ -533,6 +533,34 @@ proptest! {
         }
         for other in beside {
             prop_assert_eq!((&other.reason, &other.message), (&all[0].reason, &all[0].message));
+        }
+    }
+
+    #[test]
+    fn what_stands_for_good_is_not_reconciling_and_what_goes_on_is_not_stalled(seed: u64) {
+        let rng = &mut Rng(seed);
+        let graph = with_conditions(rng);
+        let (recorded, mut facts) = moment::moment(rng, &graph);
+        // A paused object is said to be paused, whatever else is the matter.
+        facts.paused = false;
+        let decision = decide(&graph, &recorded, &facts);
+        let after = recorded.after(&graph, &facts, &decision);
+        let all = conditions(&graph, &after, &facts, &decision, &words());
+        let beside = |name| find(&all, name).is_some();
+        let unseen = find(&all, "Ready").is_some_and(|ready| ready.status == Unknown);
+        match decision {
+            Decision::Stand(Stand::Settled | Stand::Failed) => {
+                prop_assert!(!beside("Reconciling") || unseen, "{decision:?} {recorded:?} {facts:?} {:?} {all:#?}", graph.states);
+            }
+            Decision::Stand(Stand::Running | Stand::Waiting | Stand::Braking(_))
+            | Decision::Run(_)
+            | Decision::Retry { .. } => {
+                prop_assert!(!beside("Stalled"), "{decision:?} {recorded:?} {facts:?} {:?} {all:#?}", graph.states);
+            }
+            Decision::Stand(Stand::Unsure | Stand::Paused | Stand::UnknownState | Stand::HandsOff)
+            | Decision::Go(_)
+            | Decision::End(_)
+            | Decision::Release { .. } => {}
         }
     }
 }

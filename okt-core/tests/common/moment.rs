@@ -14,12 +14,16 @@ use crate::rng::Rng;
 pub(crate) fn moment(rng: &mut Rng, graph: &Graph<'_>) -> (Recorded, Facts<'static>) {
     let count = graph.states.len();
     let record = record(rng, count);
-    let recorded = if rng.one_in(8) {
-        Recorded::Nothing
+    let mut facts = facts(rng, count);
+    if let Some(visit) = &mut facts.visit {
+        // What is on record nowhere differs from what is on record.
+        visit.fresh |= record.visit.is_none();
+    }
+    if rng.one_in(8) {
+        (Recorded::Nothing, facts)
     } else {
-        Recorded::At(record)
-    };
-    (recorded, facts(rng, count))
+        (Recorded::At(record), facts)
+    }
 }
 
 fn record(rng: &mut Rng, count: usize) -> Record {

@@ -152,6 +152,13 @@ fn a_new_object_observed_in_a_state_is_adopted_by_a_jump() {
 }
 
 #[test]
+fn a_new_object_observed_in_the_entry_enters_it_and_does_not_jump() {
+    let case = new(Observed::Unobserved).seen("Start");
+    goes(&case, "Start", By::Entry, Why::Created);
+    assert_eq!(case.after().jumps, 0);
+}
+
+#[test]
 fn a_new_object_that_is_nowhere_enters_the_entry() {
     let nowhere = [
         Observed::Absent,
