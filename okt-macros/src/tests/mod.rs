@@ -4,10 +4,10 @@ mod fuzz;
 
 use std::path::{Path, PathBuf};
 
-use expect_test::expect_file;
+use expect_test::{expect, expect_file};
 use okt_core::check::Rule;
 use proc_macro2::TokenStream;
-use quote::ToTokens;
+use quote::{ToTokens, quote};
 use syn::{Attribute, Item, Meta};
 
 use crate::{expand_with, graph_of, shim, spec};
@@ -94,6 +94,39 @@ fn every_rule_has_its_paragraph_and_its_case() {
         let code = rule.to_string().replace("OKT001", "E0599");
         assert!(told.contains(&code), "{rule}: {told}");
     }
+}
+
+#[test]
+fn names_by_serde_are_checked_too() {
+    let told = told(quote! {
+        #[serde(rename_all = "kebab-case")]
+        enum Life {
+            #[entry]
+            #[child(End)]
+            BeingMade,
+            #[leaf]
+            #[serde(rename(serialize = "Over", deserialize = "Gone"))]
+            End,
+        }
+    });
+    expect![[r#"
+        OKT020: the wire name `being-made` cannot be written to a condition; use at most 63 letters, digits and `_`, beginning with a letter
+        OKT014: a state is written and read by one name, here by `Over` and `Gone`; use `rename = "Over"`"#]]
+    .assert_eq(&told);
+}
+
+/// The messages about a declaration, one a line.
+fn told(declaration: TokenStream) -> String {
+    let code = expand_with(declaration, graph_of);
+    let file: syn::File = syn::parse2(code).expect("an expansion is Rust");
+    let messages = file.items.iter().filter_map(|item| match item {
+        Item::Macro(item) => {
+            let text: syn::LitStr = item.mac.parse_body().expect("an error has a text");
+            Some(text.value())
+        }
+        _ => None,
+    });
+    messages.collect::<Vec<_>>().join("\n")
 }
 
 /// What the macros write for a case, formatted.

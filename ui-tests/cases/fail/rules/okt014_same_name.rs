@@ -19,22 +19,4 @@ enum Former {
     End,
 }
 
-#[lifecycle_graph(crate(okt_core))]
-#[derive(serde::Serialize)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Renamed {
-    #[entry]
-    #[child(Running)]
-    Start,
-
-    #[rest]
-    #[serde(rename = "Start")]
-    #[child(End)]
-    Running,
-
-    #[leaf]
-    #[serde(rename(serialize = "Over", deserialize = "Gone"))]
-    End,
-}
-
 fn main() {}

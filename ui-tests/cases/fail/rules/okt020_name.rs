@@ -24,19 +24,6 @@ enum Life {
 }
 
 #[lifecycle_graph(crate(okt_core))]
-#[derive(serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wire {
-    #[entry]
-    #[child(Gone)]
-    BeingMade,
-
-    #[leaf]
-    Gone,
-}
-
-#[lifecycle_graph(crate(okt_core))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crate {
     #[entry]

@@ -37,7 +37,8 @@ macro_rules! spelled {
             }
         )*
 
-        fn main() {
+        #[test]
+        fn wire_names_are_those_that_serde_writes() {
             $({
                 use $name as Life;
                 for state in [Life::Start, Life::HTTPServing, Life::BeingRemoved, Life::End] {
