@@ -204,6 +204,13 @@ fn no_wish_leads_out_of_a_leaf_during_deletion() {
 }
 
 #[test]
+fn no_wish_leads_out_of_a_leaf_that_failed_for_good_during_deletion() {
+    let graph = graph(&["entry A >B", "rest B >C", "leaf C"]);
+    let failed = Case::at(&graph, "C").phase(Phase::Failed).new_wish("B");
+    stands(&failed.deleting(), Stand::Failed);
+}
+
+#[test]
 fn what_was_given_up_loses_its_finalizer_wherever_it_is() {
     let abandoned = Decision::Release { abandoned: true };
     let give_up = |case: Case| case.with(|_, facts| facts.abandoned = true);

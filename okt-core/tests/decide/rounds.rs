@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use okt_core::StateId;
 use okt_core::decide::{By, Decision, Run, Stand, Why};
 use okt_core::facts::{Named, Said, Task, Visit};
 use okt_core::record::Outcome;
@@ -64,6 +65,13 @@ fn the_brake_does_not_keep_an_action_from_running_or_ending() {
     assert_eq!(resumed.decide(), Decision::Run(Run::Resume));
     let ended = resumed.said(Said::Stay);
     assert!(matches!(ended.decide(), Decision::End(_)));
+}
+
+#[test]
+fn the_jump_out_of_a_state_that_the_graph_does_not_know_does_not_wait() {
+    let case = moving(LIMIT + 9).seen("Running");
+    let case = case.with(|record, _| record.state = StateId::UNKNOWN);
+    goes(&case, "Running", By::Jump, Why::Observed);
 }
 
 #[test]

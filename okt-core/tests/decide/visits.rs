@@ -145,6 +145,14 @@ fn a_visit_to_what_is_none_is_refused() {
 }
 
 #[test]
+fn a_visit_to_a_resting_state_leads_nowhere() {
+    let graph = graph(&["entry A >B", "rest B >C >D", "rest C >D", "leaf D"]);
+    let case = Case::at(&graph, "B").new_visit("C");
+    stands(&case, Stand::Settled);
+    assert_eq!(outcome(&case), Outcome::Refused);
+}
+
+#[test]
 fn a_visit_that_is_taken_out_of_the_spec_is_overtaken() {
     let case = Case::at(&database(), "Running").visit("Servicing", ARRIVAL);
     let case = case.with(|_, facts| facts.visit = None);
