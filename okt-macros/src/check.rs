@@ -22,17 +22,23 @@ pub(crate) fn check(report: &mut Report, model: &Model) {
 
 /// Whether rustc or a reader of the attributes reports this mistake already.
 fn is_told_otherwise(model: &Model, fault: &Fault) -> bool {
-    match (fault.rule, fault.place) {
-        // The anchors make rustc report it, with its help and at the token.
-        (Rule::UnknownTarget, _) => true,
-        // A trigger whose cause could not be read looks like one without a cause.
-        (Rule::SameTarget, Place::Trigger(id, index)) => model.get(id).is_some_and(|node| {
-            let triggers = &node.attributes.triggers;
-            let to = triggers[index].target.to;
-            triggers[index].is_doubtful && triggers[..index].iter().all(|t| t.target.to != to)
-        }),
-        _ => false,
+    // The anchors make rustc report it, with its help and at the token.
+    if fault.rule == Rule::UnknownTarget {
+        return true;
     }
+    // A trigger whose cause could not be read looks like one without a cause, which is told from no child.
+    let Place::Trigger(id, index) = fault.place else {
+        return false;
+    };
+    model.get(id).is_some_and(|node| {
+        let (earlier, rest) = node.attributes.triggers.split_at(index);
+        let trigger = &rest[0];
+        fault.rule == Rule::SameTarget
+            && trigger.is_doubtful
+            && earlier
+                .iter()
+                .all(|other| other.target.to != trigger.target.to)
+    })
 }
 
 /// The token a fault is about.
@@ -48,9 +54,10 @@ fn spot(model: &Model, fault: &Fault) -> Spot {
         }
         Place::Cause(id, index) => node(id).map(|node| {
             let trigger = &node.attributes.triggers[index];
-            match fault.rule {
-                Rule::Option => trigger.value,
-                _ => trigger.word,
+            if fault.rule == Rule::Option {
+                trigger.value
+            } else {
+                trigger.word
             }
         }),
         Place::Child(id, index) => node(id).map(|node| node.attributes.children[index].spot),
