@@ -13,6 +13,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
 use crate::observation::Observation;
+use crate::schema::FAILURE_LIMIT;
+use crate::status::cut;
 use crate::work::panic_text;
 
 /// How long a look at the application may take.
@@ -65,7 +67,7 @@ pub(crate) async fn look<A: Application>(
             let (observed, words) = observation.facts(looks);
             Look {
                 observed,
-                words,
+                words: cut(&words, FAILURE_LIMIT),
                 events: observation.events().map(Lifecycle::id).collect(),
             }
         }
@@ -73,7 +75,7 @@ pub(crate) async fn look<A: Application>(
             tracing::warn!(object = %cx.object().name_any(), "cannot observe: {failure}");
             Look {
                 observed: Observed::Failed { looks },
-                words: failure.to_string(),
+                words: cut(&failure.to_string(), FAILURE_LIMIT),
                 ..Look::nothing()
             }
         }

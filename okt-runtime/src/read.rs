@@ -15,7 +15,13 @@ use crate::desired::{Desired, REQUEST_LIMIT, StateName};
 use crate::status::{Outcome, Phase, Position, RecordedAction, RecordedVisit, RecordedWish};
 
 /// The record behind a stored position.
-pub(crate) fn record<S: Lifecycle>(position: Option<&Position<S>>, deleting: bool) -> Recorded {
+///
+/// A revision that a foreign status lacks is taken to be the present one: nobody asked for anything.
+pub(crate) fn record<S: Lifecycle>(
+    position: Option<&Position<S>>,
+    deleting: bool,
+    present: u64,
+) -> Recorded {
     let Some(position) = position else {
         return Recorded::Nothing;
     };
@@ -28,8 +34,8 @@ pub(crate) fn record<S: Lifecycle>(position: Option<&Position<S>>, deleting: boo
         deleting,
         wish: wish_record::<S>(position.desired.as_ref()),
         visit: position.visit.as_ref().map(visit_record::<S>),
-        revision: number(&position.revision),
-        changed: number(&position.changed),
+        revision: number(&position.revision).unwrap_or(present),
+        changed: number(&position.changed).unwrap_or(present),
         action: position.action.as_ref().map(action),
     })
 }
@@ -217,8 +223,8 @@ pub(crate) fn text(revision: u64) -> String {
     format!("{revision:016x}")
 }
 
-fn number(text: &str) -> u64 {
-    u64::from_str_radix(text, 16).unwrap_or(0)
+fn number(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
 }
 
 /// A digest as hexadecimal digits.

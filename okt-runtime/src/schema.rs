@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use okt_core::conditions::MESSAGE_LIMIT;
 use okt_core::names::STATE_LIMIT;
 use okt_core::{Graph, Lifecycle, Mark, trail};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -16,7 +15,9 @@ const ID_LIMIT: usize = 96;
 /// The longest progress message, in bytes.
 pub(crate) const PROGRESS_LIMIT: usize = 256;
 /// The longest reason of a failure, in bytes: one word, which conditions repeat.
-pub(crate) const REASON_LIMIT: usize = 128;
+pub(crate) const REASON_LIMIT: usize = STATE_LIMIT;
+/// The longest message of a failure, in bytes: two conditions repeat it, so it is what a status must be able to hold thrice.
+pub(crate) const FAILURE_LIMIT: usize = 512;
 /// How many transitions the history holds.
 pub(crate) const HISTORY_LIMIT: usize = 10;
 /// How many conditions a status holds, those of others included.
@@ -68,7 +69,7 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
         json!({
             "type": "object",
             "required": ["reason"],
-            "properties": { "reason": text(REASON_LIMIT), "message": text(MESSAGE_LIMIT) },
+            "properties": { "reason": text(REASON_LIMIT), "message": text(FAILURE_LIMIT) },
         })
     };
     json!({

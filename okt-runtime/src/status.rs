@@ -5,13 +5,12 @@ use std::marker::PhantomData;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::Lifecycle;
-use okt_core::conditions::MESSAGE_LIMIT;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::desired::StateName;
-use crate::schema::REASON_LIMIT;
+use crate::schema::{FAILURE_LIMIT, REASON_LIMIT};
 
 /// The status of a resource with a lifecycle, for `#[kube(status = "Status<MyState>")]`.
 ///
@@ -198,12 +197,13 @@ impl RecordedFailure {
     pub(crate) fn new(reason: &str, message: &str) -> Self {
         Self {
             reason: cut(reason, REASON_LIMIT),
-            message: cut(message, MESSAGE_LIMIT),
+            message: cut(message, FAILURE_LIMIT),
         }
     }
 }
 
-fn cut(text: &str, room: usize) -> String {
+/// The beginning of a text, cut between characters.
+pub(crate) fn cut(text: &str, room: usize) -> String {
     text[..text.floor_char_boundary(room)].to_owned()
 }
 

@@ -126,12 +126,13 @@ struct Turn<'a, A: Application> {
 impl<A: Application> Turn<'_, A> {
     async fn take(mut self) -> Again {
         let graph = StateOf::<A>::GRAPH;
-        let recorded = read::record(self.position(), self.is_deletion_known());
+        let revision = read::revision(&A::revision(&self.object));
+        let recorded = read::record(self.position(), self.is_deletion_known(), revision);
         self.inner.heed_record(self.in_flight(&recorded).as_deref());
         self.inner.poked |= self.known.take_poke();
 
         let look = self.observe(&recorded).await;
-        let facts = self.facts(&look);
+        let facts = self.facts(&look, revision);
         let decision = decide(graph, &recorded, &facts);
         let after = recorded.after(graph, &facts, &decision);
         self.refuse_events(&recorded, &look);
@@ -233,7 +234,7 @@ impl<A: Application> Turn<'_, A> {
         seen
     }
 
-    fn facts<'f>(&self, look: &'f Look) -> Facts<'f> {
+    fn facts<'f>(&self, look: &'f Look, revision: u64) -> Facts<'f> {
         let desired = self.object.spec_of().lifecycle();
         let position = self.position();
         let annotation = |name: &str| self.object.annotations().get(name).map(String::as_str);
@@ -255,7 +256,7 @@ impl<A: Application> Turn<'_, A> {
                 position.and_then(|position| position.visit.as_ref()),
             ),
             generation: self.object.meta().generation.unwrap_or(0),
-            revision: read::revision(&A::revision(&self.object)),
+            revision,
             deleting: self.deleting,
             abandoned: annotation(ABANDON_ANNOTATION) == Some(self.uid.as_str()),
             paused: annotation(PAUSED_ANNOTATION) == Some("true"),

@@ -98,7 +98,9 @@ pub enum Reply {
     /// Never answers, and heeds nothing.
     Hang,
     /// Says how far it is, then goes on with the next reply.
-    Progress(&'static str),
+    Progress(String),
+    /// Takes that long, then goes on with the next reply.
+    Pause(Duration),
 }
 
 /// One call of a handler.
@@ -300,6 +302,10 @@ impl Databases {
                 Some(Reply::Hang) => std::future::pending().await,
                 Some(Reply::Progress(text)) => {
                     cx.progress(text);
+                    continue;
+                }
+                Some(Reply::Pause(time)) => {
+                    tokio::time::sleep(time).await;
                     continue;
                 }
             };

@@ -1,6 +1,7 @@
 //! This crate holds what the end-to-end tests share: applications without an application, and a cluster around them.
 
 mod database;
+pub mod definition;
 mod rig;
 mod site;
 mod wire;

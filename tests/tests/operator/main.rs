@@ -1,10 +1,22 @@
 //! Operators against the API in the process, under paused time.
 
+mod bounds;
 mod crash;
 mod deadlines;
+mod definition;
+mod deletion;
+mod gate;
+mod input;
 mod life;
 mod observation;
+mod pausing;
 mod position;
+mod program;
+mod progress;
+mod refusals;
 mod requests;
 mod retries;
+mod sites;
+mod strangers;
 mod waiting;
+mod wishes;

@@ -1,0 +1,37 @@
+//! Definitions that are not what the operator prints: older, newer, wrong.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use okt_runtime::{GRAPH_ANNOTATION, LifecycleObject, crd};
+use serde_json::{Value, json};
+
+/// The CRD of a kind with its schema changed.
+pub fn with_schema<K: LifecycleObject>(
+    change: impl FnOnce(&mut Value),
+) -> CustomResourceDefinition {
+    let mut definition = serde_json::to_value(crd::<K>().expect("a CRD")).expect("JSON");
+    let schema = definition
+        .pointer_mut("/spec/versions/0/schema/openAPIV3Schema")
+        .expect("a schema");
+    change(schema);
+    serde_json::from_value(definition).expect("a CRD")
+}
+
+/// The CRD of a kind with its graph annotation changed; none takes it away.
+pub fn with_graph<K: LifecycleObject>(
+    change: impl FnOnce(Value) -> Option<Value>,
+) -> CustomResourceDefinition {
+    let mut definition = crd::<K>().expect("a CRD");
+    let annotations = definition.metadata.annotations.get_or_insert_default();
+    let graph = annotations.remove(GRAPH_ANNOTATION).expect("a graph");
+    if let Some(graph) = change(serde_json::from_str(&graph).expect("JSON")) {
+        annotations.insert(GRAPH_ANNOTATION.to_owned(), graph.to_string());
+    }
+    definition
+}
+
+/// A schema whose spec takes anything, as one that was written by hand may.
+pub fn any_spec(schema: &mut Value) {
+    schema["properties"]["spec"] =
+        json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    schema["required"] = json!([]);
+}

@@ -1,0 +1,193 @@
+//! Deletion: from everywhere to a leaf, and out.
+
+use std::time::Duration;
+
+use okt_runtime::{ABANDON_ANNOTATION, Answer, FINALIZER};
+use okt_tests::{
+    DatabaseState, DatabaseState::*, Databases, Reply, Rig, Served, Sight, SiteState, Sites,
+};
+use serde_json::json;
+
+/// An object in this state, its action in flight where it is a passing one.
+async fn in_state(state: DatabaseState) -> Rig {
+    let rig = Rig::new().await;
+    let slow = Reply::After(Duration::from_secs(60), Answer::Next);
+    match state {
+        Start | Servicing | Stopping => rig.app.next_time(state, slow),
+        Failed => rig
+            .app
+            .next_time(Start, Reply::FailForGood("no such image")),
+        Running | End => {}
+    }
+    let wish = match state {
+        Stopping | End => json!({ "state": "End" }),
+        Start | Running | Servicing | Failed => json!({}),
+    };
+    rig.create("db", wish).await;
+    if state == Servicing {
+        rig.until_ready("db", Running).await;
+        rig.wish("db", json!({ "visit": { "state": "Servicing" } }))
+            .await;
+    }
+    rig.until_in("db", state).await;
+    rig.pass(Duration::from_secs(2)).await;
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_in_every_state_ends_in_a_leaf() {
+    for (state, way) in [
+        (Start, &[Start, Running, Stopping][..]),
+        (Running, &[Start, Running, Stopping]),
+        (Servicing, &[Start, Running, Servicing]),
+        (Stopping, &[Start, Running, Stopping]),
+        (Failed, &[Start, Stopping]),
+        (End, &[Start, Running, Stopping]),
+    ] {
+        let rig = in_state(state).await;
+        rig.delete("db").await;
+        rig.until_gone("db").await;
+        let ran = rig.app.states("db");
+        // On the way out a resting state's own work may run; what matters is that Stopping did where it lies on the way.
+        let ran: Vec<_> = ran.into_iter().collect();
+        assert_eq!(ran, way, "{state:?}");
+        assert_eq!(rig.app.overlaps(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_shows_while_the_action_in_flight_goes_on() {
+    let rig = in_state(Start).await;
+    rig.delete("db").await;
+    rig.until_reason("db", "Deleting", "Deleting").await;
+    assert_eq!(rig.position("db").await.state.to_string(), "Start");
+    assert_eq!(rig.says("db", "Ready").await, "False Start");
+    rig.until_gone("db").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_begun_before_the_deletion_is_not_tried_again_but_resumed_once() {
+    let rig = Rig::new().await;
+    for _ in 0..4 {
+        rig.app.next_time(Start, Reply::Fail("not yet"));
+    }
+    rig.create("db", json!({})).await;
+    rig.until_reason("db", "Ready", "Refused").await;
+    rig.kill().await;
+    rig.delete("db").await;
+    rig.start();
+    rig.until_gone("db").await;
+    let ran = rig.app.ran();
+    let start: Vec<_> = ran.iter().filter(|ran| ran.state == Start).collect();
+    assert_eq!(start.len(), 2, "{ran:#?}");
+    assert!(start[1].resumed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_on_the_way_out_is_tried_again() {
+    let rig = Rig::new().await;
+    for _ in 0..4 {
+        rig.app.next_time(Stopping, Reply::Fail("clients stay"));
+    }
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    rig.delete("db").await;
+    rig.until_reason("db", "Reconciling", "Refused").await;
+    rig.until_gone("db").await;
+    assert_eq!(rig.app.states("db").len(), 2 + 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_which_nothing_is_recorded_just_goes() {
+    for sight in [Sight::Unobserved, Sight::Broken, Sight::In(Running)] {
+        let rig = Rig::without_operator().await;
+        rig.app.sees("db", sight);
+        let mut object = Databases::object("db", json!({}));
+        object["metadata"]["finalizers"] = json!([FINALIZER]);
+        rig.create_raw(object).await;
+        rig.delete("db").await;
+        rig.start();
+        rig.until_gone("db").await;
+        assert_eq!(rig.app.ran(), []);
+        assert_eq!(rig.wire.writes().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_somebody_else_holds_too_is_let_go_once() {
+    let rig = Rig::new().await;
+    let mut object = Databases::object("db", json!({}));
+    object["metadata"]["finalizers"] = json!(["example.com/backup"]);
+    rig.create_raw(object).await;
+    rig.until_ready("db", Running).await;
+    rig.delete("db").await;
+    rig.until("db", "is let go", |db| {
+        db.metadata.finalizers.as_deref() == Some(&["example.com/backup".to_owned()])
+    })
+    .await;
+    rig.wire.clear();
+    rig.pass(Duration::from_mins(30)).await;
+    rig.restart().await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.patch("db", json!({ "metadata": { "finalizers": null } }))
+        .await;
+    rig.until_gone("db").await;
+    assert_eq!(rig.app.states("db"), [Start, Running, Stopping]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_end_says_how_to_leave_and_leaves_when_given_up() {
+    let rig = Rig::<Sites>::of().await;
+    rig.create("s", json!({})).await;
+    rig.until_ready("s", SiteState::Online).await;
+    rig.app.fail_in_leaf(u32::MAX);
+    rig.delete("s").await;
+    let reconciling = rig.until_reason("s", "Reconciling", "DiskBusy").await;
+    assert!(
+        reconciling.message.contains("pages are still open"),
+        "{}",
+        reconciling.message
+    );
+    rig.annotate("s", ABANDON_ANNOTATION, Some("another uid"))
+        .await;
+    rig.pass(Duration::from_mins(10)).await;
+    let site = rig.get("s").await.expect("it is still there");
+    rig.annotate("s", ABANDON_ANNOTATION, site.metadata.uid.as_deref())
+        .await;
+    rig.until_gone("s").await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.events().await, ["Warning Abandoned"]);
+    let runs = rig.app.ran().len();
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.app.ran().len(), runs);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_on_the_way_out_that_failed_for_good_says_how_to_leave() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    // A passing state that failed for good takes the way out; a hang only holds it up.
+    rig.app
+        .next_time(Stopping, Reply::FailForGood("no such volume"));
+    rig.delete("db").await;
+    rig.until_gone("db").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_annotation_to_give_up_does_nothing_without_a_deletion() {
+    let rig = Rig::new().await;
+    let database = rig.create("db", json!({})).await;
+    rig.annotate("db", ABANDON_ANNOTATION, database.metadata.uid.as_deref())
+        .await;
+    rig.until_ready("db", Running).await;
+    rig.pass(Duration::from_mins(1)).await;
+    let finalizers = rig
+        .get("db")
+        .await
+        .expect("it is there")
+        .metadata
+        .finalizers;
+    assert_eq!(finalizers, Some(vec![FINALIZER.to_owned()]));
+}

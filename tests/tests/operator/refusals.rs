@@ -1,0 +1,172 @@
+//! When the API server says no.
+
+use std::time::Duration;
+
+use okt_runtime::{GRAPH_ANNOTATION, Operator, OperatorError, crd};
+use okt_tests::{Database, DatabaseState::*, Databases, Rig, definition};
+use serde_json::{Value, json};
+
+/// A definition that claims the whole graph and whose rules lack an edge.
+fn wrong()
+-> k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition {
+    definition::with_schema::<Database>(|schema| {
+        let rules = schema
+            .pointer_mut("/properties/status/properties/lifecycle/x-kubernetes-validations")
+            .and_then(Value::as_array_mut)
+            .expect("rules");
+        for rule in rules {
+            let text = rule["rule"].as_str().unwrap_or_default();
+            rule["rule"] =
+                json!(text.replace("'Start': ['Failed', 'Running']", "'Start': ['Failed']"));
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_write_is_said_backed_off_and_made_once_it_is_allowed() {
+    let rig = Rig::<Databases>::bare();
+    rig.define(wrong()).await;
+    rig.start();
+    rig.create("db", json!({})).await;
+    let stalled = rig.until_reason("db", "Stalled", "Refused").await;
+    assert!(
+        stalled.message.contains("no edge from Start to Running"),
+        "{}",
+        stalled.message
+    );
+    assert_eq!(rig.says("db", "Ready").await, "False Refused");
+    assert_eq!(
+        rig.says("db", "Available").await,
+        "False Start",
+        "it is kept"
+    );
+    assert_eq!(rig.position("db").await.state.as_str(), "Start");
+    rig.wire.clear();
+    for _ in 0..60 {
+        rig.pass(Duration::from_mins(1)).await;
+        rig.poke("db");
+    }
+    let writes = rig.wire.writes().len();
+    println!("writes of an hour of refusals: {writes}");
+    assert!((10..=25).contains(&writes), "{writes}");
+    assert_eq!(
+        rig.app.states("db"),
+        [Start],
+        "what was done is not done again"
+    );
+    rig.define(crd::<Database>().expect("a CRD")).await;
+    rig.until_ready("db", Running).await;
+    assert_eq!(rig.app.states("db"), [Start, Running]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_of_the_api_are_backed_off_and_cost_no_work() {
+    for status in [403, 500, 503] {
+        let rig = Rig::new().await;
+        rig.create("db", json!({})).await;
+        rig.until_ready("db", Running).await;
+        rig.wire
+            .refuse(|_, path| path.ends_with("/status"), status, "no");
+        rig.wire.clear();
+        rig.wish("db", json!({ "state": "End" })).await;
+        for _ in 0..60 {
+            rig.pass(Duration::from_mins(1)).await;
+            rig.poke("db");
+        }
+        let writes = rig.wire.writes().len();
+        println!("writes of an hour of {status}: {writes}");
+        assert!((1..=150).contains(&writes), "{status}: {writes}");
+        rig.wire.mend();
+        rig.until_ready("db", End).await;
+        assert_eq!(rig.app.states("db"), [Start, Running, Stopping]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_fit_definition_nothing_is_done_until_there_is_one() {
+    let older = definition::with_graph::<Database>(|mut graph| {
+        let states = graph["states"].as_array_mut().expect("states");
+        states.retain(|state| state["name"] != "Servicing");
+        Some(graph)
+    });
+    let lacks_an_edge = definition::with_graph::<Database>(|mut graph| {
+        graph["states"][0]["children"] = json!([]);
+        Some(graph)
+    });
+    let lacks_a_field = definition::with_schema::<Database>(|schema| {
+        schema
+            .pointer_mut("/properties/status/properties/lifecycle/properties")
+            .and_then(Value::as_object_mut)
+            .expect("fields")
+            .remove("trail");
+    });
+    let mut without_annotation = definition::with_graph::<Database>(|_| None);
+    assert!(
+        !without_annotation
+            .metadata
+            .annotations
+            .get_or_insert_default()
+            .contains_key(GRAPH_ANNOTATION)
+    );
+    let mut garbled = without_annotation.clone();
+    garbled
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(GRAPH_ANNOTATION.to_owned(), "no JSON".to_owned());
+    for (what, definition) in [
+        ("older", older),
+        ("lacks an edge", lacks_an_edge),
+        ("lacks a field", lacks_a_field),
+        ("without annotation", without_annotation),
+        ("garbled", garbled),
+    ] {
+        let rig = Rig::<Databases>::bare();
+        rig.define(definition).await;
+        rig.start();
+        rig.create("db", json!({})).await;
+        rig.pass(Duration::from_mins(30)).await;
+        assert_eq!(rig.wire.writes(), [""; 0], "{what}");
+        assert_eq!(rig.app.ran(), [], "{what}");
+        rig.define(crd::<Database>().expect("a CRD")).await;
+        rig.pass(Duration::from_secs(10)).await;
+        rig.until_ready("db", Running).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_is_there_before_its_definition_begins_when_that_comes() {
+    let rig = Rig::<Databases>::bare();
+    rig.start();
+    rig.pass(Duration::from_mins(10)).await;
+    rig.define(crd::<Database>().expect("a CRD")).await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_shrinks_under_the_operator_stops_it_until_it_is_mended() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    rig.define(definition::with_graph::<Database>(|_| None))
+        .await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.wire.clear();
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.pass(Duration::from_mins(30)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.define(crd::<Database>().expect("a CRD")).await;
+    rig.until_ready("db", End).await;
+}
+
+#[tokio::test]
+async fn an_operator_without_a_cluster_says_so() {
+    let nowhere = kube::Config::new("http://127.0.0.1:9".parse().expect("an address"));
+    let client = kube::Client::try_from(nowhere).expect("a client");
+    let run = Operator::new(client, Databases::default()).run(std::future::pending());
+    let error = run.await.expect_err("there is nobody");
+    assert!(matches!(error, OperatorError::NoContact(_)));
+    assert_eq!(error.to_string(), "reach the Kubernetes API");
+    assert!(std::error::Error::source(&error).is_some());
+}

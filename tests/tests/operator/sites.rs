@@ -1,0 +1,166 @@
+//! A cluster-scoped kind with a status of its own, former names, and a field that is nobody's business.
+
+use std::time::Duration;
+
+use okt_runtime::{Application, LifecycleObject};
+use okt_tests::{Database, DatabaseState, Databases, Rig, Served, SiteState, Sites};
+use serde_json::json;
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_scoped_object_lives_and_goes() {
+    let rig = Rig::<Sites>::of().await;
+    rig.create("s", json!({})).await;
+    rig.until_ready("s", SiteState::Online).await;
+    rig.poke("s");
+    rig.delete("s").await;
+    rig.until_gone("s").await;
+    let ran: Vec<_> = rig.app.ran().into_iter().map(|(state, _)| state).collect();
+    assert_eq!(
+        ran,
+        [SiteState::Building, SiteState::Online, SiteState::Gone]
+    );
+    // 1 for each of 3 transitions, 1 at rest, 2 for the finalizer; the end in the leaf goes with the finalizer.
+    assert_eq!(rig.wire.writes().len(), 6, "{:#?}", rig.wire.writes());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_application_adds_is_written_with_a_transition_and_alone_every_ten_seconds() {
+    let rig = Rig::<Sites>::of().await;
+    rig.app.set_pages(1);
+    rig.create("s", json!({})).await;
+    let site = rig.until_ready("s", SiteState::Online).await;
+    assert_eq!(site.status.expect("a status").extra.pages, 1);
+    rig.pass(Duration::from_secs(1)).await;
+    rig.wire.clear();
+    for pages in 2..62 {
+        rig.app.set_pages(pages);
+        rig.poke("s");
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    let writes = rig.wire.writes().len();
+    assert!((5..=7).contains(&writes), "{writes}");
+    rig.pass(Duration::from_secs(40)).await;
+    let site = rig.get("s").await.expect("it is there");
+    assert_eq!(site.status.expect("a status").extra.pages, 61);
+    rig.wire.clear();
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_outside_the_revision_runs_nothing() {
+    let rig = Rig::<Sites>::of().await;
+    rig.create("s", json!({})).await;
+    rig.until_ready("s", SiteState::Online).await;
+    for replicas in 1..10 {
+        rig.patch("s", json!({ "spec": { "replicas": replicas } }))
+            .await;
+        rig.until_ready("s", SiteState::Online).await;
+    }
+    assert_eq!(rig.app.ran().len(), 2);
+    let site = rig.get("s").await.expect("it is there");
+    let seen = site
+        .status_of()
+        .and_then(|status| status.observed_generation);
+    assert_eq!(
+        seen, site.metadata.generation,
+        "it is said that the spec was seen"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_takes_the_on_change_trigger_also_when_it_was_made_elsewhere() {
+    let rig = Rig::<Sites>::of().await;
+    rig.create("s", json!({})).await;
+    rig.until_ready("s", SiteState::Online).await;
+    rig.kill().await;
+    rig.patch("s", json!({ "spec": { "theme": "dark" } })).await;
+    rig.start();
+    rig.until_ready("s", SiteState::Online).await;
+    let position = rig.position("s").await;
+    assert_eq!(position.trail, ">Building>Online>Rebuilding>Online>");
+    assert_eq!(position.history[2].cause, "OnChange");
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(rig.position("s").await.transition, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_stored_under_a_former_name_is_in_that_state_without_moving() {
+    let rig = Rig::<Sites>::without_operator_of().await;
+    rig.create("s", json!({ "state": "Live" })).await;
+    let old = json!({ "lifecycle": {
+        "state": "Live", "transition": 2, "jumps": 1, "desired": { "state": "Live", "transition": 0 },
+    } });
+    rig.patch_status("s", old).await.expect("it is accepted");
+    rig.start();
+    rig.until_ready("s", SiteState::Online).await;
+    let position = rig.position("s").await;
+    assert_eq!(
+        (position.state.as_str(), position.transition, position.jumps),
+        ("Online", 2, 1)
+    );
+    let desired = position.desired.expect("a wish");
+    assert_eq!(
+        (desired.transition, desired.reached),
+        (0, true),
+        "the wish is the same"
+    );
+    assert_eq!(rig.events().await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_of_a_leaf_is_tried_again_and_then_the_object_goes() {
+    let rig = Rig::<Sites>::of().await;
+    rig.create("s", json!({ "state": "Gone" })).await;
+    rig.until_ready("s", SiteState::Gone).await;
+    rig.delete("s").await;
+    rig.until_gone("s").await;
+    rig.create("s", json!({})).await;
+    rig.until_ready("s", SiteState::Online).await;
+    rig.app.fail_in_leaf(3);
+    rig.delete("s").await;
+    rig.until_gone("s").await;
+    let gone = |(state, _): &(SiteState, String)| *state == SiteState::Gone;
+    assert_eq!(rig.app.ran().iter().filter(|ran| gone(ran)).count(), 1 + 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_of_one_namespace_leaves_the_others_alone() {
+    use kube::api::PostParams;
+    let mut rig = Rig::<Databases>::without_operator().await;
+    for namespace in ["team-a", "team-b"] {
+        let object = serde_json::from_value(json!({ "metadata": { "name": namespace } }));
+        let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> =
+            kube::Api::all(rig.client.clone());
+        let object = object.expect("a namespace");
+        namespaces
+            .create(&PostParams::default(), &object)
+            .await
+            .expect("it is accepted");
+    }
+    let create = async |namespace: &str| {
+        let api: kube::Api<Database> = kube::Api::namespaced(rig.client.clone(), namespace);
+        let object = serde_json::from_value(Databases::object("db", json!({})));
+        api.create(&PostParams::default(), &object.expect("a database"))
+            .await
+            .expect("it is accepted");
+        api
+    };
+    let (a, b) = (create("team-a").await, create("team-b").await);
+    rig.create("db", json!({})).await;
+    rig.options.namespaces = vec!["default".into(), "team-a".into()];
+    rig.start();
+    rig.until_ready("db", DatabaseState::Running).await;
+    rig.pass(Duration::from_mins(1)).await;
+    let state = async |api: &kube::Api<Database>| {
+        let database = api.get("db").await.expect("it is there");
+        database
+            .status
+            .and_then(|status| status.lifecycle)
+            .map(|l| l.state.to_string())
+    };
+    assert_eq!(state(&a).await.as_deref(), Some("Running"));
+    assert_eq!(state(&b).await, None);
+    let _: fn() -> Databases = <Databases as Default>::default;
+    fn _is_application<A: Application>() {}
+}

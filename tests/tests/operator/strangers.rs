@@ -1,0 +1,201 @@
+//! Objects that somebody else wrote: by hand, or a newer operator.
+
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use okt_tests::{Database, DatabaseState::*, Databases, Reply, Rig, Sight, definition};
+use serde_json::{Value, json};
+
+/// The definition of a newer operator, whose graph has one state more.
+fn newer()
+-> k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition {
+    definition::with_graph::<Database>(|mut graph| {
+        let states = graph["states"].as_array_mut().expect("states");
+        states.push(json!({ "name": "Upgrading", "children": ["Running"] }));
+        Some(graph)
+    })
+}
+
+async fn running() -> Rig {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    rig
+}
+
+async fn put_in(rig: &Rig, state: &str) {
+    let moved = json!({ "lifecycle": { "state": state, "transition": 3, "jumps": 1 } });
+    rig.patch_status("db", moved)
+        .await
+        .expect("a jump is accepted");
+    rig.pass(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_state_concerns_that_object_only_and_is_left_by_an_observation() {
+    let rig = running().await;
+    rig.create("other", json!({})).await;
+    put_in(&rig, "Zombie").await;
+    let stalled = rig.until_reason("db", "Stalled", "UnknownState").await;
+    assert!(stalled.message.contains("`Zombie`"), "{}", stalled.message);
+    rig.until_ready("other", Running).await;
+    rig.wire.clear();
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    assert_eq!(rig.position("db").await.state.as_str(), "Zombie");
+    rig.app.sees("db", Sight::In(Running));
+    rig.until_ready("db", Running).await;
+    let position = rig.position("db").await;
+    assert_eq!((position.transition, position.jumps), (4, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_in_an_unknown_state_can_be_given_up() {
+    let rig = running().await;
+    put_in(&rig, "Zombie").await;
+    rig.delete("db").await;
+    let deleting = rig.until_reason("db", "Deleting", "Deleting").await;
+    assert!(
+        deleting.message.contains("okt.dev/abandon"),
+        "{}",
+        deleting.message
+    );
+    let uid = rig.get("db").await.expect("it is there").metadata.uid;
+    rig.annotate("db", okt_runtime::ABANDON_ANNOTATION, uid.as_deref())
+        .await;
+    rig.until_gone("db").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newer_operators_object_is_not_touched() {
+    let rig = running().await;
+    rig.define(newer()).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.wire.clear();
+    put_in(&rig, "Upgrading").await;
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.app.sees("db", Sight::In(Running));
+    rig.pass(Duration::from_hours(1)).await;
+    rig.restart().await;
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    // The newer operator leads it back.
+    let back = json!({ "lifecycle": { "state": "Running", "transition": 4, "jumps": 2 } });
+    rig.patch_status("db", back)
+        .await
+        .expect("a jump is accepted");
+    rig.app.sees("db", Sight::Unobserved);
+    rig.until_ready("db", End).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_wish_is_said_and_nothing_moves() {
+    let rig = Rig::<Databases>::bare();
+    rig.define(definition::with_schema::<Database>(definition::any_spec))
+        .await;
+    rig.start();
+    rig.create_raw(<okt_tests::Databases as okt_tests::Served>::object(
+        "db",
+        json!({ "state": "Flying" }),
+    ))
+    .await;
+    let stalled = rig.until_reason("db", "Stalled", "UnknownWish").await;
+    assert!(stalled.message.contains("`Flying`"), "{}", stalled.message);
+    assert_eq!(
+        rig.position("db").await.desired.expect("a wish").state,
+        "Flying"
+    );
+    rig.wire.clear();
+    rig.pass(Duration::from_mins(30)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_ready("db", End).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_visit_is_refused() {
+    let rig = Rig::<Databases>::bare();
+    rig.define(definition::with_schema::<Database>(definition::any_spec))
+        .await;
+    rig.start();
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    let visit = json!({ "spec": { "lifecycle": { "visit": { "state": "Flying" } } } });
+    rig.patch("db", visit).await;
+    rig.until_ready("db", Running).await;
+    let visit = rig.position("db").await.visit.expect("a visit");
+    assert_eq!(
+        (visit.state.as_str(), visit.outcome),
+        ("Flying", okt_runtime::Outcome::Refused)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_of_a_state_that_somebody_moved_the_object_out_of_counts_for_nothing() {
+    let rig = Rig::new().await;
+    rig.app.next_time(
+        Start,
+        Reply::After(
+            Duration::from_secs(60),
+            okt_runtime::Answer::To(okt_runtime::Lifecycle::id(Failed)),
+        ),
+    );
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(1)).await;
+    let moved = json!({ "lifecycle": { "state": "Stopping", "transition": 2, "jumps": 1, "action": null } });
+    rig.app.next_time(
+        Stopping,
+        Reply::After(Duration::from_secs(120), okt_runtime::Answer::Next),
+    );
+    rig.patch_status("db", moved)
+        .await
+        .expect("a jump is accepted");
+    rig.until_in("db", End).await;
+    assert_eq!(rig.app.overlaps(), 0);
+    let ran = rig.app.ran();
+    let stopping = ran
+        .iter()
+        .find(|ran| ran.state == Stopping)
+        .expect("it ran");
+    assert_ne!(stopping.id, ran[0].id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_conditions_and_fields_are_kept() {
+    let rig = running().await;
+    let foreign = json!({
+        "apiVersion": "demo.okt.dev/v1", "kind": "Database",
+        "metadata": { "name": "db" },
+        "status": { "conditions": [{
+            "type": "example.com/BackedUp", "status": "True", "reason": "Nightly", "message": "",
+            "lastTransitionTime": "2026-11-21T09:00:00Z",
+        }] },
+    });
+    rig.raw()
+        .patch_status("db", &PatchParams::apply("backup"), &Patch::Apply(foreign))
+        .await
+        .expect("it is accepted");
+    rig.wire.clear();
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(rig.wire.writes(), [""; 0], "it is no reason to write");
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_ready("db", End).await;
+    assert_eq!(rig.says("db", "example.com/BackedUp").await, "True Nightly");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_lacks_all_but_the_state_is_completed() {
+    let rig = Rig::without_operator().await;
+    rig.create("db", json!({})).await;
+    let bare: Value = json!({ "lifecycle": { "state": "Running", "transition": 7, "jumps": 1 } });
+    rig.patch_status("db", bare).await.expect("it is accepted");
+    rig.start();
+    rig.until_ready("db", Running).await;
+    let position = rig.position("db").await;
+    assert_eq!((position.transition, position.jumps), (7, 1));
+    assert_eq!(rig.app.states("db"), [Running]);
+    rig.wire.clear();
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+}

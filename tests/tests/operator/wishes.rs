@@ -1,0 +1,212 @@
+//! What a spec asks for: kept, refused, visited, made again.
+
+use std::time::Duration;
+
+use okt_runtime::{Answer, Outcome};
+use okt_tests::{DatabaseState::*, Reply, Rig, SiteState, Sites};
+use serde_json::json;
+
+async fn outcome(rig: &Rig) -> Outcome {
+    rig.position("db").await.visit.expect("a visit").outcome
+}
+
+async fn running() -> Rig {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spec_that_wishes_nothing_wishes_the_first_resting_state_on_the_way() {
+    let rig = running().await;
+    let desired = rig.position("db").await.desired.expect("a wish");
+    assert_eq!((desired.state.as_str(), desired.reached), ("Running", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_without_a_route_is_refused_and_says_why() {
+    let rig = Rig::<Sites>::of().await;
+    rig.create("s", json!({ "state": "Archived" })).await;
+    rig.until_ready("s", SiteState::Archived).await;
+    rig.wish("s", json!({ "state": "Online" })).await;
+    let stalled = rig.until_reason("s", "Stalled", "NoRoute").await;
+    assert!(
+        stalled.message.contains("an archive is not opened again"),
+        "{}",
+        stalled.message
+    );
+    assert_eq!(rig.says("s", "Ready").await, "False NoRoute");
+    rig.wire.clear();
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.wish("s", json!({ "state": "Archived" })).await;
+    rig.until_ready("s", SiteState::Archived).await;
+    assert_eq!(rig.says("s", "Stalled").await, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holding_state_is_left_for_a_new_request_only() {
+    let rig = Rig::new().await;
+    rig.app
+        .next_time(Start, Reply::FailForGood("no such image"));
+    rig.create("db", json!({ "state": "Running", "request": "1" }))
+        .await;
+    rig.until_reason("db", "Stalled", "Failed").await;
+    rig.pass(Duration::from_hours(1)).await;
+    rig.restart().await;
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.position("db").await.transition, 2);
+    rig.wish("db", json!({ "request": "2" })).await;
+    rig.until_ready("db", Running).await;
+    assert_eq!(rig.position("db").await.trail, ">Start>Failed>Running>");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leaf_is_left_for_a_new_request_only() {
+    let rig = running().await;
+    // The handler of a visit ends the life, although Running is wished.
+    rig.app.next_time(
+        Servicing,
+        Reply::Say(Answer::To(okt_runtime::Lifecycle::id(End))),
+    );
+    rig.wish("db", json!({ "visit": { "state": "Servicing" } }))
+        .await;
+    rig.until_in("db", End).await;
+    assert_eq!(rig.says("db", "Stalled").await, "True End");
+    rig.pass(Duration::from_hours(1)).await;
+    rig.restart().await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.position("db").await.transition, 4);
+    rig.wish("db", json!({ "request": "anew" })).await;
+    rig.until_ready("db", Running).await;
+    let position = rig.position("db").await;
+    assert_eq!(
+        position.trail,
+        ">Start>Running>Servicing>End>Start>Running>"
+    );
+    assert_eq!(position.jumps, 0);
+    assert_eq!(position.history[4].cause, "Reentry:Wish");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wished_leaf_is_ready_and_left_for_a_new_wish() {
+    let rig = running().await;
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_ready("db", End).await;
+    rig.pass(Duration::from_hours(1)).await;
+    rig.wish("db", json!({ "state": "Running" })).await;
+    rig.until_ready("db", Running).await;
+    assert_eq!(rig.position("db").await.transition, 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_visit_is_made_once_per_request() {
+    let rig = running().await;
+    for (request, transition) in [("1", 4), ("1", 4), ("2", 6), ("1", 8)] {
+        let visit = json!({ "visit": { "state": "Servicing", "request": request } });
+        rig.wish("db", visit).await;
+        rig.pass(Duration::from_mins(2)).await;
+        rig.until_ready("db", Running).await;
+        assert_eq!(outcome(&rig).await, Outcome::Reached);
+        assert_eq!(rig.position("db").await.transition, transition, "{request}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_visit_without_a_route_is_refused_and_shows_only_in_its_outcome() {
+    let rig = Rig::<Sites>::of().await;
+    rig.create("s", json!({ "state": "Archived" })).await;
+    rig.until_ready("s", SiteState::Archived).await;
+    rig.wish("s", json!({ "visit": { "state": "Rebuilding" } }))
+        .await;
+    rig.until("s", "has refused the visit", |s| {
+        let position = s.status.as_ref().and_then(|s| s.lifecycle.as_ref());
+        position
+            .and_then(|p| p.visit.as_ref())
+            .is_some_and(|v| v.outcome == Outcome::Refused)
+    })
+    .await;
+    rig.until_ready("s", SiteState::Archived).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_visit_taken_out_of_the_spec_before_it_was_made_is_overtaken() {
+    let rig = Rig::new().await;
+    rig.app
+        .next_time(Start, Reply::After(Duration::from_secs(60), Answer::Next));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.wish("db", json!({ "visit": { "state": "Servicing" } }))
+        .await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(outcome(&rig).await, Outcome::Pending);
+    rig.wish("db", json!({ "visit": null })).await;
+    rig.until_ready("db", Running).await;
+    assert_eq!(outcome(&rig).await, Outcome::Overtaken);
+    assert_eq!(rig.app.states("db"), [Start, Running]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_visit_found_when_nothing_is_recorded_is_not_replayed() {
+    let rig = Rig::new().await;
+    rig.create(
+        "db",
+        json!({ "visit": { "state": "Servicing", "request": "old" } }),
+    )
+    .await;
+    rig.until_ready("db", Running).await;
+    assert_eq!(outcome(&rig).await, Outcome::NotReplayed);
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.app.states("db"), [Start, Running]);
+    rig.wish("db", json!({ "visit": { "request": "new" } }))
+        .await;
+    rig.until("db", "has made its visit", |object| {
+        let position = object.status.as_ref().and_then(|s| s.lifecycle.as_ref());
+        position
+            .and_then(|p| p.visit.as_ref())
+            .is_some_and(|v| v.outcome == Outcome::Reached)
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wish_stands_after_the_object_wandered_off() {
+    let rig = running().await;
+    rig.app.next_time(
+        Running,
+        Reply::Say(Answer::To(okt_runtime::Lifecycle::id(Servicing))),
+    );
+    rig.patch("db", json!({ "spec": { "storage": "2Gi" } }))
+        .await;
+    rig.until_ready("db", Running).await;
+    let position = rig.position("db").await;
+    assert_eq!(position.trail, ">Start>Running>Servicing>Running>");
+    assert_eq!(position.history[2].cause, "Handler");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_revision_runs_the_work_of_a_resting_state_again_under_an_id_of_its_own() {
+    let rig = running().await;
+    for run in 2..5 {
+        rig.patch("db", json!({ "spec": { "storage": format!("{run}Gi") } }))
+            .await;
+        rig.until_ready("db", Running).await;
+        let id = rig.position("db").await.action.expect("an action").id;
+        assert!(id.ends_with(&format!("/2/{run}")), "{id}");
+    }
+    let ran = rig.app.ran();
+    assert_eq!(ran.len(), 5);
+    assert_eq!(ran.last().expect("a run").id, format!("{}/4", ran[1].id));
+    assert_eq!(rig.position("db").await.transition, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_is_no_new_revision() {
+    let rig = running().await;
+    rig.wish("db", json!({ "state": "Running", "request": "again" }))
+        .await;
+    rig.until_ready("db", Running).await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.app.ran().len(), 2);
+}
