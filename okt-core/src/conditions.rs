@@ -163,7 +163,8 @@ fn declared<'g>(
             continue;
         }
         let (status, text) = match (&lost, at) {
-            (Some(why), _) => (ConditionStatus::Unknown, why.clone()),
+            // `Ready` has the message; repeated in each of up to 24 types it would not fit into a status.
+            (Some(why), _) => (ConditionStatus::Unknown, text(&why.reason, "")),
             (None, None) => (ConditionStatus::Unknown, text("UnknownState", "")),
             (None, Some(state)) => {
                 match state.conditions.iter().find(|c| c.name == declared.name) {
