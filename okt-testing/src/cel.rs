@@ -164,9 +164,9 @@ impl Rule {
 
     fn run(
         &self,
+        raw: &Value,
         value: &CelValue,
         old: Option<&CelValue>,
-        schema: &Schema,
         path: &str,
         causes: &mut Vec<Cause>,
     ) -> Result<(), Refusal> {
@@ -203,12 +203,13 @@ impl Rule {
         };
         let field = format!("{path}{}", self.field_path);
         let field = field.strip_prefix('.').unwrap_or(&field);
-        let kind = schema.kind.map_or("", crate::schema::Type::name).into();
+        let compound = raw.is_object() || raw.is_array();
         causes.push(match self.reason {
-            Reason::Invalid => Cause::invalid(field, &kind, &message),
+            Reason::Invalid if compound => Cause::faulty(field, &message),
+            Reason::Invalid => Cause::invalid(field, raw, &message),
             Reason::Forbidden => Cause::forbidden(field, &message),
             Reason::Required => Cause::required(field, &message),
-            Reason::Duplicate => Cause::duplicate(field, &kind),
+            Reason::Duplicate => Cause::duplicate(field, raw),
         });
         Ok(())
     }
@@ -257,7 +258,7 @@ pub(crate) fn check_rules(
                 !unchanged
             };
             if runs {
-                rule.run(&now, before.as_ref(), schema, path, causes)?;
+                rule.run(value, &now, before.as_ref(), path, causes)?;
             }
         }
     }

@@ -46,7 +46,7 @@ pub(crate) fn delete(
     let Some(old) = store.get(&stored_id(kind), key).cloned() else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
-    deletion.precondition.check(kind, &old)?;
+    deletion.precondition.check_delete(kind, &old)?;
     if deletion.dry_run {
         return Ok(success(kind, &old));
     }

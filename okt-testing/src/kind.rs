@@ -2,7 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::{object, refusal::Subject, schema::Schema, table::Column};
+use crate::{
+    object,
+    refusal::{Cause, Subject},
+    schema::Schema,
+    table::Column,
+};
 
 /// A kind in one version, built in or made known by a CRD.
 #[derive(Debug)]
@@ -109,6 +114,40 @@ impl Kind {
 }
 
 impl Scale {
+    /// Adds what is wrong with the replicas of an object.
+    pub(crate) fn check(&self, object: &Value, causes: &mut Vec<Cause>) {
+        for path in [&self.spec_replicas, &self.status_replicas] {
+            let Some(found) = walk(object, path) else {
+                continue;
+            };
+            let field = format!(".{}", path.join("."));
+            match found.as_i64() {
+                Some(0..) => {}
+                Some(_) => {
+                    let detail = "should be a non-negative integer";
+                    causes.push(Cause::invalid(field, found, detail));
+                }
+                None => {
+                    let kind = match found {
+                        Value::String(_) => "string",
+                        Value::Bool(_) => "bool",
+                        Value::Number(_) => "float64",
+                        Value::Null => "<nil>",
+                        Value::Array(_) => "[]interface {}",
+                        Value::Object(_) => "map[string]interface {}",
+                    };
+                    let shown = found
+                        .as_str()
+                        .map_or_else(|| found.to_string(), str::to_owned);
+                    let detail = format!(
+                        "{field} accessor error: {shown} is of the type {kind}, expected int64"
+                    );
+                    causes.push(Cause::invalid(field, &0.into(), &detail));
+                }
+            }
+        }
+    }
+
     /// The scale object of an object.
     pub(crate) fn of(&self, object: &Value) -> Value {
         let number = |path: &[String]| walk(object, path).and_then(Value::as_i64).unwrap_or(0);

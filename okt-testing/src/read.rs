@@ -194,14 +194,7 @@ fn requested_version(store: &Store, query: &Query) -> Result<Option<u64>, Refusa
     }
     let version = parse_version(text)?;
     if version > store.version() {
-        return Err(Refusal::new(
-            504,
-            "Timeout",
-            format!(
-                "Too large resource version: {version}, current: {}",
-                store.version()
-            ),
-        ));
+        return Err(Refusal::too_large_version(version, store.version()));
     }
     Ok((matching == "Exact" && version > 0).then_some(version))
 }

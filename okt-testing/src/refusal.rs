@@ -35,6 +35,15 @@ impl Cause {
         )
     }
 
+    /// Something that is wrong, without the value, which is large or none.
+    pub(crate) fn faulty(field: impl Into<String>, detail: &str) -> Self {
+        Self::of(
+            field,
+            "FieldValueInvalid",
+            format!("Invalid value: {detail}"),
+        )
+    }
+
     pub(crate) fn mistyped(field: impl Into<String>, value: &Value, detail: &str) -> Self {
         Self::of(
             field,
@@ -102,6 +111,17 @@ impl Cause {
             field: field.into(),
             reason,
             message,
+        }
+    }
+
+    /// On the status endpoint the sentences of a schema name fields from the status on.
+    pub(crate) fn shorten_to_status(&mut self) {
+        if let Some(short) = self.field.strip_prefix("status.") {
+            let (long, short) = (
+                format!(" {} in body", self.field),
+                format!(" {short} in body"),
+            );
+            self.message = self.message.replace(&long, &short);
         }
     }
 
@@ -281,6 +301,18 @@ impl Refusal {
         Self::new(410, "Expired", message)
     }
 
+    pub(crate) fn too_large_version(version: u64, current: u64) -> Self {
+        let mut details = Map::new();
+        let cause = json!({
+            "reason": "ResourceVersionTooLarge",
+            "message": "Too large resource version",
+        });
+        details.insert("causes".to_owned(), json!([cause]));
+        details.insert("retryAfterSeconds".to_owned(), 1.into());
+        let message = format!("Timeout: Too large resource version: {version}, current: {current}");
+        Self::new(504, "Timeout", message).about(details)
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "InternalError", message)
     }
@@ -298,9 +330,11 @@ impl Refusal {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if !self.reason.is_empty() {
+            body["reason"] = self.reason.into();
+        }
         if !self.details.is_empty() {
             body["details"] = Value::Object(self.details.clone());
         }

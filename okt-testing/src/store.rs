@@ -52,6 +52,8 @@ pub(crate) struct Key {
 #[derive(Debug, Default)]
 struct Collection {
     objects: BTreeMap<Key, Arc<Value>>,
+    /// Objects that show more than was written: the next write is one, whatever it changes.
+    partly_written: BTreeSet<Key>,
     history: VecDeque<Arc<Change>>,
     /// Changes up to this version are forgotten.
     forgotten: u64,
@@ -244,12 +246,9 @@ impl Store {
             kind: id.clone(),
             key: key.clone(),
         };
-        let previous = self
-            .collections
-            .entry(id.clone())
-            .or_default()
-            .objects
-            .insert(key.clone(), Arc::clone(&object));
+        let collection = self.collections.entry(id.clone()).or_default();
+        collection.partly_written.remove(&key);
+        let previous = collection.objects.insert(key.clone(), Arc::clone(&object));
         if let Some(previous) = &previous {
             self.unlink(&place, previous);
         }
@@ -266,12 +265,27 @@ impl Store {
         object
     }
 
+    pub(crate) fn set_partly_written(&mut self, id: &KindId, key: Key) {
+        if let Some(collection) = self.collections.get_mut(id) {
+            collection.partly_written.insert(key);
+        }
+    }
+
+    pub(crate) fn is_partly_written(&self, id: &KindId, key: &Key) -> bool {
+        self.collections
+            .get(id)
+            .is_some_and(|collection| collection.partly_written.contains(key))
+    }
+
     /// Replaces an object without anybody noticing: what a new schema makes of what is stored.
     pub(crate) fn reread(&mut self, id: &KindId, object: Value) {
         if let Some(collection) = self.collections.get_mut(id) {
-            collection
-                .objects
-                .insert(Key::of(&object), Arc::new(object));
+            let key = Key::of(&object);
+            let shown = Arc::new(object);
+            let before = collection.objects.insert(key.clone(), Arc::clone(&shown));
+            if before.as_ref() != Some(&shown) {
+                collection.partly_written.insert(key);
+            }
         }
     }
 
@@ -285,10 +299,10 @@ impl Store {
             kind: id.clone(),
             key: key.clone(),
         };
-        let previous = self
-            .collections
-            .get_mut(id)
-            .and_then(|collection| collection.objects.remove(&key));
+        let previous = self.collections.get_mut(id).and_then(|collection| {
+            collection.partly_written.remove(&key);
+            collection.objects.remove(&key)
+        });
         if let Some(previous) = &previous {
             self.unlink(&place, previous);
             self.alive.remove(object::uid(previous));

@@ -15,7 +15,7 @@ use crate::{
     event,
     kind::{Kind, KindId, Origin},
     object,
-    refusal::{Cause, Refusal},
+    refusal::{Cause, Refusal, Subject},
     schema,
     store::{Key, Store},
 };
@@ -69,21 +69,66 @@ impl Precondition {
         }
     }
 
-    pub(crate) fn check(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
-        let subject = kind.subject(object::name(object));
+    /// Holds it against the object of a PUT.
+    fn check_put(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
         let found = object::uid(object);
         if !self.uid.is_empty() && self.uid != found {
+            let (group, plural) = (&kind.group, &kind.plural);
+            let (namespace, name) = (object::namespace(object), object::name(object));
             let why = format!(
-                "Precondition failed: UID in precondition: {}, UID in object meta: {found}",
+                "StorageError: invalid object, Code: 4, Key: /registry/{group}/{plural}/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object meta: {found}",
                 self.uid
             );
-            return Err(Refusal::conflict(subject, &why));
+            return Err(Refusal::conflict(kind.subject(name), &why));
         }
+        self.check_version(kind, object)
+    }
+
+    /// Holds it against the object of a patch, where the uid is a field like others.
+    pub(crate) fn check_patch(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
+        self.check_version(kind, object)?;
+        if self.uid.is_empty() || self.uid == object::uid(object) {
+            return Ok(());
+        }
+        Err(self.immutable_uid(kind, object::name(object)))
+    }
+
+    /// Holds it against the object of a deletion.
+    pub(crate) fn check_delete(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
+        let (uid, version) = (object::uid(object), object::version(object));
+        let why = if !self.uid.is_empty() && self.uid != uid {
+            format!(
+                "the UID in the precondition ({}) does not match the UID in record ({uid}). The object might have been deleted and then recreated",
+                self.uid
+            )
+        } else if !self.version.is_empty() && self.version != version {
+            format!(
+                "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({version}). The object might have been modified",
+                self.version
+            )
+        } else {
+            return Ok(());
+        };
+        // Here a server names the kind where it else names the resource.
+        let subject = Subject {
+            plural: &kind.kind,
+            ..kind.subject(object::name(object))
+        };
+        Err(Refusal::conflict(subject, &why))
+    }
+
+    fn check_version(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
         if matches!(self.version.as_str(), "" | "0") || self.version == object::version(object) {
             Ok(())
         } else {
-            Err(Refusal::stale(subject))
+            Err(Refusal::stale(kind.subject(object::name(object))))
         }
+    }
+
+    fn immutable_uid(&self, kind: &Kind, name: &str) -> Refusal {
+        let uid = Value::from(self.uid.as_str());
+        let cause = Cause::invalid("metadata.uid", &uid, "field is immutable");
+        Refusal::invalid(kind.subject(name), &[cause])
     }
 }
 
@@ -96,7 +141,9 @@ pub(crate) fn create(
 ) -> Result<Written, Refusal> {
     let kind = &*door.kind;
     if !object::version(&body).is_empty() {
-        return Err(Refusal::bad_request(
+        return Err(Refusal::new(
+            500,
+            "",
             "resourceVersion should not be set on objects to be created",
         ));
     }
@@ -156,7 +203,7 @@ pub(crate) fn replace(
         );
         return Err(Refusal::invalid(kind.subject(&key.name), &[cause]));
     }
-    precondition.check(kind, &old)?;
+    precondition.check_put(kind, &old)?;
     update(store, door, &old, body)
 }
 
@@ -194,7 +241,7 @@ pub(crate) fn apply(
     if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }
-    let name = object::name(&config);
+    let name = object::name(&config).to_owned();
     if !name.is_empty() && name != key.name {
         return Err(Refusal::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
@@ -206,13 +253,20 @@ pub(crate) fn apply(
     let precondition = Precondition::of(&config);
     let old = current(store, kind, key);
     if let Some(old) = &old {
-        precondition.check(kind, old)?;
+        precondition.check_patch(kind, old)?;
     } else {
         if door.subresource != Subresource::None {
             return Err(Refusal::not_found(kind.subject(&key.name)));
         }
-        if !matches!(precondition.version.as_str(), "" | "0") || !precondition.uid.is_empty() {
-            return Err(Refusal::stale(kind.subject(&key.name)));
+        if name.is_empty() {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                key.name
+            )));
+        }
+        // A version is no obstacle to a creation, as on the server; a uid is.
+        if !precondition.uid.is_empty() {
+            return Err(precondition.immutable_uid(kind, &key.name));
         }
     }
     if door.subresource == Subresource::Scale {

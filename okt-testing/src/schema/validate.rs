@@ -25,13 +25,14 @@ pub(crate) fn validate(
     if value.is_null() && schema.nullable {
         return;
     }
-    if !check_type(schema, value, path, causes) {
-        return;
-    }
+    let fits = check_type(schema, value, path, causes);
     if let Some(values) = &schema.values
         && !values.contains(value)
     {
         causes.push(Cause::unsupported(path, value, values));
+    }
+    if !fits {
+        return;
     }
     match value {
         Value::String(text) => check_string(schema, text, path, causes),
@@ -264,35 +265,39 @@ fn check_map(
 }
 
 fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let holds = |schema: &Schema| {
+    let faults = |schema: &Schema| {
         let mut causes = Vec::new();
         validate(schema, value, None, path, &mut causes);
-        causes.is_empty()
+        causes
     };
-    let mut complain = |detail: &str| {
+    let holds = |schema: &Schema| faults(schema).is_empty();
+    // The server loses the path here.
+    let fault = |detail: &str| {
         let detail = format!("\"{path}\" {detail}");
-        causes.push(Cause::invalid(path, &"".into(), &detail));
+        Cause::invalid("<nil>", &"".into(), &detail)
     };
     if !schema.any_of.is_empty() && !schema.any_of.iter().any(holds) {
-        complain("must validate at least one schema (anyOf)");
+        causes.push(fault("must validate at least one schema (anyOf)"));
+        causes.extend(schema.any_of.iter().take(1).flat_map(faults));
     }
     match schema.one_of.iter().filter(|schema| holds(schema)).count() {
         0 if !schema.one_of.is_empty() => {
-            complain("must validate one and only one schema (oneOf). Found none valid");
+            causes.push(fault(
+                "must validate one and only one schema (oneOf). Found none valid",
+            ));
+            causes.extend(schema.one_of.iter().take(1).flat_map(faults));
         }
         0 | 1 => {}
-        many => complain(&format!(
+        many => causes.push(fault(&format!(
             "must validate one and only one schema (oneOf). Found {many} valid alternatives"
-        )),
+        ))),
     }
     if schema.not.as_deref().is_some_and(holds) {
-        complain("must not validate the schema (not)");
+        causes.push(fault("must not validate the schema (not)"));
     }
     if !schema.all_of.iter().all(holds) {
-        complain("must validate all the schemas (allOf)");
-        for schema in &schema.all_of {
-            validate(schema, value, None, path, causes);
-        }
+        causes.push(fault("must validate all the schemas (allOf)"));
+        causes.extend(schema.all_of.iter().flat_map(faults));
     }
 }
 

@@ -167,23 +167,22 @@ pub(super) fn check_object(kind: &Kind, body: &Value) -> Result<(), Refusal> {
     };
     let given = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
     if given("kind").is_empty() {
-        return Err(Refusal::bad_request(format!(
-            "Object 'Kind' is missing in '{}'",
-            excerpt(body)
-        )));
+        return Err(unrecognised(kind, body, "Kind"));
     }
     if given("apiVersion").is_empty() {
+        return Err(unrecognised(kind, body, "apiVersion"));
+    }
+    if given("apiVersion") != kind.api_version() {
         return Err(Refusal::bad_request(format!(
-            "Object 'apiVersion' is missing in '{}'",
-            excerpt(body)
+            "the API version in the data ({}) does not match the expected API version ({})",
+            given("apiVersion"),
+            kind.api_version()
         )));
     }
-    if given("apiVersion") != kind.api_version() || given("kind") != kind.kind {
+    if given("kind") != kind.kind {
         return Err(Refusal::bad_request(format!(
-            "the API version and kind in the data ({}, {}) do not match the expected ones ({}, {})",
-            given("apiVersion"),
+            "the kind in the data ({}) does not match the expected kind ({})",
             given("kind"),
-            kind.api_version(),
             kind.kind
         )));
     }
@@ -201,6 +200,10 @@ pub(super) fn check_object(kind: &Kind, body: &Value) -> Result<(), Refusal> {
     }
 }
 
-fn excerpt(body: &Value) -> String {
-    body.to_string().chars().take(200).collect()
+fn unrecognised(kind: &Kind, body: &Value, missing: &str) -> Refusal {
+    let excerpt: String = body.to_string().chars().take(200).collect();
+    Refusal::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): Object '{missing}' is missing in '{excerpt}' ({excerpt})",
+        kind.kind
+    ))
 }

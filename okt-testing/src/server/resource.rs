@@ -209,9 +209,7 @@ fn create(
         (Some(namespace), _) => namespace.as_str(),
         (None, false) => "",
         (None, true) => {
-            return Err(Refusal::bad_request(
-                "an empty namespace may not be set during creation",
-            ));
+            return Err(Refusal::unknown_path());
         }
     };
     write::create(store, &door, namespace, body)
@@ -231,7 +229,7 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
             "the name or the namespace of the object does not match the one on the URL",
         ));
     }
-    Precondition::of(&new).check(kind, &old)?;
+    Precondition::of(&new).check_patch(kind, &old)?;
     write::update(store, door, &old, new)
 }
 
@@ -279,7 +277,7 @@ fn rescale(
     };
     let mut shown = scale.of(&old);
     edit(&mut shown)?;
-    Precondition::of(&shown).check(kind, &old)?;
+    Precondition::of(&shown).check_patch(kind, &old)?;
     let replicas = object::at(&shown, &["spec", "replicas"]).cloned();
     let replicas = replicas.unwrap_or_else(|| json!(0));
     if replicas.as_i64().is_none_or(|replicas| replicas < 0) {

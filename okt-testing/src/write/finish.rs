@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Door, stored_id};
+use super::{Door, Subresource, stored_id};
 use crate::{
     cel, crd, delete, event,
     kind::{Kind, KindId, Origin},
@@ -49,10 +49,12 @@ pub(super) fn finish_create(
     metadata.insert("creationTimestamp".to_owned(), now.clone().into());
     let generation = kind.has_generation.then(|| 1.into());
     object::set(metadata, "generation", generation);
-    // What the schema gives to a status is there from the start.
+    // What the schema gives to a status is there from the start, but it is shown, not written.
+    let bare = kind.has_status && object.get("status").is_none();
     schema::apply_defaults(&kind.schema, &mut object);
+    let given_status = bare && object.get("status").is_some();
     let declared = initialise(kind, &mut object, &now)?;
-    check(kind, &object, None)?;
+    check(door, &object, None)?;
     let mut object = event::absorb(kind, object);
     let id = stored_id(kind);
     let key = Key::of(&object);
@@ -64,6 +66,9 @@ pub(super) fn finish_create(
     }
     object::metadata(&mut object).remove("resourceVersion");
     let created = store.put(&id, object);
+    if given_status {
+        store.set_partly_written(&id, key);
+    }
     if let Some(declared) = declared {
         store.add_kind(Arc::new(declared));
     }
@@ -115,8 +120,8 @@ pub(super) fn finish_update(
     if kind.has_generation && !kind.same_content(old, &new) {
         raise_generation(&mut new);
     }
-    check(kind, &new, Some(old))?;
-    if is_same(old, &new) {
+    check(door, &new, Some(old))?;
+    if is_same(old, &new) && !store.is_partly_written(&stored_id(kind), &Key::of(old)) {
         return Ok(Arc::clone(old));
     }
     if door.dry_run {
@@ -191,10 +196,19 @@ fn is_same(old: &Value, new: &Value) -> bool {
 }
 
 /// Metadata, schema and rules, in the order in which the server finds fault.
-fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Refusal> {
+fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal> {
+    let kind = &*door.kind;
     let mut causes = Vec::new();
     rules::check_metadata(kind, object, &mut causes);
     schema::validate(&kind.schema, object, old, "", &mut causes);
+    if door.subresource == Subresource::Status {
+        causes.iter_mut().for_each(Cause::shorten_to_status);
+    }
+    if kind.origin == Origin::Crd
+        && let Some(scale) = &kind.scale
+    {
+        scale.check(object, &mut causes);
+    }
     let blocking = causes.iter().any(|cause| {
         matches!(
             cause.reason,
@@ -209,7 +223,7 @@ fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Refusal
     } else if kind.schema.has_rules() {
         causes.push(Cause::invalid(
             "<nil>",
-            &"null".into(),
+            &Value::Null,
             "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
         ));
     }

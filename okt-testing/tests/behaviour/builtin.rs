@@ -93,7 +93,7 @@ async fn ports_of_a_service_are_merged_by_port_and_protocol() {
     let api: Api<Service> = Api::default_namespaced(client);
     let ports = |port: i32| {
         Patch::Apply(json!({
-            "apiVersion": "v1", "kind": "Service",
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": "s" },
             "spec": { "ports": [{ "port": port, "name": format!("p{port}") }] },
         }))
     };

@@ -121,7 +121,7 @@ async fn another_uid_is_409() {
     assert!(
         status
             .message
-            .contains("Precondition failed: UID in precondition: other")
+            .contains("the UID in the precondition (other) does not match the UID in record")
     );
     delete(&client, "a", &with(&made.uid().unwrap()))
         .await

@@ -134,7 +134,11 @@ async fn a_version_of_the_future_is_504() {
     let params = ListParams::default().at("999999");
     let status = refusal(widgets(&client).list(&params).await);
     assert_eq!(status.code, 504);
-    assert!(status.message.starts_with("Too large resource version"));
+    assert!(
+        status
+            .message
+            .starts_with("Timeout: Too large resource version")
+    );
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ async fn a_rule_on_spec_is_422_with_its_message() {
     assert_eq!(status.code, 422);
     assert_eq!(
         status.message,
-        "Widget.demo.okt.dev \"a\" is invalid: spec: Invalid value: \"object\": at least 3"
+        "Widget.demo.okt.dev \"a\" is invalid: spec: Invalid value: at least three"
     );
 }
 
@@ -26,7 +26,7 @@ async fn a_transition_rule_does_not_run_without_an_old_value() {
     assert!(
         status
             .message
-            .ends_with("spec.fixed: Invalid value: \"string\": fixed is immutable")
+            .ends_with("spec.fixed: Invalid value: \"y\": fixed is immutable")
     );
 }
 
@@ -92,7 +92,7 @@ async fn a_recorded_lifecycle_is_kept() {
     assert!(
         status
             .message
-            .ends_with("status: Invalid value: \"object\": lifecycle is kept")
+            .ends_with("status: Invalid value: lifecycle is kept")
     );
 }
 
@@ -105,7 +105,7 @@ async fn rules_wait_until_the_schema_holds() {
         message.contains("some validation rules were not checked"),
         "{message}"
     );
-    assert!(!message.contains("at least 3"));
+    assert!(!message.contains("at least three"));
 }
 
 /// What a CRD is refused for whose spec has this rule.

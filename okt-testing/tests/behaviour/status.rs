@@ -117,7 +117,7 @@ async fn a_violation_of_the_schema_in_status_is_422() {
     let status =
         refusal(merge_status(&client, "a", json!({ "status": { "replicas": "many" } })).await);
     assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
-    let cause = "status.replicas: Invalid value: \"string\": status.replicas in body must be of type integer: \"string\"";
+    let cause = "status.replicas: Invalid value: \"string\": replicas in body must be of type integer: \"string\"";
     assert!(status.message.contains(cause), "{}", status.message);
     let causes = status.details.unwrap().causes;
     assert_eq!(causes[0].field, "status.replicas");

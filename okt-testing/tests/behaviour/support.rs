@@ -80,7 +80,7 @@ fn widget_schema() -> Value {
                     "fixed": { "type": "string", "maxLength": 20, "x-kubernetes-validations": [{ "rule": "self == oldSelf", "message": "fixed is immutable" }] },
                 },
                 "x-kubernetes-validations": [
-                    { "rule": "!has(self.minReplicas) || self.minReplicas <= self.replicas", "messageExpression": "'at least ' + string(self.minReplicas)" },
+                    { "rule": "!has(self.minReplicas) || self.minReplicas <= self.replicas", "messageExpression": "self.minReplicas > 2 ? 'at least three' : 'at least that'" },
                 ],
             },
             "status": {

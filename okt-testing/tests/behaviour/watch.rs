@@ -99,7 +99,10 @@ async fn a_removal_carries_its_own_version() {
 #[tokio::test]
 async fn a_write_that_changes_nothing_is_no_event() {
     let (_server, client) = server().await;
-    let first = create(&client, "a", json!({})).await;
+    create(&client, "a", json!({})).await;
+    let first = merge(&client, "a", json!({ "spec": { "color": "red" } }))
+        .await
+        .unwrap();
     merge(&client, "a", json!({})).await.unwrap();
     create(&client, "b", json!({})).await;
     let events = see(&client, &WatchParams::default(), &version(&first), 1).await;
