@@ -3,6 +3,7 @@
 mod database;
 pub mod definition;
 mod rig;
+mod rules;
 mod site;
 mod wire;
 

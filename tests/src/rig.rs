@@ -116,6 +116,9 @@ impl<A: Served> Rig<A> {
     /// Starts the operator.
     pub fn start(&self) {
         let (poke, pokes) = mpsc::unbounded();
+        let states = StateOf::<A>::GRAPH.states.iter();
+        let declared = states.flat_map(|state| state.conditions);
+        (self.wire).expect_conditions(declared.map(|c| c.name.to_owned()).collect());
         let client = self.wire.client(self.client.clone());
         let mut operator = Operator::new(client, self.app.clone())
             .virtual_time()
@@ -343,6 +346,16 @@ impl<A: Served> Rig<A> {
         (events.into_iter())
             .filter_map(|event| Some(format!("{} {}", event.type_?, event.reason?)))
             .collect()
+    }
+}
+
+impl<A: Served> Drop for Rig<A> {
+    /// Whatever a test is about, no status may break a rule.
+    fn drop(&mut self) {
+        let broken = self.wire.broken_rules();
+        if !std::thread::panicking() {
+            assert!(broken.is_empty(), "broken rules: {}", broken.join("\n"));
+        }
     }
 }
 

@@ -83,6 +83,7 @@ struct Memory {
     pages: u32,
     ran: Vec<(SiteState, String)>,
     failures: u32,
+    for_good: bool,
 }
 
 impl Sites {
@@ -98,6 +99,11 @@ impl Sites {
     /// From now on this many runs of a leaf's work fail.
     pub fn fail_in_leaf(&self, times: u32) {
         self.memory(|memory| memory.failures = times);
+    }
+
+    /// From now on the work of a leaf fails for good.
+    pub fn fail_in_leaf_for_good(&self, fails: bool) {
+        self.memory(|memory| memory.for_good = fails);
     }
 
     /// Every call of a handler so far: the state and the part of the id after the uid.
@@ -137,6 +143,9 @@ impl SiteStateHandler for Sites {
 
     async fn gone(&self, cx: &Action<Site>) -> Result<(), Failure> {
         self.note(SiteState::Gone, cx);
+        if self.memory(|memory| memory.for_good) {
+            return Err(Failure::permanent("DiskGone", "there is no disk"));
+        }
         let fails = self.memory(|memory| {
             let fails = memory.failures > 0;
             memory.failures = memory.failures.saturating_sub(1);

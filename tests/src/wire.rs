@@ -9,6 +9,8 @@ use kube::client::Body;
 use serde_json::json;
 use tokio::sync::Notify;
 
+use crate::rules::Rules;
+
 /// The wire; clones are the same one.
 #[derive(Clone, Default)]
 pub struct Wire(Arc<Shared>);
@@ -24,6 +26,7 @@ struct Plan {
     writes: Vec<String>,
     cut: Option<Cut>,
     refusal: Option<(Refused, StatusCode, &'static str)>,
+    rules: Rules,
 }
 
 /// Where the wire is cut: at a write, counted from 1.
@@ -110,11 +113,37 @@ impl Wire {
             Ok(answer) => answer,
             Err(error) => refusal(StatusCode::BAD_GATEWAY, &error.to_string()),
         };
+        let answer = self.judged(answer, &path).await;
         if let Some(Cut::After(_)) = cut {
             self.0.cut.notify_one();
             return std::future::pending().await;
         }
         answer
+    }
+}
+
+impl Wire {
+    /// Holds the rules for conditions against every status that is written; the answer passes unchanged.
+    async fn judged(&self, answer: Response<Body>, path: &str) -> Response<Body> {
+        if !path.ends_with("/status") || !answer.status().is_success() {
+            return answer;
+        }
+        let (head, body) = answer.into_parts();
+        let bytes = body.collect_bytes().await.unwrap_or_default();
+        if let Ok(object) = serde_json::from_slice(&bytes) {
+            self.plan().rules.judge(&object);
+        }
+        Response::from_parts(head, Body::from(bytes.to_vec()))
+    }
+
+    /// Every status must have these conditions.
+    pub(crate) fn expect_conditions(&self, declared: Vec<String>) {
+        self.plan().rules.declared = declared;
+    }
+
+    /// The rules that were broken by what was written.
+    pub fn broken_rules(&self) -> Vec<String> {
+        self.plan().rules.broken.clone()
     }
 }
 

@@ -164,15 +164,36 @@ async fn an_object_that_cannot_end_says_how_to_leave_and_leaves_when_given_up() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_on_the_way_out_that_failed_for_good_says_how_to_leave() {
+async fn passing_work_that_failed_for_good_takes_the_way_out() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
-    // A passing state that failed for good takes the way out; a hang only holds it up.
     rig.app
         .next_time(Stopping, Reply::FailForGood("no such volume"));
     rig.delete("db").await;
     rig.until_gone("db").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_of_a_leaf_that_failed_for_good_is_stalled_says_how_to_leave_and_runs_again_for_a_new_spec()
+ {
+    let rig = Rig::<Sites>::of().await;
+    rig.create("s", json!({})).await;
+    rig.until_ready("s", SiteState::Online).await;
+    rig.app.fail_in_leaf_for_good(true);
+    rig.delete("s").await;
+    let stalled = rig.until_reason("s", "Stalled", "DiskGone").await;
+    assert!(
+        stalled.message.contains("okt.dev/abandon"),
+        "{}",
+        stalled.message
+    );
+    rig.wire.clear();
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.app.fail_in_leaf_for_good(false);
+    rig.patch("s", json!({ "spec": { "theme": "dark" } })).await;
+    rig.until_gone("s").await;
 }
 
 #[tokio::test(start_paused = true)]
