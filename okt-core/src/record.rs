@@ -165,6 +165,8 @@ impl Record {
     }
 
     /// The visit that is still to be made, with the transition number under which it is recorded.
+    // Every decision asks; the call would cost as much as the answer.
+    #[inline]
     pub fn open_visit(&self, graph: &Graph<'_>, facts: &Facts<'_>) -> Option<(StateId, u64)> {
         let visit = facts.visit?;
         let to = visit.state.known().filter(|to| is_visit(graph, *to))?;

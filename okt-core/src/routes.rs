@@ -56,6 +56,8 @@ impl Graph<'_> {
     /// declaration order.
     /// Never through a leaf, a holding state or one marked `no_transit`.
     /// None where there is no route, and from a state to itself.
+    // Every decision asks; the call would cost as much as the answer.
+    #[inline]
     pub fn hop(&self, from: StateId, to: StateId) -> Option<StateId> {
         if from == to {
             return None;

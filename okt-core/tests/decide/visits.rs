@@ -122,6 +122,9 @@ fn a_visit_without_a_way_from_where_the_object_rests_is_refused() {
     let case = Case::at(&graph, "Up").wish("Up", 1).new_visit("V");
     stands(&case, Stand::Settled);
     assert_eq!(outcome(&case), Outcome::Refused);
+    // The write that ends the work says it too: another one is not needed.
+    let ending = case.clone().said(Said::Stay);
+    assert_eq!(outcome(&ending), Outcome::Refused);
     let moving = Case::at(&graph, "Up").new_wish("End").new_visit("V");
     assert_eq!(outcome(&moving), Outcome::Pending);
     let busy = moving.wish("Up", 1).task(Task::Running);
@@ -197,6 +200,13 @@ fn a_wish_stands_during_and_after_a_visit() {
 fn a_deletion_makes_no_visit() {
     let case = Case::at(&database(), "Running").new_visit("Servicing");
     goes(&case.deleting(), "Stopping", By::Child, Why::Deletion);
+}
+
+#[test]
+fn a_deletion_leaves_a_visit_as_it_is_on_record() {
+    let servicing = Case::at(&database(), "Servicing").visit("Servicing", 1);
+    let made = servicing.said(Said::Next).deleting();
+    assert_eq!(outcome(&made), Outcome::Pending);
 }
 
 #[test]
