@@ -28,7 +28,7 @@ pub struct Failure {
 impl Failure {
     /// A failure that trying again may mend; the waits between attempts grow.
     ///
-    /// `reason` is one word in PascalCase, shown in conditions; `message` is for people and must be the
+    /// `reason` is one word in `PascalCase`, shown in conditions; `message` is for people and must be the
     /// same for the same failure: no times, counters or addresses that change.
     pub fn retry(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self {

@@ -11,6 +11,7 @@ use crate::guarded::{Guarded, api};
 use crate::memory::Inner;
 use crate::object::LifecycleObject;
 use crate::operator::Shared;
+use crate::patience::answer;
 use crate::refusal;
 
 /// The finalizer.
@@ -31,7 +32,7 @@ pub(crate) async fn add<K: LifecycleObject>(client: &Client, object: &K) -> Resu
     finalizers.push(FINALIZER.to_owned());
     let written = set::<K>(client, object.meta(), &finalizers).await?;
     // The object decoded before, and only its finalizers have changed.
-    Ok(written.into_inner().unwrap_or_else(|_| object.clone()))
+    Ok(written.into_inner().unwrap_or_else(|| object.clone()))
 }
 
 /// Drops the finalizer of an object whose application is gone, or that somebody gave up.
@@ -87,7 +88,6 @@ async fn set<K: LifecycleObject>(
         },
     });
     let name = meta.name.as_deref().unwrap_or_default();
-    api::<K>(client, meta.namespace.as_deref())
-        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-        .await
+    let api = api::<K>(client, meta.namespace.as_deref());
+    answer(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).await
 }

@@ -22,8 +22,9 @@ impl<K> Guarded<K> {
         self.0.0.as_ref()
     }
 
-    pub(crate) fn into_inner(self) -> Result<K, InvalidObject> {
-        self.0.0
+    /// The object, if it decodes.
+    pub(crate) fn into_inner(self) -> Option<K> {
+        self.0.0.ok()
     }
 }
 

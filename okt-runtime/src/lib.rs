@@ -6,7 +6,7 @@
 //! | floor | what | files |
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded` |
-//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `act`, `work`, `again`, `finalizer`, `refusal`, `memory` |
+//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory` |
 //! | 4 | the operator | `operator`, `readiness`, `program` |
 
 mod act;
@@ -24,6 +24,7 @@ mod memory;
 mod object;
 mod observation;
 mod operator;
+mod patience;
 mod program;
 mod progress;
 mod read;

@@ -13,7 +13,7 @@ use crate::desired::StateName;
 /// # use okt_runtime::{lifecycle_graph, Observation};
 /// # #[lifecycle_graph]
 /// # #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-/// # pub enum AppState { #[entry] #[trigger(End)] #[child(Up)] Start, #[rest] #[trigger(Broken)] #[child(End)] Up, #[rest] #[child(End)] Broken, #[leaf(idle)] End }
+/// # pub enum AppState { #[entry] #[trigger(End)] #[child(Up)] Start, #[rest] #[trigger(Broken)] #[child(End)] Up, #[rest] #[child(Up)] #[child(End)] Broken, #[leaf(idle)] End }
 /// let fine = Observation::in_state(AppState::Up);
 /// let broken = Observation::in_state(AppState::Up).event(AppState::Broken);
 /// let by_its_own_name = Observation::<AppState>::named("Up");

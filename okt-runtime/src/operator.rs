@@ -29,6 +29,7 @@ use crate::crd::CrdError;
 use crate::guarded::{Guarded, api};
 use crate::memory::Memory;
 use crate::object::LifecycleObject;
+use crate::patience::answer;
 use crate::readiness::{Readiness, watch_crd};
 use crate::turn::turn;
 use crate::work::{Tasks, panic_text};
@@ -51,6 +52,9 @@ pub enum OperatorError {
     /// The declared types cannot work; only a change of the code helps.
     #[error("make the CRD")]
     Crd(#[from] CrdError),
+    /// Namespaces were named for a kind that lives in none; leave them out.
+    #[error("look at {0} in some namespaces only: it is cluster-scoped")]
+    ClusterScoped(String),
     /// A pass graph has no life to keep; only a change of the code helps.
     #[error("`{0}` is a pass graph; an operator needs a lifecycle")]
     Pass(&'static str),
@@ -112,11 +116,15 @@ impl<A: Application> Operator<A> {
 
     /// Looks at these namespaces only; none means all.
     ///
-    /// For a cluster-scoped kind leave this empty.
+    /// For a cluster-scoped kind leave this empty: [`run`](Self::run) refuses it.
     #[must_use]
     pub fn namespaces(mut self, namespaces: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.namespaces
-            .extend(namespaces.into_iter().map(Into::into));
+        for namespace in namespaces.into_iter().map(Into::into) {
+            // Looked at twice, its objects would be acted upon twice.
+            if !self.namespaces.contains(&namespace) {
+                self.namespaces.push(namespace);
+            }
+        }
         self
     }
 
@@ -179,9 +187,11 @@ impl<A: Application> Operator<A> {
         if graph.kind == Kind::Pass {
             return Err(OperatorError::Pass(graph.name));
         }
-        crate::crd::crd::<A::Resource>()?;
-        self.client
-            .apiserver_version()
+        let crd = crate::crd::crd::<A::Resource>()?;
+        if crd.spec.scope == "Cluster" && !self.namespaces.is_empty() {
+            return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
+        }
+        answer(self.client.apiserver_version())
             .await
             .map_err(|error| OperatorError::NoContact(Box::new(error)))?;
         let (readiness_in, readiness) = watch::channel(Readiness::Unknown);
@@ -287,7 +297,7 @@ impl<A: Application> Shared<A> {
     }
 
     /// A jump means that the application moved on its own, or that a status was lost: somebody may want to know.
-    pub(crate) fn warn_of_jump(&self, object: &ObjectMeta, go: &Go, from: &str) {
+    pub(crate) fn warn_of_jump(&self, object: &ObjectMeta, go: Go, from: &str) {
         if go.by == By::Jump {
             let to = StateOf::<A>::GRAPH.name_of(go.to);
             let note = if from.is_empty() {

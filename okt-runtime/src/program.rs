@@ -99,9 +99,11 @@ where
             "cannot reach the Kubernetes API at {address}: {}",
             chain(&error)
         )),
-        Err(error @ (OperatorError::Crd(_) | OperatorError::Pass(_))) => {
-            fail(&format!("cannot {}", chain(&error)))
-        }
+        Err(
+            error @ (OperatorError::Crd(_)
+            | OperatorError::ClusterScoped(_)
+            | OperatorError::Pass(_)),
+        ) => fail(&format!("cannot {}", chain(&error))),
     }
 }
 

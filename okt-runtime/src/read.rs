@@ -229,7 +229,10 @@ fn number(text: &str) -> Option<u64> {
 
 /// A digest as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        text.push_str(&format!("{byte:02x}"));
+        text
+    })
 }
 
 /// A number that tells the jitter of one object from that of another.

@@ -78,7 +78,7 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
                 match &next {
                     Readiness::Unfit(why) => tracing::error!(crd = name, "not ready: {why}"),
                     Readiness::Unknown | Readiness::Fit { .. } => {
-                        tracing::info!(crd = name, "ready")
+                        tracing::info!(crd = name, "ready");
                     }
                 }
                 *readiness = next;

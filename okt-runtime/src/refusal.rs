@@ -20,6 +20,7 @@ use crate::guarded::Guarded;
 use crate::memory::{Inner, Trouble};
 use crate::object::LifecycleObject;
 use crate::operator::Shared;
+use crate::patience::answer;
 use crate::read;
 use crate::report::{self, Change, FIELD_MANAGER, Report};
 use crate::turn::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
@@ -88,7 +89,7 @@ pub(crate) async fn of_status<A: Application>(
         return Again::requeue(wait);
     }
     match report::write(&shared.client, object, &status).await {
-        Ok(written) => inner.seen = written.meta().resource_version.clone(),
+        Ok(written) => inner.seen.clone_from(&written.meta().resource_version),
         Err(error) => {
             tracing::warn!(object = %object.name_any(), "cannot show the refusal: {}", chain(&error));
         }
@@ -122,9 +123,10 @@ fn stalled<S: Lifecycle>(
             Some(_) => ("True", "Deleting"),
             None => ("False", "NotDeleting"),
         },
-        match paused {
-            true => ("True", "Paused"),
-            false => ("False", "NotPaused"),
+        if paused {
+            ("True", "Paused")
+        } else {
+            ("False", "NotPaused")
         },
     );
     let mut conditions = vec![
@@ -170,7 +172,7 @@ pub(crate) async fn undecodable<A: Application>(
     let name = stored.name_any();
     tracing::error!(object = %name, "cannot decode the object: {error}");
     let api = untyped(shared, stored);
-    let raw = match api.get(&name).await {
+    let raw = match answer(api.get(&name)).await {
         Ok(raw) => raw,
         Err(error) => return unwritten(shared, meta, inner, &error),
     };
@@ -250,8 +252,6 @@ async fn say_undecodable<A: Application>(
     });
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let name = raw.name_any();
-    let written = api
-        .patch_status(&name, &params, &Patch::Apply(body))
-        .await?;
+    let written = answer(api.patch_status(&name, &params, &Patch::Apply(body))).await?;
     Ok(written.metadata.resource_version)
 }

@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::desired::{Desired, StateName};
 use crate::guarded::{Guarded, api};
 use crate::object::{LifecycleObject, LifecycleSpec};
+use crate::patience::answer;
 use crate::read;
 use crate::schema::HISTORY_LIMIT;
 use crate::status::{
@@ -47,10 +48,6 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
 }
 
 impl<K: LifecycleObject> Report<'_, K> {
-    fn graph(&self) -> &'static Graph<'static> {
-        K::State::GRAPH
-    }
-
     fn old(&self) -> Option<&Position<K::State>> {
         self.object.status_of()?.lifecycle.as_ref()
     }
@@ -76,8 +73,13 @@ impl<K: LifecycleObject> Report<'_, K> {
                 .map(words_of),
             observed: self.observed,
         };
-        let conditions =
-            conditions::conditions(self.graph(), self.after, self.facts, self.decision, &words);
+        let conditions = conditions::conditions(
+            K::State::GRAPH,
+            self.after,
+            self.facts,
+            self.decision,
+            &words,
+        );
         Status {
             observed_generation: Some(self.facts.generation),
             lifecycle,
@@ -150,7 +152,7 @@ impl<K: LifecycleObject> Report<'_, K> {
             history: self.history(record, went),
             graph: match (went, old) {
                 (None, Some(old)) => old.graph.clone(),
-                (Some(_), _) | (None, None) => graph_hash(self.graph()),
+                (Some(_), _) | (None, None) => graph_hash(K::State::GRAPH),
             },
             of: PhantomData,
         }
@@ -218,9 +220,8 @@ impl<K: LifecycleObject> Report<'_, K> {
         }
         // A trail that somebody spoilt begins anew.
         let mut trail: Trail = old.parse().unwrap_or_default();
-        trail.push(self.graph().name_of(record.state));
-        let leaf = self
-            .graph()
+        trail.push(K::State::GRAPH.name_of(record.state));
+        let leaf = K::State::GRAPH
             .get(record.state)
             .is_some_and(|state| state.is(Mark::Leaf));
         if leaf {
@@ -240,7 +241,7 @@ impl<K: LifecycleObject> Report<'_, K> {
                 from: self
                     .old()
                     .map_or_else(String::new, |old| old.state.to_string()),
-                to: self.graph().name_of(record.state).to_owned(),
+                to: K::State::GRAPH.name_of(record.state).to_owned(),
                 at: Some(self.now),
                 cause: cause(go),
             });
@@ -406,11 +407,7 @@ pub(crate) async fn write<K: LifecycleObject>(
         },
         "status": status,
     });
-    api::<K>(client, object.namespace().as_deref())
-        .patch_status(
-            &object.name_any(),
-            &PatchParams::apply(FIELD_MANAGER).force(),
-            &Patch::Apply(body),
-        )
-        .await
+    let api = api::<K>(client, object.namespace().as_deref());
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    answer(api.patch_status(&object.name_any(), &params, &Patch::Apply(body))).await
 }

@@ -173,13 +173,14 @@ pub struct RecordedAction {
 /// How far an action is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum Phase {
-    /// To be started, running, or to be tried again.
-    #[default]
-    Pending,
     /// Ended well.
     Done,
     /// Failed for good.
     Failed,
+    /// To be started, running, or to be tried again; whatever else somebody wrote there is taken for this.
+    #[default]
+    #[serde(other)]
+    Pending,
 }
 
 /// Why an attempt failed.

@@ -301,11 +301,11 @@ impl<A: Application> Turn<'_, A> {
 
     /// The server said yes: from now on the object is what it answered.
     fn written(&mut self, written: Guarded<A::Resource>) {
-        self.inner.seen = written.meta().resource_version.clone();
+        self.inner.seen.clone_from(&written.meta().resource_version);
         self.inner.side_written = Some(Instant::now());
         self.inner.trouble = Trouble::default();
         // What was just written decodes; otherwise the next event says what is wrong.
-        if let Ok(object) = written.into_inner() {
+        if let Some(object) = written.into_inner() {
             self.object = Arc::new(object);
             self.cx = Context::new(Arc::clone(&self.object), self.shared.client.clone());
         }
@@ -352,7 +352,7 @@ impl<A: Application> Turn<'_, A> {
                 trail,
                 "transition"
             );
-            self.shared.warn_of_jump(self.object.meta(), go, from);
+            self.shared.warn_of_jump(self.object.meta(), *go, from);
         }
         if let Decision::End(Ending::Refused(to)) = decision {
             tracing::error!(

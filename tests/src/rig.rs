@@ -1,4 +1,9 @@
 //! A cluster in the process with an operator in it, and words to say what a test expects.
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::missing_errors_doc,
+    reason = "what a test expects and does not find is a panic, everywhere here"
+)]
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +26,7 @@ use crate::database::Databases;
 use crate::wire::Wire;
 
 /// The longest wait for something to become so, in tokio time.
-const PATIENCE: Duration = Duration::from_mins(60);
+const PATIENCE: Duration = Duration::from_hours(1);
 
 /// An application that the rig can serve.
 pub trait Served: Application + Clone + Default {
@@ -280,9 +285,11 @@ impl<A: Served> Rig<A> {
             {
                 return object.clone();
             }
-            if tokio::time::Instant::now() > deadline {
-                panic!("waited in vain until {name} {what}: {}", pretty(&object));
-            }
+            assert!(
+                tokio::time::Instant::now() <= deadline,
+                "waited in vain until {name} {what}: {}",
+                pretty(&object)
+            );
             tokio::time::sleep(wait).await;
             wait = (wait * 11 / 10).min(Duration::from_secs(1));
         }
@@ -321,12 +328,11 @@ impl<A: Served> Rig<A> {
     pub async fn until_gone(&self, name: &str) {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         while let Some(object) = self.get(name).await {
-            if tokio::time::Instant::now() > deadline {
-                panic!(
-                    "waited in vain until {name} is gone: {}",
-                    pretty(&Some(object))
-                );
-            }
+            assert!(
+                tokio::time::Instant::now() <= deadline,
+                "waited in vain until {name} is gone: {}",
+                pretty(&Some(object))
+            );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

@@ -1,4 +1,8 @@
 //! The wire between an operator and the API: what went over it, and what a test does to it.
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "what a test expects and does not find is a panic, everywhere here"
+)]
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

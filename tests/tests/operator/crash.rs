@@ -103,6 +103,24 @@ async fn an_operator_killed_at_any_write_ends_where_it_would_have_ended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_never_comes_is_not_waited_for() {
+    let reference = Rig::new().await;
+    let trails = scenario(&reference).await;
+    let states = work(&reference);
+    for number in 1..=reference.wire.writes().len() {
+        for cut in [Cut::Before(number), Cut::After(number)] {
+            let rig = Rig::without_operator().await;
+            rig.server.set_watch_lag(Duration::from_millis(50));
+            rig.wire.cut(cut);
+            rig.start();
+            assert_eq!(scenario(&rig).await, trails, "{cut:?}");
+            assert_eq!(work(&rig), states, "{cut:?}");
+            assert_eq!(rig.app.overlaps(), 0, "{cut:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pending_action_is_resumed_under_its_id_and_says_so() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Hang);
@@ -122,7 +140,7 @@ async fn a_pending_action_is_resumed_under_its_id_and_says_so() {
 async fn an_operator_that_ends_takes_its_work_with_it() {
     let rig = Rig::new().await;
     rig.app
-        .next_time(Start, Reply::After(Duration::from_secs(60), Answer::Next));
+        .next_time(Start, Reply::After(Duration::from_mins(1), Answer::Next));
     rig.create("db", json!({})).await;
     rig.until_in("db", Start).await;
     rig.pass(Duration::from_secs(1)).await;

@@ -16,7 +16,7 @@ async fn servicing(rig: &Rig, reply: Reply) {
 }
 
 fn waits(times: usize) -> impl Iterator<Item = Reply> {
-    let reply = Reply::Say(okt_runtime::Answer::Wait(Duration::from_secs(120)));
+    let reply = Reply::Say(okt_runtime::Answer::Wait(Duration::from_mins(2)));
     std::iter::repeat_n(reply, times)
 }
 
@@ -29,7 +29,7 @@ async fn a_deadline_fires_once_and_cancels_the_action_in_flight() {
     servicing(&rig, Reply::CleansUpFor(Duration::from_secs(3))).await;
     rig.pass(Duration::from_secs(60 * 30 - 30)).await;
     assert_eq!(rig.position("db").await.state.to_string(), "Servicing");
-    rig.pass(Duration::from_secs(60)).await;
+    rig.pass(Duration::from_mins(1)).await;
     let position = rig.position("db").await;
     assert_eq!(position.trail, ">Start>Running>Servicing>Failed>");
     assert_eq!(
@@ -49,7 +49,7 @@ async fn a_deadline_is_kept_across_restarts() {
     }
     servicing(
         &rig,
-        Reply::Say(okt_runtime::Answer::Wait(Duration::from_secs(120))),
+        Reply::Say(okt_runtime::Answer::Wait(Duration::from_mins(2))),
     )
     .await;
     let since = rig.position("db").await.since.expect("a time");
@@ -150,7 +150,7 @@ async fn a_deadline_that_a_pause_holds_back_does_not_spin() {
     }
     servicing(
         &rig,
-        Reply::Say(okt_runtime::Answer::Wait(Duration::from_secs(120))),
+        Reply::Say(okt_runtime::Answer::Wait(Duration::from_mins(2))),
     )
     .await;
     rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, Some("true"))

@@ -11,7 +11,7 @@ use serde_json::json;
 /// An object in this state, its action in flight where it is a passing one.
 async fn in_state(state: DatabaseState) -> Rig {
     let rig = Rig::new().await;
-    let slow = Reply::After(Duration::from_secs(60), Answer::Next);
+    let slow = Reply::After(Duration::from_mins(1), Answer::Next);
     match state {
         Start | Servicing | Stopping => rig.app.next_time(state, slow),
         Failed => rig

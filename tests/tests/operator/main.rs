@@ -16,6 +16,7 @@ mod progress;
 mod refusals;
 mod requests;
 mod retries;
+mod rounds;
 mod sites;
 mod strangers;
 mod waiting;

@@ -43,7 +43,7 @@ async fn progress_is_bounded_between_characters() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Progress("é".repeat(1000)));
     rig.app
-        .next_time(Start, Reply::After(Duration::from_secs(60), Answer::Next));
+        .next_time(Start, Reply::After(Duration::from_mins(1), Answer::Next));
     rig.create("db", json!({})).await;
     rig.until("db", "says something", |db| {
         let position = db.status.as_ref().and_then(|s| s.lifecycle.as_ref());
@@ -63,7 +63,7 @@ async fn progress_shows_in_no_condition() {
     rig.app
         .next_time(Start, Reply::Progress("almost there".to_owned()));
     rig.app
-        .next_time(Start, Reply::After(Duration::from_secs(60), Answer::Next));
+        .next_time(Start, Reply::After(Duration::from_mins(1), Answer::Next));
     rig.create("db", json!({})).await;
     rig.pass(Duration::from_secs(30)).await;
     let database = rig.get("db").await.expect("it is there");

@@ -89,7 +89,9 @@ async fn a_cache_that_lags_costs_no_write_and_no_conflict() {
     let disturb = async {
         loop {
             rig.pass(Duration::from_millis(7)).await;
-            names.iter().for_each(|name| rig.poke(name));
+            for name in &names {
+                rig.poke(name);
+            }
         }
     };
     tokio::select! {

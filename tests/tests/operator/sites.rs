@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{Application, LifecycleObject};
+use okt_runtime::{LifecycleObject, Operator, OperatorError};
 use okt_tests::{Database, DatabaseState, Databases, Rig, Served, SiteState, Sites};
 use serde_json::json;
 
@@ -148,7 +148,8 @@ async fn an_operator_of_one_namespace_leaves_the_others_alone() {
     };
     let (a, b) = (create("team-a").await, create("team-b").await);
     rig.create("db", json!({})).await;
-    rig.options.namespaces = vec!["default".into(), "team-a".into()];
+    // Named twice, it is looked at once.
+    rig.options.namespaces = vec!["default".into(), "team-a".into(), "default".into()];
     rig.start();
     rig.until_ready("db", DatabaseState::Running).await;
     rig.pass(Duration::from_mins(1)).await;
@@ -161,6 +162,14 @@ async fn an_operator_of_one_namespace_leaves_the_others_alone() {
     };
     assert_eq!(state(&a).await.as_deref(), Some("Running"));
     assert_eq!(state(&b).await, None);
-    let _: fn() -> Databases = <Databases as Default>::default;
-    fn _is_application<A: Application>() {}
+    assert_eq!(rig.app.ran().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_for_a_cluster_scoped_kind_are_an_error() {
+    let rig = Rig::<Sites>::without_operator_of().await;
+    let operator = Operator::new(rig.client.clone(), rig.app.clone()).namespaces(["default"]);
+    let error = operator.run(std::future::pending()).await;
+    let error = error.expect_err("there are no such sites");
+    assert!(matches!(error, OperatorError::ClusterScoped(kind) if kind == "Site"));
 }

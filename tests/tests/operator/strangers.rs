@@ -136,7 +136,7 @@ async fn work_of_a_state_that_somebody_moved_the_object_out_of_counts_for_nothin
     rig.app.next_time(
         Start,
         Reply::After(
-            Duration::from_secs(60),
+            Duration::from_mins(1),
             okt_runtime::Answer::To(okt_runtime::Lifecycle::id(Failed)),
         ),
     );
@@ -146,7 +146,7 @@ async fn work_of_a_state_that_somebody_moved_the_object_out_of_counts_for_nothin
     let moved = json!({ "lifecycle": { "state": "Stopping", "transition": 2, "jumps": 1, "action": null } });
     rig.app.next_time(
         Stopping,
-        Reply::After(Duration::from_secs(120), okt_runtime::Answer::Next),
+        Reply::After(Duration::from_mins(2), okt_runtime::Answer::Next),
     );
     rig.patch_status("db", moved)
         .await
@@ -182,6 +182,24 @@ async fn foreign_conditions_and_fields_are_kept() {
     rig.wish("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
     assert_eq!(rig.says("db", "example.com/BackedUp").await, "True Nightly");
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_that_nobody_knows_do_not_make_an_object_unreadable() {
+    let rig = running().await;
+    let id = rig.position("db").await.action.expect("an action").id;
+    let words = json!({ "lifecycle": {
+        "action": { "id": id, "phase": "Musing" },
+        "visit": { "state": "Servicing", "request": "9", "transition": 1, "outcome": "Forgotten" },
+        "trail": "no trail at all",
+        "revision": "no number",
+    } });
+    rig.patch_status("db", words).await.expect("it is accepted");
+    rig.pass(Duration::from_secs(5)).await;
+    rig.until_ready("db", Running).await;
+    assert_eq!(rig.position("db").await.transition, 2);
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_ready("db", End).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,7 +57,7 @@ async fn a_poke_calls_at_once_what_waits() {
 #[tokio::test(start_paused = true)]
 async fn a_poke_during_a_run_is_not_lost_to_the_wait_it_asks_for() {
     let rig = Rig::new().await;
-    let long = Duration::from_secs(3000);
+    let long = Duration::from_mins(50);
     rig.app.next_time(
         Start,
         Reply::After(Duration::from_secs(10), Answer::Wait(long)),

@@ -134,7 +134,7 @@ async fn a_visit_without_a_route_is_refused_and_shows_only_in_its_outcome() {
 async fn a_visit_taken_out_of_the_spec_before_it_was_made_is_overtaken() {
     let rig = Rig::new().await;
     rig.app
-        .next_time(Start, Reply::After(Duration::from_secs(60), Answer::Next));
+        .next_time(Start, Reply::After(Duration::from_mins(1), Answer::Next));
     rig.create("db", json!({})).await;
     rig.until_in("db", Start).await;
     rig.wish("db", json!({ "visit": { "state": "Servicing" } }))

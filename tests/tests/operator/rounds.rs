@@ -1,0 +1,58 @@
+//! Going round: braked, said, and never a hot loop.
+
+use std::time::Duration;
+
+use okt_runtime::{Answer, Lifecycle};
+use okt_tests::{DatabaseState::*, Reply, Rig, Sight};
+use serde_json::json;
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_goes_round_is_braked_and_says_so() {
+    let rig = Rig::new().await;
+    for _ in 0..10_000 {
+        rig.app
+            .next_time(Running, Reply::Say(Answer::To(Servicing.id())));
+    }
+    rig.create("db", json!({})).await;
+    let ready = rig.until_reason("db", "Ready", "GoingRound").await;
+    assert_eq!(ready.status, "False");
+    rig.pass(Duration::from_hours(1)).await;
+    rig.wire.clear();
+    let before = rig.position("db").await.transition;
+    let looks = rig.app.looks();
+    rig.pass(Duration::from_hours(1)).await;
+    let transitions = rig.position("db").await.transition - before;
+    println!("transitions of an hour of going round: {transitions}");
+    assert!((8..=20).contains(&transitions), "{transitions}");
+    assert!(
+        rig.wire.writes().len() <= 2 * 20,
+        "{:?}",
+        rig.wire.writes().len()
+    );
+    assert!(
+        rig.app.looks() - looks < 400,
+        "{} looks",
+        rig.app.looks() - looks
+    );
+    assert!(rig.position("db").await.trail.len() < 100);
+    // A new wish lets it go at once.
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_in("db", End).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_application_that_flaps_is_followed_ever_more_slowly() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    // Whatever is done, it is seen absent.
+    rig.app.sees("db", Sight::Absent);
+    rig.until_reason("db", "Ready", "GoingRound").await;
+    rig.pass(Duration::from_hours(1)).await;
+    let before = rig.position("db").await.transition;
+    rig.pass(Duration::from_hours(1)).await;
+    let transitions = rig.position("db").await.transition - before;
+    assert!((4..=40).contains(&transitions), "{transitions}");
+    rig.app.sees("db", Sight::In(Running));
+    rig.until_ready("db", Running).await;
+}
