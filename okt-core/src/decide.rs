@@ -332,9 +332,9 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Whether an event that the observation names can be heard, and this one is named.
+    /// Whether the observation names a state, as an event or as where the application is, and can be heard.
     fn seen(&self, to: StateId) -> bool {
-        self.facts.events.contains(&to)
+        (self.facts.events.contains(&to) || self.facts.observed == Observed::In(to))
             && !self.facts.deleting
             && !self.state.is(Mark::Hold)
             && !matches!(self.facts.task, Task::Ended(_))

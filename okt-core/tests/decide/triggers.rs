@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use okt_core::StateId;
 use okt_core::decide::{By, Decision, Ending, Stand, Why};
-use okt_core::facts::{Said, Task};
+use okt_core::facts::{Observed, Said, Task};
 use okt_core::record::Phase;
 
 use crate::build::graph;
@@ -47,6 +47,21 @@ fn an_observation_names_no_trigger_of_a_holding_state() {
 fn a_trigger_does_not_wait_for_the_action_in_flight() {
     let case = event(Case::at(&database(), "Start").task(Task::Running), "Failed");
     goes(&case, "Failed", By::Trigger, Why::Observed);
+}
+
+#[test]
+fn an_application_seen_where_a_trigger_leads_has_named_it_also_while_an_action_is_in_flight() {
+    let seen = |state: &str| {
+        let case = Case::at(&database(), "Start").task(Task::Running);
+        let there = case.id(state);
+        case.with(|_, facts| facts.observed = Observed::In(there))
+    };
+    goes(&seen("Failed"), "Failed", By::Trigger, Why::Observed);
+    // Where a child leads it is only on its way.
+    stands(&seen("Running"), Stand::Running);
+    let left = seen("Failed").id("Failed");
+    let returning = seen("Failed").with(|record, _| record.left = left);
+    stands(&returning, Stand::Running);
 }
 
 #[test]
