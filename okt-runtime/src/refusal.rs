@@ -50,9 +50,17 @@ pub(crate) fn unwritten<A: Application>(
         _ => {
             let wait = next_wait(shared, meta, inner);
             let object = meta.name.as_deref().unwrap_or_default();
-            tracing::warn!(object, ?wait, "cannot write: {}", chain(error));
+            tracing::warn!(object, ?wait, "cannot write: {}", said(error));
             Again::requeue(wait)
         }
+    }
+}
+
+/// What went wrong, without all that comes with an answer of the API.
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} {}", status.code, status.message),
+        error => chain(error),
     }
 }
 
@@ -91,7 +99,7 @@ pub(crate) async fn of_status<A: Application>(
     match report::write(&shared.client, object, &status).await {
         Ok(written) => inner.seen.clone_from(&written.meta().resource_version),
         Err(error) => {
-            tracing::warn!(object = %object.name_any(), "cannot show the refusal: {}", chain(&error));
+            tracing::warn!(object = %object.name_any(), "cannot show the refusal: {}", said(&error));
         }
     }
     Again::requeue(wait)

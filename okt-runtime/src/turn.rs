@@ -314,9 +314,9 @@ impl<A: Application> Turn<'_, A> {
     /// An event that names no edge is refused: reported when it is new, so that it does not fill the log.
     fn refuse_events(&mut self, recorded: &Recorded, look: &Look) {
         let graph = StateOf::<A>::GRAPH;
-        let here = recorded
-            .at()
-            .map_or(StateId::UNKNOWN, |record| record.state);
+        let Some(here) = recorded.at().map(|record| record.state) else {
+            return;
+        };
         let leads = |to: &StateId| {
             let state = graph.get(here);
             *to == here || state.is_some_and(|state| state.targets().any(|target| target == *to))

@@ -207,6 +207,11 @@ impl Databases {
             .push_back(reply);
     }
 
+    /// Forgets what handlers were told to do next.
+    pub fn forget_replies(&self) {
+        self.script().replies.clear();
+    }
+
     /// Every call of a handler so far.
     pub fn ran(&self) -> Vec<Ran> {
         self.script().ran.clone()

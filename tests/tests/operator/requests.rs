@@ -102,6 +102,33 @@ async fn a_cache_that_lags_costs_no_write_and_no_conflict() {
     assert_eq!(rig.wire.writes().len(), 30 * A_LIFE);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_objects_on_many_threads_start_no_work_twice() {
+    let rig = Rig::new().await;
+    let names: Vec<String> = (0..200).map(|number| format!("db-{number}")).collect();
+    let lives = futures::future::join_all(names.iter().map(|name| live(&rig, name)));
+    let disturb = async {
+        loop {
+            rig.pass(Duration::from_millis(3)).await;
+            for name in &names {
+                rig.poke(name);
+            }
+        }
+    };
+    tokio::select! {
+        _ = lives => {}
+        () = disturb => {}
+    }
+    let ran = rig.app.ran();
+    let mut ids: Vec<_> = ran.iter().map(|ran| &ran.id).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!((ids.len(), rig.app.overlaps()), (ran.len(), 0));
+    let writes = rig.wire.writes().len();
+    println!("PATCHes of 200 poked lives on 4 threads: {writes}");
+    assert_eq!(writes, 200 * A_LIFE);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_settled_object_is_not_written_whatever_names_it() {
     let rig = Rig::new().await;
