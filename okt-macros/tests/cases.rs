@@ -1,0 +1,15 @@
+//! Cases of `ui-tests` that compile, once more under every lint of this workspace.
+//!
+//! Clippy sees nothing of what trybuild compiles, and must find nothing in generated code.
+#![expect(dead_code, reason = "the `main` of a case is run by trybuild")]
+
+#[path = "../../ui-tests/cases/pass/database.rs"]
+pub mod database;
+#[path = "../../ui-tests/cases/pass/every_attribute.rs"]
+pub mod every_attribute;
+#[path = "../../ui-tests/cases/pass/idle.rs"]
+pub mod idle;
+#[path = "../../ui-tests/cases/pass/keywords.rs"]
+pub mod keywords;
+#[path = "../../ui-tests/cases/pass/pass_graph.rs"]
+pub mod pass_graph;
