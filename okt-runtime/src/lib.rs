@@ -48,7 +48,7 @@ pub use okt_core::backoff::Backoff;
 pub use okt_core::{Answer, Dispatch, Lifecycle};
 pub use okt_macros::{LifecycleSpec, lifecycle_graph};
 pub use operator::{Operator, OperatorError};
-pub use program::main;
+pub use program::{Program, main};
 pub use report::FIELD_MANAGER;
 pub use status::{
     Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,

@@ -1,13 +1,17 @@
-//! A whole operator program: `run` and `crd` on the command line.
+//! A whole operator program, of one operator or several: `run` and `crd` on the command line.
 
 use std::error::Error;
 use std::future::Future;
 use std::io::{IsTerminal, Write};
+use std::pin::pin;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use futures::FutureExt;
+use futures::future::{LocalBoxFuture, try_join_all};
 use kube::{Client, Config};
 use okt_core::Lifecycle;
+use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
 use crate::crd::crd;
@@ -38,6 +42,7 @@ enum Command {
 ///
 /// Where the cluster is comes from `KUBECONFIG`, the default kubeconfig, or the pod it runs in.
 /// Logs go to standard error, as `RUST_LOG` says (by default `info`).
+/// For several operators in one process see [`Program`].
 ///
 /// ```no_run
 /// # use okt_runtime::Application;
@@ -50,52 +55,146 @@ enum Command {
 pub async fn main<A, C, F, E>(connect: C) -> ExitCode
 where
     A: Application,
-    C: FnOnce(Client) -> F,
-    F: Future<Output = Result<A, E>>,
-    E: Error,
+    C: FnOnce(Client) -> F + 'static,
+    F: Future<Output = Result<A, E>> + 'static,
+    E: Error + 'static,
 {
-    match Line::parse().command {
-        Command::Run { namespace } => run(connect, namespace).await,
-        Command::Crd => match definition::<A>() {
-            Ok(yaml) => print(&yaml),
-            Err(why) => fail(&why),
-        },
+    Program::new().with(connect).main().await
+}
+
+/// A program of several operators, each for a kind of its own.
+///
+/// ```no_run
+/// # use okt_runtime::{Application, Program};
+/// # use std::process::ExitCode;
+/// # async fn databases<A: Application>(client: kube::Client) -> Result<A, std::io::Error> { todo!() }
+/// # async fn sites<A: Application>(client: kube::Client) -> Result<A, std::io::Error> { todo!() }
+/// # async fn example<A: Application, B: Application>() -> ExitCode {
+/// Program::new().with(databases::<A>).with(sites::<B>).main().await
+/// # }
+/// ```
+#[derive(Default)]
+pub struct Program {
+    parts: Vec<Part>,
+}
+
+/// One operator of a program.
+struct Part {
+    definition: fn() -> Result<String, String>,
+    run: Box<dyn FnOnce(Surroundings) -> LocalBoxFuture<'static, Result<(), String>>>,
+}
+
+/// What a program gives to each of its operators.
+#[derive(Clone)]
+struct Surroundings {
+    client: Client,
+    /// Where the API server is, for people.
+    address: String,
+    namespaces: Vec<String>,
+    stopping: CancellationToken,
+}
+
+impl Program {
+    /// A program without operators.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with one operator more; `connect` makes its application when the program runs.
+    #[must_use]
+    pub fn with<A, C, F, E>(mut self, connect: C) -> Self
+    where
+        A: Application,
+        C: FnOnce(Client) -> F + 'static,
+        F: Future<Output = Result<A, E>> + 'static,
+        E: Error + 'static,
+    {
+        self.parts.push(Part {
+            definition: definition::<A>,
+            run: Box::new(|surroundings| run(connect, surroundings).boxed_local()),
+        });
+        self
+    }
+
+    /// Reads the command line and does what it says, until SIGTERM or Ctrl-C.
+    ///
+    /// The first operator that cannot begin ends the program.
+    pub async fn main(self) -> ExitCode {
+        let done = match Line::parse().command {
+            Command::Run { namespace } => self.run(namespace).await,
+            Command::Crd => self.definitions().and_then(|yaml| print(&yaml)),
+        };
+        match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                eprintln!("error: {why}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    /// The CRDs as YAML documents.
+    fn definitions(&self) -> Result<String, String> {
+        let documents: Result<Vec<_>, _> =
+            self.parts.iter().map(|part| (part.definition)()).collect();
+        Ok(documents?.join("---\n"))
+    }
+
+    async fn run(self, namespaces: Vec<String>) -> Result<(), String> {
+        let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+        // A program that has set up logging of its own keeps it.
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal())
+            .try_init();
+        let config = (Config::infer().await)
+            .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
+        let address = config.cluster_url.to_string();
+        let client = Client::try_from(config)
+            .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?;
+        let stopping = CancellationToken::new();
+        let surroundings = Surroundings {
+            client,
+            address,
+            namespaces,
+            stopping: stopping.clone(),
+        };
+        let running = self
+            .parts
+            .into_iter()
+            .map(|part| (part.run)(surroundings.clone()));
+        let mut running = pin!(try_join_all(running));
+        tokio::select! {
+            ended = &mut running => return ended.map(drop),
+            () = told_to_stop() => {}
+        }
+        stopping.cancel();
+        running.await.map(drop)
     }
 }
 
-async fn run<A, C, F, E>(connect: C, namespaces: Vec<String>) -> ExitCode
+async fn run<A, C, F, E>(connect: C, surroundings: Surroundings) -> Result<(), String>
 where
     A: Application,
     C: FnOnce(Client) -> F,
     F: Future<Output = Result<A, E>>,
     E: Error,
 {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    // A program that has set up logging of its own keeps it.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .try_init();
-    let config = match Config::infer().await {
-        Ok(config) => config,
-        Err(error) => return fail(&format!("cannot find a cluster: {}", chain(&error))),
-    };
-    let address = config.cluster_url.to_string();
-    let client = match Client::try_from(config) {
-        Ok(client) => client,
-        Err(error) => return fail(&format!("cannot connect to {address}: {}", chain(&error))),
-    };
-    let application = match connect(client.clone()).await {
-        Ok(application) => application,
-        Err(error) => return fail(&format!("cannot begin: {}", chain(&error))),
-    };
+    let Surroundings {
+        client,
+        address,
+        namespaces,
+        stopping,
+    } = surroundings;
+    let application = (connect(client.clone()).await)
+        .map_err(|error| format!("cannot begin: {}", chain(&error)))?;
     tracing::info!(graph = StateOf::<A>::GRAPH.name, "operator starts");
     let operator = Operator::new(client, application).namespaces(namespaces);
-    match operator.run(told_to_stop()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(OperatorError::NoContact(error)) => fail(&format!(
+    match operator.run(stopping.cancelled_owned()).await {
+        Ok(()) => Ok(()),
+        Err(OperatorError::NoContact(error)) => Err(format!(
             "cannot reach the Kubernetes API at {address}: {}",
             chain(&error)
         )),
@@ -103,7 +202,7 @@ where
             error @ (OperatorError::Crd(_)
             | OperatorError::ClusterScoped(_)
             | OperatorError::Pass(_)),
-        ) => fail(&format!("cannot {}", chain(&error))),
+        ) => Err(format!("cannot {}", chain(&error))),
     }
 }
 
@@ -136,16 +235,11 @@ fn definition<A: Application>() -> Result<String, String> {
     serde_saphyr::to_string(&crd).map_err(|error| format!("cannot write YAML: {error}"))
 }
 
-fn print(text: &str) -> ExitCode {
+fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Ok(()),
         // The reader has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("cannot print: {error}")),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(format!("cannot print: {error}")),
     }
-}
-
-fn fail(why: &str) -> ExitCode {
-    eprintln!("error: {why}");
-    ExitCode::FAILURE
 }

@@ -83,6 +83,15 @@ impl<A: Served> Rig<A> {
         rig
     }
 
+    /// The same cluster for another application, with its CRD and no operator.
+    pub async fn beside<B: Served>(other: &Rig<B>) -> Self {
+        let mut rig = Self::bare();
+        rig.server = other.server.clone();
+        rig.client = other.client.clone();
+        rig.define(crd::<A::Resource>().expect("a CRD")).await;
+        rig
+    }
+
     /// A cluster without the CRD.
     pub fn bare() -> Self {
         let _ = tracing_subscriber::fmt()

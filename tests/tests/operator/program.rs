@@ -1,6 +1,10 @@
 //! The operator as a program.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use okt_tests::{DatabaseState, Databases, Rig, SiteState, Sites};
+use serde_json::json;
 
 fn databases(arguments: &[&str], kubeconfig: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_databases"))
@@ -58,4 +62,52 @@ fn without_a_subcommand_it_says_what_there_is() {
     assert_eq!(output.status.code(), Some(2));
     let said = said(&output);
     assert!(said.contains("run") && said.contains("crd"), "{said}");
+}
+
+#[test]
+fn a_program_of_two_operators_prints_two_definitions() {
+    let output = Command::new(env!("CARGO_BIN_EXE_databases-and-sites"))
+        .arg("crd")
+        .output()
+        .expect("it starts");
+    let yaml = String::from_utf8_lossy(&output.stdout).into_owned();
+    let documents: Vec<_> = yaml.split("---\n").collect();
+    assert_eq!(documents.len(), 2);
+    assert_eq!(documents[0], include_str!("database.crd.yaml"));
+    assert!(documents[1].contains("name: sites.demo.okt.dev"));
+}
+
+#[tokio::test]
+async fn a_program_of_two_operators_serves_both_and_ends_well_at_sigterm() {
+    let databases = Rig::<Databases>::without_operator().await;
+    let sites = Rig::<Sites>::beside(&databases).await;
+    let served = databases.server.serve().await.expect("a socket");
+    let kubeconfig = std::env::temp_dir().join(format!("okt-tests-two-{}", std::process::id()));
+    served.write_kubeconfig(&kubeconfig).expect("a file");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_databases-and-sites"))
+        .arg("run")
+        .env("KUBECONFIG", &kubeconfig)
+        .env("RUST_LOG", "error")
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    databases.create("db", json!({})).await;
+    sites.create("s", json!({})).await;
+    let both = async {
+        databases.until_ready("db", DatabaseState::Running).await;
+        sites.until_ready("s", SiteState::Online).await;
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(20), both).await;
+    let pid = program.id().to_string();
+    let told = Command::new("kill").arg(&pid).status().expect("kill");
+    assert!(told.success());
+    let ended = tokio::task::spawn_blocking(move || program.wait());
+    let ended = tokio::time::timeout(Duration::from_secs(20), ended).await;
+    std::fs::remove_file(&kubeconfig).expect("it was there");
+    in_time.expect("both were served");
+    let ended = ended
+        .expect("it ends")
+        .expect("no panic")
+        .expect("a status");
+    assert_eq!(ended.code(), Some(0));
 }
