@@ -41,12 +41,17 @@ impl<A: Application> Actor<'_, A> {
             }
             Decision::Run(run) => {
                 if matches!(run, Run::Changed | Run::Amended) {
-                    self.inner.attempt = 0;
-                    self.inner.failures = 0;
+                    self.inner.begin_anew();
                 }
                 self.start(record, *run == Run::Resume);
             }
             Decision::Retry { .. } => {
+                if let Stage::Ended(Err(failure)) = &self.inner.stage
+                    && !self.inner.has_told(failure.reason())
+                {
+                    let reason = failure.reason().to_owned();
+                    self.inner.told.push(reason);
+                }
                 self.inner.failures = self.inner.failures.saturating_add(1);
                 let failures = self.inner.failures.max(self.inner.attempt);
                 let wait = self.shared.backoff.wait(failures, read::seed(self.uid()));

@@ -90,6 +90,8 @@ pub(crate) struct Inner {
     pub(crate) attempt: u32,
     /// Failures in a row of the present work.
     pub(crate) failures: u32,
+    /// Why the present work failed before, each reason once; what is told already is no news.
+    pub(crate) told: Vec<String>,
     /// The generation under which that attempt was started.
     pub(crate) started_under: i64,
     /// The task, which may still be ending after its work was cancelled.
@@ -194,10 +196,24 @@ impl Inner {
         }
         self.stage = Stage::Absent;
         self.poked = false;
+        self.begin_anew();
+    }
+
+    /// What is tried next is another piece of work, or the same with everything forgiven.
+    pub(crate) fn begin_anew(&mut self) {
         self.attempt = 0;
         self.failures = 0;
+        self.told.clear();
+    }
+
+    /// Whether a failure for this reason was told before; beyond some reasons they are made up anew each time.
+    pub(crate) fn has_told(&self, reason: &str) -> bool {
+        self.told.len() >= TOLD_LIMIT || self.told.iter().any(|told| told == reason)
     }
 }
+
+/// How many reasons of one piece of work are told.
+const TOLD_LIMIT: usize = 16;
 
 /// What an ended task means for a decision.
 pub(crate) fn said(ended: &Result<Answer, Failure>) -> Said {

@@ -273,7 +273,7 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
-    /// The failure that this turn takes.
+    /// The failure that this turn takes, where it is news.
     fn failed(&self, decision: &Decision) -> Option<RecordedFailure> {
         if let Decision::End(Ending::Refused(to)) = decision {
             let to = StateOf::<A>::from_id(*to).map_or("Next", Lifecycle::name);
@@ -285,7 +285,10 @@ impl<A: Application> Turn<'_, A> {
         let Stage::Ended(Err(failure)) = &self.inner.stage else {
             return None;
         };
-        Some(RecordedFailure::new(failure.reason(), failure.message()))
+        // Reasons that take turns would be a write per attempt.
+        let uncounted = matches!(decision, Decision::Retry { counted: false });
+        (!(uncounted && self.inner.has_told(failure.reason())))
+            .then(|| RecordedFailure::new(failure.reason(), failure.message()))
     }
 
     fn progress(&self, decision: &Decision) -> String {

@@ -39,10 +39,13 @@ async fn an_undecodable_object_says_so_once_while_every_other_is_served() {
     ] {
         rig.create_raw(bad(name, &spec)).await;
     }
+    let mut without = bad("without-spec", &json!({}));
+    without.as_object_mut().expect("an object").remove("spec");
+    rig.create_raw(without).await;
     rig.create("good", json!({})).await;
     rig.until_ready("good", Running).await;
     rig.pass(Duration::from_secs(5)).await;
-    for name in ["wrong-type", "missing", "wrong-lifecycle"] {
+    for name in ["wrong-type", "missing", "wrong-lifecycle", "without-spec"] {
         let stalled = raw_condition(&rig, name, "Stalled")
             .await
             .expect("a condition");

@@ -116,6 +116,24 @@ async fn endless_retries_write_the_reason_once_and_not_per_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn reasons_that_alternate_are_each_written_once() {
+    let rig = Rig::new().await;
+    for number in 0..200 {
+        let reason = ["DiskFull", "NoQuorum", "Slow"][number % 3];
+        let reply = Reply::FailAs(reason.to_owned(), format!("{reason} at {number}"));
+        rig.app.next_time(Stopping, reply);
+    }
+    rig.create("db", json!({ "state": "End" })).await;
+    rig.until_in("db", Stopping).await;
+    rig.pass(Duration::from_millis(100)).await;
+    rig.wire.clear();
+    rig.pass(Duration::from_hours(2)).await;
+    assert!(rig.app.ran().len() > 20);
+    let writes = rig.wire.writes().len();
+    assert!((2..=3).contains(&writes), "{writes}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn attempts_that_a_trigger_counts_survive_restarts() {
     let rig = Rig::new().await;
     for _ in 0..10 {

@@ -107,16 +107,14 @@ async fn gust(rig: &Rig, gate: &watch::Sender<bool>, dice: &mut Dice, number: u6
         15 => {
             gate.send_replace(dice.roll(3) != 0);
         }
-        _ => match dice.roll(6) {
-            0 => {
-                let _ = rig.raw().delete("db", &DeleteParams::default()).await;
-            }
-            _ => {
-                let object = serde_json::from_value(Databases::object("db", json!({})));
-                let object = object.expect("an object");
-                let _ = rig.raw().create(&PostParams::default(), &object).await;
-            }
-        },
+        _ if dice.roll(6) == 0 => {
+            let _ = rig.raw().delete("db", &DeleteParams::default()).await;
+        }
+        _ => {
+            let object = serde_json::from_value(Databases::object("db", json!({})));
+            let object = object.expect("an object");
+            let _ = rig.raw().create(&PostParams::default(), &object).await;
+        }
     }
 }
 
