@@ -13,9 +13,9 @@ use tokio::time::Instant;
 use crate::application::{Application, StateOf};
 use crate::context::{Action, Context, Work};
 use crate::memory::{Inner, Known, Stage};
-use crate::operator::Shared;
 use crate::progress::Progress;
 use crate::read;
+use crate::shared::Shared;
 use crate::work;
 
 /// The shortest `Wait`: one of nothing would spin.

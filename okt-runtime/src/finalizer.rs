@@ -10,9 +10,9 @@ use crate::application::Application;
 use crate::guarded::{Guarded, api};
 use crate::memory::Inner;
 use crate::object::LifecycleObject;
-use crate::operator::Shared;
 use crate::patience::answer;
 use crate::refusal;
+use crate::shared::Shared;
 
 /// The finalizer.
 pub const FINALIZER: &str = "okt.dev/lifecycle";

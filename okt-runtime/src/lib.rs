@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded` |
 //! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory` |
-//! | 4 | the operator | `operator`, `readiness`, `program` |
+//! | 4 | the operator | `drive`, `shared`, `operator`, `readiness`, `program` |
 
 mod act;
 mod again;
@@ -16,6 +16,7 @@ mod clock;
 mod context;
 mod crd;
 mod desired;
+mod drive;
 mod failure;
 mod finalizer;
 mod guarded;
@@ -32,6 +33,7 @@ mod readiness;
 mod refusal;
 mod report;
 mod schema;
+mod shared;
 mod status;
 mod turn;
 mod work;

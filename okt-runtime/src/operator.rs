@@ -1,24 +1,14 @@
-//! The operator: a watch, a queue, and one turn after the other for every object.
+//! The operator: what it is made of, and how it runs and stops.
 
-use std::collections::HashSet;
-use std::convert::Infallible;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
-use futures::{FutureExt, Stream, StreamExt};
-use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::runtime::controller::{Action as Again, Config, applier};
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use kube::runtime::reflector::{self, ObjectRef, Store};
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Client, Resource};
+use futures::{Stream, StreamExt};
+use kube::Client;
+use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::reflector::ObjectRef;
 use okt_core::backoff::Backoff;
-use okt_core::decide::{By, Go};
 use okt_core::{Kind, Lifecycle};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -26,22 +16,17 @@ use tokio_util::sync::CancellationToken;
 use crate::application::{Application, StateOf};
 use crate::clock::Clock;
 use crate::crd::CrdError;
-use crate::guarded::{Guarded, api};
+use crate::drive::{Settings, drive};
+use crate::guarded::Guarded;
 use crate::memory::Memory;
 use crate::object::LifecycleObject;
 use crate::patience::answer;
 use crate::readiness::{Readiness, watch_crd};
-use crate::turn::turn;
-use crate::work::{Tasks, panic_text};
+use crate::shared::{Request, Shared};
+use crate::work::Tasks;
 
 /// How many objects have their turn at the same time, by default.
 const CONCURRENCY: u16 = 16;
-
-/// How long after a turn that panicked the object has another.
-const AFTER_PANIC: Duration = Duration::from_secs(30);
-
-/// How many objects are read at once from a list.
-const PAGE: u32 = 500;
 
 /// Why an operator does not run.
 #[derive(Debug, thiserror::Error)]
@@ -261,254 +246,4 @@ fn reporter(graph: &str) -> Reporter {
         controller: format!("okt-{}", graph.to_lowercase()),
         instance: None,
     }
-}
-
-/// What all turns of one operator share.
-pub(crate) struct Shared<A: Application> {
-    pub(crate) application: Arc<A>,
-    pub(crate) client: Client,
-    pub(crate) memory: Memory,
-    pub(crate) tasks: Tasks,
-    pub(crate) clock: Clock,
-    pub(crate) backoff: Backoff,
-    pub(crate) readiness: watch::Receiver<Readiness>,
-    gate: Option<watch::Receiver<bool>>,
-    queue: mpsc::UnboundedSender<Request<A::Resource>>,
-    recorder: Recorder,
-}
-
-/// What the queue is asked beside what the watch brings.
-enum Request<K: LifecycleObject> {
-    /// Work has ended or says something: look at the object.
-    Look(ObjectRef<Guarded<K>>),
-    /// Somebody outside named it.
-    Poke(ObjectRef<Guarded<K>>),
-}
-
-impl<A: Application> Shared<A> {
-    /// Whether this operator leads, and the CRD is one it may act upon.
-    pub(crate) fn may_act(&self) -> bool {
-        self.readiness.borrow().is_fit() && self.gate.as_ref().is_none_or(|gate| *gate.borrow())
-    }
-
-    pub(crate) fn look_at(&self, object: ObjectRef<Guarded<A::Resource>>) {
-        // A closed queue belongs to an operator that is stopping.
-        let _ = self.queue.send(Request::Look(object));
-    }
-
-    /// A jump means that the application moved on its own, or that a status was lost: somebody may want to know.
-    pub(crate) fn warn_of_jump(&self, object: &ObjectMeta, go: Go, from: &str) {
-        if go.by == By::Jump {
-            let to = StateOf::<A>::GRAPH.name_of(go.to);
-            let note = if from.is_empty() {
-                format!("found in {to}, with nothing recorded")
-            } else {
-                format!("was in {from} by the record, is in {to}; no edge leads there")
-            };
-            // The note is not part of what makes two events one, so the state stands in the reason.
-            self.warn(object, format!("JumpedTo{to}"), "Transition", note);
-        }
-    }
-
-    pub(crate) fn warn_of_abandoning(&self, object: &ObjectMeta, state: &str) {
-        let state = if state.is_empty() {
-            "an unknown state"
-        } else {
-            state
-        };
-        let note = format!("given up in {state}; what is left of the application is nobody's");
-        self.warn(object, "Abandoned".to_owned(), "Release", note);
-    }
-
-    fn warn(&self, object: &ObjectMeta, reason: String, action: &str, note: String) {
-        let event = Event {
-            type_: EventType::Warning,
-            reason,
-            note: Some(note),
-            action: action.to_owned(),
-            secondary: None,
-        };
-        let about = ObjectReference {
-            api_version: Some(A::Resource::api_version(&()).into_owned()),
-            kind: Some(A::Resource::kind(&()).into_owned()),
-            name: object.name.clone(),
-            namespace: object.namespace.clone(),
-            uid: object.uid.clone(),
-            ..ObjectReference::default()
-        };
-        let recorder = self.recorder.clone();
-        tokio::spawn(async move {
-            if let Err(error) = recorder.publish(&event, &about).await {
-                tracing::warn!(reason = event.reason, "cannot publish an event: {error}");
-            }
-        });
-    }
-}
-
-struct Settings {
-    namespace: Option<String>,
-    concurrency: u16,
-    streaming: bool,
-    stopping: CancellationToken,
-}
-
-/// Watches, queues and takes turns until it is told to stop.
-async fn drive<A: Application>(
-    shared: Arc<Shared<A>>,
-    queued: mpsc::UnboundedReceiver<Request<A::Resource>>,
-    settings: Settings,
-) {
-    let (store, writer) = reflector::store::<Guarded<A::Resource>>();
-    let api = api::<A::Resource>(&shared.client, settings.namespace.as_deref());
-    let config = if settings.streaming {
-        watcher::Config::default().streaming_lists()
-    } else {
-        watcher::Config::default().page_size(PAGE)
-    };
-    let watched = {
-        let (shared, store) = (Arc::clone(&shared), store.clone());
-        watcher(api, config)
-            .default_backoff()
-            // Seventy per cent of what a cached object costs, and nothing here reads it.
-            .modify(|object| object.meta_mut().managed_fields = None)
-            .reflect(writer)
-            .flat_map(move |event| stream::iter(heed(&shared, &store, event)))
-    };
-    let asked = {
-        let shared = Arc::clone(&shared);
-        let store = store.clone();
-        stream::unfold(queued, |mut queued| async move {
-            queued.recv().await.map(|request| (request, queued))
-        })
-        .filter_map(move |request| std::future::ready(requested(&shared, &store, request)))
-        .map(Ok)
-    };
-    let stopped = settings.stopping.clone();
-    let waiting = store.clone();
-    let opened = openings(&shared, store.clone()).map(Ok);
-    let queue = stream::select(stream::select(watched, asked), opened)
-        .take_until(settings.stopping.cancelled_owned());
-    let turns = applier(
-        |object, shared| Box::pin(contained(shared, object)),
-        |_, error: &Infallible, _| match *error {},
-        shared,
-        store,
-        Box::pin(queue),
-        Config::default().concurrency(settings.concurrency),
-    );
-    let turns = turns.for_each(|turn| {
-        if let Err(error) = turn {
-            match error {
-                // It went while it was queued.
-                kube::runtime::controller::Error::ObjectNotFound(_) => {}
-                error => tracing::warn!("{error}"),
-            }
-        }
-        std::future::ready(())
-    });
-    // Without a list (there is no CRD) kube would wait for one, told to stop or not.
-    let without_list = async {
-        stopped.cancelled().await;
-        if waiting.wait_until_ready().now_or_never().is_some() {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        () = turns => {}
-        () = without_list => {}
-    }
-}
-
-/// A turn that panics (a user's `revision` or `look_again` may) costs that turn only.
-async fn contained<A: Application>(
-    shared: Arc<Shared<A>>,
-    object: Arc<Guarded<A::Resource>>,
-) -> Result<Again, Infallible> {
-    let name = object.meta().name.clone().unwrap_or_default();
-    match AssertUnwindSafe(turn(shared, object)).catch_unwind().await {
-        Ok(again) => Ok(again),
-        Err(panic) => {
-            tracing::error!(object = name, "a turn failed: {}", panic_text(&*panic));
-            Ok(Again::requeue(AFTER_PANIC))
-        }
-    }
-}
-
-type Queued<K> = Result<ObjectRef<Guarded<K>>, watcher::Error>;
-
-/// Which objects an event of the watch concerns; what is gone is forgotten.
-fn heed<A: Application>(
-    shared: &Shared<A>,
-    store: &Store<Guarded<A::Resource>>,
-    event: Result<watcher::Event<Guarded<A::Resource>>, watcher::Error>,
-) -> Vec<Queued<A::Resource>> {
-    match event {
-        Ok(watcher::Event::Apply(object)) => vec![Ok(ObjectRef::from_obj(&object))],
-        // A list is in the store only when it is complete, and a turn for what is not there is lost.
-        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => Vec::new(),
-        Ok(watcher::Event::Delete(object)) => {
-            shared
-                .memory
-                .forget(object.meta().uid.as_deref().unwrap_or_default());
-            Vec::new()
-        }
-        Ok(watcher::Event::InitDone) => {
-            let all = store.state();
-            let alive: HashSet<&str> = (all.iter())
-                .filter_map(|object| object.meta().uid.as_deref())
-                .collect();
-            shared.memory.keep_only(|uid| alive.contains(uid));
-            let reference = |object: &Arc<Guarded<_>>| Ok(ObjectRef::from_obj(&**object));
-            all.iter().map(reference).collect()
-        }
-        Err(error) => vec![Err(error)],
-    }
-}
-
-fn requested<A: Application>(
-    shared: &Shared<A>,
-    store: &Store<Guarded<A::Resource>>,
-    request: Request<A::Resource>,
-) -> Option<ObjectRef<Guarded<A::Resource>>> {
-    match request {
-        Request::Look(object) => Some(object),
-        Request::Poke(object) => {
-            let uid = store.get(&object)?.meta().uid.clone()?;
-            shared.memory.of(&uid).poked.store(true, Ordering::Release);
-            Some(object)
-        }
-    }
-}
-
-/// Every object, each time that the operator may act again.
-fn openings<A: Application>(
-    shared: &Arc<Shared<A>>,
-    store: Store<Guarded<A::Resource>>,
-) -> impl Stream<Item = ObjectRef<Guarded<A::Resource>>> + use<A> {
-    let readiness = changed(shared.readiness.clone());
-    let gate = match shared.gate.clone() {
-        Some(gate) => changed(gate).boxed(),
-        None => stream::pending().boxed(),
-    };
-    let (shared, opened) = (Arc::clone(shared), Arc::clone(shared));
-    stream::select(readiness, gate)
-        .filter(move |()| std::future::ready(shared.may_act()))
-        .flat_map(move |()| {
-            opened.memory.reopen();
-            let all: Vec<_> = (store.state().iter())
-                .map(|object| ObjectRef::from_obj(&**object))
-                .collect();
-            stream::iter(all)
-        })
-}
-
-/// Each change of a value, from now on.
-fn changed<T: Send + Sync + 'static>(receiver: watch::Receiver<T>) -> impl Stream<Item = ()> {
-    stream::unfold(receiver, |mut receiver| async move {
-        match receiver.changed().await {
-            Ok(()) => Some(((), receiver)),
-            // Nobody changes it any more.
-            Err(_) => std::future::pending().await,
-        }
-    })
 }

@@ -19,10 +19,10 @@ use crate::finalizer;
 use crate::guarded::Guarded;
 use crate::memory::{Inner, Trouble};
 use crate::object::LifecycleObject;
-use crate::operator::Shared;
 use crate::patience::answer;
 use crate::read;
 use crate::report::{self, Change, FIELD_MANAGER, Report};
+use crate::shared::Shared;
 use crate::turn::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 
 /// How long after a conflict to look again, if the event that caused it has not come by then.

@@ -35,10 +35,10 @@ use crate::guarded::Guarded;
 use crate::look::{Look, extra, look};
 use crate::memory::{Inner, Known, SIDE_WRITES, Stage, Trouble};
 use crate::object::{LifecycleObject, LifecycleSpec};
-use crate::operator::Shared;
 use crate::read;
 use crate::refusal;
 use crate::report::{self, Change, Report};
+use crate::shared::Shared;
 use crate::status::{Position, RecordedFailure};
 
 /// Pauses an object: `okt.dev/paused: "true"`.

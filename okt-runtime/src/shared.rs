@@ -1,0 +1,103 @@
+//! What all turns of one operator share: the application, the ways to be asked for a turn, the ways to tell.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::runtime::events::{Event, EventType, Recorder};
+use kube::runtime::reflector::ObjectRef;
+use kube::{Client, Resource};
+use okt_core::Lifecycle;
+use okt_core::backoff::Backoff;
+use okt_core::decide::{By, Go};
+use tokio::sync::{mpsc, watch};
+
+use crate::application::{Application, StateOf};
+use crate::clock::Clock;
+use crate::guarded::Guarded;
+use crate::memory::Memory;
+use crate::object::LifecycleObject;
+use crate::readiness::Readiness;
+use crate::work::Tasks;
+
+/// What all turns of one operator share.
+pub(crate) struct Shared<A: Application> {
+    pub(crate) application: Arc<A>,
+    pub(crate) client: Client,
+    pub(crate) memory: Memory,
+    pub(crate) tasks: Tasks,
+    pub(crate) clock: Clock,
+    pub(crate) backoff: Backoff,
+    pub(crate) readiness: watch::Receiver<Readiness>,
+    pub(crate) gate: Option<watch::Receiver<bool>>,
+    pub(crate) queue: mpsc::UnboundedSender<Request<A::Resource>>,
+    pub(crate) recorder: Recorder,
+}
+
+/// What the queue is asked beside what the watch brings.
+pub(crate) enum Request<K: LifecycleObject> {
+    /// Work has ended or says something: look at the object.
+    Look(ObjectRef<Guarded<K>>),
+    /// Somebody outside named it.
+    Poke(ObjectRef<Guarded<K>>),
+}
+
+impl<A: Application> Shared<A> {
+    /// Whether this operator leads, and the CRD is one it may act upon.
+    pub(crate) fn may_act(&self) -> bool {
+        self.readiness.borrow().is_fit() && self.gate.as_ref().is_none_or(|gate| *gate.borrow())
+    }
+
+    pub(crate) fn look_at(&self, object: ObjectRef<Guarded<A::Resource>>) {
+        // A closed queue belongs to an operator that is stopping.
+        let _ = self.queue.send(Request::Look(object));
+    }
+
+    /// A jump means that the application moved on its own, or that a status was lost: somebody may want to know.
+    pub(crate) fn warn_of_jump(&self, object: &ObjectMeta, go: Go, from: &str) {
+        if go.by == By::Jump {
+            let to = StateOf::<A>::GRAPH.name_of(go.to);
+            let note = if from.is_empty() {
+                format!("found in {to}, with nothing recorded")
+            } else {
+                format!("was in {from} by the record, is in {to}; no edge leads there")
+            };
+            // The note is not part of what makes two events one, so the state stands in the reason.
+            self.warn(object, format!("JumpedTo{to}"), "Transition", note);
+        }
+    }
+
+    pub(crate) fn warn_of_abandoning(&self, object: &ObjectMeta, state: &str) {
+        let state = if state.is_empty() {
+            "an unknown state"
+        } else {
+            state
+        };
+        let note = format!("given up in {state}; what is left of the application is nobody's");
+        self.warn(object, "Abandoned".to_owned(), "Release", note);
+    }
+
+    fn warn(&self, object: &ObjectMeta, reason: String, action: &str, note: String) {
+        let event = Event {
+            type_: EventType::Warning,
+            reason,
+            note: Some(note),
+            action: action.to_owned(),
+            secondary: None,
+        };
+        let about = ObjectReference {
+            api_version: Some(A::Resource::api_version(&()).into_owned()),
+            kind: Some(A::Resource::kind(&()).into_owned()),
+            name: object.name.clone(),
+            namespace: object.namespace.clone(),
+            uid: object.uid.clone(),
+            ..ObjectReference::default()
+        };
+        let recorder = self.recorder.clone();
+        tokio::spawn(async move {
+            if let Err(error) = recorder.publish(&event, &about).await {
+                tracing::warn!(reason = event.reason, "cannot publish an event: {error}");
+            }
+        });
+    }
+}
