@@ -371,6 +371,9 @@ fn is_own<S: Lifecycle>(name: &str) -> bool {
     RESERVED.contains(&name) || is_declared::<S>(name)
 }
 
+/// Reasons whose message names what was seen: another name is news.
+const NAMING: [&str; 2] = ["UnforeseenState", "ObservedElsewhere"];
+
 /// Whether OKT's conditions say the same; texts alone, which an upgrade may change, are no reason to write.
 fn same_conditions<K: LifecycleObject>(old: &[Condition], next: &[Condition]) -> bool {
     let own = is_own::<K::State>;
@@ -381,6 +384,7 @@ fn same_conditions<K: LifecycleObject>(old: &[Condition], next: &[Condition]) ->
                 old.type_ == next.type_
                     && old.status == next.status
                     && old.observed_generation == next.observed_generation
+                    && (old.message == next.message || !NAMING.contains(&next.reason.as_str()))
                     && (old.reason == next.reason
                         || (is_declared::<K::State>(&next.type_) && next.status != unknown))
             })

@@ -137,6 +137,10 @@ async fn a_state_of_its_own_moves_nothing_and_is_named() {
     rig.wire.clear();
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.app.sees("db", Sight::Named("Reindexing"));
+    rig.pass(Duration::from_mins(1)).await;
+    let ready = rig.condition("db", "Ready").await.expect("a condition");
+    assert!(ready.message.contains("`Reindexing`"), "{}", ready.message);
     // The other rules go on.
     rig.wish("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
