@@ -6,12 +6,13 @@
 //! | floor | what | files |
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded` |
-//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory` |
+//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory` |
 //! | 4 | the operator | `drive`, `shared`, `operator`, `readiness`, `program` |
 
 mod act;
 mod again;
 mod application;
+mod change;
 mod clock;
 mod context;
 mod crd;

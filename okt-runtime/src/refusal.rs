@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::application::{Application, StateOf};
+use crate::change::{Change, change};
 use crate::failure::chain;
 use crate::finalizer;
 use crate::guarded::Guarded;
@@ -21,7 +22,7 @@ use crate::memory::{Inner, Trouble};
 use crate::object::LifecycleObject;
 use crate::patience::answer;
 use crate::read;
-use crate::report::{self, Change, FIELD_MANAGER, Report};
+use crate::report::{self, FIELD_MANAGER, Report};
 use crate::shared::Shared;
 use crate::turn::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 
@@ -93,7 +94,7 @@ pub(crate) async fn of_status<A: Application>(
     let before = std::mem::take(&mut status.conditions);
     let why = ("Refused", message.as_str());
     status.conditions = stalled::<StateOf<A>>(object.meta(), why, &before, report.now);
-    if report::change(object, &status) == Change::None {
+    if change(object, &status) == Change::None {
         return Again::requeue(wait);
     }
     match report::write(&shared.client, object, &status).await {

@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use crate::act::Actor;
 use crate::again::again;
 use crate::application::{Application, StateOf};
+use crate::change::{Change, change};
 use crate::context::Context;
 use crate::finalizer;
 use crate::guarded::Guarded;
@@ -37,7 +38,7 @@ use crate::memory::{Inner, Known, SIDE_WRITES, Stage, Trouble};
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::read;
 use crate::refusal;
-use crate::report::{self, Change, Report};
+use crate::report::{self, Report};
 use crate::shared::Shared;
 use crate::status::{Position, RecordedFailure};
 
@@ -163,7 +164,7 @@ impl<A: Application> Turn<'_, A> {
             return Again::await_change();
         }
         let status = report.status();
-        let (write, side_waits) = match report::change(&*self.object, &status) {
+        let (write, side_waits) = match change(&*self.object, &status) {
             Change::None => (false, false),
             Change::Side => (self.side_is_due(), !self.side_is_due()),
             Change::Main => (true, false),
