@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::object::{HasSpec, HasStatus};
 use kube::{CustomResourceExt, Resource};
 use okt_core::Lifecycle;
@@ -65,11 +64,6 @@ pub trait LifecycleObject:
 
     /// The status, if there is one.
     fn status_of(&self) -> Option<&Status<Self::State, Self::Extra>>;
-
-    /// The metadata, to be pruned.
-    fn meta_of_mut(&mut self) -> &mut ObjectMeta {
-        self.meta_mut()
-    }
 }
 
 impl<K, S, E> LifecycleObject for K
