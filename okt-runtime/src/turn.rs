@@ -223,16 +223,29 @@ impl<A: Application> Turn<'_, A> {
             .and_then(|record| StateOf::<A>::GRAPH.get(record.state))
             .is_some_and(|state| state.is(Mark::Leaf));
         self.inner.catch_up();
-        if self.inner.has_ended() || in_leaf {
+        // A result that waits for the end of a pause is taken later; until then looking goes on.
+        let taken = self.inner.has_ended() && !self.is_paused();
+        if taken || in_leaf {
             return Look::nothing();
         }
         let application = &*self.shared.application;
         let seen = look(application, &self.cx, &mut self.inner.failed_looks).await;
+        let ended_before = self.inner.has_ended();
         self.inner.catch_up();
-        if self.inner.has_ended() {
+        if self.inner.has_ended() && !ended_before {
             return Look::nothing();
         }
         seen
+    }
+
+    fn is_annotated_paused(&self) -> bool {
+        let annotation = self.object.annotations().get(PAUSED_ANNOTATION);
+        annotation.map(String::as_str) == Some("true")
+    }
+
+    /// Whether a pause is in force; deletion ignores it.
+    fn is_paused(&self) -> bool {
+        self.is_annotated_paused() && !self.deleting
     }
 
     fn facts<'f>(&self, look: &'f Look, revision: u64) -> Facts<'f> {
@@ -260,7 +273,7 @@ impl<A: Application> Turn<'_, A> {
             revision,
             deleting: self.deleting,
             abandoned: annotation(ABANDON_ANNOTATION) == Some(self.uid.as_str()),
-            paused: annotation(PAUSED_ANNOTATION) == Some("true"),
+            paused: self.is_annotated_paused(),
             newer,
             observed: look.observed,
             events: &look.events,

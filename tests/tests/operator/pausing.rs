@@ -62,6 +62,24 @@ async fn a_result_waits_for_the_end_of_the_pause_and_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn observation_goes_on_while_a_result_waits_for_the_end_of_the_pause() {
+    let rig = Rig::new().await;
+    rig.app
+        .next_time(Start, Reply::After(Duration::from_secs(30), Answer::Next));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    pause(&rig, true).await;
+    rig.pass(Duration::from_mins(1)).await;
+    rig.app.sees("db", Sight::Unreachable);
+    let available = rig.until_reason("db", "Available", "Unreachable").await;
+    assert_eq!(available.status, "Unknown");
+    rig.app.sees("db", Sight::Unobserved);
+    pause(&rig, false).await;
+    rig.until_ready("db", Running).await;
+    assert_eq!(rig.app.states("db"), [Start, Running]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_tried_again_or_resumed_during_a_pause() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Fail("not yet"));
