@@ -47,9 +47,8 @@ enum Command {
 /// ```no_run
 /// # use okt_runtime::Application;
 /// # use std::process::ExitCode;
-/// # async fn connect<A: Application>(client: kube::Client) -> Result<A, std::io::Error> { todo!() }
-/// # async fn example<A: Application>() -> ExitCode {
-/// okt_runtime::main(connect::<A>).await // run | crd
+/// # async fn example<A: Application>(connect: fn(kube::Client) -> std::future::Ready<std::io::Result<A>>) -> ExitCode {
+/// okt_runtime::main(connect).await // run | crd
 /// # }
 /// ```
 pub async fn main<A, C, F, E>(connect: C) -> ExitCode
@@ -67,10 +66,9 @@ where
 /// ```no_run
 /// # use okt_runtime::{Application, Program};
 /// # use std::process::ExitCode;
-/// # async fn databases<A: Application>(client: kube::Client) -> Result<A, std::io::Error> { todo!() }
-/// # async fn sites<A: Application>(client: kube::Client) -> Result<A, std::io::Error> { todo!() }
-/// # async fn example<A: Application, B: Application>() -> ExitCode {
-/// Program::new().with(databases::<A>).with(sites::<B>).main().await
+/// # type Connect<A> = fn(kube::Client) -> std::future::Ready<std::io::Result<A>>;
+/// # async fn example<A: Application, B: Application>(databases: Connect<A>, sites: Connect<B>) -> ExitCode {
+/// Program::new().with(databases).with(sites).main().await
 /// # }
 /// ```
 #[derive(Default)]
