@@ -36,7 +36,13 @@ pub(crate) fn record<S: Lifecycle>(
         visit: position.visit.as_ref().map(visit_record::<S>),
         revision: number(&position.revision).unwrap_or(present),
         changed: number(&position.changed).unwrap_or(present),
-        action: position.action.as_ref().map(action),
+        // Somebody else may have moved the object: the action on record is then that of another state,
+        // and the work of this one was never seen to end.
+        action: position
+            .action
+            .as_ref()
+            .filter(|action| transition_of(&action.id) == Some(position.transition))
+            .map(action),
     })
 }
 
@@ -128,6 +134,11 @@ pub(crate) fn action_id(uid: &str, transition: u64, run: u32) -> String {
         0 | 1 => format!("{uid}/{transition}"),
         _ => format!("{uid}/{transition}/{run}"),
     }
+}
+
+/// The transition whose work an id names.
+fn transition_of(id: &str) -> Option<u64> {
+    id.split('/').nth(1)?.parse().ok()
 }
 
 /// Which run within its transition an id names.

@@ -162,6 +162,18 @@ async fn work_of_a_state_that_somebody_moved_the_object_out_of_counts_for_nothin
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_work_of_a_state_that_somebody_moved_the_object_into_is_done() {
+    let rig = running().await;
+    // Along a declared edge, by hand: the action on record is that of the state before.
+    let moved = json!({ "lifecycle": { "state": "Stopping", "transition": 3 } });
+    rig.patch_status("db", moved)
+        .await
+        .expect("an edge is accepted");
+    rig.until_in("db", End).await;
+    assert_eq!(rig.app.states("db"), [Start, Running, Stopping]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn foreign_conditions_and_fields_are_kept() {
     let rig = running().await;
     let foreign = json!({
