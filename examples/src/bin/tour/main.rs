@@ -59,10 +59,17 @@ async fn tour(tour: Tour) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let outcome = tokio::select! {
-        outcome = stops::all(&mut scene, tour.serve) => outcome,
-        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+    let mut outcome = tokio::select! {
+        outcome = stops::all(&mut scene) => outcome,
+        () = told_to_stop() => Err("interrupted".into()),
     };
+    if tour.serve && outcome.is_ok() {
+        outcome = tokio::select! {
+            outcome = stops::stay(&scene) => outcome,
+            // The way this part ends.
+            () = told_to_stop() => Ok(()),
+        };
+    }
     if let Err(error) = &outcome {
         screen::trouble(&format!("the tour ends here: {error}"));
         scene.show_operator_log();
@@ -78,5 +85,20 @@ async fn tour(tour: Tour) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Ends at Ctrl-C or SIGTERM.
+async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let interrupt = signal(SignalKind::interrupt());
+    let terminate = signal(SignalKind::terminate());
+    match (interrupt, terminate) {
+        (Ok(mut interrupt), Ok(mut terminate)) => tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        },
+        // Without signals the tour ends by itself.
+        (Err(_), _) | (_, Err(_)) => std::future::pending().await,
     }
 }

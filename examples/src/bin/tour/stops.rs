@@ -17,7 +17,7 @@ use crate::screen::{self, check, heading, note};
 const NOTEBOOKS: [(&str, u64); 3] = [("alpha", 80), ("beta", 20), ("gamma", 10)];
 
 /// Walks the whole tour.
-pub(crate) async fn all(scene: &mut Scene, serve: bool) -> Result<(), Trouble> {
+pub(crate) async fn all(scene: &mut Scene) -> Result<(), Trouble> {
     screen::note(&format!("API on {}", scene.address()));
     screen::note(&format!("kubeconfig {}", scene.kubeconfig.display()));
     creation(scene).await?;
@@ -27,11 +27,7 @@ pub(crate) async fn all(scene: &mut Scene, serve: bool) -> Result<(), Trouble> {
     refused_wish(scene).await?;
     held_in_failed(scene).await?;
     summary(scene).await?;
-    deletion(scene).await?;
-    if serve {
-        stay(scene).await?;
-    }
-    Ok(())
+    deletion(scene).await
 }
 
 async fn creation(scene: &Scene) -> Result<(), Trouble> {
@@ -449,7 +445,8 @@ async fn deletion(scene: &Scene) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn stay(scene: &Scene) -> Result<(), Trouble> {
+/// Leaves three new notebooks to the user; ends only with trouble.
+pub(crate) async fn stay(scene: &Scene) -> Result<(), Trouble> {
     heading(8, "Three new notebooks stay up; now it is yours");
     for name in ["red", "green", "blue"] {
         scene.create(name, json!({ "backupPauseMs": 100 })).await?;
