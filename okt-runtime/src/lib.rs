@@ -5,12 +5,13 @@
 //!
 //! | floor | what | files |
 //! |---|---|---|
-//! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded` |
+//! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `annotations` |
 //! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory` |
 //! | 4 | the operator | `drive`, `shared`, `operator`, `readiness`, `program` |
 
 mod act;
 mod again;
+mod annotations;
 mod application;
 mod change;
 mod clock;
@@ -39,6 +40,7 @@ mod status;
 mod turn;
 mod work;
 
+pub use annotations::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 pub use application::{Application, ExtraOf, StateOf};
 pub use context::{Action, Cause, Context};
 pub use crd::{CrdError, GRAPH_ANNOTATION, crd};
@@ -57,7 +59,6 @@ pub use status::{
     Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
     Transition,
 };
-pub use turn::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 
 /// What generated code names; no part of the public API.
 #[doc(hidden)]

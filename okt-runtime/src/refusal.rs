@@ -13,6 +13,7 @@ use okt_core::conditions::bounded;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::annotations;
 use crate::application::{Application, StateOf};
 use crate::change::{Change, change};
 use crate::failure::chain;
@@ -24,7 +25,6 @@ use crate::patience::answer;
 use crate::read;
 use crate::report::{self, FIELD_MANAGER, Report};
 use crate::shared::Shared;
-use crate::turn::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 
 /// How long after a conflict to look again, if the event that caused it has not come by then.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
@@ -125,14 +125,12 @@ fn stalled<S: Lifecycle>(
             .find(|c| c.type_ == name && c.status == status)
             .map_or(Time(now), |c| c.last_transition_time.clone()),
     };
-    let annotations = meta.annotations.as_ref();
-    let paused = annotations.and_then(|all| all.get(PAUSED_ANNOTATION)) == Some(&"true".to_owned());
     let (deleting, paused) = (
         match meta.deletion_timestamp {
             Some(_) => ("True", "Deleting"),
             None => ("False", "NotDeleting"),
         },
-        if paused {
+        if annotations::is_paused(meta) {
             ("True", "Paused")
         } else {
             ("False", "NotPaused")
@@ -170,8 +168,7 @@ pub(crate) async fn undecodable<A: Application>(
 ) -> Again {
     let meta = stored.meta();
     let deleting = meta.deletion_timestamp.is_some();
-    let abandon = stored.annotations().get(ABANDON_ANNOTATION);
-    if deleting && abandon.is_some() && abandon == meta.uid.as_ref() {
+    if deleting && annotations::is_abandoned(meta) {
         return finalizer::release(shared, meta, inner, "", true).await;
     }
     let news = (error.to_owned(), meta.generation);

@@ -28,6 +28,7 @@ use tokio::time::Instant;
 
 use crate::act::Actor;
 use crate::again::again;
+use crate::annotations;
 use crate::application::{Application, StateOf};
 use crate::change::{Change, change};
 use crate::context::Context;
@@ -41,12 +42,6 @@ use crate::refusal;
 use crate::report::{self, Report};
 use crate::shared::Shared;
 use crate::status::{Position, RecordedFailure};
-
-/// Pauses an object: `okt.dev/paused: "true"`.
-pub const PAUSED_ANNOTATION: &str = "okt.dev/paused";
-
-/// Gives an object up while it is being deleted: `okt.dev/abandon: <its uid>`.
-pub const ABANDON_ANNOTATION: &str = "okt.dev/abandon";
 
 /// How long until an object is looked at again whose next event must come, in case it does not.
 const SAFETY: Duration = Duration::from_mins(1);
@@ -224,7 +219,8 @@ impl<A: Application> Turn<'_, A> {
             .is_some_and(|state| state.is(Mark::Leaf));
         self.inner.catch_up();
         // A result that waits for the end of a pause is taken later; until then looking goes on.
-        let taken = self.inner.has_ended() && !self.is_paused();
+        let paused = annotations::is_paused(self.object.meta()) && !self.deleting;
+        let taken = self.inner.has_ended() && !paused;
         if taken || in_leaf {
             return Look::nothing();
         }
@@ -238,20 +234,9 @@ impl<A: Application> Turn<'_, A> {
         seen
     }
 
-    fn is_annotated_paused(&self) -> bool {
-        let annotation = self.object.annotations().get(PAUSED_ANNOTATION);
-        annotation.map(String::as_str) == Some("true")
-    }
-
-    /// Whether a pause is in force; deletion ignores it.
-    fn is_paused(&self) -> bool {
-        self.is_annotated_paused() && !self.deleting
-    }
-
     fn facts<'f>(&self, look: &'f Look, revision: u64) -> Facts<'f> {
         let desired = self.object.spec_of().lifecycle();
         let position = self.position();
-        let annotation = |name: &str| self.object.annotations().get(name).map(String::as_str);
         let since = position.and_then(|position| position.since);
         let newer = position.is_some_and(|position| {
             let crd = self.shared.readiness.borrow();
@@ -272,8 +257,8 @@ impl<A: Application> Turn<'_, A> {
             generation: self.object.meta().generation.unwrap_or(0),
             revision,
             deleting: self.deleting,
-            abandoned: annotation(ABANDON_ANNOTATION) == Some(self.uid.as_str()),
-            paused: self.is_annotated_paused(),
+            abandoned: annotations::is_abandoned(self.object.meta()),
+            paused: annotations::is_paused(self.object.meta()),
             newer,
             observed: look.observed,
             events: &look.events,
