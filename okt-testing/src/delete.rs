@@ -13,6 +13,7 @@ use crate::{
     object,
     refusal::Refusal,
     store::{Key, Place, Store},
+    stored::Stored,
     write::{Precondition, raise_generation, stored_id},
 };
 
@@ -43,16 +44,17 @@ pub(crate) fn delete(
     key: &Key,
     deletion: &Deletion,
 ) -> Result<Value, Refusal> {
-    let Some(old) = store.get(&stored_id(kind), key).cloned() else {
+    let Some(old) = store.get(&stored_id(kind), key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
+    let old = old.read();
     deletion.precondition.check_delete(kind, &old)?;
     if deletion.dry_run {
         return Ok(success(kind, &old));
     }
     let left = remove(store, kind, &old, deletion.propagation);
     Ok(match left {
-        Some(left) => Value::clone(&left),
+        Some(left) => left.read(),
         None => success(kind, &old),
     })
 }
@@ -79,9 +81,9 @@ fn success(kind: &Kind, object: &Value) -> Value {
 fn remove(
     store: &mut Store,
     kind: &Arc<Kind>,
-    old: &Arc<Value>,
+    old: &Value,
     propagation: Propagation,
-) -> Option<Arc<Value>> {
+) -> Option<Arc<Stored>> {
     let id = stored_id(kind);
     let place = Place {
         kind: id.clone(),
@@ -104,12 +106,12 @@ fn remove(
     }
     let is_namespace = kind.is("", "namespaces");
     if finalizers.is_empty() && !is_namespace {
-        let last = store.remove(&id, Value::clone(old));
+        let last = store.remove(&id, old.clone());
         after_removal(store, kind, &last);
         return None;
     }
     if !object::is_deleting(old) {
-        let mut marked = Value::clone(old);
+        let mut marked = old.clone();
         let now = store.clock.text();
         let metadata = object::metadata(&mut marked);
         metadata.insert("deletionTimestamp".to_owned(), now.into());
@@ -133,9 +135,10 @@ fn remove(
 
 /// Does what the finalizers of Kubernetes itself wait for, as far as it can be done now.
 fn proceed(store: &mut Store, kind: &Arc<Kind>, place: &Place) {
-    let Some(object) = store.at(place).cloned() else {
+    let Some(object) = store.at(place) else {
         return;
     };
+    let object = object.read();
     let uid = object::uid(&object).to_owned();
     let has = |finalizer: &str| object::finalizers(&object).contains(&finalizer);
     if has(FOREGROUND) {
@@ -144,7 +147,7 @@ fn proceed(store: &mut Store, kind: &Arc<Kind>, place: &Place) {
             delete_dependent(store, &dependent, &uid);
             blocked |= store
                 .at(&dependent)
-                .is_some_and(|dependent| blocks(dependent, &uid));
+                .is_some_and(|dependent| blocks(&dependent.read(), &uid));
         }
         if !blocked {
             drop_finalizer(store, kind, place, FOREGROUND);
@@ -178,8 +181,8 @@ fn proceed_crd(store: &mut Store, kind: &Arc<Kind>, place: &Place, crd: &Value) 
         .map(|(_, object)| Arc::clone(object))
         .collect();
     if let Some(declared) = store.kind(&id).cloned() {
-        for object in objects.iter().filter(|object| !object::is_deleting(object)) {
-            remove(store, &declared, object, Propagation::Background);
+        for object in objects.iter().filter(|object| !object.is_deleting()) {
+            remove(store, &declared, &object.read(), Propagation::Background);
         }
     }
     if store.at(place).is_some() && store.list(&id, None).next().is_none() {
@@ -193,16 +196,16 @@ fn proceed_namespace(store: &mut Store, kind: &Arc<Kind>, place: &Place) {
     for inner in store.in_namespace(&namespace) {
         if let (Some(object), Some(kind)) =
             (store.at(&inner).cloned(), store.kind(&inner.kind).cloned())
-            && !object::is_deleting(&object)
+            && !object.is_deleting()
         {
-            remove(store, &kind, &object, Propagation::Background);
+            remove(store, &kind, &object.read(), Propagation::Background);
         }
     }
     if store.in_namespace(&namespace).is_empty()
-        && let Some(object) = store.at(place).cloned()
+        && let Some(object) = store.at(place).map(|object| object.read())
         && object::finalizers(&object).is_empty()
     {
-        let last = store.remove(&place.kind, Value::clone(&object));
+        let last = store.remove(&place.kind, object);
         after_removal(store, kind, &last);
     }
 }
@@ -211,7 +214,7 @@ fn drop_finalizer(store: &mut Store, kind: &Arc<Kind>, place: &Place, finalizer:
     let Some(object) = store.at(place) else {
         return;
     };
-    let mut object = Value::clone(object);
+    let mut object = object.read();
     let rest: Vec<Value> = object::finalizers(&object)
         .into_iter()
         .filter(|&other| other != finalizer)
@@ -229,20 +232,20 @@ fn drop_finalizer(store: &mut Store, kind: &Arc<Kind>, place: &Place, finalizer:
 }
 
 /// What follows when an object is gone.
-pub(crate) fn after_removal(store: &mut Store, kind: &Arc<Kind>, last: &Value) {
-    let uid = object::uid(last);
+pub(crate) fn after_removal(store: &mut Store, kind: &Arc<Kind>, last: &Stored) {
+    let uid = last.uid();
     for dependent in store.dependents(uid) {
         delete_dependent(store, &dependent, uid);
     }
     // Whoever waited for it may go on.
-    for owner in object::owners(last) {
-        let Some(place) = store.by_uid(object::text(owner, &["uid"])).cloned() else {
+    for owner in last.owners() {
+        let Some(place) = store.by_uid(owner).cloned() else {
             continue;
         };
         proceed_if_deleting(store, &place);
     }
     if kind.namespaced {
-        let namespace = place_of("", "namespaces", object::namespace(last));
+        let namespace = place_of("", "namespaces", object::namespace(&last.read()));
         proceed_if_deleting(store, &namespace);
     }
     if kind.origin == Origin::Crd {
@@ -252,9 +255,7 @@ pub(crate) fn after_removal(store: &mut Store, kind: &Arc<Kind>, last: &Value) {
 }
 
 fn proceed_if_deleting(store: &mut Store, place: &Place) {
-    let deleting = store
-        .at(place)
-        .is_some_and(|object| object::is_deleting(object));
+    let deleting = store.at(place).is_some_and(|object| object.is_deleting());
     if deleting && let Some(kind) = store.kind(&place.kind).cloned() {
         proceed(store, &kind, place);
     }
@@ -279,14 +280,13 @@ fn delete_dependent(store: &mut Store, place: &Place, owner: &str) {
     else {
         return;
     };
-    let has_another = object::owners(&object).iter().any(|reference| {
-        let uid = object::text(reference, &["uid"]);
-        uid != owner && store.is_alive(uid)
-    });
+    let has_another = object
+        .owners()
+        .any(|uid| uid != owner && store.is_alive(uid));
     if has_another {
         disown(store, place, owner);
-    } else if !object::is_deleting(&object) {
-        remove(store, &kind, &object, Propagation::Background);
+    } else if !object.is_deleting() {
+        remove(store, &kind, &object.read(), Propagation::Background);
     }
 }
 
@@ -295,7 +295,7 @@ fn disown(store: &mut Store, place: &Place, owner: &str) {
     let Some(object) = store.at(place) else {
         return;
     };
-    let mut object = Value::clone(object);
+    let mut object = object.read();
     let rest: Vec<Value> = object::owners(&object)
         .iter()
         .filter(|reference| object::text(reference, &["uid"]) != owner)
@@ -307,17 +307,14 @@ fn disown(store: &mut Store, place: &Place, owner: &str) {
 }
 
 /// Collects an object that names owners none of which exists.
-pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Arc<Value>) {
-    let owners = object::owners(object);
-    let orphaned = !owners.is_empty()
-        && !owners
-            .iter()
-            .any(|owner| store.is_alive(object::text(owner, &["uid"])));
+pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Stored) {
+    let orphaned =
+        object.owners().next().is_some() && !object.owners().any(|owner| store.is_alive(owner));
     if orphaned
-        && !object::is_deleting(object)
+        && !object.is_deleting()
         && let Some(kind) = store.kind(id).cloned()
     {
-        remove(store, &kind, object, Propagation::Background);
+        remove(store, &kind, &object.read(), Propagation::Background);
     }
 }
 
@@ -326,7 +323,7 @@ pub(crate) fn check_not_terminating(store: &Store, kind: &Kind) -> Result<(), Re
     let name = format!("{}.{}", kind.plural, kind.group);
     let place = place_of(crd::GROUP, crd::PLURAL, &name);
     match store.at(&place) {
-        Some(found) if object::is_deleting(found) => Err(Refusal::new(
+        Some(found) if found.is_deleting() => Err(Refusal::new(
             405,
             "MethodNotAllowed",
             "create not allowed while custom resource definition is terminating",

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::{
     kind::{Kind, KindId},
     object,
+    stored::Stored,
 };
 
 /// Names in the core group, and in `events.k8s.io`.
@@ -34,14 +35,14 @@ pub(crate) fn stored_id() -> KindId {
 }
 
 /// The stored object as this kind shows it.
-pub(crate) fn present(kind: &Kind, stored: &Arc<Value>) -> Arc<Value> {
+pub(crate) fn present(kind: &Kind, stored: &Arc<Stored>) -> Arc<Stored> {
     if !is_view(kind) {
         return Arc::clone(stored);
     }
-    let mut shown = Value::clone(stored);
+    let mut shown = stored.read();
     rename(&mut shown, NAMES.iter().map(|(core, new)| (*core, *new)));
     object::fields(&mut shown).insert("apiVersion".to_owned(), "events.k8s.io/v1".into());
-    Arc::new(shown)
+    Arc::new(Stored::new(&shown))
 }
 
 /// The object of this kind as it is stored.

@@ -88,7 +88,7 @@
 //! of a scale · other subresources of built-in kinds (logs, exec, eviction, tokens) · built-in
 //! resources and groups that are not in the list of the README · bodies in protobuf (`kubectl
 //! create` of built-in kinds) · CEL functions that the `cel` crate lacks (e.g. `type`, `optMap`) ·
-//! the old `/watch/` paths.
+//! objects nested deeper than 100 levels · the old `/watch/` paths.
 
 mod api_server;
 mod record;
@@ -121,6 +121,7 @@ mod clock;
 mod object;
 mod refusal;
 mod store;
+mod stored;
 
 pub use api_server::ApiServer;
 pub use record::{RequestRecord, Verb};

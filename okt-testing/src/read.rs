@@ -2,17 +2,18 @@
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use serde::Serialize;
 use serde_json::{Value, json};
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     event,
     kind::{Kind, Origin},
+    object,
     path::Query,
     refusal::Refusal,
     selector::Selector,
     store::{Key, Store},
+    stored::Stored,
     table::{self, Include},
     write::{current, stored_id},
 };
@@ -59,19 +60,21 @@ impl Form {
     }
 
     /// One object in this form.
-    pub(crate) fn show(self, kind: &Kind, object: &Value, store: &Store) -> Value {
-        match self {
-            Self::Whole => object.clone(),
-            Self::Metadata => table::only_metadata(object),
+    pub(crate) fn show(self, kind: &Kind, object: &Stored, store: &Store) -> Bytes {
+        let shown = match self {
+            Self::Whole => return object.json().clone(),
+            Self::Metadata => table::only_metadata(&object.read()),
             Self::Table(include) => {
-                let metadata = json!({ "resourceVersion": crate::object::version(object) });
-                table::table(kind, [object], &metadata, include, store.clock.now())
+                let object = object.read();
+                let metadata = json!({ "resourceVersion": object::version(&object) });
+                table::table(kind, [&object], &metadata, include, store.clock.now())
             }
-        }
+        };
+        Bytes::from(shown.to_string())
     }
 }
 
-pub(crate) fn get(store: &Store, kind: &Kind, key: &Key) -> Result<Arc<Value>, Refusal> {
+pub(crate) fn get(store: &Store, kind: &Kind, key: &Key) -> Result<Arc<Stored>, Refusal> {
     current(store, kind, key).ok_or_else(|| Refusal::not_found(kind.subject(&key.name)))
 }
 
@@ -103,7 +106,7 @@ pub(crate) fn list(
     } else {
         Some(store.list_at(&id, version)?)
     };
-    let all: Box<dyn Iterator<Item = (&Key, &Arc<Value>)>> = match &snapshot {
+    let all: Box<dyn Iterator<Item = (&Key, &Arc<Stored>)>> = match &snapshot {
         None => Box::new(store.list(&id, namespace)),
         Some(objects) => Box::new(objects.iter()),
     };
@@ -111,7 +114,7 @@ pub(crate) fn list(
         .filter(|(key, _)| namespace.is_none_or(|namespace| namespace == key.namespace))
         .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
         .map(|(key, object)| (key, event::present(kind, object)))
-        .filter(|(_, object)| selector.matches(object));
+        .filter(|(_, object)| selector.selects(object));
     let mut page = Vec::new();
     let mut last = None;
     for (key, object) in selected.by_ref().take(limit) {
@@ -128,14 +131,14 @@ pub(crate) fn list(
     }
     Ok(match form {
         Form::Table(include) => {
-            let objects = page.iter().map(|object| &**object);
-            let table = table::table(kind, objects, &metadata, include, store.clock.now());
+            let objects: Vec<_> = page.iter().map(|object| object.read()).collect();
+            let table = table::table(kind, &objects, &metadata, include, store.clock.now());
             Bytes::from(table.to_string())
         }
         Form::Metadata => {
             let items: Vec<_> = page
                 .iter()
-                .map(|object| table::only_metadata(object))
+                .map(|object| table::only_metadata(&object.read()))
                 .collect();
             let list = json!({
                 "kind": "PartialObjectMetadataList",
@@ -146,39 +149,41 @@ pub(crate) fn list(
             Bytes::from(list.to_string())
         }
         Form::Whole => {
-            let list = List {
-                kind: &kind.list_kind,
-                api_version: kind.api_version(),
-                metadata,
-                items: page.iter().map(|object| item(kind, object)).collect(),
-            };
-            let text = serde_json::to_vec(&list);
-            Bytes::from(text.expect("a list of JSON values is JSON"))
+            let head = json!({
+                "kind": kind.list_kind,
+                "apiVersion": kind.api_version(),
+                "metadata": metadata,
+            });
+            whole_list(&head, page.iter().map(|object| item(kind, object)))
         }
     })
 }
 
-/// A list on the wire; it borrows its objects, which may be many.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct List<'a> {
-    kind: &'a str,
-    api_version: String,
-    metadata: Value,
-    items: Vec<Cow<'a, Value>>,
+/// The list as text; its items are texts already.
+fn whole_list(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
+    let head = head.to_string();
+    let mut text = Vec::from(head.strip_suffix('}').unwrap_or(&head));
+    text.extend_from_slice(b",\"items\":[");
+    for (n, item) in items.enumerate() {
+        if n > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(&item);
+    }
+    text.extend_from_slice(b"]}");
+    Bytes::from(text)
 }
 
 /// An object within a list; those of built-in kinds do not say what they are.
-fn item<'a>(kind: &Kind, object: &'a Value) -> Cow<'a, Value> {
+fn item(kind: &Kind, object: &Stored) -> Bytes {
     if kind.origin == Origin::Crd {
-        return Cow::Borrowed(object);
+        return object.json().clone();
     }
-    let mut item = object.clone();
-    if let Value::Object(fields) = &mut item {
-        fields.remove("apiVersion");
-        fields.remove("kind");
-    }
-    Cow::Owned(item)
+    let mut item = object.read();
+    let fields = object::fields(&mut item);
+    fields.remove("apiVersion");
+    fields.remove("kind");
+    Bytes::from(item.to_string())
 }
 
 /// The version that a list asks for exactly; `None` for the newest.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{kind::Kind, object, refusal::Refusal};
+use crate::{kind::Kind, object, refusal::Refusal, stored::Stored};
 
 /// What a list or a watch is limited to.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,11 @@ impl Selector {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    pub(crate) fn matches(&self, object: &Value) -> bool {
+    pub(crate) fn selects(&self, stored: &Stored) -> bool {
+        self.is_everything() || self.matches(&stored.read())
+    }
+
+    fn matches(&self, object: &Value) -> bool {
         self.labels.iter().all(|requirement| {
             let label = object::at(object, &["metadata", "labels", &requirement.key])
                 .and_then(Value::as_str);

@@ -66,13 +66,13 @@ impl Shared {
 
 /// An answer before it is put into HTTP.
 pub(crate) enum Answer {
-    Object {
+    Object(Value),
+    /// A body that is JSON already.
+    Json {
         code: u16,
-        body: Value,
+        body: Bytes,
         warnings: Vec<String>,
     },
-    /// A body that is JSON already.
-    Json(Bytes),
     Text(&'static str),
     Typed {
         content_type: &'static str,
@@ -83,7 +83,11 @@ pub(crate) enum Answer {
 
 impl Answer {
     pub(crate) fn ok(body: Value) -> Self {
-        Self::Object {
+        Self::Object(body)
+    }
+
+    pub(crate) fn json(body: Bytes) -> Self {
+        Self::Json {
             code: 200,
             body,
             warnings: Vec::new(),
@@ -149,12 +153,12 @@ where
 
 fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
     let (code, content_type, body, warnings) = match answer {
-        Ok(Answer::Object {
+        Ok(Answer::Object(body)) => (200, "application/json", bytes_of(&body), Vec::new()),
+        Ok(Answer::Json {
             code,
             body,
             warnings,
-        }) => (code, "application/json", bytes_of(&body), warnings),
-        Ok(Answer::Json(body)) => (200, "application/json", body, Vec::new()),
+        }) => (code, "application/json", body, warnings),
         Ok(Answer::Typed { content_type, body }) => {
             (200, content_type, bytes_of(&body), Vec::new())
         }

@@ -17,6 +17,7 @@ use crate::{
     kind::{Kind, KindId},
     object,
     refusal::Refusal,
+    stored::Stored,
 };
 
 /// As many changes of a kind are remembered for watches that start in the past.
@@ -51,7 +52,7 @@ pub(crate) struct Key {
 
 #[derive(Debug, Default)]
 struct Collection {
-    objects: BTreeMap<Key, Arc<Value>>,
+    objects: BTreeMap<Key, Arc<Stored>>,
     /// Objects that show more than was written: the next write is one, whatever it changes.
     partly_written: BTreeSet<Key>,
     history: VecDeque<Arc<Change>>,
@@ -66,9 +67,9 @@ pub(crate) struct Change {
     pub(crate) version: u64,
     pub(crate) key: Key,
     /// What was there before, if anything.
-    pub(crate) previous: Option<Arc<Value>>,
+    pub(crate) previous: Option<Arc<Stored>>,
     /// What is there now; for a removal the last state under the removal's version.
-    pub(crate) object: Arc<Value>,
+    pub(crate) object: Arc<Stored>,
     pub(crate) removed: bool,
     /// When watches may see it.
     pub(crate) due: Instant,
@@ -164,11 +165,11 @@ impl Store {
         self.collections.remove(id);
     }
 
-    pub(crate) fn get(&self, id: &KindId, key: &Key) -> Option<&Arc<Value>> {
+    pub(crate) fn get(&self, id: &KindId, key: &Key) -> Option<&Arc<Stored>> {
         self.collections.get(id)?.objects.get(key)
     }
 
-    pub(crate) fn at(&self, place: &Place) -> Option<&Arc<Value>> {
+    pub(crate) fn at(&self, place: &Place) -> Option<&Arc<Stored>> {
         self.get(&place.kind, &place.key)
     }
 
@@ -177,7 +178,7 @@ impl Store {
         &'a self,
         id: &KindId,
         namespace: Option<&'a str>,
-    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Stored>)> {
         let first = Key {
             namespace: namespace.unwrap_or_default().to_owned(),
             name: String::new(),
@@ -214,7 +215,7 @@ impl Store {
         &self,
         id: &KindId,
         version: u64,
-    ) -> Result<BTreeMap<Key, Arc<Value>>, Refusal> {
+    ) -> Result<BTreeMap<Key, Arc<Stored>>, Refusal> {
         let Some(collection) = self.collections.get(id) else {
             return Ok(BTreeMap::new());
         };
@@ -237,11 +238,11 @@ impl Store {
     }
 
     /// Writes an object under a new version.
-    pub(crate) fn put(&mut self, id: &KindId, mut object: Value) -> Arc<Value> {
+    pub(crate) fn put(&mut self, id: &KindId, mut object: Value) -> Arc<Stored> {
         self.version += 1;
         object::set_version(&mut object, self.version);
-        let object = Arc::new(object);
         let key = Key::of(&object);
+        let object = Arc::new(Stored::new(&object));
         let place = Place {
             kind: id.clone(),
             key: key.clone(),
@@ -252,15 +253,11 @@ impl Store {
         if let Some(previous) = &previous {
             self.unlink(&place, previous);
         }
-        self.alive
-            .insert(object::uid(&object).to_owned(), place.clone());
-        for owner in object::owners(&object) {
-            let uid = object::text(owner, &["uid"]).to_owned();
-            self.dependents
-                .entry(uid)
-                .or_default()
-                .insert(place.clone());
+        for owner in object.owners() {
+            let places = self.dependents.entry(owner.to_owned()).or_default();
+            places.insert(place.clone());
         }
+        self.alive.insert(object.uid().to_owned(), place);
         self.publish(id, key, previous, Arc::clone(&object), false);
         object
     }
@@ -278,23 +275,23 @@ impl Store {
     }
 
     /// Replaces an object without anybody noticing: what a new schema makes of what is stored.
-    pub(crate) fn reread(&mut self, id: &KindId, object: Value) {
+    pub(crate) fn reread(&mut self, id: &KindId, object: &Value) {
         if let Some(collection) = self.collections.get_mut(id) {
-            let key = Key::of(&object);
-            let shown = Arc::new(object);
+            let key = Key::of(object);
+            let shown = Arc::new(Stored::new(object));
             let before = collection.objects.insert(key.clone(), Arc::clone(&shown));
-            if before.as_ref() != Some(&shown) {
+            if before.is_none_or(|before| before.json() != shown.json()) {
                 collection.partly_written.insert(key);
             }
         }
     }
 
     /// Removes an object; the last state it had is given, and returned under a new version.
-    pub(crate) fn remove(&mut self, id: &KindId, mut last: Value) -> Arc<Value> {
+    pub(crate) fn remove(&mut self, id: &KindId, mut last: Value) -> Arc<Stored> {
         self.version += 1;
         object::set_version(&mut last, self.version);
-        let last = Arc::new(last);
         let key = Key::of(&last);
+        let last = Arc::new(Stored::new(&last));
         let place = Place {
             kind: id.clone(),
             key: key.clone(),
@@ -305,15 +302,14 @@ impl Store {
         });
         if let Some(previous) = &previous {
             self.unlink(&place, previous);
-            self.alive.remove(object::uid(previous));
+            self.alive.remove(previous.uid());
         }
         self.publish(id, key, previous, Arc::clone(&last), true);
         last
     }
 
-    fn unlink(&mut self, place: &Place, object: &Value) {
-        for owner in object::owners(object) {
-            let uid = object::text(owner, &["uid"]);
+    fn unlink(&mut self, place: &Place, object: &Stored) {
+        for uid in object.owners() {
             if let Some(places) = self.dependents.get_mut(uid) {
                 places.remove(place);
                 if places.is_empty() {
@@ -327,8 +323,8 @@ impl Store {
         &mut self,
         id: &KindId,
         key: Key,
-        previous: Option<Arc<Value>>,
-        object: Arc<Value>,
+        previous: Option<Arc<Stored>>,
+        object: Arc<Stored>,
         removed: bool,
     ) {
         let change = Arc::new(Change {

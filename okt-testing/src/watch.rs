@@ -5,7 +5,7 @@ use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration}
 use bytes::Bytes;
 use futures::{Stream, stream};
 use http_body::Frame;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{self, Instant};
 
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
     selector::Selector,
     server::Shared,
     store::{Change, Feed, Store},
+    stored::Stored,
     write::stored_id,
 };
 
@@ -29,7 +30,7 @@ pub(crate) struct Watch {
     shared: Arc<Shared>,
     lens: Lens,
     /// Lines that are ready to be sent.
-    ready: VecDeque<Value>,
+    ready: VecDeque<Bytes>,
     feed: Feed,
     /// The change that waits for its time.
     next: Option<Arc<Change>>,
@@ -81,7 +82,7 @@ impl Watch {
             for (key, object) in store.list(&id, namespace) {
                 if lens.covers(&key.namespace) {
                     let object = event::present(kind, object);
-                    if lens.selector.matches(&object) {
+                    if lens.selector.selects(&object) {
                         ready.push_back(lens.line("ADDED", &object, store));
                     }
                 }
@@ -92,7 +93,7 @@ impl Watch {
         } else if version == 0 {
             after = store.version();
         } else if let Err(gone) = store.check_remembered(&id, version) {
-            ready.push_back(json!({ "type": "ERROR", "object": gone.body() }));
+            ready.push_back(line("ERROR", gone.body().to_string().as_bytes()));
         }
         let over = !synthetic && !ready.is_empty();
         let now = Instant::now();
@@ -115,13 +116,11 @@ impl Watch {
     pub(crate) fn stream(self) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
         stream::unfold(self, |mut watch| async move {
             let line = watch.next_line().await?;
-            let mut text = line.to_string();
-            text.push('\n');
-            Some((Ok(Frame::data(Bytes::from(text))), watch))
+            Some((Ok(Frame::data(line)), watch))
         })
     }
 
-    async fn next_line(&mut self) -> Option<Value> {
+    async fn next_line(&mut self) -> Option<Bytes> {
         loop {
             if let Some(line) = self.ready.pop_front() {
                 return Some(line);
@@ -202,7 +201,7 @@ impl Lens {
     }
 
     /// The event that a change is to this watch, if it is one.
-    fn see(&self, change: &Change, store: &Store) -> Option<Value> {
+    fn see(&self, change: &Change, store: &Store) -> Option<Bytes> {
         if !self.covers(&change.key.namespace) {
             return None;
         }
@@ -211,8 +210,8 @@ impl Lens {
             .previous
             .as_ref()
             .map(|old| event::present(&self.kind, old));
-        let was = old.as_ref().is_some_and(|old| self.selector.matches(old));
-        let is = !change.removed && self.selector.matches(&new);
+        let was = old.as_ref().is_some_and(|old| self.selector.selects(old));
+        let is = !change.removed && self.selector.selects(&new);
         match (was, is) {
             (false, false) => None,
             (false, true) => Some(self.line("ADDED", &new, store)),
@@ -220,18 +219,18 @@ impl Lens {
             (true, false) if change.removed => Some(self.line("DELETED", &new, store)),
             (true, false) => {
                 // What left the selection is shown as it was, under the version of its leaving.
-                let mut last = old.as_deref().cloned().unwrap_or_default();
+                let mut last = old?.read();
                 object::set_version(&mut last, change.version);
-                Some(self.line("DELETED", &last, store))
+                Some(self.line("DELETED", &Stored::new(&last), store))
             }
         }
     }
 
-    fn line(&self, event: &str, object: &Value, store: &Store) -> Value {
-        json!({ "type": event, "object": self.form.show(&self.kind, object, store) })
+    fn line(&self, event: &str, object: &Stored, store: &Store) -> Bytes {
+        line(event, &self.form.show(&self.kind, object, store))
     }
 
-    fn bookmark(&self, version: u64, ends_list: bool, store: &Store) -> Value {
+    fn bookmark(&self, version: u64, ends_list: bool, store: &Store) -> Bytes {
         let mut object = json!({
             "kind": self.kind.kind,
             "apiVersion": self.kind.api_version(),
@@ -241,16 +240,31 @@ impl Lens {
             object["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
         }
         let shown = match self.form {
-            Form::Whole => object,
-            Form::Metadata => self.form.show(&self.kind, &object, store),
-            Form::Table(_) => json!({
-                "kind": "Table",
-                "apiVersion": "meta.k8s.io/v1",
-                "metadata": object["metadata"],
-                "columnDefinitions": [],
-                "rows": [],
-            }),
+            Form::Whole | Form::Metadata => {
+                self.form.show(&self.kind, &Stored::new(&object), store)
+            }
+            Form::Table(_) => {
+                let table = json!({
+                    "kind": "Table",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": object["metadata"],
+                    "columnDefinitions": [],
+                    "rows": [],
+                });
+                Bytes::from(table.to_string())
+            }
         };
-        json!({ "type": "BOOKMARK", "object": shown })
+        line("BOOKMARK", &shown)
     }
+}
+
+/// A line of a watch, put together from texts.
+fn line(event: &str, object: &[u8]) -> Bytes {
+    let mut line = Vec::with_capacity(object.len() + 40);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(event.as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    line.extend_from_slice(object);
+    line.extend_from_slice(b"}\n");
+    Bytes::from(line)
 }

@@ -18,6 +18,7 @@ use crate::{
     refusal::{Cause, Refusal, Subject},
     schema,
     store::{Key, Store},
+    stored::Stored,
 };
 
 /// How a write comes in.
@@ -48,7 +49,8 @@ pub(crate) enum UnknownFields {
 /// What came of a write.
 #[derive(Debug)]
 pub(crate) struct Written {
-    pub(crate) object: Arc<Value>,
+    pub(crate) name: String,
+    pub(crate) object: Arc<Stored>,
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
 }
@@ -162,8 +164,10 @@ pub(crate) fn create(
         &mut body,
         &door.manager,
     );
+    let name = object::name(&body).to_owned();
     let object = finish_create(store, door, body)?;
     Ok(Written {
+        name,
         object,
         created: true,
         warnings,
@@ -203,6 +207,7 @@ pub(crate) fn replace(
         );
         return Err(Refusal::invalid(kind.subject(&key.name), &[cause]));
     }
+    let old = old.read();
     precondition.check_put(kind, &old)?;
     update(store, door, &old, body)
 }
@@ -211,7 +216,7 @@ pub(crate) fn replace(
 pub(crate) fn update(
     store: &mut Store,
     door: &Door,
-    old: &Arc<Value>,
+    old: &Value,
     mut new: Value,
 ) -> Result<Written, Refusal> {
     let kind = &*door.kind;
@@ -223,6 +228,7 @@ pub(crate) fn update(
     apply::account(scene, Some(old), &mut new, &door.manager);
     let object = finish_update(store, door, old, new)?;
     Ok(Written {
+        name: object::name(old).to_owned(),
         object,
         created: false,
         warnings,
@@ -251,7 +257,7 @@ pub(crate) fn apply(
     object::metadata(&mut config).insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut config)?;
     let precondition = Precondition::of(&config);
-    let old = current(store, kind, key);
+    let old = current(store, kind, key).map(|old| old.read());
     if let Some(old) = &old {
         precondition.check_patch(kind, old)?;
     } else {
@@ -275,7 +281,7 @@ pub(crate) fn apply(
     let now = store.clock.text();
     let api_version = kind.api_version();
     let scene = scene(kind, &api_version, &now);
-    let mut new = apply::apply(scene, old.as_deref(), &config, &door.manager, force)?;
+    let mut new = apply::apply(scene, old.as_ref(), &config, &door.manager, force)?;
     let metadata = object::metadata(&mut new);
     metadata.insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut new)?;
@@ -285,12 +291,14 @@ pub(crate) fn apply(
             isolate(kind, door.subresource, &old, &mut new);
             let object = finish_update(store, door, &old, new)?;
             Ok(Written {
+                name: key.name.clone(),
                 object,
                 created: false,
                 warnings,
             })
         }
         None => Ok(Written {
+            name: key.name.clone(),
             object: finish_create(store, door, new)?,
             created: true,
             warnings,
@@ -299,7 +307,7 @@ pub(crate) fn apply(
 }
 
 /// The object as this kind shows it.
-pub(crate) fn current(store: &Store, kind: &Kind, key: &Key) -> Option<Arc<Value>> {
+pub(crate) fn current(store: &Store, kind: &Kind, key: &Key) -> Option<Arc<Stored>> {
     let object = store.get(&stored_id(kind), key)?;
     Some(event::present(kind, object))
 }

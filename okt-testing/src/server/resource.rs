@@ -44,7 +44,7 @@ pub(super) fn answer(
             let selector = call.selector(&kind)?;
             let namespace = scope.namespace.as_deref();
             let list = read::list(&store, &kind, namespace, &selector, &call.query, form)?;
-            return Ok(Answer::Json(list));
+            return Ok(Answer::json(list));
         }
         Verb::Watch => {
             let selector = call.selector(&kind)?;
@@ -68,11 +68,10 @@ pub(super) fn answer(
         Verb::Create => create(&mut store, call, &kind, &scope)?,
         Verb::Get => {
             let object = read::get(&store, &kind, &scope.key(&kind)?)?;
-            let shown = match (&kind.scale, subresource) {
-                (Some(scale), Subresource::Scale) => scale.of(&object),
-                _ => form.show(&kind, &object, &store),
-            };
-            return Ok(Answer::ok(shown));
+            return Ok(match (&kind.scale, subresource) {
+                (Some(scale), Subresource::Scale) => Answer::ok(scale.of(&object.read())),
+                _ => Answer::json(form.show(&kind, &object, &store)),
+            });
         }
         Verb::Delete if subresource == Subresource::None => {
             let deletion = deletion(call)?;
@@ -119,9 +118,8 @@ pub(super) fn answer(
             write::apply(&mut store, &door, &key, config, call.query.flag("force"))?
         }
     };
-    let name = object::name(&written.object);
-    record.name = (!name.is_empty()).then(|| name.to_owned());
-    Ok(Answer::Object {
+    record.name = Some(written.name);
+    Ok(Answer::Json {
         code: if written.created { 201 } else { 200 },
         body: form.show(&kind, &written.object, &store),
         warnings: written.warnings,
@@ -221,7 +219,8 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
     let Some(old) = write::current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
-    let mut new = Value::clone(&old);
+    let old = old.read();
+    let mut new = old.clone();
     apply_patch(call, Some(kind), &mut new)?;
     check_object(kind, &new)?;
     if object::name(&new) != key.name || object::namespace(&new) != key.namespace {
@@ -275,6 +274,7 @@ fn rescale(
     let Some(old) = write::current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
+    let old = old.read();
     let mut shown = scale.of(&old);
     edit(&mut shown)?;
     Precondition::of(&shown).check_patch(kind, &old)?;
@@ -286,10 +286,10 @@ fn rescale(
         ));
     }
     let path: Vec<_> = scale.spec_replicas.iter().map(String::as_str).collect();
-    let mut new = Value::clone(&old);
+    let mut new = old.clone();
     object::put(&mut new, &path, replicas);
     let written = write::update(store, door, &old, new)?;
-    Ok(Answer::ok(scale.of(&written.object)))
+    Ok(Answer::ok(scale.of(&written.object.read())))
 }
 
 fn deletion(call: &Call) -> Result<Deletion, Refusal> {
@@ -347,9 +347,9 @@ fn delete_collection(
         let Some(object) = write::current(store, kind, &key) else {
             continue;
         };
-        if selector.matches(&object) {
+        if selector.selects(&object) {
             delete::delete(store, kind, &key, deletion)?;
-            items.push(Value::clone(&object));
+            items.push(object.read());
         }
     }
     Ok(Answer::ok(json!({

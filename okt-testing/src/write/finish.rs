@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Door, Subresource, stored_id};
+use super::{Door, Subresource, current, stored_id};
 use crate::{
     cel, crd, delete, event,
     kind::{Kind, KindId, Origin},
@@ -12,17 +12,21 @@ use crate::{
     refusal::{Cause, Refusal},
     rules, schema,
     store::{Key, Store},
+    stored::Stored,
 };
 
 /// An object of more bytes does not fit into etcd.
 const SIZE_LIMIT: usize = 1_572_864;
+
+/// A deeper object is not read back from its text.
+const DEPTH_LIMIT: usize = 100;
 
 /// Commits a new object, unless something is wrong with it.
 pub(super) fn finish_create(
     store: &mut Store,
     door: &Door,
     mut object: Value,
-) -> Result<Arc<Value>, Refusal> {
+) -> Result<Arc<Stored>, Refusal> {
     let kind = &*door.kind;
     let name = object::name(&object).to_owned();
     let namespace = object::namespace(&object).to_owned();
@@ -62,7 +66,7 @@ pub(super) fn finish_create(
         return Err(Refusal::already_exists(kind.subject(&name)));
     }
     if door.dry_run {
-        return Ok(event::present(kind, &Arc::new(object)));
+        return Ok(event::present(kind, &Arc::new(Stored::new(&object))));
     }
     object::metadata(&mut object).remove("resourceVersion");
     let created = store.put(&id, object);
@@ -97,9 +101,9 @@ fn initialise(kind: &Kind, object: &mut Value, now: &str) -> Result<Option<Kind>
 pub(super) fn finish_update(
     store: &mut Store,
     door: &Door,
-    old: &Arc<Value>,
+    old: &Value,
     mut new: Value,
-) -> Result<Arc<Value>, Refusal> {
+) -> Result<Arc<Stored>, Refusal> {
     let kind = &*door.kind;
     let name = object::name(old).to_owned();
     keep_metadata(old, &mut new);
@@ -121,14 +125,17 @@ pub(super) fn finish_update(
         raise_generation(&mut new);
     }
     check(door, &new, Some(old))?;
-    if is_same(old, &new) && !store.is_partly_written(&stored_id(kind), &Key::of(old)) {
-        return Ok(Arc::clone(old));
+    let (id, key) = (stored_id(kind), Key::of(old));
+    if is_same(old, &new)
+        && !store.is_partly_written(&id, &key)
+        && let Some(same) = current(store, kind, &key)
+    {
+        return Ok(same);
     }
     if door.dry_run {
-        return Ok(Arc::new(new));
+        return Ok(Arc::new(Stored::new(&new)));
     }
     let new = event::absorb(kind, new);
-    let id = stored_id(kind);
     if object::is_deleting(&new)
         && object::finalizers(&new).is_empty()
         && !kind.is("", "namespaces")
@@ -198,6 +205,11 @@ fn is_same(old: &Value, new: &Value) -> bool {
 /// Metadata, schema and rules, in the order in which the server finds fault.
 fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal> {
     let kind = &*door.kind;
+    if depth(object) > DEPTH_LIMIT {
+        return Err(Refusal::not_served(format!(
+            "an object that is nested deeper than {DEPTH_LIMIT} levels, its managed fields included"
+        )));
+    }
     let mut causes = Vec::new();
     rules::check_metadata(kind, object, &mut causes);
     schema::validate(&kind.schema, object, old, "", &mut causes);
@@ -239,6 +251,15 @@ fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal
     Ok(())
 }
 
+/// The levels of lists and maps.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+    }
+}
+
 /// About as many bytes as the object takes.
 fn weight(value: &Value) -> usize {
     match value {
@@ -265,7 +286,7 @@ fn check_namespace(store: &Store, kind: &Kind, namespace: &str, name: &str) -> R
         name: namespace.to_owned(),
     };
     match (store.get(&id, &key), store.kind(&id)) {
-        (Some(found), _) if object::is_deleting(found) => Err(Refusal::forbidden(
+        (Some(found), _) if found.is_deleting() => Err(Refusal::forbidden(
             kind.subject(name),
             &format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
@@ -297,12 +318,12 @@ fn reread(store: &mut Store, declared: Kind) {
     let id = declared.id();
     let objects: Vec<Value> = store
         .list(&id, None)
-        .map(|(_, object)| Value::clone(object))
+        .map(|(_, object)| object.read())
         .collect();
     for mut object in objects {
         schema::prune(&declared.schema, &mut object);
         schema::apply_defaults(&declared.schema, &mut object);
-        store.reread(&id, object);
+        store.reread(&id, &object);
     }
     store.add_kind(Arc::new(declared));
 }

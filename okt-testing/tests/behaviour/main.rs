@@ -6,6 +6,7 @@ mod crds;
 mod deletion;
 mod http;
 mod lists;
+mod many;
 mod objects;
 mod records;
 mod robustness;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-use crate::support::{create, server, widget_crd};
+use crate::support::{create, get, json_patch, merge, refusal, server, widget_crd};
 
 const WIDGET: &str = "/apis/demo.okt.dev/v1/namespaces/default/widgets/a";
 const TYPES: [&str; 7] = [
@@ -195,4 +195,21 @@ async fn a_body_that_is_no_json_is_400() {
         .body(b"{".to_vec())
         .unwrap();
     assert_eq!(send(&client, request).await, 400);
+}
+
+#[tokio::test]
+async fn what_is_nested_too_deep_is_501_and_the_object_stays_as_it_was() {
+    let (_server, client) = server().await;
+    create(&client, "a", json!({ "free": {} })).await;
+    let nested = |levels: usize| (0..levels).fold(json!({}), |inner, _| json!({ "a": inner }));
+    merge(&client, "a", json!({ "spec": { "free": nested(40) } }))
+        .await
+        .expect("this is deep, but not too deep");
+    // Each patch is harmless, what they make together is not.
+    let path = format!("/spec/free{}", "/a".repeat(40));
+    let deeper = json!([{ "op": "replace", "path": path, "value": nested(80) }]);
+    let status = refusal(json_patch(&client, "a", deeper).await);
+    assert_eq!(status.code, 501);
+    assert!(status.message.contains("deeper than 100 levels"));
+    assert_eq!(get(&client, "a").await.data["spec"]["free"], nested(40));
 }

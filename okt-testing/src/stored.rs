@@ -1,0 +1,75 @@
+//! This file is an object at rest: its JSON, and the few things that are asked of many at once.
+//!
+//! A tree of JSON values takes ten times the memory of its text, so the text is what is kept: the
+//! store, its history, the answers and the watches share it. Whoever looks inside reads the tree.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::object;
+
+/// One version of an object; it never changes.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    json: Bytes,
+    uid: Box<str>,
+    /// The uids of its owners.
+    owners: Box<[Box<str>]>,
+    deleting: bool,
+}
+
+impl Stored {
+    pub(crate) fn new(object: &Value) -> Self {
+        let json = serde_json::to_vec(object).expect("a tree of JSON values has a text");
+        let owners = object::owners(object).iter();
+        Self {
+            json: Bytes::from(json.into_boxed_slice()),
+            uid: object::uid(object).into(),
+            owners: owners
+                .map(|owner| object::text(owner, &["uid"]).into())
+                .collect(),
+            deleting: object::is_deleting(object),
+        }
+    }
+
+    /// The text, to be sent as it is.
+    pub(crate) fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// The tree.
+    pub(crate) fn read(&self) -> Value {
+        serde_json::from_slice(&self.json).expect("the text was made of a tree of JSON values")
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The uids of the owners.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &str> {
+        self.owners.iter().map(|uid| &**uid)
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.deleting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Stored;
+
+    #[test]
+    fn what_is_read_back_is_what_was_written() {
+        // Numbers that a quick reader gets wrong in their last digit.
+        let numbers = json!([31.245_270_191_439_438, 51.248_178_375_505_404, 0.1, -1e-7]);
+        let object = json!({ "kind": "Thing", "spec": { "numbers": numbers, "text": "a\"\u{1}" } });
+        let text = object.to_string();
+        let parsed: Value = serde_json::from_str(&text).expect("the text is JSON");
+        assert_eq!(parsed, object);
+        assert_eq!(Stored::new(&object).read(), object);
+    }
+}

@@ -1,0 +1,54 @@
+//! This file tests that many objects at once, and hours of paused time, are no matter.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures::{StreamExt, future::try_join_all};
+use kube::{
+    ResourceExt,
+    runtime::{WatchStreamExt, watcher},
+};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::support::{apply_status, server, try_create, widgets};
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_objects_live_through_an_hour_of_paused_time() {
+    let (server, client) = server().await;
+    server.set_watch_lag(Duration::from_mins(1));
+    let began = Instant::now();
+    let stream = watcher(widgets(&client), watcher::Config::default());
+    let mut seen = stream.applied_objects().boxed();
+
+    // Each is created, rests for an hour, and then has a status applied.
+    let lives = (0..1000).map(|number| {
+        let client = client.clone();
+        async move {
+            let name = format!("w{number}");
+            try_create(&client, &name, json!({ "replicas": 2 })).await?;
+            sleep(Duration::from_hours(1)).await;
+            apply_status(&client, "test", &name, json!({ "phase": "Rested" })).await
+        }
+    });
+    let lives = async { try_join_all(lives).await.expect("no write is refused") };
+    let watched = async {
+        let mut rested = BTreeSet::new();
+        while rested.len() < 1000 {
+            let widget = seen.next().await.expect("a watcher has no end");
+            let widget = widget.expect("nothing goes wrong");
+            if widget.data["status"]["phase"] == "Rested" {
+                rested.insert(widget.name_any());
+            }
+        }
+        began.elapsed()
+    };
+    let (lives, watched) = tokio::join!(lives, watched);
+
+    assert_eq!(lives.len(), 1000);
+    // Requests take no time: there is the hour, and the lag of the last event.
+    let expected = Duration::from_mins(61);
+    assert!(
+        watched >= expected && watched < expected + Duration::from_secs(1),
+        "{watched:?}"
+    );
+}
