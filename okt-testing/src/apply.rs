@@ -131,7 +131,10 @@ pub(crate) fn apply(
         },
     };
     shares.insert(manager.clone(), share);
-    if let Some(last) = last {
+    // Who sets the same fields as the last time gives none up.
+    if let Some(last) = last
+        && !unchanged
+    {
         merged = prune(scene.schema, &merged, &shares, &last);
     }
     let changed = typed::compare(shape, &live_bare, &merged);
@@ -243,20 +246,15 @@ fn owned(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -> FieldSet {
     for key in ["apiVersion", "kind", "metadata"] {
         set.remove(&[Step::field(key)]);
     }
-    for key in SYSTEM_FIELDS {
-        set.cut(&[Step::field("metadata"), Step::field(key)]);
+    let metadata = Step::field("metadata");
+    if set.below(&metadata).is_some() {
+        for key in SYSTEM_FIELDS {
+            set.cut(&[metadata.clone(), Step::field(key)]);
+        }
     }
     if scene.has_status {
         if subresource == "status" {
-            let status = Step::field("status");
-            let others: Vec<_> = set
-                .paths()
-                .into_iter()
-                .filter(|path| path.first() != Some(&status))
-                .collect();
-            for path in others {
-                set.cut(&path[..1]);
-            }
+            set.keep_only(&Step::field("status"));
         } else if subresource.is_empty() {
             set.cut(&[Step::field("status")]);
         }
@@ -294,19 +292,30 @@ const SYSTEM_FIELDS: [&str; 11] = [
 
 /// The object without what Kubernetes itself sets.
 fn strip(object: &Value) -> Value {
-    let mut bare = object.clone();
-    if let Some(Value::Object(metadata)) = bare.get_mut("metadata") {
-        for key in SYSTEM_FIELDS {
-            metadata.remove(key);
+    let Value::Object(fields) = object else {
+        return object.clone();
+    };
+    let strip_metadata = |metadata: &Map<String, Value>| {
+        let kept = metadata.iter();
+        let kept = kept.filter(|(key, _)| !SYSTEM_FIELDS.contains(&key.as_str()));
+        kept.map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    let bare = fields.iter().map(|(key, value)| match value {
+        Value::Object(metadata) if key == "metadata" => {
+            (key.clone(), Value::Object(strip_metadata(metadata)))
         }
-    }
-    bare
+        _ => (key.clone(), value.clone()),
+    });
+    Value::Object(bare.collect())
 }
 
-/// Puts back what [`strip`] took.
+/// Puts back what [`strip`] took, but for the account that is about to be written anew.
 fn restore(from: &Value, to: &mut Value) {
     for key in SYSTEM_FIELDS {
-        if let Some(value) = object::at(from, &["metadata", key]) {
+        if key != "managedFields"
+            && let Some(value) = object::at(from, &["metadata", key])
+        {
             object::metadata(to).insert(key.to_owned(), value.clone());
         }
     }

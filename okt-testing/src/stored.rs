@@ -20,7 +20,9 @@ pub(crate) struct Stored {
 
 impl Stored {
     pub(crate) fn new(object: &Value) -> Self {
-        let json = serde_json::to_vec(object).expect("a tree of JSON values has a text");
+        // Room for most objects at once, rather than step by step.
+        let mut json = Vec::with_capacity(2048);
+        serde_json::to_writer(&mut json, object).expect("a tree of JSON values has a text");
         let owners = object::owners(object).iter();
         Self {
             json: Bytes::from(json.into_boxed_slice()),

@@ -406,10 +406,14 @@ fn isolate(kind: &Kind, subresource: Subresource, old: &Value, new: &mut Value) 
             object::set(object::fields(new), "status", status);
         }
         Subresource::Status => {
-            let status = object::fields(new).remove("status");
-            let entries = object::at(new, &["metadata", "managedFields"]).cloned();
-            *new = old.clone();
-            object::set(object::fields(new), "status", status);
+            let fields = object::fields(new);
+            fields.retain(|key, _| key == "status" || key == "metadata");
+            let entries = object::metadata(new).remove("managedFields");
+            for (key, value) in old.as_object().into_iter().flatten() {
+                if key != "status" {
+                    object::fields(new).insert(key.clone(), value.clone());
+                }
+            }
             if let Some(entries) = entries {
                 object::metadata(new).insert("managedFields".to_owned(), entries);
             }

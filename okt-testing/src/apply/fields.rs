@@ -1,29 +1,37 @@
 //! This file holds sets of fields, as `managedFields` writes them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::fmt;
 
 use serde_json::{Map, Value};
+use smol_str::{SmolStr, SmolStrBuilder};
 
 /// One step of a path, in the notation of `fieldsV1` (e.g. `f:spec`, `k:{"type":"Ready"}`).
+///
+/// An apply makes and copies hundreds of them, most of them short.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Step(String);
+pub(crate) struct Step(SmolStr);
 
 impl Step {
     pub(crate) fn field(name: &str) -> Self {
-        Self(format!("f:{name}"))
+        let mut step = SmolStrBuilder::new();
+        step.push_str("f:");
+        step.push_str(name);
+        Self(step.finish())
     }
 
     /// An item of a list that is told apart by keys.
     pub(crate) fn keys(keys: Map<String, Value>) -> Self {
-        Self(format!("k:{}", Value::Object(keys)))
+        Self(format!("k:{}", Value::Object(keys)).into())
     }
 
     /// An item of a set.
     pub(crate) fn item(value: &Value) -> Self {
-        Self(format!("v:{value}"))
+        Self(format!("v:{value}").into())
+    }
+
+    /// The name of the field; `None` for an item of a list.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0.strip_prefix("f:")
     }
 }
 
@@ -54,124 +62,161 @@ pub(crate) fn show(path: &[Step]) -> String {
 /// A set of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
-    own: BTreeSet<Step>,
-    below: BTreeMap<Step, FieldSet>,
+    /// In order of their steps, none of which is there twice.
+    branches: Vec<Branch>,
+}
+
+/// A step from a set; it is a path of its own, or leads to some, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Branch {
+    step: Step,
+    member: bool,
+    below: FieldSet,
+}
+
+impl Branch {
+    fn is_empty(&self) -> bool {
+        !self.member && self.below.is_empty()
+    }
 }
 
 impl FieldSet {
     pub(crate) fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.below.values().all(Self::is_empty)
+        self.branches.is_empty()
+    }
+
+    fn find(&self, step: &Step) -> Result<usize, usize> {
+        self.branches
+            .binary_search_by(|branch| branch.step.cmp(step))
+    }
+
+    fn branch(&self, step: &Step) -> Option<&Branch> {
+        self.find(step).ok().map(|place| &self.branches[place])
     }
 
     pub(crate) fn insert(&mut self, path: &[Step]) {
-        match path {
-            [] => {}
-            [last] => {
-                self.own.insert(last.clone());
-            }
-            [first, rest @ ..] => self.below.entry(first.clone()).or_default().insert(rest),
+        let [first, rest @ ..] = path else { return };
+        let place = self.find(first).unwrap_or_else(|place| {
+            let branch = Branch {
+                step: first.clone(),
+                member: false,
+                below: Self::default(),
+            };
+            self.branches.insert(place, branch);
+            place
+        });
+        let branch = &mut self.branches[place];
+        if rest.is_empty() {
+            branch.member = true;
+        } else {
+            branch.below.insert(rest);
         }
     }
 
     pub(crate) fn has(&self, step: &Step) -> bool {
-        self.own.contains(step)
+        self.branch(step).is_some_and(|branch| branch.member)
     }
 
     pub(crate) fn below(&self, step: &Step) -> Option<&FieldSet> {
-        self.below.get(step).filter(|below| !below.is_empty())
+        let below = &self.branch(step)?.below;
+        (!below.is_empty()).then_some(below)
     }
 
     pub(crate) fn union(&self, other: &Self) -> Self {
         let mut union = self.clone();
-        union.own.extend(other.own.iter().cloned());
-        for (step, set) in &other.below {
-            let below = union.below.entry(step.clone()).or_default();
-            *below = below.union(set);
+        for theirs in &other.branches {
+            match union.find(&theirs.step) {
+                Ok(place) => {
+                    let ours = &mut union.branches[place];
+                    ours.member |= theirs.member;
+                    if !theirs.below.is_empty() {
+                        ours.below = ours.below.union(&theirs.below);
+                    }
+                }
+                Err(place) => union.branches.insert(place, theirs.clone()),
+            }
         }
         union
     }
 
     pub(crate) fn difference(&self, other: &Self) -> Self {
-        let mut rest = Self {
-            own: self.own.difference(&other.own).cloned().collect(),
-            below: BTreeMap::new(),
-        };
-        for (step, set) in &self.below {
-            let set = match other.below.get(step) {
-                Some(other) => set.difference(other),
-                None => set.clone(),
-            };
-            if !set.is_empty() {
-                rest.below.insert(step.clone(), set);
-            }
+        let branches = self
+            .branches
+            .iter()
+            .map(|ours| match other.branch(&ours.step) {
+                None => ours.clone(),
+                Some(theirs) => Branch {
+                    step: ours.step.clone(),
+                    member: ours.member && !theirs.member,
+                    below: ours.below.difference(&theirs.below),
+                },
+            });
+        Self {
+            branches: branches.filter(|branch| !branch.is_empty()).collect(),
         }
-        rest
     }
 
     pub(crate) fn intersection(&self, other: &Self) -> Self {
-        let mut common = Self {
-            own: self.own.intersection(&other.own).cloned().collect(),
-            below: BTreeMap::new(),
-        };
-        for (step, set) in &self.below {
-            if let Some(other) = other.below.get(step) {
-                let set = set.intersection(other);
-                if !set.is_empty() {
-                    common.below.insert(step.clone(), set);
-                }
-            }
+        let branches = self.branches.iter().filter_map(|ours| {
+            let theirs = other.branch(&ours.step)?;
+            Some(Branch {
+                step: ours.step.clone(),
+                member: ours.member && theirs.member,
+                below: ours.below.intersection(&theirs.below),
+            })
+        });
+        Self {
+            branches: branches.filter(|branch| !branch.is_empty()).collect(),
         }
-        common
     }
 
     /// Drops a path and all below it.
     pub(crate) fn cut(&mut self, path: &[Step]) {
-        match path {
-            [] => {}
-            [last] => {
-                self.own.remove(last);
-                self.below.remove(last);
-            }
-            [first, rest @ ..] => {
-                if let Some(below) = self.below.get_mut(first) {
-                    below.cut(rest);
-                    if below.is_empty() {
-                        self.below.remove(first);
-                    }
-                }
-            }
-        }
+        self.drop_at(path, |branch| {
+            branch.member = false;
+            branch.below = Self::default();
+        });
     }
 
     /// Drops one path, but nothing below it.
     pub(crate) fn remove(&mut self, path: &[Step]) {
-        match path {
-            [] => {}
-            [last] => {
-                self.own.remove(last);
-            }
-            [first, rest @ ..] => {
-                if let Some(below) = self.below.get_mut(first) {
-                    below.remove(rest);
-                    if below.is_empty() {
-                        self.below.remove(first);
-                    }
-                }
-            }
+        self.drop_at(path, |branch| branch.member = false);
+    }
+
+    fn drop_at(&mut self, path: &[Step], drop: fn(&mut Branch)) {
+        let [first, rest @ ..] = path else { return };
+        let Ok(place) = self.find(first) else { return };
+        let branch = &mut self.branches[place];
+        if rest.is_empty() {
+            drop(branch);
+        } else {
+            branch.below.drop_at(rest, drop);
         }
+        if branch.is_empty() {
+            self.branches.remove(place);
+        }
+    }
+
+    /// Keeps one step and all below it, and nothing else.
+    pub(crate) fn keep_only(&mut self, step: &Step) {
+        self.branches.retain(|branch| branch.step == *step);
     }
 
     /// The steps that have something below them.
     pub(crate) fn branches(&self) -> impl Iterator<Item = (&Step, &FieldSet)> {
-        self.below.iter()
+        self.branches
+            .iter()
+            .filter(|branch| !branch.below.is_empty())
+            .map(|branch| (&branch.step, &branch.below))
     }
 
     /// Makes a member of a step that so far only leads to others, and replaces what is below it.
     pub(crate) fn own_branch(&mut self, step: &Step, below: FieldSet, member: bool) {
-        if member {
-            self.own.insert(step.clone());
+        if let Ok(place) = self.find(step) {
+            let branch = &mut self.branches[place];
+            branch.member |= member;
+            branch.below = below;
         }
-        self.below.insert(step.clone(), below);
     }
 
     /// All paths, in order.
@@ -182,12 +227,12 @@ impl FieldSet {
     }
 
     fn collect(&self, prefix: &mut Vec<Step>, paths: &mut Vec<Vec<Step>>) {
-        for step in &self.own {
-            prefix.push(step.clone());
+        for branch in self.branches.iter().filter(|branch| branch.member) {
+            prefix.push(branch.step.clone());
             paths.push(prefix.clone());
             prefix.pop();
         }
-        for (step, below) in &self.below {
+        for (step, below) in self.branches() {
             prefix.push(step.clone());
             below.collect(prefix, paths);
             prefix.pop();
@@ -197,37 +242,34 @@ impl FieldSet {
     /// The set as `fieldsV1`.
     pub(crate) fn to_json(&self) -> Value {
         let mut json = Map::new();
-        for step in &self.own {
-            json.insert(step.0.clone(), Value::Object(Map::new()));
-        }
-        for (step, below) in &self.below {
-            let mut below = below.to_json();
-            if self.own.contains(step) {
+        for branch in &self.branches {
+            let mut below = branch.below.to_json();
+            if branch.member && !branch.below.is_empty() {
                 crate::object::fields(&mut below).insert(".".to_owned(), Value::Object(Map::new()));
             }
-            json.insert(step.0.clone(), below);
+            json.insert(branch.step.0.to_string(), below);
         }
         Value::Object(json)
     }
 
     /// Reads `fieldsV1`; what is no such thing is an empty set.
     pub(crate) fn from_json(json: &Value) -> Self {
-        let mut set = Self::default();
+        let mut branches = Vec::new();
         for (key, value) in json.as_object().into_iter().flatten() {
             if key == "." {
                 continue;
             }
-            let step = Step(key.clone());
             let fields = value.as_object();
             let leaf = fields.is_none_or(Map::is_empty);
-            if leaf || fields.is_some_and(|fields| fields.contains_key(".")) {
-                set.own.insert(step.clone());
-            }
-            let below = Self::from_json(value);
-            if !below.is_empty() {
-                set.below.insert(step, below);
-            }
+            branches.push(Branch {
+                step: Step(key.into()),
+                member: leaf || fields.is_some_and(|fields| fields.contains_key(".")),
+                below: Self::from_json(value),
+            });
         }
-        set
+        branches.retain(|branch: &Branch| !branch.is_empty());
+        // A map of JSON is in order already, unless somebody builds it otherwise.
+        branches.sort_by(|a, b| a.step.cmp(&b.step));
+        Self { branches }
     }
 }

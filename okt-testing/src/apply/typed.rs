@@ -390,9 +390,7 @@ pub(crate) fn without(shape: Shape<'_>, value: &Value, set: &FieldSet) -> Value 
 pub(crate) fn with_named_fields(shape: Shape<'_>, set: &FieldSet) -> FieldSet {
     let mut named = set.clone();
     for (step, below) in set.branches() {
-        let text = step.to_string();
-        let key = text.strip_prefix('.');
-        let (member, shape) = match key {
+        let (member, shape) = match step.name() {
             Some(key) => (is_named(shape, key), field_shape(shape, key)),
             None => (false, item_shape(shape)),
         };
