@@ -1,14 +1,18 @@
 //! This file is the handle that tests hold.
 
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use serde_json::json;
 
 use crate::{
+    endpoint::Endpoint,
+    faults::{Chaos, Fault, Injected, Strike, What},
     kind::KindId,
     record::RequestRecord,
+    replica::Replica,
     serve::Served,
-    server::{Shared, handle},
+    server::Shared,
+    versions::{EventRecord, Mark, Versions},
 };
 
 /// A Kubernetes API with a store of its own.
@@ -73,15 +77,51 @@ impl ApiServer {
 
     /// A client of this API, without a socket; its default namespace is `default`.
     ///
+    /// It does not try again by itself, as a client does that kube makes from a configuration;
+    /// for such a one see [`Endpoint`].
+    ///
     /// # Panics
     /// Outside of a tokio runtime: a kube client runs a task.
     pub fn client(&self) -> kube::Client {
-        let shared = Arc::clone(&self.shared);
-        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-            let shared = Arc::clone(&shared);
-            async move { Ok::<_, Infallible>(handle(&shared, request).await) }
-        });
-        kube::Client::new(service, "default")
+        self.endpoint().client()
+    }
+
+    /// The same with a name, by which faults and records tell it from others.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime: a kube client runs a task.
+    ///
+    /// # Example
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kube::{Api, api::ListParams};
+    /// use okt_testing::{ApiServer, Fault};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let server = ApiServer::new();
+    /// server.inject(Fault::unavailable().client("operator"));
+    ///
+    /// let operator: Api<Pod> = Api::all(server.client_named("operator"));
+    /// assert!(operator.list(&ListParams::default()).await.is_err());
+    /// let user: Api<Pod> = Api::all(server.client());
+    /// assert!(user.list(&ListParams::default()).await.is_ok());
+    /// # }
+    /// ```
+    pub fn client_named(&self, name: &str) -> kube::Client {
+        self.endpoint().named(name).client()
+    }
+
+    /// The way to this API, to put layers before it.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint::new(&self.shared, &self.shared.sight)
+    }
+
+    /// The replica of this name: another API server over the same store, which can be behind.
+    ///
+    /// There is one from the moment that somebody asks for it; the empty name is the server itself.
+    pub fn replica(&self, name: &str) -> Replica {
+        Replica::new(&self.shared, name)
     }
 
     /// Serves this API over HTTP on a free port of 127.0.0.1.
@@ -89,12 +129,66 @@ impl ApiServer {
     /// # Errors
     /// The port cannot be opened.
     pub async fn serve(&self) -> io::Result<Served> {
-        Served::start(Arc::clone(&self.shared)).await
+        self.endpoint().serve().await
     }
 
-    /// All requests so far, in the order in which they were answered.
+    /// From now on this goes wrong, for those whom the fault's limits let in.
+    ///
+    /// # Example
+    /// See [`Fault`].
+    pub fn inject<W: What>(&self, fault: Fault<W>) -> Injected {
+        self.shared.book().plan(fault)
+    }
+
+    /// From now on things go wrong at random, in a way that its seed repeats.
+    ///
+    /// # Example
+    /// See [`Chaos`].
+    pub fn misbehave(&self, chaos: Chaos) -> Injected {
+        self.shared.book().unleash(chaos)
+    }
+
+    /// From now on nothing goes wrong: all faults end, and no replica is behind.
+    ///
+    /// After this whoever is right comes to rest.
+    ///
+    /// # Example
+    /// ```
+    /// use okt_testing::{ApiServer, Chaos};
+    ///
+    /// let server = ApiServer::new();
+    /// server.replica("b").freeze();
+    /// let chaos = server.misbehave(Chaos::seeded(1));
+    /// // ... a test, and then:
+    /// server.calm();
+    /// for strike in server.strikes() {
+    ///     println!("{strike}");
+    /// }
+    /// ```
+    pub fn calm(&self) {
+        self.shared.book().end();
+        for sight in self.shared.sights() {
+            sight.release();
+            sight.set_lag(&self.shared.lock(), Duration::ZERO);
+        }
+    }
+
+    /// Everything that went wrong so far because a fault or a chaos said so, in order.
+    pub fn strikes(&self) -> Vec<Strike> {
+        self.shared.book().strikes()
+    }
+
+    /// All requests so far, in the order in which they came.
     pub fn requests(&self) -> Vec<RequestRecord> {
-        self.shared.requests().clone()
+        self.shared.requests().since(0).to_vec()
+    }
+
+    /// The requests since a moment.
+    ///
+    /// # Example
+    /// See [`mark`](Self::mark).
+    pub fn requests_since(&self, mark: Mark) -> Vec<RequestRecord> {
+        self.shared.requests().since(mark.request).to_vec()
     }
 
     /// Forgets the requests so far.
@@ -102,12 +196,65 @@ impl ApiServer {
         self.shared.requests().clear();
     }
 
-    /// From now on watches see each change this much later; reads stay current.
+    /// This moment in what is recorded.
+    ///
+    /// # Example
+    /// Nothing is written while nothing is to be done:
+    /// ```
+    /// use okt_testing::ApiServer;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let server = ApiServer::new();
+    /// // ... an operator comes to rest, and then:
+    /// let settled = server.mark();
+    /// tokio::time::sleep(std::time::Duration::from_mins(10)).await;
+    /// let writes: Vec<_> = (server.requests_since(settled).into_iter())
+    ///     .filter(|request| request.is_write())
+    ///     .collect();
+    /// assert_eq!(writes, []);
+    /// # }
+    /// ```
+    pub fn mark(&self) -> Mark {
+        Mark {
+            version: self.shared.lock().version(),
+            request: self.shared.requests().next(),
+            event: self.shared.events().len(),
+        }
+    }
+
+    /// Every state that every object was in.
+    pub fn versions(&self) -> Versions {
+        Versions::of(&self.shared.lock())
+    }
+
+    /// Every event that a watch was sent, in order.
+    pub fn events(&self) -> Vec<EventRecord> {
+        self.shared.events().clone()
+    }
+
+    /// The events since a moment.
+    pub fn events_since(&self, mark: Mark) -> Vec<EventRecord> {
+        let events = self.shared.events();
+        events[mark.event.min(events.len())..].to_vec()
+    }
+
+    /// Whether requests, versions and events are recorded from now on; they are from the start.
+    ///
+    /// Without a recording a server does not grow with what is written, as in a benchmark.
+    /// A replica can then be behind by no more than watches can: the last 4096 changes of a kind.
+    pub fn set_recording(&self, on: bool) {
+        self.shared.set_recording(on);
+    }
+
+    /// From now on watches, and reads with `resourceVersion=0`, see each change this much later;
+    /// other reads stay current.
     ///
     /// A cache that is never behind hides the mistakes that a stale one brings out. The delay is
     /// on tokio's clock, so it works under paused time.
+    /// [`Replica::set_lag`] does this for one replica, [`Fault::lag`] for single events.
     pub fn set_watch_lag(&self, lag: Duration) {
-        self.shared.lock().set_lag(lag);
+        self.shared.sight.set_lag(&self.shared.lock(), lag);
     }
 
     /// Forgets all history: a watch or a page from any version before this moment is 410 Gone.
@@ -117,7 +264,9 @@ impl ApiServer {
 
     /// Ends all running watches, as a restart of a real server does; clients watch anew.
     pub fn end_watches(&self) {
-        self.shared.lock().end_watches();
+        for sight in self.shared.sights() {
+            sight.end_watches();
+        }
     }
 }
 

@@ -91,8 +91,12 @@
 //! objects nested deeper than 100 levels · the old `/watch/` paths.
 
 mod api_server;
+mod endpoint;
+mod faults;
 mod record;
+mod replica;
 mod serve;
+mod versions;
 
 mod server;
 
@@ -120,12 +124,17 @@ mod kind;
 mod clock;
 mod object;
 mod refusal;
+mod sight;
 mod store;
 mod stored;
 
 pub use api_server::ApiServer;
+pub use endpoint::Endpoint;
+pub use faults::{Chaos, EventKind, Fault, Injected, OnEvent, OnRequest, Seed, Strike, What};
 pub use record::{RequestRecord, Verb};
+pub use replica::Replica;
 pub use serve::Served;
+pub use versions::{EventRecord, Mark, Version, Versions};
 
 /// The examples of the README are compiled with those of the documentation.
 #[cfg(doctest)]

@@ -10,6 +10,7 @@ use crate::{
     kind::{Kind, Origin},
     object,
     path::Query,
+    record::Verb,
     refusal::Refusal,
     selector::Selector,
     store::{Key, Store},
@@ -74,13 +75,48 @@ impl Form {
     }
 }
 
-pub(crate) fn get(store: &Store, kind: &Kind, key: &Key) -> Result<Arc<Stored>, Refusal> {
-    current(store, kind, key).ok_or_else(|| Refusal::not_found(kind.subject(&key.name)))
+/// Gets an object, as it is or as it was seen at a version.
+pub(crate) fn get(
+    store: &Store,
+    seen: Option<u64>,
+    kind: &Kind,
+    key: &Key,
+) -> Result<Arc<Stored>, Refusal> {
+    let object = match seen {
+        Some(version) if version < store.version() => store
+            .get_then(&stored_id(kind), key, version)?
+            .map(|object| event::present(kind, object)),
+        _ => current(store, kind, key),
+    };
+    object.ok_or_else(|| Refusal::not_found(kind.subject(&key.name)))
 }
 
-/// Lists the objects of a kind.
+/// The version that a read waits for, because it asks for nothing older.
+pub(crate) fn awaited_version(verb: Verb, query: &Query) -> Result<Option<u64>, Refusal> {
+    let waits = match verb {
+        Verb::Get => true,
+        Verb::List => query.text("continue").is_empty() && !is_exact(query),
+        Verb::Watch => query.flag("sendInitialEvents"),
+        _ => false,
+    };
+    let version = parse_version(query.text("resourceVersion"))?;
+    Ok((waits && version > 0).then_some(version))
+}
+
+/// Whether a list asks for one version and no other.
+fn is_exact(query: &Query) -> bool {
+    match query.text("resourceVersionMatch") {
+        "Exact" => true,
+        // What old clients mean by a page of a version.
+        "" => query.number("limit").is_some_and(|limit| limit > 0),
+        _ => false,
+    }
+}
+
+/// Lists the objects of a kind; `seen` is the version that a cache has come to.
 pub(crate) fn list(
     store: &Store,
+    seen: u64,
     kind: &Kind,
     namespace: Option<&str>,
     selector: &Selector,
@@ -94,7 +130,9 @@ pub(crate) fn list(
         .and_then(|limit| usize::try_from(limit).ok())
         .filter(|&limit| limit > 0)
         .unwrap_or(usize::MAX);
+    let from_cache = wanted.is_none() && !query.text("resourceVersion").is_empty();
     let (version, after) = match query.text("continue") {
+        "" if from_cache => (seen, None),
         "" => (wanted.unwrap_or(store.version()), None),
         token => {
             let (version, key) = read_token(token)?;
@@ -103,6 +141,8 @@ pub(crate) fn list(
     };
     let snapshot = if version == store.version() {
         None
+    } else if from_cache && after.is_none() {
+        Some(store.list_then(&id, version)?)
     } else {
         Some(store.list_at(&id, version)?)
     };
@@ -201,7 +241,7 @@ fn requested_version(store: &Store, query: &Query) -> Result<Option<u64>, Refusa
     if version > store.version() {
         return Err(Refusal::too_large_version(version, store.version()));
     }
-    Ok((matching == "Exact" && version > 0).then_some(version))
+    Ok((version > 0 && is_exact(query)).then_some(version))
 }
 
 /// A resource version; 0 where none is given.

@@ -1,5 +1,11 @@
 //! This file keeps what was asked of the API.
 
+use std::fmt;
+
+use tokio::time::Instant;
+
+use crate::faults::{write_client, write_place};
+
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -25,6 +31,19 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// What may change something.
+    pub(crate) const WRITES: [Self; 6] = [
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Apply,
+        Self::Delete,
+        Self::DeleteCollection,
+    ];
+
+    /// What changes nothing.
+    pub(crate) const READS: [Self; 3] = [Self::Get, Self::List, Self::Watch];
+
     /// The word that RBAC uses, and `apply` where RBAC says `patch` (e.g. `deletecollection`).
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,16 +60,22 @@ impl Verb {
     }
 }
 
-impl std::fmt::Display for Verb {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// One request that was answered.
+/// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestRecord {
+    /// When it came, on tokio's clock.
+    pub at: Instant,
+    /// The client's name: the first word of its `User-Agent`; empty if it has none.
+    pub client: String,
+    /// The replica that it went through; empty for the server itself.
+    pub replica: String,
     /// What was asked for.
     pub verb: Verb,
     /// The path, without the query.
@@ -65,19 +90,77 @@ pub struct RequestRecord {
     pub subresource: Option<String>,
     /// The namespace, if one was addressed.
     pub namespace: Option<String>,
-    /// The name of the object, where the request or its answer has one.
+    /// The name of the object, where the path, the body of a creation or the answer has one.
     pub name: Option<String>,
     /// The field manager that the request named.
     pub field_manager: Option<String>,
     /// The request asked for nothing to be persisted.
     pub dry_run: bool,
-    /// The HTTP status of the answer.
+    /// The HTTP status that the client was given; 0 where it was given none, because none came
+    /// yet, or the connection broke, or it gave up.
     pub status: u16,
+    /// Whether it changed the store, whatever the client was told.
+    pub committed: bool,
+    /// The faults that struck it (e.g. `504 Timeout after the commit`).
+    pub faults: Vec<String>,
 }
 
 impl RequestRecord {
     /// Whether the request could have changed something: neither a read nor a dry run.
     pub fn is_write(&self) -> bool {
-        !self.dry_run && !matches!(self.verb, Verb::Get | Verb::List | Verb::Watch)
+        !self.dry_run && Verb::WRITES.contains(&self.verb)
+    }
+}
+
+impl fmt::Display for RequestRecord {
+    /// For people (e.g. `apply databases/status shop/orders of operator`).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.resource.is_empty() {
+            write!(f, "{} {}", self.verb, self.path)?;
+        } else {
+            write!(f, "{} {}", self.verb, self.resource)?;
+            if let Some(subresource) = &self.subresource {
+                write!(f, "/{subresource}")?;
+            }
+            let namespace = self.namespace.as_deref().unwrap_or_default();
+            write_place(f, namespace, self.name.as_deref().unwrap_or_default())?;
+        }
+        write_client(f, &self.client)
+    }
+}
+
+/// The requests that are kept, each under the number of its coming.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    first: usize,
+    kept: Vec<RequestRecord>,
+}
+
+impl Requests {
+    /// Keeps a request; gives its number.
+    pub(crate) fn push(&mut self, record: RequestRecord) -> usize {
+        self.kept.push(record);
+        self.next() - 1
+    }
+
+    /// The number of the next one.
+    pub(crate) fn next(&self) -> usize {
+        self.first + self.kept.len()
+    }
+
+    /// A request, if it is still kept.
+    pub(crate) fn get_mut(&mut self, number: usize) -> Option<&mut RequestRecord> {
+        self.kept.get_mut(number.checked_sub(self.first)?)
+    }
+
+    /// Those from a number on.
+    pub(crate) fn since(&self, number: usize) -> &[RequestRecord] {
+        let index = number.saturating_sub(self.first).min(self.kept.len());
+        &self.kept[index..]
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.first = self.next();
+        self.kept.clear();
     }
 }

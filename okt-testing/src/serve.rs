@@ -1,25 +1,23 @@
 //! This file serves the API over HTTP on the loopback interface.
 
 use std::{
-    convert::Infallible,
     fs, io,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
-    sync::Arc,
     time::Duration,
 };
 
-use hyper::service::service_fn;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo},
     server::conn::auto,
+    service::TowerToHyperService,
 };
 use tokio::{
     net::TcpListener,
     task::{JoinHandle, JoinSet},
 };
 
-use crate::server::{Shared, handle};
+use crate::endpoint::Endpoint;
 
 /// How long nothing is accepted after a failure.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -32,10 +30,10 @@ pub struct Served {
 }
 
 impl Served {
-    pub(crate) async fn start(shared: Arc<Shared>) -> io::Result<Self> {
+    pub(crate) async fn start(endpoint: Endpoint) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let serving = tokio::spawn(accept(listener, shared));
+        let serving = tokio::spawn(accept(listener, endpoint));
         Ok(Self { address, serving })
     }
 
@@ -95,7 +93,7 @@ impl Drop for Served {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, endpoint: Endpoint) {
     // Dropped with this task, the set takes all connections along.
     let mut connections = JoinSet::new();
     loop {
@@ -111,12 +109,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             },
             Some(_) = connections.join_next() => continue,
         };
-        let shared = Arc::clone(&shared);
+        let service = TowerToHyperService::new(endpoint.clone());
         connections.spawn(async move {
-            let service = service_fn(move |request| {
-                let shared = Arc::clone(&shared);
-                async move { Ok::<_, Infallible>(handle(&shared, request).await) }
-            });
             let served = auto::Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), service)
                 .await;

@@ -2,34 +2,41 @@
 //!
 //! In-process clients and HTTP connections both end here, on one store behind one lock.
 
+mod answer;
 mod call;
 mod resource;
 
 use std::{
-    convert::Infallible,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::BTreeMap,
+    fmt, io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bytes::Bytes;
-use http::{
-    HeaderValue, Method, Request, Response,
-    header::{ACCEPT, CONTENT_TYPE, WARNING},
-};
-use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
-use serde_json::Value;
+use http::{Method, Request, Response, header::ACCEPT};
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use tokio::time;
 
+pub(crate) use self::answer::{Answer, cut_off};
 use self::call::Call;
 use crate::{
     discovery,
+    endpoint::Endpoint,
+    faults::{Book, Mishap, Verdict},
     path::{Query, Target},
-    record::{RequestRecord, Verb},
+    read,
+    record::{RequestRecord, Requests, Verb},
     refusal::Refusal,
+    sight::Sight,
     store::Store,
-    watch::Watch,
+    versions::EventRecord,
 };
 
-pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
+/// The body of an answer; it fails where its connection breaks.
+pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// A body of more bytes is not read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -37,7 +44,13 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 /// What all clients share.
 pub(crate) struct Shared {
     store: Mutex<Store>,
-    requests: Mutex<Vec<RequestRecord>>,
+    book: Mutex<Book>,
+    requests: Mutex<Requests>,
+    events: Mutex<Vec<EventRecord>>,
+    records: AtomicBool,
+    /// What the server itself sees.
+    pub(crate) sight: Arc<Sight>,
+    replicas: Mutex<BTreeMap<String, Arc<Sight>>>,
 }
 
 impl fmt::Debug for Shared {
@@ -50,89 +63,188 @@ impl Shared {
     pub(crate) fn new() -> Self {
         Self {
             store: Mutex::new(Store::new()),
-            requests: Mutex::new(Vec::new()),
+            book: Mutex::default(),
+            requests: Mutex::default(),
+            events: Mutex::default(),
+            records: AtomicBool::new(true),
+            sight: Arc::new(Sight::new("")),
+            replicas: Mutex::default(),
         }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Store> {
-        // A change is complete before the lock is released, so a panic elsewhere spoils nothing.
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.store)
     }
 
-    pub(crate) fn requests(&self) -> MutexGuard<'_, Vec<RequestRecord>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An answer before it is put into HTTP.
-pub(crate) enum Answer {
-    Object(Value),
-    /// A body that is JSON already.
-    Json {
-        code: u16,
-        body: Bytes,
-        warnings: Vec<String>,
-    },
-    Text(&'static str),
-    Typed {
-        content_type: &'static str,
-        body: Value,
-    },
-    Watch(Box<Watch>),
-}
-
-impl Answer {
-    pub(crate) fn ok(body: Value) -> Self {
-        Self::Object(body)
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        lock(&self.book)
     }
 
-    pub(crate) fn json(body: Bytes) -> Self {
-        Self::Json {
-            code: 200,
-            body,
-            warnings: Vec::new(),
+    pub(crate) fn requests(&self) -> MutexGuard<'_, Requests> {
+        lock(&self.requests)
+    }
+
+    pub(crate) fn events(&self) -> MutexGuard<'_, Vec<EventRecord>> {
+        lock(&self.events)
+    }
+
+    /// What the replica of this name sees; there is one from the moment that somebody asks.
+    pub(crate) fn replica(&self, name: &str) -> Arc<Sight> {
+        if name.is_empty() {
+            return Arc::clone(&self.sight);
         }
+        let mut replicas = lock(&self.replicas);
+        let replica = replicas
+            .entry(name.to_owned())
+            .or_insert_with(|| Arc::new(Sight::new(name)));
+        Arc::clone(replica)
     }
+
+    /// What the server and all replicas see.
+    pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
+        let replicas = lock(&self.replicas);
+        let all = std::iter::once(&self.sight).chain(replicas.values());
+        all.cloned().collect()
+    }
+
+    pub(crate) fn records(&self) -> bool {
+        self.records.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_recording(&self, on: bool) {
+        self.records.store(on, Ordering::Relaxed);
+        self.lock().keep_all(on);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A change is complete before the lock is released, so a panic elsewhere spoils nothing.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Answers a request and records it.
-pub(crate) async fn handle<B>(shared: &Arc<Shared>, request: Request<B>) -> Response<Body>
+///
+/// # Errors
+/// The connection breaks instead.
+pub(crate) async fn handle<B>(
+    endpoint: &Endpoint,
+    request: Request<B>,
+) -> Result<Response<Body>, io::Error>
 where
     B: http_body::Body,
     B::Error: Into<tower::BoxError>,
 {
     let (parts, body) = request.into_parts();
-    let mut record = RequestRecord {
-        verb: Verb::Get,
+    let body = collect(body).await;
+    let call = Call {
+        method: parts.method,
         path: parts.uri.path().to_owned(),
-        group: String::new(),
-        version: String::new(),
-        resource: String::new(),
-        subresource: None,
-        namespace: None,
-        name: None,
-        field_manager: None,
-        dry_run: false,
-        status: 0,
+        query: Query::parse(parts.uri.query().unwrap_or_default()),
+        headers: parts.headers,
+        body: body.as_ref().cloned().unwrap_or_default(),
     };
-    let answer = match collect(body).await {
-        Ok(body) => {
-            let call = Call {
-                method: parts.method,
-                path: parts.uri.path().to_owned(),
-                query: Query::parse(parts.uri.query().unwrap_or_default()),
-                headers: parts.headers,
-                body,
-            };
-            answer(shared, &call, &mut record)
-        }
+    let target = Target::parse(&call.path);
+    let (mut record, verb) = call.record(endpoint, &target);
+    let verdict = judge(endpoint, &call, &mut record);
+    let mut entry = Entry::make(endpoint, record);
+    time_passes(verdict.before).await;
+    if let Some(mishap) = &verdict.mishap
+        && !mishap.after_commit
+        && let Some(instead) = entry.befalls(&mishap.mishap).await
+    {
+        return entry.close(instead);
+    }
+    let answer = match body.and(verb) {
+        Ok(_) => carry_out(&call, target, &mut entry).await,
         Err(refusal) => Err(refusal),
     };
-    let response = respond(answer);
-    record.status = response.status().as_u16();
-    tracing::debug!(verb = %record.verb, path = record.path, status = record.status, "answered");
-    shared.requests().push(record);
-    response
+    let mut response = answer::respond(answer);
+    time_passes(verdict.after).await;
+    match &verdict.mishap {
+        Some(mishap) if let Mishap::Cut(bytes) = mishap.mishap => {
+            response = response.map(|body| answer::cut(body, bytes));
+        }
+        Some(mishap) => {
+            if let Some(instead) = entry.befalls(&mishap.mishap).await {
+                return entry.close(instead);
+            }
+        }
+        None => {}
+    }
+    entry.close(Ok(response))
+}
+
+fn judge(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) -> Verdict {
+    let book = endpoint.shared.book();
+    if !book.has_requests() {
+        return Verdict::default();
+    }
+    if record.verb == Verb::Create {
+        record.name = call.name_in_body();
+    }
+    let mut verdict = book.judge(record);
+    record.faults = std::mem::take(&mut verdict.faults);
+    verdict
+}
+
+async fn time_passes(time: std::time::Duration) {
+    if !time.is_zero() {
+        time::sleep(time).await;
+    }
+}
+
+/// A request on its way, and its place in the recording.
+struct Entry<'e> {
+    endpoint: &'e Endpoint,
+    record: RequestRecord,
+    number: Option<usize>,
+}
+
+impl<'e> Entry<'e> {
+    /// From now on it is seen to be under way.
+    fn make(endpoint: &'e Endpoint, record: RequestRecord) -> Self {
+        let shared = &endpoint.shared;
+        let number = (shared.records()).then(|| shared.requests().push(record.clone()));
+        Self {
+            endpoint,
+            record,
+            number,
+        }
+    }
+
+    /// What happens instead of an answer; nothing where the answer is left to come.
+    async fn befalls(&self, mishap: &Mishap) -> Option<Result<Response<Body>, io::Error>> {
+        self.note();
+        match mishap {
+            Mishap::Refused(failure) => Some(Ok(answer::fail(failure, &self.record))),
+            Mishap::Silence => std::future::pending().await,
+            Mishap::Broken => Some(Err(answer::reset())),
+            // Delays are over by now, and a cut needs an answer.
+            Mishap::Delayed(_) | Mishap::Cut(_) => None,
+        }
+    }
+
+    /// Writes down what is known.
+    fn note(&self) {
+        if let Some(number) = self.number
+            && let Some(kept) = self.endpoint.shared.requests().get_mut(number)
+        {
+            kept.clone_from(&self.record);
+        }
+    }
+
+    fn close(
+        mut self,
+        response: Result<Response<Body>, io::Error>,
+    ) -> Result<Response<Body>, io::Error> {
+        if let Ok(response) = &response {
+            self.record.status = response.status().as_u16();
+        }
+        let (verb, path, status) = (self.record.verb, &self.record.path, self.record.status);
+        tracing::debug!(%verb, path, status, "answered");
+        self.note();
+        response
+    }
 }
 
 async fn collect<B>(body: B) -> Result<Bytes, Refusal>
@@ -151,61 +263,15 @@ where
     }
 }
 
-fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
-    let (code, content_type, body, warnings) = match answer {
-        Ok(Answer::Object(body)) => (200, "application/json", bytes_of(&body), Vec::new()),
-        Ok(Answer::Json {
-            code,
-            body,
-            warnings,
-        }) => (code, "application/json", body, warnings),
-        Ok(Answer::Typed { content_type, body }) => {
-            (200, content_type, bytes_of(&body), Vec::new())
+async fn carry_out(call: &Call, target: Target, entry: &mut Entry<'_>) -> Result<Answer, Refusal> {
+    let Endpoint { shared, sight, .. } = entry.endpoint;
+    match target {
+        Target::Resource(path) => {
+            if let Some(version) = read::awaited_version(entry.record.verb, &call.query)? {
+                sight.wait_for(shared, version).await?;
+            }
+            resource::answer(shared, sight, call, path, &mut entry.record)
         }
-        Ok(Answer::Text(text)) => (
-            200,
-            "text/plain; charset=utf-8",
-            Bytes::from_static(text.as_bytes()),
-            Vec::new(),
-        ),
-        Ok(Answer::Watch(watch)) => {
-            let body = StreamBody::new(watch.stream()).boxed_unsync();
-            let mut response = Response::new(body);
-            let json = HeaderValue::from_static("application/json");
-            response.headers_mut().insert(CONTENT_TYPE, json);
-            return response;
-        }
-        Err(refusal) => (
-            refusal.code,
-            "application/json",
-            bytes_of(&refusal.body()),
-            Vec::new(),
-        ),
-    };
-    let mut response = Response::new(Full::new(body).boxed_unsync());
-    *response.status_mut() =
-        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    for warning in warnings {
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", Value::from(warning))) {
-            headers.append(WARNING, value);
-        }
-    }
-    response
-}
-
-fn bytes_of(body: &Value) -> Bytes {
-    Bytes::from(body.to_string())
-}
-
-fn answer(
-    shared: &Arc<Shared>,
-    call: &Call,
-    record: &mut RequestRecord,
-) -> Result<Answer, Refusal> {
-    match Target::parse(&call.path) {
-        Target::Resource(path) => resource::answer(shared, call, path, record),
         Target::Other(segments) => {
             if !matches!(call.method, Method::GET | Method::HEAD) {
                 return Err(Refusal::method_not_allowed());

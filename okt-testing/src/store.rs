@@ -5,7 +5,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
-    time::Duration,
 };
 
 use serde_json::Value;
@@ -20,7 +19,7 @@ use crate::{
     stored::Stored,
 };
 
-/// As many changes of a kind are remembered for watches that start in the past.
+/// As many changes of a kind are told to watches that start in the past.
 const HISTORY: usize = 4096;
 
 #[derive(Debug)]
@@ -33,7 +32,10 @@ pub(crate) struct Store {
     /// The objects that name an owner, by its uid.
     dependents: BTreeMap<String, BTreeSet<Place>>,
     alive: BTreeMap<String, Place>,
-    lag: Duration,
+    /// The changes of kinds that are no more.
+    retired: Vec<(KindId, VecDeque<Arc<Change>>)>,
+    /// Whether changes are kept that no watch can ask for any more.
+    keeps_all: bool,
 }
 
 /// Where an object is.
@@ -56,8 +58,10 @@ struct Collection {
     /// Objects that show more than was written: the next write is one, whatever it changes.
     partly_written: BTreeSet<Key>,
     history: VecDeque<Arc<Change>>,
-    /// Changes up to this version are forgotten.
+    /// Changes up to this version are told to nobody: to a client they are forgotten.
     forgotten: u64,
+    /// Changes up to this version are not kept either.
+    dropped: u64,
     watchers: Vec<mpsc::UnboundedSender<Arc<Change>>>,
 }
 
@@ -71,8 +75,8 @@ pub(crate) struct Change {
     /// What is there now; for a removal the last state under the removal's version.
     pub(crate) object: Arc<Stored>,
     pub(crate) removed: bool,
-    /// When watches may see it.
-    pub(crate) due: Instant,
+    /// When it was committed.
+    pub(crate) made: Instant,
 }
 
 /// A watch: what is to be replayed, and what is to come.
@@ -91,6 +95,35 @@ impl Key {
     }
 }
 
+impl Collection {
+    /// The changes after a version that are kept.
+    fn after(&self, version: u64) -> impl DoubleEndedIterator<Item = &Arc<Change>> {
+        let first = self
+            .history
+            .partition_point(|change| change.version <= version);
+        self.history.range(first..)
+    }
+
+    fn check_kept(&self, version: u64) -> Result<(), Refusal> {
+        if version < self.dropped {
+            return Err(Refusal::expired(format!(
+                "too old resource version: {version} ({})",
+                self.dropped
+            )));
+        }
+        Ok(())
+    }
+
+    fn drop_forgotten(&mut self) {
+        while let Some(oldest) = self.history.front()
+            && oldest.version <= self.forgotten
+        {
+            self.history.pop_front();
+        }
+        self.dropped = self.dropped.max(self.forgotten);
+    }
+}
+
 impl Store {
     /// A store with the built-in kinds and nothing in it.
     pub(crate) fn new() -> Self {
@@ -102,7 +135,8 @@ impl Store {
             collections: BTreeMap::new(),
             dependents: BTreeMap::new(),
             alive: BTreeMap::new(),
-            lag: Duration::ZERO,
+            retired: Vec::new(),
+            keeps_all: true,
         };
         for kind in builtin::kinds() {
             store.add_kind(Arc::new(kind));
@@ -114,8 +148,36 @@ impl Store {
         self.version
     }
 
-    pub(crate) fn set_lag(&mut self, lag: Duration) {
-        self.lag = lag;
+    /// Whether from now on all changes are kept, for recordings and for replicas that are behind.
+    pub(crate) fn keep_all(&mut self, keep: bool) {
+        self.keeps_all = keep;
+    }
+
+    /// All changes that are kept, in order.
+    pub(crate) fn changes(&self) -> Vec<(KindId, Arc<Change>)> {
+        let alive = self.collections.iter();
+        let alive = alive.map(|(id, collection)| (id, &collection.history));
+        let retired = self.retired.iter().map(|(id, history)| (id, history));
+        let mut changes: Vec<_> = alive
+            .chain(retired)
+            .flat_map(|(id, history)| {
+                (history.iter()).map(|change| (id.clone(), Arc::clone(change)))
+            })
+            .collect();
+        changes.sort_by_key(|(_, change)| change.version);
+        changes
+    }
+
+    /// The version before the first change that was made after a moment.
+    pub(crate) fn version_at(&self, moment: Instant) -> u64 {
+        let first_after = self.collections.values().filter_map(|collection| {
+            let history = &collection.history;
+            let index = history.partition_point(|change| change.made <= moment);
+            history.get(index).map(|change| change.version)
+        });
+        first_after
+            .min()
+            .map_or(self.version, |version| version - 1)
     }
 
     /// A uid that is the same in each run of a test.
@@ -154,6 +216,7 @@ impl Store {
             .entry(kind.id())
             .or_insert_with(|| Collection {
                 forgotten: version,
+                dropped: version,
                 ..Collection::default()
             });
         self.kinds.insert(kind.id(), kind);
@@ -162,7 +225,11 @@ impl Store {
     /// Forgets a kind; its watches end.
     pub(crate) fn remove_kind(&mut self, id: &KindId) {
         self.kinds.remove(id);
-        self.collections.remove(id);
+        if let Some(collection) = self.collections.remove(id)
+            && self.keeps_all
+        {
+            self.retired.push((id.clone(), collection.history));
+        }
     }
 
     pub(crate) fn get(&self, id: &KindId, key: &Key) -> Option<&Arc<Stored>> {
@@ -207,7 +274,7 @@ impl Store {
             .collect()
     }
 
-    /// The objects of a kind as they were at a version.
+    /// The objects of a kind as they were at a version, for a client that asks for it.
     ///
     /// # Errors
     /// The version is no longer remembered.
@@ -216,25 +283,56 @@ impl Store {
         id: &KindId,
         version: u64,
     ) -> Result<BTreeMap<Key, Arc<Stored>>, Refusal> {
+        match self.collections.get(id) {
+            Some(collection) if version < collection.forgotten => Err(Refusal::expired(
+                "The provided continue parameter is too old to display a consistent list result.",
+            )),
+            _ => self.list_then(id, version),
+        }
+    }
+
+    /// The objects of a kind as a cache has them that saw nothing after a version.
+    ///
+    /// # Errors
+    /// What was there then is not kept.
+    pub(crate) fn list_then(
+        &self,
+        id: &KindId,
+        version: u64,
+    ) -> Result<BTreeMap<Key, Arc<Stored>>, Refusal> {
         let Some(collection) = self.collections.get(id) else {
             return Ok(BTreeMap::new());
         };
-        if version < collection.forgotten {
-            return Err(Refusal::expired(
-                "The provided continue parameter is too old to display a consistent list result.",
-            ));
-        }
+        collection.check_kept(version)?;
         let mut objects = collection.objects.clone();
-        for change in collection.history.iter().rev() {
-            if change.version <= version {
-                break;
-            }
+        for change in collection.after(version).rev() {
             match &change.previous {
                 Some(previous) => objects.insert(change.key.clone(), Arc::clone(previous)),
                 None => objects.remove(&change.key),
             };
         }
         Ok(objects)
+    }
+
+    /// An object as a cache has it that saw nothing after a version.
+    ///
+    /// # Errors
+    /// What was there then is not kept.
+    pub(crate) fn get_then(
+        &self,
+        id: &KindId,
+        key: &Key,
+        version: u64,
+    ) -> Result<Option<&Arc<Stored>>, Refusal> {
+        let Some(collection) = self.collections.get(id) else {
+            return Ok(None);
+        };
+        collection.check_kept(version)?;
+        let mut later = collection.after(version);
+        Ok(match later.find(|change| change.key == *key) {
+            Some(change) => change.previous.as_ref(),
+            None => collection.objects.get(key),
+        })
     }
 
     /// Writes an object under a new version.
@@ -333,7 +431,7 @@ impl Store {
             previous,
             object,
             removed,
-            due: Instant::now() + self.lag,
+            made: Instant::now(),
         });
         let Some(collection) = self.collections.get_mut(id) else {
             return;
@@ -341,19 +439,24 @@ impl Store {
         collection
             .watchers
             .retain(|watcher| watcher.send(Arc::clone(&change)).is_ok());
-        collection.history.push_back(change);
-        if collection.history.len() > HISTORY
-            && let Some(oldest) = collection.history.pop_front()
-        {
-            collection.forgotten = oldest.version;
+        let history = &mut collection.history;
+        history.push_back(change);
+        if history.len() > HISTORY {
+            let last_forgotten = &history[history.len() - HISTORY - 1];
+            collection.forgotten = collection.forgotten.max(last_forgotten.version);
+        }
+        if !self.keeps_all {
+            collection.drop_forgotten();
         }
     }
 
     /// Forgets all history: a watch from any version before this moment is gone.
     pub(crate) fn compact(&mut self) {
         for collection in self.collections.values_mut() {
-            collection.history.clear();
             collection.forgotten = self.version;
+            if !self.keeps_all {
+                collection.drop_forgotten();
+            }
         }
     }
 
@@ -376,24 +479,11 @@ impl Store {
         let (sender, coming) = mpsc::unbounded_channel();
         let mut backlog = VecDeque::new();
         if let Some(collection) = self.collections.get_mut(id) {
-            backlog.extend(
-                collection
-                    .history
-                    .iter()
-                    .filter(|change| change.version > after)
-                    .cloned(),
-            );
+            backlog.extend(collection.after(after).cloned());
             collection.watchers.retain(|watcher| !watcher.is_closed());
             collection.watchers.push(sender);
         }
         Feed { backlog, coming }
-    }
-
-    /// Ends all watches.
-    pub(crate) fn end_watches(&mut self) {
-        for collection in self.collections.values_mut() {
-            collection.watchers.clear();
-        }
     }
 
     pub(crate) fn is_alive(&self, uid: &str) -> bool {

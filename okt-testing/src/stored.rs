@@ -15,6 +15,7 @@ pub(crate) struct Stored {
     uid: Box<str>,
     /// The uids of its owners.
     owners: Box<[Box<str>]>,
+    version: u64,
     deleting: bool,
 }
 
@@ -30,6 +31,7 @@ impl Stored {
             owners: owners
                 .map(|owner| object::text(owner, &["uid"]).into())
                 .collect(),
+            version: object::version(object).parse().unwrap_or_default(),
             deleting: object::is_deleting(object),
         }
     }
@@ -42,6 +44,11 @@ impl Stored {
     /// The tree.
     pub(crate) fn read(&self) -> Value {
         serde_json::from_slice(&self.json).expect("the text was made of a tree of JSON values")
+    }
+
+    /// The resource version.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     pub(crate) fn uid(&self) -> &str {

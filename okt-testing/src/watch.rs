@@ -1,56 +1,82 @@
 //! This file streams changes to those who watch.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+mod lens;
+mod seen;
+
+use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{Stream, stream};
 use http_body::Frame;
-use serde_json::json;
 use tokio::time::{self, Instant};
 
+use self::{
+    lens::Lens,
+    seen::{Seen, line},
+};
 use crate::{
-    event,
+    faults::{Delivery, Tally, Twist},
     kind::Kind,
-    object,
     path::Query,
     read::{Form, parse_version},
     refusal::Refusal,
     selector::Selector,
-    server::Shared,
+    server::{Shared, cut_off},
+    sight::Sight,
     store::{Change, Feed, Store},
-    stored::Stored,
+    versions::EventRecord,
     write::stored_id,
 };
 
 /// How often those who asked for bookmarks get one.
 const BOOKMARKS: Duration = Duration::from_mins(1);
 
+/// Who watches, and through what.
+pub(crate) struct Audience {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) sight: Arc<Sight>,
+    /// The name of the client.
+    pub(crate) client: String,
+}
+
 /// A running watch.
 pub(crate) struct Watch {
-    shared: Arc<Shared>,
+    audience: Audience,
     lens: Lens,
-    /// Lines that are ready to be sent.
-    ready: VecDeque<Bytes>,
     feed: Feed,
-    /// The change that waits for its time.
+    /// The change that the replica does not see yet.
     next: Option<Arc<Change>>,
+    /// Events that were seen and are to be sent, in order.
+    inbox: VecDeque<Seen>,
+    /// The event that all others wait for.
+    pending: Option<Pending>,
+    out: VecDeque<Out>,
     ends: Option<Instant>,
     bookmark: Option<Instant>,
+    /// How often the watches of the replica had been ended when this one began.
+    endings: u64,
     over: bool,
 }
 
-/// What a watch sees, and how.
-struct Lens {
-    kind: Arc<Kind>,
-    namespace: Option<String>,
-    selector: Selector,
-    form: Form,
+/// An event that something holds up.
+struct Pending {
+    seen: Seen,
+    until: Instant,
+    held: Vec<Arc<Tally>>,
+    twist: Option<Twist>,
+}
+
+/// What goes to the client.
+enum Out {
+    Data(Bytes),
+    /// The connection ends.
+    Cut,
 }
 
 impl Watch {
     /// Starts a watch; it misses nothing after the version that it starts from.
     pub(crate) fn start(
-        shared: &Arc<Shared>,
+        audience: Audience,
         store: &mut Store,
         kind: &Arc<Kind>,
         namespace: Option<&str>,
@@ -73,112 +99,259 @@ impl Watch {
                 "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             ));
         }
-        let version = parse_version(query.text("resourceVersion"))?;
-        let synthetic = streams_list || (version == 0 && !query.has("sendInitialEvents"));
-        let mut ready = VecDeque::new();
+        let text = query.text("resourceVersion");
+        let version = parse_version(text)?;
+        let has_list = streams_list || (version == 0 && !query.has("sendInitialEvents"));
+        // Who names no version gets the newest; who names one gets what the replica has.
+        let newest = if text.is_empty() {
+            store.version()
+        } else {
+            audience.sight.version(store)
+        };
         let mut after = version;
-        if synthetic {
-            after = store.version();
-            for (key, object) in store.list(&id, namespace) {
-                if lens.covers(&key.namespace) {
-                    let object = event::present(kind, object);
-                    if lens.selector.selects(&object) {
-                        ready.push_back(lens.line("ADDED", &object, store));
-                    }
-                }
+        let mut inbox = VecDeque::new();
+        let mut out = VecDeque::new();
+        if has_list {
+            after = newest;
+            for (key, object) in &store.list_then(&id, newest)? {
+                inbox.extend(lens.see_first(key, object, store));
             }
             if streams_list && query.flag("allowWatchBookmarks") {
-                ready.push_back(lens.bookmark(store.version(), true, store));
+                inbox.push_back(lens.bookmark(newest, true, store));
             }
         } else if version == 0 {
-            after = store.version();
+            after = newest;
         } else if let Err(gone) = store.check_remembered(&id, version) {
-            ready.push_back(line("ERROR", gone.body().to_string().as_bytes()));
+            out.push_back(Out::Data(error(&gone)));
         }
-        let over = !synthetic && !ready.is_empty();
         let now = Instant::now();
         let bookmarks = query.flag("allowWatchBookmarks");
         Ok(Self {
-            shared: Arc::clone(shared),
+            endings: audience.sight.endings(),
+            audience,
+            over: !out.is_empty(),
             feed: store.feed(&id, after),
             lens,
-            ready,
             next: None,
+            inbox,
+            pending: None,
+            out,
             ends: query
                 .number("timeoutSeconds")
                 .map(|seconds| now + Duration::from_secs(seconds.min(86_400))),
             bookmark: bookmarks.then(|| now + BOOKMARKS),
-            over,
         })
     }
 
     /// The body of the answer: one line of JSON for each event.
-    pub(crate) fn stream(self) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
+    pub(crate) fn stream(self) -> impl Stream<Item = Result<Frame<Bytes>, io::Error>> + Send {
         stream::unfold(self, |mut watch| async move {
-            let line = watch.next_line().await?;
-            Some((Ok(Frame::data(line)), watch))
+            let data = match watch.next_out().await? {
+                Out::Data(data) => Ok(Frame::data(data)),
+                Out::Cut => Err(cut_off()),
+            };
+            Some((data, watch))
         })
     }
 
-    async fn next_line(&mut self) -> Option<Bytes> {
+    async fn next_out(&mut self) -> Option<Out> {
         loop {
-            if let Some(line) = self.ready.pop_front() {
-                return Some(line);
+            if let Some(out) = self.out.pop_front() {
+                return Some(out);
             }
             if self.over {
                 return None;
             }
+            if self.pending.is_none()
+                && let Some(seen) = self.inbox.pop_front()
+            {
+                self.judge(seen);
+                continue;
+            }
             if self.next.is_none() {
                 self.next = self.feed.backlog.pop_front();
             }
-            let end = time_or_never(self.ends);
-            let bookmark = time_or_never(self.bookmark);
+            let sight = Arc::clone(&self.audience.sight);
+            let takes_more = self.pending.as_ref().is_none_or(Pending::is_merging);
             tokio::select! {
                 biased;
-                () = end => return None,
-                change = next_change(self.next.as_ref(), &mut self.feed) => match change {
-                    Arrival::Due => {
-                        if let Some(change) = self.next.take() {
-                            let shared = Arc::clone(&self.shared);
-                            let line = self.lens.see(&change, &shared.lock());
-                            self.ready.extend(line);
-                        }
+                () = time_or_never(self.ends) => return None,
+                () = sight.ended(self.endings) => return None,
+                () = go_ahead(self.pending.as_ref()) => self.let_go(),
+                arrival = next_change(self.next.as_ref(), &mut self.feed, &sight), if takes_more => {
+                    match arrival {
+                        Arrival::Seen => self.see(),
+                        Arrival::Came(change) => self.next = Some(change),
+                        Arrival::Closed => return None,
                     }
-                    Arrival::Came(change) => self.next = Some(change),
-                    Arrival::Closed => return None,
-                },
-                () = bookmark => self.place_bookmark(),
+                }
+                () = time_or_never(self.bookmark) => self.place_bookmark(),
             }
         }
     }
 
+    /// Takes up the change that the replica has come to see.
+    fn see(&mut self) {
+        let Some(change) = self.next.take() else {
+            return;
+        };
+        let shared = Arc::clone(&self.audience.shared);
+        let seen = self.lens.see(&change, &shared.lock());
+        self.inbox.extend(seen);
+        self.merge_pending();
+    }
+
+    /// Finds out what goes wrong with an event, and sends it where nothing holds it up.
+    fn judge(&mut self, seen: Seen) {
+        if seen.is_judged {
+            return self.send(&seen, None);
+        }
+        let resource = stored_id(&self.lens.kind);
+        let fate = self.audience.shared.book().fate(&Delivery {
+            client: &self.audience.client,
+            replica: self.audience.sight.name(),
+            resource: &resource,
+            namespace: &seen.key.namespace,
+            name: &seen.key.name,
+            kind: seen.kind,
+        });
+        let merging = match fate.twist {
+            Some(Twist::Merged(within)) => Some(within),
+            _ => None,
+        };
+        if fate.lag.is_zero() && fate.held.is_empty() && merging.is_none() {
+            return self.send(&seen, fate.twist);
+        }
+        self.pending = Some(Pending {
+            seen,
+            until: Instant::now() + fate.lag + merging.unwrap_or_default(),
+            held: fate.held,
+            twist: fate.twist,
+        });
+        self.merge_pending();
+    }
+
+    /// Puts an event that waits for its object's next one together with it, if that is there.
+    fn merge_pending(&mut self) {
+        let Some(pending) = self.pending.take_if(|pending| pending.is_merging()) else {
+            return;
+        };
+        let next = self
+            .inbox
+            .iter()
+            .position(|seen| seen.is_about(&pending.seen));
+        match next.and_then(|index| Some((index, self.inbox.remove(index)?))) {
+            Some((index, next)) => {
+                if let Some(merged) = pending.seen.merge(next) {
+                    self.inbox.insert(index, merged);
+                }
+            }
+            None => self.pending = Some(pending),
+        }
+    }
+
+    fn let_go(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            self.send(&pending.seen, pending.twist);
+        }
+    }
+
+    fn send(&mut self, seen: &Seen, twist: Option<Twist>) {
+        let sent = match twist {
+            None | Some(Twist::Late(_) | Twist::Held | Twist::Merged(_) | Twist::Ends) => 1,
+            Some(Twist::Doubled) => 2,
+            Some(Twist::Dropped | Twist::Breaks | Twist::Expires) => 0,
+        };
+        for _ in 0..sent {
+            self.record(seen);
+            self.out.push_back(Out::Data(seen.line()));
+        }
+        match twist {
+            Some(Twist::Ends) => self.over = true,
+            Some(Twist::Breaks) => {
+                let mut half = seen.line();
+                half.truncate(half.len() / 2);
+                self.out.extend([Out::Data(half), Out::Cut]);
+                self.over = true;
+            }
+            Some(Twist::Expires) => {
+                let gone = Refusal::expired(format!("too old resource version: {}", seen.version));
+                self.out.push_back(Out::Data(error(&gone)));
+                self.over = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn record(&self, seen: &Seen) {
+        let Audience {
+            shared,
+            sight,
+            client,
+        } = &self.audience;
+        if !shared.records() {
+            return;
+        }
+        let resource = stored_id(&self.lens.kind);
+        shared.events().push(EventRecord {
+            at: Instant::now(),
+            client: client.clone(),
+            replica: sight.name().to_owned(),
+            group: resource.group,
+            resource: resource.plural,
+            namespace: seen.key.namespace.clone(),
+            name: seen.key.name.clone(),
+            kind: seen.kind,
+            version: seen.version,
+        });
+    }
+
     /// A bookmark promises that everything up to its version was sent.
     fn place_bookmark(&mut self) {
-        let shared = Arc::clone(&self.shared);
-        let store = shared.lock();
-        let caught_up =
-            self.next.is_none() && self.feed.backlog.is_empty() && self.feed.coming.is_empty();
+        let caught_up = self.next.is_none()
+            && self.feed.backlog.is_empty()
+            && self.feed.coming.is_empty()
+            && self.inbox.is_empty()
+            && self.pending.is_none();
         if caught_up {
-            let line = self.lens.bookmark(store.version(), false, &store);
-            self.ready.push_back(line);
+            let shared = Arc::clone(&self.audience.shared);
+            let store = shared.lock();
+            let version = self.audience.sight.version(&store);
+            let bookmark = self.lens.bookmark(version, false, &store);
+            self.inbox.push_back(bookmark);
         }
         self.bookmark = Some(Instant::now() + BOOKMARKS);
     }
 }
 
+impl Pending {
+    fn is_merging(&self) -> bool {
+        matches!(self.twist, Some(Twist::Merged(_)))
+    }
+}
+
+/// Waits until an event that was held up may be sent.
+async fn go_ahead(pending: Option<&Pending>) {
+    let Some(pending) = pending else {
+        return std::future::pending().await;
+    };
+    time::sleep_until(pending.until).await;
+    for tally in &pending.held {
+        tally.ended().await;
+    }
+}
+
 enum Arrival {
     /// The change in hand may be shown.
-    Due,
+    Seen,
     Came(Arc<Change>),
     Closed,
 }
 
-async fn next_change(in_hand: Option<&Arc<Change>>, feed: &mut Feed) -> Arrival {
+async fn next_change(in_hand: Option<&Arc<Change>>, feed: &mut Feed, sight: &Sight) -> Arrival {
     if let Some(change) = in_hand {
-        if change.due > Instant::now() {
-            time::sleep_until(change.due).await;
-        }
-        return Arrival::Due;
+        sight.see(change).await;
+        return Arrival::Seen;
     }
     match feed.coming.recv().await {
         Some(change) => Arrival::Came(change),
@@ -193,78 +366,7 @@ async fn time_or_never(at: Option<Instant>) {
     }
 }
 
-impl Lens {
-    fn covers(&self, namespace: &str) -> bool {
-        self.namespace
-            .as_ref()
-            .is_none_or(|wanted| wanted == namespace)
-    }
-
-    /// The event that a change is to this watch, if it is one.
-    fn see(&self, change: &Change, store: &Store) -> Option<Bytes> {
-        if !self.covers(&change.key.namespace) {
-            return None;
-        }
-        let new = event::present(&self.kind, &change.object);
-        let old = change
-            .previous
-            .as_ref()
-            .map(|old| event::present(&self.kind, old));
-        let was = old.as_ref().is_some_and(|old| self.selector.selects(old));
-        let is = !change.removed && self.selector.selects(&new);
-        match (was, is) {
-            (false, false) => None,
-            (false, true) => Some(self.line("ADDED", &new, store)),
-            (true, true) => Some(self.line("MODIFIED", &new, store)),
-            (true, false) if change.removed => Some(self.line("DELETED", &new, store)),
-            (true, false) => {
-                // What left the selection is shown as it was, under the version of its leaving.
-                let mut last = old?.read();
-                object::set_version(&mut last, change.version);
-                Some(self.line("DELETED", &Stored::new(&last), store))
-            }
-        }
-    }
-
-    fn line(&self, event: &str, object: &Stored, store: &Store) -> Bytes {
-        line(event, &self.form.show(&self.kind, object, store))
-    }
-
-    fn bookmark(&self, version: u64, ends_list: bool, store: &Store) -> Bytes {
-        let mut object = json!({
-            "kind": self.kind.kind,
-            "apiVersion": self.kind.api_version(),
-            "metadata": { "resourceVersion": version.to_string(), "creationTimestamp": null },
-        });
-        if ends_list {
-            object["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
-        }
-        let shown = match self.form {
-            Form::Whole | Form::Metadata => {
-                self.form.show(&self.kind, &Stored::new(&object), store)
-            }
-            Form::Table(_) => {
-                let table = json!({
-                    "kind": "Table",
-                    "apiVersion": "meta.k8s.io/v1",
-                    "metadata": object["metadata"],
-                    "columnDefinitions": [],
-                    "rows": [],
-                });
-                Bytes::from(table.to_string())
-            }
-        };
-        line("BOOKMARK", &shown)
-    }
-}
-
-/// A line of a watch, put together from texts.
-fn line(event: &str, object: &[u8]) -> Bytes {
-    let mut line = Vec::with_capacity(object.len() + 40);
-    line.extend_from_slice(b"{\"type\":\"");
-    line.extend_from_slice(event.as_bytes());
-    line.extend_from_slice(b"\",\"object\":");
-    line.extend_from_slice(object);
-    line.extend_from_slice(b"}\n");
-    Bytes::from(line)
+/// The line that tells why a watch is over.
+fn error(refusal: &Refusal) -> Bytes {
+    line("ERROR", refusal.body().to_string().as_bytes())
 }

@@ -8,13 +8,15 @@ use http::{
     header::{CONTENT_TYPE, USER_AGENT},
 };
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::{
     apply::{Manager, Operation},
+    endpoint::Endpoint,
     kind::Kind,
-    patch,
-    path::Query,
-    record::Verb,
+    object, patch,
+    path::{Query, ResourcePath, Target},
+    record::{RequestRecord, Verb},
     refusal::Refusal,
     selector::Selector,
     write::{Door, Subresource, UnknownFields},
@@ -30,6 +32,58 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// What is known of the request before it is carried out, and what it asks for.
+    pub(super) fn record(
+        &self,
+        endpoint: &Endpoint,
+        target: &Target,
+    ) -> (RequestRecord, Result<Verb, Refusal>) {
+        let named = match target {
+            Target::Resource(path) => path.clone(),
+            Target::Other(_) => ResourcePath::default(),
+        };
+        let verb = match target {
+            Target::Resource(path) => self.verb(path.name.is_some()),
+            Target::Other(_) => Ok(Verb::Get),
+        };
+        let manager = self.query.text("fieldManager");
+        let record = RequestRecord {
+            at: Instant::now(),
+            client: match endpoint.name() {
+                "" => self.agent(),
+                name => name.to_owned(),
+            },
+            replica: endpoint.sight.name().to_owned(),
+            verb: *verb.as_ref().unwrap_or(&Verb::Get),
+            path: self.path.clone(),
+            group: named.group,
+            version: named.version,
+            resource: named.plural,
+            subresource: named.subresource,
+            namespace: named.namespace,
+            name: named.name,
+            field_manager: (!manager.is_empty()).then(|| manager.to_owned()),
+            dry_run: self.query.text("dryRun") == "All",
+            status: 0,
+            committed: false,
+            faults: Vec::new(),
+        };
+        (record, verb)
+    }
+
+    /// The name of the object in a body.
+    pub(super) fn name_in_body(&self) -> Option<String> {
+        let body: Value = serde_json::from_slice(&self.body).ok()?;
+        let name = object::name(&body);
+        (!name.is_empty()).then(|| name.to_owned())
+    }
+
+    /// The first word of the user agent (e.g. `kubectl`).
+    fn agent(&self) -> String {
+        let agent = self.header(USER_AGENT);
+        agent.split('/').next().unwrap_or_default().to_owned()
+    }
+
     pub(super) fn header(&self, name: http::HeaderName) -> String {
         let values: Vec<_> = self
             .headers
@@ -122,9 +176,8 @@ impl Call {
                 "fieldManager: Too long: may not be more than 128 bytes",
             ));
         }
-        let agent = self.header(USER_AGENT);
-        let agent = agent.split('/').next().unwrap_or_default();
-        let name = [named, agent, "unknown"]
+        let agent = self.agent();
+        let name = [named, &agent, "unknown"]
             .into_iter()
             .find(|name| !name.is_empty())
             .unwrap_or_default();

@@ -19,20 +19,35 @@ use crate::{
     read::{self, Form},
     record::{RequestRecord, Verb},
     refusal::Refusal,
+    sight::Sight,
     store::{Key, Store},
-    watch::Watch,
+    watch::{Audience, Watch},
     write::{self, Door, Precondition, Subresource, Written},
 };
 
 pub(super) fn answer(
     shared: &Arc<Shared>,
+    sight: &Arc<Sight>,
     call: &Call,
     path: ResourcePath,
     record: &mut RequestRecord,
 ) -> Result<Answer, Refusal> {
-    note(call, &path, record)?;
     let mut store = shared.lock();
-    let kind = find(&store, &path)?;
+    let before = store.version();
+    let answer = answer_from(&mut store, shared, sight, call, path, record);
+    record.committed = store.version() > before;
+    answer
+}
+
+fn answer_from(
+    store: &mut Store,
+    shared: &Arc<Shared>,
+    sight: &Arc<Sight>,
+    call: &Call,
+    path: ResourcePath,
+    record: &mut RequestRecord,
+) -> Result<Answer, Refusal> {
+    let kind = find(store, &path)?;
     let scope = Scope {
         namespace: path.namespace.filter(|_| kind.namespaced),
         name: path.name,
@@ -43,40 +58,43 @@ pub(super) fn answer(
         Verb::List => {
             let selector = call.selector(&kind)?;
             let namespace = scope.namespace.as_deref();
-            let list = read::list(&store, &kind, namespace, &selector, &call.query, form)?;
+            let seen = sight.version(store);
+            let list = read::list(store, seen, &kind, namespace, &selector, &call.query, form)?;
             return Ok(Answer::json(list));
         }
         Verb::Watch => {
+            let audience = Audience {
+                shared: Arc::clone(shared),
+                sight: Arc::clone(sight),
+                client: record.client.clone(),
+            };
+            let namespace = scope.namespace.as_deref();
             let selector = call.selector(&kind)?;
-            let watch = Watch::start(
-                shared,
-                &mut store,
-                &kind,
-                scope.namespace.as_deref(),
-                selector,
-                &call.query,
-                form,
-            )?;
+            let query = &call.query;
+            let watch = Watch::start(audience, store, &kind, namespace, selector, query, form)?;
             return Ok(Answer::Watch(Box::new(watch)));
         }
         Verb::DeleteCollection => {
             let deletion = deletion(call)?;
             record.dry_run = deletion.dry_run;
-            let namespace = scope.namespace.as_deref();
-            return delete_collection(&mut store, call, &kind, namespace, &deletion);
+            return delete_collection(store, call, &kind, scope.namespace.as_deref(), &deletion);
         }
-        Verb::Create => create(&mut store, call, &kind, &scope)?,
+        Verb::Create => create(store, call, &kind, &scope)?,
         Verb::Get => {
-            let object = read::get(&store, &kind, &scope.key(&kind)?)?;
+            let seen = call
+                .query
+                .has("resourceVersion")
+                .then(|| sight.version(store));
+            let object = read::get(store, seen, &kind, &scope.key(&kind)?)?;
             return Ok(match (&kind.scale, subresource) {
                 (Some(scale), Subresource::Scale) => Answer::ok(scale.of(&object.read())),
-                _ => Answer::json(form.show(&kind, &object, &store)),
+                _ => Answer::json(form.show(&kind, &object, store)),
             });
         }
         Verb::Delete if subresource == Subresource::None => {
             let deletion = deletion(call)?;
             record.dry_run = deletion.dry_run;
-            let left = delete::delete(&mut store, &kind, &scope.key(&kind)?, &deletion)?;
+            let left = delete::delete(store, &kind, &scope.key(&kind)?, &deletion)?;
             return Ok(Answer::ok(left));
         }
         Verb::Delete => return Err(Refusal::method_not_allowed()),
@@ -85,23 +103,21 @@ pub(super) fn answer(
             let door = call.door(&kind, subresource, Operation::Update)?;
             if subresource == Subresource::Scale {
                 let body = call.parse(&["application/json", "application/yaml"])?;
-                return rescale(&mut store, &door, &key, |scale| {
+                return rescale(store, &door, &key, |scale| {
                     scale.clone_from(&body);
                     Ok(())
                 });
             }
             let body = call.object(&kind)?;
-            write::replace(&mut store, &door, &key, body)?
+            write::replace(store, &door, &key, body)?
         }
         Verb::Patch => {
             let key = scope.key(&kind)?;
             let door = call.door(&kind, subresource, Operation::Update)?;
             if subresource == Subresource::Scale {
-                return rescale(&mut store, &door, &key, |scale| {
-                    apply_patch(call, None, scale)
-                });
+                return rescale(store, &door, &key, |scale| apply_patch(call, None, scale));
             }
-            change(&mut store, call, &door, &key)?
+            change(store, call, &door, &key)?
         }
         Verb::Apply => {
             let key = scope.key(&kind)?;
@@ -115,30 +131,15 @@ pub(super) fn answer(
             let door = call.door(&kind, subresource, Operation::Apply)?;
             let config = call.parse(&[patch::APPLY])?;
             check_object(&kind, &config)?;
-            write::apply(&mut store, &door, &key, config, call.query.flag("force"))?
+            write::apply(store, &door, &key, config, call.query.flag("force"))?
         }
     };
     record.name = Some(written.name);
     Ok(Answer::Json {
         code: if written.created { 201 } else { 200 },
-        body: form.show(&kind, &written.object, &store),
+        body: form.show(&kind, &written.object, store),
         warnings: written.warnings,
     })
-}
-
-/// Writes down what is asked for.
-fn note(call: &Call, path: &ResourcePath, record: &mut RequestRecord) -> Result<(), Refusal> {
-    record.group.clone_from(&path.group);
-    record.version.clone_from(&path.version);
-    record.resource.clone_from(&path.plural);
-    record.subresource.clone_from(&path.subresource);
-    record.namespace.clone_from(&path.namespace);
-    record.name.clone_from(&path.name);
-    record.dry_run = call.query.text("dryRun") == "All";
-    let manager = call.query.text("fieldManager");
-    record.field_manager = (!manager.is_empty()).then(|| manager.to_owned());
-    record.verb = call.verb(path.name.is_some())?;
-    Ok(())
 }
 
 fn subresource(kind: &Kind, named: Option<&str>) -> Result<Subresource, Refusal> {

@@ -128,9 +128,10 @@ async fn a_list_of_an_exact_version_is_as_it_was() {
     assert_eq!(names(&client, &params).await, ["a"]);
 }
 
-#[tokio::test]
-async fn a_version_of_the_future_is_504() {
+#[tokio::test(start_paused = true)]
+async fn a_version_of_the_future_is_504_after_three_seconds() {
     let (_server, client) = server().await;
+    let before = tokio::time::Instant::now();
     let params = ListParams::default().at("999999");
     let status = refusal(widgets(&client).list(&params).await);
     assert_eq!(status.code, 504);
@@ -139,6 +140,7 @@ async fn a_version_of_the_future_is_504() {
             .message
             .starts_with("Timeout: Too large resource version")
     );
+    assert_eq!(before.elapsed().as_secs(), 3);
 }
 
 #[tokio::test]

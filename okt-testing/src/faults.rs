@@ -1,0 +1,28 @@
+//! This file is what can go wrong with requests and watches, planned or by a seed.
+
+mod book;
+mod chaos;
+mod count;
+mod draw;
+mod event;
+mod fault;
+mod injected;
+mod request;
+mod seed;
+mod target;
+mod what;
+
+pub use chaos::Chaos;
+pub use event::OnEvent;
+pub use fault::Fault;
+pub use injected::{Injected, Strike};
+pub use request::OnRequest;
+pub use seed::Seed;
+pub use target::EventKind;
+pub use what::What;
+
+pub(crate) use book::{Book, Verdict};
+pub(crate) use event::Twist;
+pub(crate) use injected::Tally;
+pub(crate) use request::{Failure, Mishap};
+pub(crate) use target::{Delivery, write_client, write_place};

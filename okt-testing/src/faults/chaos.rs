@@ -1,0 +1,349 @@
+//! This file makes things go wrong at random, in a way that can be repeated.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{
+    draw::draw,
+    event::OnEvent,
+    fault::Fault,
+    injected::Tally,
+    request::OnRequest,
+    seed::Seed,
+    target::{Delivery, EventKind, Resource, Target},
+    what::{Either, What},
+};
+use crate::record::{RequestRecord, Verb};
+
+/// Faults at random, each at its own rate.
+///
+/// # What decides
+/// Whether a request goes wrong is a function of the seed, the client, what is asked for (verb,
+/// path, name), and how many such requests came before; whether an event does, of the seed, the
+/// client, the object, and how many of its events that client was sent before.
+/// It does not depend on what else happens, so that a small change of the code under test leaves
+/// most of a run as it was.
+///
+/// # Example
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::{Api, api::ListParams};
+/// use okt_testing::{ApiServer, Chaos, Fault};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let server = ApiServer::new();
+/// let mut mix = Chaos::none(7)
+///     .with(0.2, Fault::unavailable())
+///     .with(0.1, Fault::timeout().on_writes().after_commit())
+///     .at_most(3);
+/// let chaos = server.misbehave(mix);
+///
+/// let maps: Api<ConfigMap> = Api::all(server.client());
+/// for _ in 0..100 {
+///     let _ = maps.list(&ListParams::default()).await;
+/// }
+/// assert_eq!(chaos.struck(), 3);
+/// # }
+/// ```
+#[must_use = "a chaos does nothing until a server is told to misbehave"]
+#[derive(Clone, Debug)]
+pub struct Chaos {
+    seed: Seed,
+    requests: Vec<Entry<OnRequest>>,
+    events: Vec<Entry<OnEvent>>,
+    /// Limits of all faults together.
+    target: Target,
+    at_most: Option<u64>,
+    lasting: Option<Duration>,
+}
+
+/// A fault and how often it comes.
+#[derive(Clone, Debug)]
+struct Entry<W> {
+    rate: f64,
+    fault: Fault<W>,
+}
+
+impl Chaos {
+    /// A mix of everything that happens to clients of a healthy cluster on a bad day.
+    ///
+    /// | of requests | |
+    /// |---|---|
+    /// | 3 % of updates, patches, applies and deletions | 409 |
+    /// | 2 % | 429 after a second |
+    /// | 1 % each | 500, 503 |
+    /// | 1 % of writes each | a time-out before the commit, and after it |
+    /// | 1 % each | a connection that breaks before the commit, after it, in the answer's body |
+    /// | 10 % | up to 300 ms late |
+    ///
+    /// | of events | |
+    /// |---|---|
+    /// | 10 % | up to 2 s late |
+    /// | 5 % | merged with the object's next one, if it comes within a second |
+    /// | 2 % | sent twice |
+    /// | 1 % each | the watch ends, breaks, expires (410) |
+    ///
+    /// Not in it, as no client of kube comes to rest by itself after them: requests that are never
+    /// answered, and events that are never sent.
+    pub fn seeded(seed: impl Into<Seed>) -> Self {
+        let conflicts = [Verb::Update, Verb::Patch, Verb::Apply, Verb::Delete]
+            .into_iter()
+            .fold(Fault::conflict(), Fault::on);
+        Self::none(seed)
+            .with(0.03, conflicts)
+            .with(0.02, Fault::too_many_requests(Duration::from_secs(1)))
+            .with(0.01, Fault::internal_error())
+            .with(0.01, Fault::unavailable())
+            .with(0.01, Fault::timeout().on_writes())
+            .with(0.01, Fault::timeout().on_writes().after_commit())
+            .with(0.01, Fault::break_connection())
+            .with(0.01, Fault::break_connection().after_commit())
+            .with(0.01, Fault::cut_body(20))
+            .with(0.10, Fault::delay(Duration::from_millis(300)))
+            .with(0.10, Fault::lag(Duration::from_secs(2)))
+            .with(0.05, Fault::merge_events(Duration::from_secs(1)))
+            .with(0.02, Fault::repeat_event())
+            .with(0.01, Fault::end_stream())
+            .with(0.01, Fault::break_stream())
+            .with(0.01, Fault::expire_stream())
+    }
+
+    /// Nothing yet: a mix of your own begins here.
+    pub fn none(seed: impl Into<Seed>) -> Self {
+        Self {
+            seed: seed.into(),
+            requests: Vec::new(),
+            events: Vec::new(),
+            target: Target::default(),
+            at_most: None,
+            lasting: None,
+        }
+    }
+
+    /// Adds a fault that strikes this share of what matches it (e.g. 0.05 for one in twenty).
+    ///
+    /// No request and no event is struck by more than one fault of a chaos.
+    ///
+    /// # Panics
+    /// If the rate is not between 0 and 1, or all rates for requests or for events come to more
+    /// than 1.
+    #[track_caller]
+    pub fn with<W: What>(mut self, rate: f64, fault: Fault<W>) -> Self {
+        assert!(
+            (0.0..=1.0).contains(&rate),
+            "the rate of a fault is between 0 and 1 (e.g. 0.05 for one in twenty), not {rate}"
+        );
+        match W::sort(fault) {
+            Either::Request(fault) => self.requests.push(Entry { rate, fault }),
+            Either::Event(fault) => self.events.push(Entry { rate, fault }),
+        }
+        for (what, sum) in [
+            ("requests", sum(&self.requests)),
+            ("events", sum(&self.events)),
+        ] {
+            // Sums of decimal fractions are a little off.
+            assert!(
+                sum <= 1.000_001,
+                "the rates of faults for {what} come to {sum}, which is more than 1"
+            );
+        }
+        self
+    }
+
+    /// Makes each rate so many times what it is.
+    ///
+    /// # Panics
+    /// If a rate or a sum of rates becomes more than 1, or negative.
+    #[track_caller]
+    pub fn times_as_often(self, factor: f64) -> Self {
+        let mut mix = Self {
+            requests: Vec::new(),
+            events: Vec::new(),
+            ..self.clone()
+        };
+        for entry in self.requests {
+            mix = mix.with(entry.rate * factor, entry.fault);
+        }
+        for entry in self.events {
+            mix = mix.with(entry.rate * factor, entry.fault);
+        }
+        mix
+    }
+
+    /// Strikes this resource only; see [`Fault::resource`].
+    pub fn resource(mut self, resource: &str) -> Self {
+        self.target.resources.push(Resource::parse(resource));
+        self
+    }
+
+    /// Strikes in this namespace only; see [`Fault::namespace`].
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.target.namespaces.push(namespace.to_owned());
+        self
+    }
+
+    /// Strikes this client only, and leaves the one that plays the user alone; see
+    /// [`Fault::client`].
+    pub fn client(mut self, client: &str) -> Self {
+        self.target.clients.push(client.to_owned());
+        self
+    }
+
+    /// Strikes what goes through this replica only; see [`Fault::replica`].
+    pub fn replica(mut self, replica: &str) -> Self {
+        self.target.replicas.push(replica.to_owned());
+        self
+    }
+
+    /// Ends after so many strikes.
+    pub fn at_most(mut self, strikes: u64) -> Self {
+        self.at_most = Some(strikes);
+        self
+    }
+
+    /// Ends after this time, on tokio's clock.
+    pub fn lasting(mut self, time: Duration) -> Self {
+        self.lasting = Some(time);
+        self
+    }
+}
+
+fn sum<W>(entries: &[Entry<W>]) -> f64 {
+    entries.iter().map(|entry| entry.rate).sum()
+}
+
+/// A chaos at work.
+#[derive(Debug)]
+pub(super) struct Unleashed {
+    mix: Chaos,
+    until: Option<Instant>,
+    pub(super) tally: Arc<Tally>,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    /// How many occasions each request or event had so far.
+    occasions: BTreeMap<String, u64>,
+    /// How often each fault of the mix matched and struck.
+    counts: BTreeMap<(Side, usize), (u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Requests,
+    Events,
+}
+
+impl Unleashed {
+    pub(super) fn new(mut mix: Chaos) -> Self {
+        // The limits of the chaos let in all that the limits of its faults do.
+        mix.target.events = vec![
+            EventKind::Added,
+            EventKind::Modified,
+            EventKind::Deleted,
+            EventKind::Bookmark,
+        ];
+        Self {
+            until: mix.lasting.map(|time| Instant::now() + time),
+            mix,
+            tally: Arc::default(),
+            memory: Mutex::default(),
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.tally.is_ended()
+            || self.until.is_some_and(|until| until <= Instant::now())
+            || (self.mix.at_most).is_some_and(|most| self.tally.struck() >= most)
+    }
+
+    /// What goes wrong with a request, if anything.
+    ///
+    /// `takes` says whether a fault can still be added to what goes wrong anyway.
+    pub(super) fn request(
+        &self,
+        request: &RequestRecord,
+        takes: impl Fn(&OnRequest) -> bool,
+    ) -> Option<OnRequest> {
+        if self.is_over() || !self.mix.target.meets_request(request) {
+            return None;
+        }
+        self.tally.counts().matched += 1;
+        let who = format!(
+            "{} {} {} {}",
+            request.client,
+            request.verb,
+            request.path,
+            request.name.as_deref().unwrap_or_default()
+        );
+        let meets =
+            |fault: &Fault<OnRequest>| fault.target.meets_request(request) && takes(&fault.what);
+        let (what, size) = self.pick(Side::Requests, &self.mix.requests, &who, meets)?;
+        let what = what.scaled(size);
+        self.tally.strike(what.to_string(), request.to_string());
+        Some(what)
+    }
+
+    /// What goes wrong with an event, if anything.
+    ///
+    /// `takes` says whether a fault can still be added to what goes wrong anyway.
+    pub(super) fn event(
+        &self,
+        event: &Delivery<'_>,
+        takes: impl Fn(&OnEvent) -> bool,
+    ) -> Option<OnEvent> {
+        if self.is_over() || !self.mix.target.meets_event(event) {
+            return None;
+        }
+        self.tally.counts().matched += 1;
+        let bookmark = if event.kind == EventKind::Bookmark {
+            " bookmark"
+        } else {
+            ""
+        };
+        let who = format!(
+            "{} {}.{} {}/{}{bookmark}",
+            event.client, event.resource.plural, event.resource.group, event.namespace, event.name
+        );
+        let meets = |fault: &Fault<OnEvent>| fault.target.meets_event(event) && takes(&fault.what);
+        let (what, size) = self.pick(Side::Events, &self.mix.events, &who, meets)?;
+        let what = what.scaled(size);
+        self.tally.strike(what.to_string(), event.to_string());
+        Some(what)
+    }
+
+    fn pick<'m, W>(
+        &self,
+        side: Side,
+        entries: &'m [Entry<W>],
+        who: &str,
+        meets: impl Fn(&Fault<W>) -> bool,
+    ) -> Option<(&'m W, f64)> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let occasion = memory.occasions.entry(who.to_owned()).or_default();
+        *occasion += 1;
+        let draw = draw(self.mix.seed.number(), who, *occasion);
+        let mut end = 0.0;
+        for (index, entry) in entries.iter().enumerate() {
+            let begin = end;
+            end += entry.rate;
+            if !meets(&entry.fault) {
+                continue;
+            }
+            let (matched, struck) = memory.counts.entry((side, index)).or_default();
+            *matched += 1;
+            if (begin..end).contains(&draw.lot) && entry.fault.window.admits(*matched, *struck) {
+                *struck += 1;
+                return Some((&entry.fault.what, draw.size));
+            }
+        }
+        None
+    }
+}

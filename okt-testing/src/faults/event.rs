@@ -1,0 +1,118 @@
+//! This file holds what can go wrong with the events of watches.
+
+use std::{fmt, time::Duration};
+
+use super::{fault::Fault, target::EventKind};
+
+/// What goes wrong with an event of a watch, or with the watch at that event.
+#[derive(Clone, Debug)]
+pub struct OnEvent(pub(crate) Twist);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Twist {
+    /// It comes this much later.
+    Late(Duration),
+    /// It comes when the fault ends.
+    Held,
+    Dropped,
+    Doubled,
+    /// It waits so long for the object's next one, and both become one.
+    Merged(Duration),
+    /// It is the last one.
+    Ends,
+    /// The connection breaks in the middle of it.
+    Breaks,
+    /// 410 comes instead.
+    Expires,
+}
+
+impl Fault<OnEvent> {
+    /// The event, and with it all that follow in the same watch, come this much later than they
+    /// would, on tokio's clock.
+    ///
+    /// In a [`Chaos`](crate::Chaos) the lag is between nothing and this.
+    pub fn lag(time: Duration) -> Self {
+        Self::of(OnEvent(Twist::Late(time)))
+    }
+
+    /// The event, and with it all that follow in the same watch, are held back until the fault
+    /// is [ended](crate::Injected::end).
+    pub fn hold_events() -> Self {
+        Self::of(OnEvent(Twist::Held))
+    }
+
+    /// The event is never sent.
+    ///
+    /// A healthy server never keeps the last change of an object to itself; whoever is to come
+    /// to rest afterwards needs a new list ([`Fault::expire_stream`]). What does happen to each
+    /// client is [`Fault::merge_events`].
+    pub fn drop_event() -> Self {
+        Self::of(OnEvent(Twist::Dropped))
+    }
+
+    /// The event is sent twice.
+    pub fn repeat_event() -> Self {
+        Self::of(OnEvent(Twist::Doubled))
+    }
+
+    /// The event, and with it all that follow in the same watch, wait for the next one about the
+    /// same object; both are then seen as one, as after a disconnect and a list.
+    ///
+    /// After this time, on tokio's clock, it is sent as it is.
+    pub fn merge_events(within: Duration) -> Self {
+        Self::of(OnEvent(Twist::Merged(within)))
+    }
+
+    /// The watch ends after the event, as a server ends it when its time is over.
+    pub fn end_stream() -> Self {
+        Self::of(OnEvent(Twist::Ends))
+    }
+
+    /// The connection breaks in the middle of the event.
+    pub fn break_stream() -> Self {
+        Self::of(OnEvent(Twist::Breaks))
+    }
+
+    /// Instead of the event comes an `ERROR` of 410, and the watch ends: the client lists anew.
+    ///
+    /// For the start of a watch see [`Fault::gone`].
+    pub fn expire_stream() -> Self {
+        Self::of(OnEvent(Twist::Expires))
+    }
+
+    /// No bookmarks are sent, but for the one that ends a streamed list.
+    pub fn withhold_bookmarks() -> Self {
+        Self::drop_event().event(EventKind::Bookmark)
+    }
+
+    /// Strikes events of this kind only; without this all but bookmarks are meant.
+    pub fn event(mut self, kind: EventKind) -> Self {
+        self.target.events.push(kind);
+        self
+    }
+}
+
+impl OnEvent {
+    /// The same with this fraction of its lag.
+    pub(crate) fn scaled(&self, fraction: f64) -> Self {
+        Self(match self.0 {
+            Twist::Late(time) => Twist::Late(time.mul_f64(fraction)),
+            other => other,
+        })
+    }
+}
+
+impl fmt::Display for OnEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Twist::Late(time) => write!(f, "a lag of {time:?}"),
+            Twist::Held => f.write_str("an event held back"),
+            Twist::Dropped => f.write_str("a dropped event"),
+            Twist::Doubled => f.write_str("a doubled event"),
+            Twist::Merged(_) => f.write_str("an event merged with the next"),
+            Twist::Ends => f.write_str("the end of the watch"),
+            Twist::Breaks => f.write_str("a broken watch"),
+            Twist::Expires => f.write_str("410 within the watch"),
+        }
+    }
+}

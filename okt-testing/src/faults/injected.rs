@@ -1,0 +1,135 @@
+//! This file tells what a fault did, and ends it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{sync::watch, time::Instant};
+
+/// Something that went wrong because a fault or a chaos said so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Strike {
+    /// When, on tokio's clock.
+    pub at: Instant,
+    /// What went wrong (e.g. `409 Conflict`, `a dropped event`).
+    pub fault: String,
+    /// What it struck (e.g. `apply databases/status shop/orders of operator`).
+    pub on: String,
+}
+
+impl fmt::Display for Strike {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.on, self.fault)
+    }
+}
+
+/// A fault or a chaos that is at work; clones are the same one.
+///
+/// It goes on when this is dropped; [`end`](Self::end) ends it.
+///
+/// # Example
+/// ```
+/// use k8s_openapi::api::core::v1::Secret;
+/// use kube::{Api, api::ListParams};
+/// use okt_testing::{ApiServer, Fault};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let server = ApiServer::new();
+/// let outage = server.inject(Fault::unavailable().resource("secrets"));
+///
+/// let secrets: Api<Secret> = Api::all(server.client());
+/// assert!(secrets.list(&ListParams::default()).await.is_err());
+/// outage.struck_at_least(1).await; // at once, as it has struck
+/// assert_eq!(outage.strikes()[0].to_string(), "list secrets: 503 ServiceUnavailable");
+///
+/// outage.end();
+/// assert!(secrets.list(&ListParams::default()).await.is_ok());
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Injected(pub(super) Arc<Tally>);
+
+/// What is known of one fault.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    counts: Mutex<Counts>,
+    news: watch::Sender<News>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) matched: u64,
+    pub(super) strikes: Vec<Strike>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct News {
+    struck: u64,
+    ended: bool,
+}
+
+impl Injected {
+    /// How often it struck.
+    pub fn struck(&self) -> u64 {
+        self.0.news.borrow().struck
+    }
+
+    /// How many requests or events its limits let in, whether it struck them or not, while it
+    /// was at work.
+    ///
+    /// With [`times(0)`](crate::Fault::times) this counts and does nothing else.
+    pub fn matched(&self) -> u64 {
+        self.0.counts().matched
+    }
+
+    /// What it struck, in order.
+    pub fn strikes(&self) -> Vec<Strike> {
+        self.0.counts().strikes.clone()
+    }
+
+    /// Waits until it has struck so often; without end if it does not.
+    pub async fn struck_at_least(&self, times: u64) {
+        let mut news = self.0.news.subscribe();
+        // The sender lives as long as this.
+        let _ = news.wait_for(|news| news.struck >= times).await;
+    }
+
+    /// Ends it: nothing more is struck, and what it held back is let go.
+    pub fn end(&self) {
+        self.0.end();
+    }
+}
+
+impl Tally {
+    pub(super) fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn struck(&self) -> u64 {
+        self.news.borrow().struck
+    }
+
+    pub(super) fn strike(&self, fault: String, on: String) {
+        let at = Instant::now();
+        self.counts().strikes.push(Strike { at, fault, on });
+        self.news.send_modify(|news| news.struck += 1);
+    }
+
+    pub(super) fn end(&self) {
+        self.news.send_modify(|news| news.ended = true);
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.news.borrow().ended
+    }
+
+    /// Waits until somebody ends it.
+    pub(crate) async fn ended(&self) {
+        let mut news = self.news.subscribe();
+        // The sender lives as long as this.
+        let _ = news.wait_for(|news| news.ended).await;
+    }
+}

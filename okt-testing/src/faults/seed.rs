@@ -1,0 +1,130 @@
+//! This file is the number that a random run can be repeated by.
+
+use std::{
+    env, fmt,
+    hash::{BuildHasher, RandomState},
+    thread,
+};
+
+/// The variable of the environment that holds a seed.
+const VARIABLE: &str = "OKT_SEED";
+
+/// What a random run begins with, and can be repeated by.
+///
+/// # Example
+/// ```
+/// use okt_testing::{ApiServer, Chaos, Seed};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// // A new one each time, and `OKT_SEED=... cargo test` to see one again.
+/// let seed = Seed::from_env_or_fresh();
+/// let server = ApiServer::new();
+/// let chaos = server.misbehave(Chaos::seeded(seed));
+/// # chaos.end();
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Seed(u64);
+
+impl Seed {
+    /// The seed that `OKT_SEED` names, otherwise a fresh one; prints the line that repeats the
+    /// run to stderr, where a test that fails shows it.
+    ///
+    /// # Panics
+    /// If `OKT_SEED` is no number.
+    #[track_caller]
+    pub fn from_env_or_fresh() -> Self {
+        let seed = Self::from_env().unwrap_or_else(Self::fresh);
+        eprintln!("{}", seed.repeats());
+        seed
+    }
+
+    /// So many seeds, for as many runs of a test; the one that `OKT_SEED` names, if it does.
+    ///
+    /// For each the line that repeats its run is printed when it is taken.
+    ///
+    /// # Panics
+    /// If `OKT_SEED` is no number.
+    #[track_caller]
+    pub fn several(runs: u64) -> impl Iterator<Item = Self> {
+        let (first, runs) = match Self::from_env() {
+            Some(seed) => (seed, 1),
+            None => (Self::fresh(), runs),
+        };
+        (0..runs).map(move |run| {
+            let seed = Self(first.0.wrapping_add(run));
+            eprintln!("{}", seed.repeats());
+            seed
+        })
+    }
+
+    /// The seed that `OKT_SEED` names, if it does; prints nothing.
+    ///
+    /// # Panics
+    /// If it is no number.
+    #[track_caller]
+    pub fn from_env() -> Option<Self> {
+        let text = env::var(VARIABLE).ok()?;
+        let Ok(number) = text.trim().parse() else {
+            panic!("{VARIABLE} is a number from 0 to 2^64 - 1, not {text:?}");
+        };
+        Some(Self(number))
+    }
+
+    /// A seed that nobody had before; prints nothing.
+    pub fn fresh() -> Self {
+        // Small enough to be typed.
+        Self(RandomState::new().hash_one(thread::current().id()) >> 32)
+    }
+
+    /// The number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// What to type to see the same again.
+    fn repeats(self) -> String {
+        let package = env::var("CARGO_PKG_NAME").map(|name| format!(" -p {name}"));
+        let test = thread::current();
+        // The test harness names the thread of a test by it.
+        let test = match test.name() {
+            Some(name) if name != "main" && !name.starts_with("tokio-") => {
+                format!(" -- --exact {name}")
+            }
+            _ => String::new(),
+        };
+        format!(
+            "okt-testing: this run is repeated by {VARIABLE}={} cargo test{}{test}",
+            self.0,
+            package.unwrap_or_default()
+        )
+    }
+}
+
+impl From<u64> for Seed {
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::Display for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seed;
+
+    #[test]
+    fn the_line_that_repeats_a_run_names_seed_package_and_test() {
+        let line = Seed::from(42).repeats();
+        assert!(
+            line.contains("OKT_SEED=42 cargo test -p okt-testing"),
+            "{line}"
+        );
+        assert!(line.ends_with("--exact faults::seed::tests::the_line_that_repeats_a_run_names_seed_package_and_test"), "{line}");
+    }
+}

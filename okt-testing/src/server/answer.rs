@@ -1,0 +1,158 @@
+//! This file puts answers into HTTP, whole or broken.
+
+use std::io;
+
+use bytes::Bytes;
+use futures::stream;
+use http::{
+    HeaderValue, Response, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER, WARNING},
+};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
+use serde_json::{Value, json};
+
+use super::Body;
+use crate::{
+    faults::Failure,
+    record::{RequestRecord, Verb},
+    refusal::Refusal,
+    watch::Watch,
+};
+
+/// An answer before it is put into HTTP.
+pub(crate) enum Answer {
+    Object(Value),
+    /// A body that is JSON already.
+    Json {
+        code: u16,
+        body: Bytes,
+        warnings: Vec<String>,
+    },
+    Text(&'static str),
+    Typed {
+        content_type: &'static str,
+        body: Value,
+    },
+    Watch(Box<Watch>),
+}
+
+impl Answer {
+    pub(crate) fn ok(body: Value) -> Self {
+        Self::Object(body)
+    }
+
+    pub(crate) fn json(body: Bytes) -> Self {
+        Self::Json {
+            code: 200,
+            body,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
+    let (code, content_type, body, warnings) = match answer {
+        Ok(Answer::Object(body)) => (200, "application/json", bytes_of(&body), Vec::new()),
+        Ok(Answer::Json {
+            code,
+            body,
+            warnings,
+        }) => (code, "application/json", body, warnings),
+        Ok(Answer::Typed { content_type, body }) => {
+            (200, content_type, bytes_of(&body), Vec::new())
+        }
+        Ok(Answer::Text(text)) => (
+            200,
+            "text/plain; charset=utf-8",
+            Bytes::from_static(text.as_bytes()),
+            Vec::new(),
+        ),
+        Ok(Answer::Watch(watch)) => {
+            let body = StreamBody::new(watch.stream()).boxed_unsync();
+            let mut response = Response::new(body);
+            let json = HeaderValue::from_static("application/json");
+            response.headers_mut().insert(CONTENT_TYPE, json);
+            return response;
+        }
+        Err(refusal) => (
+            refusal.code,
+            "application/json",
+            bytes_of(&refusal.body()),
+            Vec::new(),
+        ),
+    };
+    let mut response = Response::new(whole(body));
+    *response.status_mut() =
+        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    for warning in warnings {
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", Value::from(warning))) {
+            headers.append(WARNING, value);
+        }
+    }
+    response
+}
+
+fn bytes_of(body: &Value) -> Bytes {
+    Bytes::from(body.to_string())
+}
+
+fn whole(body: Bytes) -> Body {
+    Full::new(body)
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
+
+/// What a fault answers.
+pub(super) fn fail(failure: &Failure, request: &RequestRecord) -> Response<Body> {
+    let mut body = failure.body(request);
+    let mut code = failure.code;
+    if request.verb == Verb::Watch && code == 410 {
+        // A watch from a forgotten version begins, and is told at once.
+        body = json!({ "type": "ERROR", "object": body });
+        code = 200;
+    }
+    let mut text = body.to_string();
+    text.push('\n');
+    let mut response = Response::new(whole(Bytes::from(text)));
+    *response.status_mut() =
+        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(seconds) = failure.retry_after_seconds {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// The error of a connection that ends before an answer.
+pub(super) fn reset() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer")
+}
+
+/// The error of a connection that ends within an answer, as an HTTP client tells it.
+pub(crate) fn cut_off() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "unexpected EOF during chunk size line",
+    )
+}
+
+/// The body up to a number of bytes, and no proper end.
+pub(super) fn cut(body: Body, bytes: usize) -> Body {
+    let frames = stream::unfold(Some((body, bytes)), |state| async move {
+        let (mut body, left) = state?;
+        let next = if left == 0 { None } else { body.frame().await };
+        let data = match next {
+            None => return Some((Err(cut_off()), None)),
+            Some(Err(error)) => return Some((Err(error), None)),
+            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+        };
+        let sent = data.slice(..data.len().min(left));
+        let left = left - sent.len();
+        Some((Ok(Frame::data(sent)), Some((body, left))))
+    });
+    StreamBody::new(frames).boxed_unsync()
+}

@@ -1,0 +1,117 @@
+//! This file says what a watch sees of a change, and how.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::seen::Seen;
+use crate::{
+    event,
+    faults::EventKind,
+    kind::Kind,
+    object,
+    read::Form,
+    selector::Selector,
+    store::{Change, Key, Store},
+    stored::Stored,
+};
+
+/// What a watch sees, and how.
+pub(super) struct Lens {
+    pub(super) kind: Arc<Kind>,
+    pub(super) namespace: Option<String>,
+    pub(super) selector: Selector,
+    pub(super) form: Form,
+}
+
+impl Lens {
+    pub(super) fn covers(&self, namespace: &str) -> bool {
+        self.namespace
+            .as_ref()
+            .is_none_or(|wanted| wanted == namespace)
+    }
+
+    /// The event that a change is to this watch, if it is one.
+    pub(super) fn see(&self, change: &Change, store: &Store) -> Option<Seen> {
+        if !self.covers(&change.key.namespace) {
+            return None;
+        }
+        let new = event::present(&self.kind, &change.object);
+        let old = change
+            .previous
+            .as_ref()
+            .map(|old| event::present(&self.kind, old));
+        let was = old.as_ref().is_some_and(|old| self.selector.selects(old));
+        let is = !change.removed && self.selector.selects(&new);
+        match (was, is) {
+            (false, false) => None,
+            (false, true) => Some(self.event(EventKind::Added, &change.key, &new, store)),
+            (true, true) => Some(self.event(EventKind::Modified, &change.key, &new, store)),
+            (true, false) if change.removed => {
+                Some(self.event(EventKind::Deleted, &change.key, &new, store))
+            }
+            (true, false) => {
+                // What left the selection is shown as it was, under the version of its leaving.
+                let mut last = old?.read();
+                object::set_version(&mut last, change.version);
+                let last = Stored::new(&last);
+                Some(self.event(EventKind::Deleted, &change.key, &last, store))
+            }
+        }
+    }
+
+    /// An object that was there before the watch, if the watch is to see it.
+    pub(super) fn see_first(&self, key: &Key, object: &Arc<Stored>, store: &Store) -> Option<Seen> {
+        let object = event::present(&self.kind, object);
+        (self.covers(&key.namespace) && self.selector.selects(&object))
+            .then(|| self.event(EventKind::Added, key, &object, store))
+    }
+
+    fn event(&self, kind: EventKind, key: &Key, object: &Stored, store: &Store) -> Seen {
+        Seen {
+            kind,
+            key: key.clone(),
+            version: object.version(),
+            shown: self.form.show(&self.kind, object, store),
+            is_judged: false,
+        }
+    }
+
+    pub(super) fn bookmark(&self, version: u64, ends_list: bool, store: &Store) -> Seen {
+        let mut object = json!({
+            "kind": self.kind.kind,
+            "apiVersion": self.kind.api_version(),
+            "metadata": { "resourceVersion": version.to_string(), "creationTimestamp": null },
+        });
+        if ends_list {
+            object["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let shown = match self.form {
+            Form::Whole | Form::Metadata => {
+                self.form.show(&self.kind, &Stored::new(&object), store)
+            }
+            Form::Table(_) => {
+                let table = json!({
+                    "kind": "Table",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": object["metadata"],
+                    "columnDefinitions": [],
+                    "rows": [],
+                });
+                Bytes::from(table.to_string())
+            }
+        };
+        Seen {
+            kind: EventKind::Bookmark,
+            key: Key {
+                namespace: String::new(),
+                name: String::new(),
+            },
+            version,
+            shown,
+            // Nothing takes away the end of a list, which clients wait for.
+            is_judged: ends_list,
+        }
+    }
+}
