@@ -265,7 +265,7 @@ pub(crate) fn check_rules(
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                if let Some(below) = schema.field(key) {
+                if let Some(below) = schema.field(key).filter(|below| below.has_rules()) {
                     let path = if path.is_empty() {
                         key.clone()
                     } else {
@@ -277,7 +277,7 @@ pub(crate) fn check_rules(
             }
         }
         Value::Array(items) => {
-            if let Some(below) = &schema.items {
+            if let Some(below) = schema.items.as_deref().filter(|below| below.has_rules()) {
                 for (index, item) in items.iter().enumerate() {
                     let old = old_item(schema, item, old);
                     check_rules(below, item, old, &format!("{path}[{index}]"), causes)?;

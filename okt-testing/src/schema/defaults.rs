@@ -56,26 +56,24 @@ pub(crate) fn apply_defaults(schema: &Schema, value: &mut Value) {
 /// Drops the fields that the schema does not know, and names them.
 pub(crate) fn prune(schema: &Schema, value: &mut Value) -> Vec<String> {
     let mut dropped = Vec::new();
-    walk(schema, value, "", &mut dropped);
+    walk(schema, value, &mut dropped);
     dropped
 }
 
-fn walk(schema: &Schema, value: &mut Value, path: &str, dropped: &mut Vec<String>) {
+/// Names what it drops from `value` on.
+fn walk(schema: &Schema, value: &mut Value, dropped: &mut Vec<String>) {
     match value {
         Value::Object(fields) => fields.retain(|key, value| {
-            let path = if path.is_empty() {
-                key.clone()
-            } else {
-                format!("{path}.{key}")
-            };
+            let before = dropped.len();
             match schema.field(key) {
                 Some(below) => {
-                    walk(below, value, &path, dropped);
+                    walk(below, value, dropped);
+                    prefix(&mut dropped[before..], || key.clone());
                     true
                 }
                 None if schema.takes_any_field() => true,
                 None => {
-                    dropped.push(path);
+                    dropped.push(key.clone());
                     false
                 }
             }
@@ -83,10 +81,20 @@ fn walk(schema: &Schema, value: &mut Value, path: &str, dropped: &mut Vec<String
         Value::Array(items) => {
             if let Some(below) = &schema.items {
                 for (index, item) in items.iter_mut().enumerate() {
-                    walk(below, item, &format!("{path}[{index}]"), dropped);
+                    let before = dropped.len();
+                    walk(below, item, dropped);
+                    prefix(&mut dropped[before..], || format!("[{index}]"));
                 }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Puts a step before paths; mostly there are none, so the step is made when it is needed.
+fn prefix(paths: &mut [String], step: impl Fn() -> String) {
+    for path in paths {
+        let dot = if path.starts_with('[') { "" } else { "." };
+        *path = format!("{}{dot}{path}", step());
     }
 }

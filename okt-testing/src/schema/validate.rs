@@ -192,7 +192,9 @@ fn check_list(
     if let Some(below) = &schema.items {
         for (index, item) in items.iter().enumerate() {
             let old = old_item(schema, item, old);
-            validate(below, item, old, &format!("{path}[{index}]"), causes);
+            if old != Some(item) {
+                validate(below, item, old, &format!("{path}[{index}]"), causes);
+            }
         }
     }
     let mut seen = BTreeSet::new();
@@ -259,7 +261,9 @@ fn check_map(
     for (key, value) in fields {
         if let Some(below) = schema.field(key) {
             let old = old.and_then(|old| old.get(key));
-            validate(below, value, old, &join(path, key), causes);
+            if old != Some(value) {
+                validate(below, value, old, &join(path, key), causes);
+            }
         }
     }
 }
