@@ -121,6 +121,9 @@ mod crd;
 mod event;
 mod kind;
 
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
+
 mod clock;
 mod object;
 mod refusal;
@@ -131,6 +134,8 @@ mod stored;
 pub use api_server::ApiServer;
 pub use endpoint::Endpoint;
 pub use faults::{Chaos, EventKind, Fault, Injected, OnEvent, OnRequest, Seed, Strike, What};
+#[cfg(feature = "kubernetes")]
+pub use kubernetes::{Kubernetes, KubernetesError};
 pub use record::{RequestRecord, Verb};
 pub use replica::Replica;
 pub use serve::Served;

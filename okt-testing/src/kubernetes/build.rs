@@ -1,0 +1,186 @@
+//! This file builds the program in `tests/kubernetes`, once for each version of its sources.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use sha2::{Digest, Sha256};
+
+use super::{KubernetesError, say};
+
+const GO_MOD: &str = include_str!("../../../tests/kubernetes/go.mod");
+
+const SOURCES: [(&str, &str); 8] = [
+    (
+        "controllers.go",
+        include_str!("../../../tests/kubernetes/controllers.go"),
+    ),
+    ("etcd.go", include_str!("../../../tests/kubernetes/etcd.go")),
+    ("go.mod", GO_MOD),
+    ("go.sum", include_str!("../../../tests/kubernetes/go.sum")),
+    (
+        "kubectl.go",
+        include_str!("../../../tests/kubernetes/kubectl.go"),
+    ),
+    (
+        "lifetime.go",
+        include_str!("../../../tests/kubernetes/lifetime.go"),
+    ),
+    ("main.go", include_str!("../../../tests/kubernetes/main.go")),
+    (
+        "server.go",
+        include_str!("../../../tests/kubernetes/server.go"),
+    ),
+];
+
+/// How many lines of what Go prints an error shows.
+const LINES: usize = 40;
+
+/// The program, built if it is not in the cache. Blocks for minutes when it is built.
+pub(super) fn program(go: &Path, cache: &Path) -> Result<PathBuf, KubernetesError> {
+    build(go, cache, &SOURCES)
+}
+
+fn build(go: &Path, cache: &Path, sources: &[(&str, &str)]) -> Result<PathBuf, KubernetesError> {
+    let directory = cache.join(format!("kubernetes-{}", hash(sources)));
+    let program = directory.join("kubernetes");
+    if program.is_file() {
+        return Ok(program);
+    }
+    fs::create_dir_all(&directory)?;
+    // Only one process builds; the others wait here and then find the program. The lock ends with
+    // its holder, so a build that was killed stops nobody.
+    let lock = File::create(directory.join("lock"))?;
+    lock.lock()?;
+    if program.is_file() {
+        return Ok(program);
+    }
+    let source = directory.join("source");
+    fs::create_dir_all(&source)?;
+    for (name, text) in sources {
+        fs::write(source.join(name), text)?;
+    }
+    say(
+        "building a Kubernetes API server from tests/kubernetes: once, about 5 minutes, \
+         150 MB in the cache",
+    );
+    let unfinished = directory.join("unfinished");
+    let output = command(go, &source, &unfinished).output()?;
+    if !output.status.success() {
+        let printed = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<_> = printed.lines().collect();
+        let end = &lines[lines.len().saturating_sub(LINES)..];
+        return Err(KubernetesError::Build(end.join("\n")));
+    }
+    // Whoever sees the program sees all of it.
+    fs::rename(&unfinished, &program)?;
+    Ok(program)
+}
+
+/// `go build`, with the versions that Kubernetes' own builds write into the program.
+fn command(go: &Path, source: &Path, output: &Path) -> Command {
+    let version = version();
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let (major, minor) = (numbers.next().unwrap_or(""), numbers.next().unwrap_or(""));
+    let set = |name, value| format!(" -X k8s.io/component-base/version.{name}={value}");
+    let flags = [
+        "-s -w".to_owned(),
+        set("gitVersion", version),
+        set("gitMajor", major),
+        set("gitMinor", minor),
+    ]
+    .concat();
+    let mut command = Command::new(go);
+    command
+        .current_dir(source)
+        .args(["build", "-trimpath", "-ldflags", &flags, "-o"])
+        .args([output.as_os_str(), OsStr::new(".")])
+        // No C compiler is needed.
+        .env("CGO_ENABLED", "0")
+        // A workspace above the cache, or a build for another machine, is none of ours.
+        .env("GOWORK", "off")
+        .env_remove("GOFLAGS")
+        .env_remove("GOOS")
+        .env_remove("GOARCH");
+    command
+}
+
+/// The version of Kubernetes in `go.mod` (e.g. `v1.36.1`).
+fn version() -> &'static str {
+    let required = |line: &'static str| line.trim().strip_prefix("k8s.io/kubernetes ");
+    GO_MOD.lines().find_map(required).unwrap_or("v0.0.0")
+}
+
+fn hash(sources: &[(&str, &str)]) -> String {
+    let mut hash = Sha256::new();
+    for (name, text) in sources {
+        hash.update(name.len().to_le_bytes());
+        hash.update(name);
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    }
+    let hash = hash.finalize();
+    // Enough to tell versions apart, and short enough to read.
+    let start = hash.first_chunk().copied().unwrap_or_default();
+    format!("{:016x}", u64::from_be_bytes(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+
+    use tempfile::TempDir;
+
+    use super::{build, hash, version};
+    use crate::KubernetesError;
+
+    /// A `go` that runs this instead; `$out` is the file to build.
+    fn go(directory: &TempDir, script: &str) -> PathBuf {
+        let go = directory.path().join("go");
+        let script = format!(
+            "#!/bin/sh\nfor out; do case $out in */unfinished) break;; esac; done\n{script}\n"
+        );
+        fs::write(&go, script).unwrap();
+        fs::set_permissions(&go, fs::Permissions::from_mode(0o755)).unwrap();
+        go
+    }
+
+    #[test]
+    fn the_version_is_that_of_go_mod() {
+        assert!(version().starts_with("v1."), "{}", version());
+    }
+
+    #[test]
+    fn each_change_of_the_sources_is_another_program() {
+        assert_ne!(hash(&[("a", "b")]), hash(&[("a", "c")]));
+        assert_ne!(hash(&[("a", "bc")]), hash(&[("ab", "c")]));
+    }
+
+    #[test]
+    fn it_is_built_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let go = go(&directory, "echo built >>\"$out\"; cat main.go >>\"$out\"");
+        let sources = [("main.go", "source")];
+        let built = build(&go, directory.path(), &sources).unwrap();
+        assert_eq!(fs::read_to_string(&built).unwrap(), "built\nsource");
+        assert_eq!(build(&go, directory.path(), &sources).unwrap(), built);
+        assert_eq!(fs::read_to_string(&built).unwrap(), "built\nsource");
+    }
+
+    #[test]
+    fn what_go_complains_about_is_shown_and_nothing_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let go = go(
+            &directory,
+            "echo half >\"$out\"; echo 'main.go:1: odd' >&2; exit 1",
+        );
+        let sources = [("main.go", "source")];
+        for _ in 0..2 {
+            let error = build(&go, directory.path(), &sources).unwrap_err();
+            assert!(matches!(error, KubernetesError::Build(text) if text == "main.go:1: odd"));
+        }
+    }
+}

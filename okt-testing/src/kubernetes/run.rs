@@ -1,0 +1,307 @@
+//! This file starts API servers and waits until they work.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    net::{Ipv4Addr, TcpListener},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use kube::{
+    Api, Client, Config,
+    api::{ApiResource, DynamicObject, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+    core::GroupVersionKind,
+};
+use serde_json::json;
+
+use super::{Kubectl, Kubernetes, KubernetesError, process::Process, source::on_path};
+
+/// How long each step of the start may take. Seconds are normal; this is for a busy machine.
+const LIMIT: Duration = Duration::from_mins(2);
+const POLL: Duration = Duration::from_millis(25);
+/// How often ports are chosen anew because somebody took one before the server did.
+const TRIES: usize = 5;
+
+/// Uses a cluster that runs elsewhere.
+pub(super) async fn given(kubeconfig: Kubeconfig) -> Result<Kubernetes, KubernetesError> {
+    let directory = directory()?;
+    let file = directory.path().join("kubeconfig");
+    // Merged from all files of KUBECONFIG, and with the context that was chosen.
+    let text = serde_json::to_string(&kubeconfig).map_err(io::Error::other)?;
+    write_secret(&file, &text)?;
+    let kubectl = on_path("kubectl").map(|program| Kubectl {
+        program,
+        argument: None,
+    });
+    finish(directory, file, Vec::new(), kubectl, true).await
+}
+
+/// Runs the program that `tests/kubernetes` builds.
+pub(super) async fn program(program: &Path) -> Result<Kubernetes, KubernetesError> {
+    let directory = directory()?;
+    let file = directory.path().join("kubeconfig");
+    let mut command = Command::new(program);
+    command.args(["server", "--dir"]).arg(directory.path());
+    let mut server = vec![Process::start("kubernetes server", command)?];
+    until(
+        "the server did not choose a port",
+        &mut server,
+        async || Ok(file.exists()),
+    )
+    .await?;
+    let kubectl = Kubectl {
+        program: program.to_owned(),
+        argument: Some("kubectl"),
+    };
+    let mut kubernetes = finish(directory, file, server, Some(kubectl), false).await?;
+    let mut command = Command::new(program);
+    command
+        .args(["controllers", "--kubeconfig"])
+        .arg(&kubernetes.kubeconfig);
+    control(
+        &mut kubernetes,
+        Process::start("kubernetes controllers", command)?,
+    )
+    .await?;
+    Ok(kubernetes)
+}
+
+/// Runs the programs of `KUBEBUILDER_ASSETS`.
+pub(super) async fn assets(assets: &Path) -> Result<Kubernetes, KubernetesError> {
+    let mut tries = 1;
+    let mut kubernetes = loop {
+        match start_assets(assets).await {
+            Err(KubernetesError::Ended { log, .. })
+                if tries < TRIES && log.contains("address already in use") =>
+            {
+                tries += 1;
+            }
+            outcome => break outcome?,
+        }
+    };
+    let manager = assets.join("kube-controller-manager");
+    if manager.is_file() {
+        let mut command = Command::new(manager);
+        command
+            .arg("--kubeconfig")
+            .arg(&kubernetes.kubeconfig)
+            .args([
+                "--controllers=garbage-collector-controller,namespace-controller",
+                "--leader-elect=false",
+                "--secure-port=0",
+            ]);
+        let process = Process::start_watched("kube-controller-manager", &command, None)?;
+        control(&mut kubernetes, process).await?;
+    }
+    Ok(kubernetes)
+}
+
+async fn start_assets(assets: &Path) -> Result<Kubernetes, KubernetesError> {
+    let directory = directory()?;
+    let own = directory.path();
+    let [clients, peers, port] = free_ports()?;
+    let (clients, peers) = (
+        format!("http://127.0.0.1:{clients}"),
+        format!("http://127.0.0.1:{peers}"),
+    );
+    let mut etcd = Command::new(assets.join("etcd"));
+    etcd.arg("--data-dir").arg(own.join("etcd")).args([
+        format!("--listen-client-urls={clients}"),
+        format!("--advertise-client-urls={clients}"),
+        format!("--listen-peer-urls={peers}"),
+        format!("--initial-advertise-peer-urls={peers}"),
+        format!("--initial-cluster=default={peers}"),
+        "--unsafe-no-fsync".to_owned(),
+        "--log-level=error".to_owned(),
+    ]);
+    let certificates = own.join("certificates");
+    let key = certificates.join("apiserver.key");
+    let tokens = own.join("tokens.csv");
+    let token = token()?;
+    write_secret(
+        &tokens,
+        &format!("{token},admin,admin,\"system:masters\"\n"),
+    )?;
+    let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
+    let mut server = Command::new(assets.join("kube-apiserver"));
+    server.args([
+        format!("--etcd-servers={clients}"),
+        format!("--secure-port={port}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--advertise-address=127.0.0.1".to_owned(),
+        "--endpoint-reconciler-type=none".to_owned(),
+        flag("cert-dir", &certificates),
+        flag("token-auth-file", &tokens),
+        "--authorization-mode=RBAC".to_owned(),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        flag("service-account-key-file", &key),
+        flag("service-account-signing-key-file", &key),
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        "--max-requests-inflight=4000".to_owned(),
+        "--max-mutating-requests-inflight=2000".to_owned(),
+    ]);
+    // Dropped in this order: first the server, then its database.
+    let etcd = Process::start_watched("etcd", &etcd, Some(own))?;
+    let mut processes = vec![
+        Process::start_watched("kube-apiserver", &server, None)?,
+        etcd,
+    ];
+    let certificate = certificates.join("apiserver.crt");
+    until(
+        "the server made no certificate",
+        &mut processes,
+        async || Ok(certificate.exists() && key.exists()),
+    )
+    .await?;
+    let kubeconfig = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "okt", "cluster": {
+            "server": format!("https://127.0.0.1:{port}"),
+            "certificate-authority": certificate,
+        } }],
+        "users": [{ "name": "okt", "user": { "token": token } }],
+        "contexts": [{ "name": "okt", "context": { "cluster": "okt", "user": "okt", "namespace": "default" } }],
+        "current-context": "okt",
+    });
+    let file = own.join("kubeconfig");
+    write_secret(&file, &kubeconfig.to_string())?;
+    let kubectl = Some(assets.join("kubectl"))
+        .filter(|kubectl| kubectl.is_file())
+        .or_else(|| on_path("kubectl"))
+        .map(|program| Kubectl {
+            program,
+            argument: None,
+        });
+    finish(directory, file, processes, kubectl, false).await
+}
+
+/// Waits until the server works.
+async fn finish(
+    directory: tempfile::TempDir,
+    kubeconfig: PathBuf,
+    mut processes: Vec<Process>,
+    kubectl: Option<Kubectl>,
+    collects_garbage: bool,
+) -> Result<Kubernetes, KubernetesError> {
+    let read = Kubeconfig::read_from(&kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    let client = Client::try_from(config.clone())?;
+    until("the server was not ready", &mut processes, async || {
+        Ok(is_ready(&client).await)
+    })
+    .await?;
+    let version = client.apiserver_version().await?.git_version;
+    Ok(Kubernetes {
+        config,
+        version,
+        kubectl,
+        collects_garbage,
+        processes,
+        kubeconfig,
+        directory,
+    })
+}
+
+/// Ready, and with the namespace that all use: the server makes it a moment later.
+async fn is_ready(client: &Client) -> bool {
+    for path in ["/readyz", "/api/v1/namespaces/default"] {
+        let Ok(request) = http::Request::get(path).body(Vec::new()) else {
+            return false;
+        };
+        if client.request_text(request).await.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Adds the controllers, and waits until they delete what nobody owns.
+async fn control(kubernetes: &mut Kubernetes, process: Process) -> Result<(), KubernetesError> {
+    kubernetes.processes.insert(0, process);
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+    let client = Client::try_from(kubernetes.config.clone())?;
+    let api = Api::<DynamicObject>::namespaced_with(client, "default", &resource);
+    let name = "okt-is-garbage-collected";
+    let orphan = json!({ "metadata": { "name": name, "ownerReferences": [
+        { "apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "nobody" },
+    ] } });
+    let orphan = serde_json::from_value(orphan).map_err(io::Error::other)?;
+    api.create(&PostParams::default(), &orphan).await?;
+    until(
+        "the controllers collected no garbage",
+        &mut kubernetes.processes,
+        async || Ok(api.get_opt(name).await?.is_none()),
+    )
+    .await?;
+    kubernetes.collects_garbage = true;
+    Ok(())
+}
+
+/// Asks until the answer is yes, a process has ended or the time is up.
+async fn until(
+    what: &str,
+    processes: &mut [Process],
+    mut done: impl AsyncFnMut() -> Result<bool, KubernetesError>,
+) -> Result<(), KubernetesError> {
+    let since = Instant::now();
+    loop {
+        for process in &mut *processes {
+            process.check()?;
+        }
+        if done().await? {
+            return Ok(());
+        }
+        if since.elapsed() > LIMIT {
+            return Err(KubernetesError::Late {
+                what: what.to_owned(),
+                seconds: LIMIT.as_secs(),
+                log: processes
+                    .iter()
+                    .map(Process::log)
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            });
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// A short path: Unix sockets lie in it.
+fn directory() -> io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix("okt-kubernetes-").tempdir()
+}
+
+/// Writes a file that only its owner reads.
+fn write_secret(file: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)?;
+    file.write_all(text.as_bytes())
+}
+
+fn token() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+/// Ports that nobody listens on: somebody else may still be faster than who uses them.
+fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
+    let mut ports = [0; N];
+    // All are held until all are known, or they would be the same.
+    let mut held = Vec::new();
+    for port in &mut ports {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}

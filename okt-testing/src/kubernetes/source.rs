@@ -1,0 +1,248 @@
+//! This file decides which API server tests run against.
+
+use std::{
+    env,
+    ffi::OsString,
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+use http::Uri;
+use kube::config::{Kubeconfig, KubeconfigError};
+
+use super::KubernetesError;
+
+/// Names the context of `KUBECONFIG` that may be written to, wherever it leads.
+const CONTEXT: &str = "OKT_TEST_CONTEXT";
+
+/// What the choice is made from.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    /// `None` where `KUBECONFIG` is not set.
+    pub(super) kubeconfig: Option<Result<Kubeconfig, KubeconfigError>>,
+    pub(super) context: Option<String>,
+    pub(super) assets: Option<PathBuf>,
+    pub(super) go: Option<PathBuf>,
+    pub(super) cache: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+pub(super) enum Source {
+    /// A running cluster; the kubeconfig's current context is the one to use.
+    Given { kubeconfig: Box<Kubeconfig> },
+    /// A directory with `kube-apiserver` and `etcd`.
+    Assets { directory: PathBuf },
+    /// The Go tool, and where to keep what it builds.
+    Go { go: PathBuf, cache: PathBuf },
+}
+
+impl Environment {
+    pub(super) fn read() -> Self {
+        let cache = match (set("XDG_CACHE_HOME"), set("HOME")) {
+            (Some(cache), _) => Some(PathBuf::from(cache)),
+            (None, Some(home)) => Some(Path::new(&home).join(".cache")),
+            (None, None) => None,
+        };
+        Self {
+            // An empty KUBECONFIG is one that is not set.
+            kubeconfig: Kubeconfig::from_env().transpose(),
+            context: set(CONTEXT).and_then(|context| context.into_string().ok()),
+            assets: set("KUBEBUILDER_ASSETS").map(PathBuf::from),
+            go: on_path("go"),
+            cache: cache.map(|cache| cache.join("okt")),
+        }
+    }
+}
+
+/// What to run; a sentence about `KUBECONFIG` goes into `notice`.
+pub(super) fn choose(
+    environment: &Environment,
+    notice: &mut Option<String>,
+) -> Result<Source, KubernetesError> {
+    match &environment.kubeconfig {
+        None => {}
+        Some(Err(error)) => *notice = Some(format!("KUBECONFIG is left alone: {error}")),
+        Some(Ok(kubeconfig)) => match given(kubeconfig, environment.context.as_deref())? {
+            Ok(kubeconfig) => {
+                let context = kubeconfig.current_context.as_deref().unwrap_or_default();
+                let sentence = format!("tests run against the context {context:?} of KUBECONFIG");
+                *notice = Some(sentence);
+                let kubeconfig = Box::new(kubeconfig);
+                return Ok(Source::Given { kubeconfig });
+            }
+            Err(reason) => *notice = Some(format!("KUBECONFIG is left alone: {reason}")),
+        },
+    }
+    if let Some(directory) = &environment.assets {
+        let directory = directory.clone();
+        return Ok(Source::Assets { directory });
+    }
+    if let (Some(go), Some(cache)) = (&environment.go, &environment.cache) {
+        let (go, cache) = (go.clone(), cache.clone());
+        return Ok(Source::Go { go, cache });
+    }
+    Err(KubernetesError::Missing)
+}
+
+/// The kubeconfig with the context to use as its current one, or why it must not be used.
+fn given(
+    kubeconfig: &Kubeconfig,
+    wanted: Option<&str>,
+) -> Result<Result<Kubeconfig, String>, KubernetesError> {
+    let mut kubeconfig = kubeconfig.clone();
+    if let Some(wanted) = wanted {
+        if server(&kubeconfig, wanted).is_none() {
+            return Err(KubernetesError::Context(wanted.to_owned()));
+        }
+        kubeconfig.current_context = Some(wanted.to_owned());
+        return Ok(Ok(kubeconfig));
+    }
+    let Some(current) = &kubeconfig.current_context else {
+        return Ok(Err("it has no current context".to_owned()));
+    };
+    Ok(match server(&kubeconfig, current) {
+        None => Err(format!(
+            "its current context {current:?} leads to no server"
+        )),
+        Some(server) if is_loopback(server) => Ok(kubeconfig),
+        Some(server) => Err(format!(
+            "its current context {current:?} leads to {server}, which is not on this machine; \
+             set {CONTEXT}={current} if tests may write there"
+        )),
+    })
+}
+
+/// The address of a context's server.
+fn server<'a>(kubeconfig: &'a Kubeconfig, context: &str) -> Option<&'a str> {
+    let named = |named: &&kube::config::NamedContext| named.name == context;
+    let context = kubeconfig.contexts.iter().find(named)?.context.as_ref()?;
+    let named = |named: &&kube::config::NamedCluster| named.name == context.cluster;
+    let cluster = kubeconfig.clusters.iter().find(named)?.cluster.as_ref()?;
+    cluster.server.as_deref()
+}
+
+fn is_loopback(server: &str) -> bool {
+    let Ok(uri) = server.parse::<Uri>() else {
+        return false;
+    };
+    let host = uri.host().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+/// The first executable of this name in the `PATH`.
+pub(super) fn on_path(name: &str) -> Option<PathBuf> {
+    let path = set("PATH")?;
+    env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|program| program.is_file())
+}
+
+/// Whether a CI system runs this.
+pub(super) fn in_ci() -> bool {
+    set("CI").is_some_and(|ci| ci != "false")
+}
+
+/// A variable that is neither absent nor empty.
+fn set(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::config::Kubeconfig;
+
+    use super::{Environment, Source, choose, is_loopback};
+    use crate::KubernetesError;
+
+    fn kubeconfig(server: &str) -> Kubeconfig {
+        let text = format!(
+            "{{clusters: [{{name: c, cluster: {{server: '{server}'}}}}], \
+             contexts: [{{name: dev, context: {{cluster: c}}}}], current-context: dev}}"
+        );
+        Kubeconfig::from_yaml(&text).expect("a kubeconfig")
+    }
+
+    fn chosen(environment: &Environment) -> (Result<Source, KubernetesError>, Option<String>) {
+        let mut notice = None;
+        let source = choose(environment, &mut notice);
+        (source, notice)
+    }
+
+    fn environment(server: &str) -> Environment {
+        Environment {
+            kubeconfig: Some(Ok(kubeconfig(server))),
+            assets: Some("assets".into()),
+            go: Some("go".into()),
+            cache: Some("cache".into()),
+            ..Environment::default()
+        }
+    }
+
+    #[test]
+    fn a_cluster_on_this_machine_is_taken() {
+        let (source, notice) = chosen(&environment("https://127.0.0.1:6443"));
+        assert!(matches!(source, Ok(Source::Given { .. })));
+        assert!(notice.unwrap().contains("\"dev\""));
+    }
+
+    #[test]
+    fn a_cluster_elsewhere_is_left_alone_with_a_sentence() {
+        let (source, notice) = chosen(&environment("https://prod.example.com"));
+        assert!(matches!(source, Ok(Source::Assets { .. })));
+        let notice = notice.unwrap();
+        assert!(notice.contains("https://prod.example.com"), "{notice}");
+        assert!(notice.contains("OKT_TEST_CONTEXT=dev"), "{notice}");
+    }
+
+    #[test]
+    fn a_cluster_elsewhere_is_taken_by_its_name() {
+        let mut environment = environment("https://prod.example.com");
+        environment.context = Some("dev".to_owned());
+        let (source, _) = chosen(&environment);
+        assert!(matches!(source, Ok(Source::Given { .. })));
+    }
+
+    #[test]
+    fn a_context_that_is_not_there_is_an_error_and_no_reason_to_look_further() {
+        let mut environment = environment("https://127.0.0.1:6443");
+        environment.context = Some("other".to_owned());
+        let error = chosen(&environment).0.unwrap_err();
+        assert!(matches!(error, KubernetesError::Context(name) if name == "other"));
+    }
+
+    #[test]
+    fn without_a_kubeconfig_assets_come_before_go() {
+        let mut environment = environment("");
+        environment.kubeconfig = None;
+        let (source, notice) = chosen(&environment);
+        assert!(matches!(source, Ok(Source::Assets { .. })));
+        assert_eq!(notice, None);
+        environment.assets = None;
+        let (source, _) = chosen(&environment);
+        assert!(matches!(source, Ok(Source::Go { .. })));
+        environment.go = None;
+        assert!(chosen(&environment).0.unwrap_err().is_missing());
+    }
+
+    #[test]
+    fn only_loopback_is_this_machine() {
+        for server in [
+            "https://127.0.0.1:1",
+            "http://localhost:80",
+            "https://[::1]:6443",
+            "https://127.9.9.9",
+        ] {
+            assert!(is_loopback(server), "{server}");
+        }
+        for server in [
+            "https://10.0.0.1",
+            "https://localhost.example.com",
+            "https://127.0.0.1.example.com",
+            "",
+            "https://0.0.0.0",
+        ] {
+            assert!(!is_loopback(server), "{server}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+// Command kubernetes is what tests of operators need of a cluster, in one program: the API server
+// with its database, the controllers that collect garbage and empty namespaces, and kubectl.
+//
+// Nothing in it imitates: all parts are those of the Kubernetes release that go.mod names.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+const usage = `usage:
+  kubernetes server --dir DIR           the API server on a free loopback port; DIR is made, holds
+                                        the kubeconfig, and is removed at the end
+  kubernetes controllers --kubeconfig FILE
+                                        garbage collection and the deletion of namespaces
+  kubernetes kubectl ARGUMENTS...       kubectl
+
+server and controllers end when their standard input is closed, and on SIGINT and SIGTERM.
+`
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	command, arguments := os.Args[1], os.Args[2:]
+	var err error
+	switch command {
+	case "server":
+		err = serve(arguments)
+	case "controllers":
+		err = control(arguments)
+	case "kubectl":
+		err = kubectl(arguments)
+	default:
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "kubernetes %s: %v\n", command, err)
+		os.Exit(1)
+	}
+}

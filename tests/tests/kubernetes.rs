@@ -1,0 +1,270 @@
+//! This file tests that a real API server starts, is alone, and leaves nothing behind.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::{
+    Api, Config,
+    api::PostParams,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use okt_testing::Kubernetes;
+use serde_json::json;
+use tempfile::TempDir;
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// A new server, or `None` where nothing can run one.
+async fn start(what: &str) -> Option<Kubernetes> {
+    Kubernetes::start_or_skip(what).await.unwrap()
+}
+
+#[tokio::test]
+async fn servers_run_beside_each_other_and_leave_nothing() {
+    let what = "two servers at once";
+    let (one, other) = tokio::join!(start(what), start(what));
+    let (Some(one), Some(other)) = (one, other) else {
+        return;
+    };
+    assert!(one.version().starts_with("v1."), "{}", one.version());
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some("only-here".to_owned());
+    let maps: Api<ConfigMap> = Api::default_namespaced(one.client());
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    let elsewhere: Api<ConfigMap> = Api::default_namespaced(other.client());
+    assert!(elsewhere.get_opt("only-here").await.unwrap().is_none());
+
+    let left = [Traces::of(&one), Traces::of(&other)];
+    assert!(left.iter().all(Traces::are_there));
+    one.stop().await;
+    drop(other);
+    for traces in left {
+        assert!(!traces.are_there(), "{traces:?}");
+    }
+}
+
+#[tokio::test]
+async fn dependents_follow_their_owner_also_of_a_new_kind() {
+    let Some(kubernetes) = start("garbage collection").await else {
+        return;
+    };
+    assert!(kubernetes.collects_garbage());
+    let kubectl = |arguments: &[&str]| {
+        let output = kubernetes.kubectl()?.args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        Some(String::from_utf8(output.stdout).unwrap())
+    };
+    let file = kubernetes.kubeconfig().with_file_name("crd.json");
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "kettles.demo.okt.dev" },
+        "spec": {
+            "group": "demo.okt.dev",
+            "scope": "Namespaced",
+            "names": { "plural": "kettles", "kind": "Kettle" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } },
+            }],
+        },
+    });
+    fs::write(&file, crd.to_string()).unwrap();
+    kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    kubectl(&[
+        "wait",
+        "--for=condition=Established",
+        "crd/kettles.demo.okt.dev",
+    ]);
+    let kettle = json!({
+        "apiVersion": "demo.okt.dev/v1", "kind": "Kettle", "metadata": { "name": "red" },
+    });
+    fs::write(&file, kettle.to_string()).unwrap();
+    kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    let uid = kubectl(&["get", "kettle", "red", "-o", "jsonpath={.metadata.uid}"]).unwrap();
+    let maps: Api<ConfigMap> = Api::default_namespaced(kubernetes.client());
+    let map = json!({ "metadata": { "name": "water", "ownerReferences": [
+        { "apiVersion": "demo.okt.dev/v1", "kind": "Kettle", "name": "red", "uid": uid },
+    ] } });
+    let map = serde_json::from_value(map).unwrap();
+    maps.create(&PostParams::default(), &map).await.unwrap();
+
+    kubectl(&["delete", "kettle", "red"]);
+    let since = Instant::now();
+    while maps.get_opt("water").await.unwrap().is_some() {
+        assert!(since.elapsed() < LIMIT, "the dependent is still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_test_process_that_is_killed_leaves_nothing() {
+    let Some(kubernetes) = start("a killed test process").await else {
+        return;
+    };
+    // What this process finds, the other finds as well.
+    kubernetes.stop().await;
+    let (mut holder, kubeconfig) = hold(&mut holder());
+    let traces = Traces::at(&kubeconfig).await;
+    assert!(traces.are_there());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let since = Instant::now();
+    while traces.are_there() {
+        assert!(since.elapsed() < LIMIT, "{traces:?} are still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_running_server_on_this_machine_is_taken_and_left_running() {
+    let Some(kubernetes) = start("a server from KUBECONFIG").await else {
+        return;
+    };
+    let mut command = holder();
+    command.env("KUBECONFIG", kubernetes.kubeconfig());
+    let (mut holder, kubeconfig) = hold(&mut command);
+    assert_ne!(kubeconfig, kubernetes.kubeconfig(), "it has a copy");
+    let taken = Traces::at(&kubeconfig).await;
+    assert_eq!(taken.address, Traces::of(&kubernetes).address);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    fs::remove_dir_all(kubeconfig.parent().unwrap()).unwrap();
+    let namespaces: Api<Namespace> = Api::all(kubernetes.client());
+    assert!(namespaces.get_opt("default").await.unwrap().is_some());
+}
+
+#[test]
+fn a_cluster_elsewhere_is_left_alone_with_a_sentence() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = without_go(&directory);
+    command.env("KUBECONFIG", foreign(&directory));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "skipped: {output:?}");
+    let printed = error(&output);
+    assert!(
+        printed.contains("leads to https://prod.example.com, which is not on this machine"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn without_go_a_test_is_skipped_but_not_in_ci() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = without_go(&directory).output().unwrap();
+    assert!(output.status.success());
+    assert!(error(&output).starts_with("skipped: a server to look at: there is no Kubernetes"));
+    let output = without_go(&directory).env("CI", "true").output().unwrap();
+    assert!(!output.status.success());
+    assert!(error(&output).contains("there is no Kubernetes"));
+}
+
+#[test]
+fn what_go_complains_about_is_shown() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let go = directory.path().join("go");
+    fs::write(&go, "#!/bin/sh\necho 'go: no such module' >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&go, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = without_go(&directory).output().unwrap();
+    assert!(!output.status.success());
+    let printed = error(&output);
+    assert!(
+        printed.contains("building a Kubernetes API server"),
+        "{printed}"
+    );
+    assert!(printed.contains("go: no such module"), "{printed}");
+}
+
+/// The program that holds a server, in an environment without the settings of this one.
+fn holder() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubernetes"));
+    for name in ["CI", "KUBECONFIG", "KUBEBUILDER_ASSETS", "OKT_TEST_CONTEXT"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// The same where the only programs are those in `directory`, and nothing is cached.
+fn without_go(directory: &TempDir) -> Command {
+    let mut command = holder();
+    command.env("PATH", directory.path());
+    command.env("XDG_CACHE_HOME", directory.path());
+    command
+}
+
+/// Starts it, and waits until it prints the kubeconfig.
+fn hold(command: &mut Command) -> (Child, PathBuf) {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    assert!(!line.is_empty(), "it printed no kubeconfig");
+    (child, PathBuf::from(line.trim_end()))
+}
+
+fn foreign(directory: &TempDir) -> PathBuf {
+    let file = directory.path().join("foreign");
+    let kubeconfig = json!({
+        "clusters": [{ "name": "prod", "cluster": { "server": "https://prod.example.com" } }],
+        "contexts": [{ "name": "prod", "context": { "cluster": "prod" } }],
+        "current-context": "prod",
+    });
+    fs::write(&file, kubeconfig.to_string()).unwrap();
+    file
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a server would leave: a directory, a socket, processes that name the directory.
+#[derive(Debug)]
+struct Traces {
+    directory: PathBuf,
+    address: String,
+}
+
+impl Traces {
+    fn of(kubernetes: &Kubernetes) -> Self {
+        Self::new(kubernetes.kubeconfig(), &kubernetes.config())
+    }
+
+    async fn at(kubeconfig: &Path) -> Self {
+        let read = Kubeconfig::read_from(kubeconfig).unwrap();
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(read, &options).await;
+        Self::new(kubeconfig, &config.unwrap())
+    }
+
+    fn new(kubeconfig: &Path, config: &Config) -> Self {
+        Self {
+            directory: kubeconfig.parent().unwrap().to_owned(),
+            address: config.cluster_url.authority().unwrap().to_string(),
+        }
+    }
+
+    /// Whether any of it is there.
+    fn are_there(&self) -> bool {
+        self.directory.exists() || TcpStream::connect(&self.address).is_ok() || self.has_process()
+    }
+
+    /// Looks where Linux lists processes; elsewhere the socket has to do.
+    fn has_process(&self) -> bool {
+        let Ok(processes) = fs::read_dir("/proc") else {
+            return false;
+        };
+        let directory = self.directory.to_str().unwrap();
+        processes
+            .filter_map(|process| fs::read(process.ok()?.path().join("cmdline")).ok())
+            .any(|line| String::from_utf8_lossy(&line).contains(directory))
+    }
+}
