@@ -270,7 +270,7 @@ async fn carry_out(call: &Call, target: Target, entry: &mut Entry<'_>) -> Result
             if let Some(version) = read::awaited_version(entry.record.verb, &call.query)? {
                 sight.wait_for(shared, version).await?;
             }
-            resource::answer(shared, sight, call, path, &mut entry.record)
+            resource::answer(shared, sight, call, &path, &mut entry.record)
         }
         Target::Other(segments) => {
             if !matches!(call.method, Method::GET | Method::HEAD) {

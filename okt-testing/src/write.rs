@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use self::finish::{finish_create, finish_update};
+use self::finish::{commit_update, finish_create, finish_update};
 use crate::{
     apply::{self, Manager, Scene},
     event,
@@ -226,7 +226,8 @@ pub(crate) fn update(
     let api_version = kind.api_version();
     let scene = scene(kind, &api_version, &now);
     apply::account(scene, Some(old), &mut new, &door.manager);
-    let object = finish_update(store, door, old, new)?;
+    finish_update(door, old, &mut new, &now)?;
+    let object = commit_update(store, door, old, new)?;
     Ok(Written {
         name: object::name(old).to_owned(),
         object,
@@ -235,14 +236,80 @@ pub(crate) fn update(
     })
 }
 
+/// An object at a moment: what a write is thought through on.
+#[derive(Debug)]
+pub(crate) struct Moment {
+    stored: Option<Arc<Stored>>,
+    now: String,
+}
+
+impl Moment {
+    pub(crate) fn of(store: &Store, kind: &Kind, key: &Key) -> Self {
+        Self {
+            stored: store.get(&stored_id(kind), key).cloned(),
+            now: store.clock.text(),
+        }
+    }
+
+    /// Whether the object and its kind are still what they were.
+    pub(crate) fn holds(&self, store: &Store, kind: &Arc<Kind>, key: &Key) -> bool {
+        let same_kind = store
+            .kind(&kind.id())
+            .is_some_and(|now| Arc::ptr_eq(now, kind));
+        same_kind
+            && match (&self.stored, store.get(&stored_id(kind), key)) {
+                (Some(then), Some(now)) => Arc::ptr_eq(then, now),
+                (then, now) => then.is_none() && now.is_none(),
+            }
+    }
+}
+
+/// A write that only has to be committed, on the moment that it was thought through on.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    name: String,
+    warnings: Vec<String>,
+    /// None for an object that is to be created.
+    old: Option<Value>,
+    new: Value,
+}
+
+impl Draft {
+    /// Commits it; the moment still holds.
+    pub(crate) fn commit(self, store: &mut Store, door: &Door) -> Result<Written, Refusal> {
+        let object = match &self.old {
+            Some(old) => commit_update(store, door, old, self.new)?,
+            None => finish_create(store, door, self.new)?,
+        };
+        Ok(Written {
+            name: self.name,
+            object,
+            created: self.old.is_none(),
+            warnings: self.warnings,
+        })
+    }
+}
+
 /// Applies a configuration, and creates the object where there is none.
 pub(crate) fn apply(
     store: &mut Store,
     door: &Door,
     key: &Key,
-    mut config: Value,
+    config: Value,
     force: bool,
 ) -> Result<Written, Refusal> {
+    let moment = Moment::of(store, &door.kind, key);
+    draft_apply(&moment, door, key, config, force)?.commit(store, door)
+}
+
+/// Thinks an apply through, which is most of its work and needs no store.
+pub(crate) fn draft_apply(
+    moment: &Moment,
+    door: &Door,
+    key: &Key,
+    mut config: Value,
+    force: bool,
+) -> Result<Draft, Refusal> {
     let kind = &*door.kind;
     if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
@@ -257,7 +324,8 @@ pub(crate) fn apply(
     object::metadata(&mut config).insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut config)?;
     let precondition = Precondition::of(&config);
-    let old = current(store, kind, key).map(|old| old.read());
+    let old = moment.stored.as_ref();
+    let old = old.map(|old| event::present(kind, old).read());
     if let Some(old) = &old {
         precondition.check_patch(kind, old)?;
     } else {
@@ -278,32 +346,23 @@ pub(crate) fn apply(
     if door.subresource == Subresource::Scale {
         return Err(Refusal::not_served("server-side apply of a scale"));
     }
-    let now = store.clock.text();
     let api_version = kind.api_version();
-    let scene = scene(kind, &api_version, &now);
+    let scene = scene(kind, &api_version, &moment.now);
     let mut new = apply::apply(scene, old.as_ref(), &config, &door.manager, force)?;
     let metadata = object::metadata(&mut new);
     metadata.insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut new)?;
     let warnings = clean(door, &mut new)?;
-    match old {
-        Some(old) => {
-            isolate(kind, door.subresource, &old, &mut new);
-            let object = finish_update(store, door, &old, new)?;
-            Ok(Written {
-                name: key.name.clone(),
-                object,
-                created: false,
-                warnings,
-            })
-        }
-        None => Ok(Written {
-            name: key.name.clone(),
-            object: finish_create(store, door, new)?,
-            created: true,
-            warnings,
-        }),
+    if let Some(old) = &old {
+        isolate(kind, door.subresource, old, &mut new);
+        finish_update(door, old, &mut new, &moment.now)?;
     }
+    Ok(Draft {
+        name: key.name.clone(),
+        warnings,
+        old,
+        new,
+    })
 }
 
 /// The object as this kind shows it.

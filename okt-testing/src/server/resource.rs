@@ -22,16 +22,21 @@ use crate::{
     sight::Sight,
     store::{Key, Store},
     watch::{Audience, Watch},
-    write::{self, Door, Precondition, Subresource, Written},
+    write::{self, Door, Moment, Precondition, Subresource, Written},
 };
 
 pub(super) fn answer(
     shared: &Arc<Shared>,
     sight: &Arc<Sight>,
     call: &Call,
-    path: ResourcePath,
+    path: &ResourcePath,
     record: &mut RequestRecord,
 ) -> Result<Answer, Refusal> {
+    if record.verb == Verb::Apply
+        && let Some(answer) = apply_beside(shared, call, path, record)?
+    {
+        return Ok(answer);
+    }
     let mut store = shared.lock();
     let before = store.version();
     let answer = answer_from(&mut store, shared, sight, call, path, record);
@@ -44,14 +49,11 @@ fn answer_from(
     shared: &Arc<Shared>,
     sight: &Arc<Sight>,
     call: &Call,
-    path: ResourcePath,
+    path: &ResourcePath,
     record: &mut RequestRecord,
 ) -> Result<Answer, Refusal> {
-    let kind = find(store, &path)?;
-    let scope = Scope {
-        namespace: path.namespace.filter(|_| kind.namespaced),
-        name: path.name,
-    };
+    let kind = find(store, path)?;
+    let scope = Scope::of(path, &kind);
     let subresource = subresource(&kind, path.subresource.as_deref())?;
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
     let written = match record.verb {
@@ -121,25 +123,67 @@ fn answer_from(
         }
         Verb::Apply => {
             let key = scope.key(&kind)?;
-            if call.query.text("fieldManager").is_empty() {
-                return Err(Refusal::new(
-                    422,
-                    "Invalid",
-                    "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-                ));
-            }
-            let door = call.door(&kind, subresource, Operation::Apply)?;
-            let config = call.parse(&[patch::APPLY])?;
-            check_object(&kind, &config)?;
+            let (door, config) = read_apply(call, &kind, subresource)?;
             write::apply(store, &door, &key, config, call.query.flag("force"))?
         }
     };
-    record.name = Some(written.name);
-    Ok(Answer::Json {
+    record.name = Some(written.name.clone());
+    Ok(show_written(store, &kind, form, written))
+}
+
+fn show_written(store: &Store, kind: &Kind, form: Form, written: Written) -> Answer {
+    Answer::Json {
         code: if written.created { 201 } else { 200 },
-        body: form.show(&kind, &written.object, store),
+        body: form.show(kind, &written.object, store),
         warnings: written.warnings,
-    })
+    }
+}
+
+/// Applies with most of the work done while others use the store, as a real server does.
+///
+/// `None` where the object has changed meanwhile: then the work is to be done again, with the
+/// store held for it.
+fn apply_beside(
+    shared: &Shared,
+    call: &Call,
+    path: &ResourcePath,
+    record: &mut RequestRecord,
+) -> Result<Option<Answer>, Refusal> {
+    let store = shared.lock();
+    let kind = find(&store, path)?;
+    let key = Scope::of(path, &kind).key(&kind)?;
+    let moment = Moment::of(&store, &kind, &key);
+    drop(store);
+    let subresource = subresource(&kind, path.subresource.as_deref())?;
+    let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
+    let (door, config) = read_apply(call, &kind, subresource)?;
+    let draft = write::draft_apply(&moment, &door, &key, config, call.query.flag("force"))?;
+    let mut store = shared.lock();
+    if !moment.holds(&store, &kind, &key) {
+        return Ok(None);
+    }
+    let before = store.version();
+    let written = draft.commit(&mut store, &door);
+    record.committed = store.version() > before;
+    Ok(Some(show_written(&store, &kind, form, written?)))
+}
+
+fn read_apply(
+    call: &Call,
+    kind: &Arc<Kind>,
+    subresource: Subresource,
+) -> Result<(Door, Value), Refusal> {
+    if call.query.text("fieldManager").is_empty() {
+        return Err(Refusal::new(
+            422,
+            "Invalid",
+            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+        ));
+    }
+    let door = call.door(kind, subresource, Operation::Apply)?;
+    let config = call.parse(&[patch::APPLY])?;
+    check_object(kind, &config)?;
+    Ok((door, config))
 }
 
 fn subresource(kind: &Kind, named: Option<&str>) -> Result<Subresource, Refusal> {
@@ -164,6 +208,13 @@ struct Scope {
 }
 
 impl Scope {
+    fn of(path: &ResourcePath, kind: &Kind) -> Self {
+        Self {
+            namespace: path.namespace.clone().filter(|_| kind.namespaced),
+            name: path.name.clone(),
+        }
+    }
+
     fn key(&self, kind: &Kind) -> Result<Key, Refusal> {
         if kind.namespaced && self.namespace.is_none() {
             return Err(Refusal::unknown_path());

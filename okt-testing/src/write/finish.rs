@@ -97,34 +97,40 @@ fn initialise(kind: &Kind, object: &mut Value, now: &str) -> Result<Option<Kind>
     Ok(None)
 }
 
-/// Commits a new state of an object, unless something is wrong with it.
+/// Makes a new state of an object ready to be committed, unless something is wrong with it.
 pub(super) fn finish_update(
-    store: &mut Store,
     door: &Door,
     old: &Value,
-    mut new: Value,
-) -> Result<Arc<Stored>, Refusal> {
+    new: &mut Value,
+    now: &str,
+) -> Result<(), Refusal> {
     let kind = &*door.kind;
     let name = object::name(old).to_owned();
-    keep_metadata(old, &mut new);
+    keep_metadata(old, new);
     let mut causes = Vec::new();
-    rules::check_finalizers(old, &new, &mut causes);
+    rules::check_finalizers(old, new, &mut causes);
     if !causes.is_empty() {
         return Err(Refusal::invalid(kind.subject(&name), &causes));
     }
-    let now = store.clock.text();
-    let declared = if kind.is(crd::GROUP, crd::PLURAL) {
-        check_crd_update(kind, old, &new)?;
-        let declared = crd::read(&new)?;
-        crd::establish(&mut new, &now);
-        Some(declared)
-    } else {
-        None
-    };
-    if kind.has_generation && !kind.same_content(old, &new) {
-        raise_generation(&mut new);
+    if kind.is(crd::GROUP, crd::PLURAL) {
+        check_crd_update(kind, old, new)?;
+        crd::read(new)?;
+        crd::establish(new, now);
     }
-    check(door, &new, Some(old))?;
+    if kind.has_generation && !kind.same_content(old, new) {
+        raise_generation(new);
+    }
+    check(door, new, Some(old))
+}
+
+/// Commits a new state that is ready.
+pub(super) fn commit_update(
+    store: &mut Store,
+    door: &Door,
+    old: &Value,
+    new: Value,
+) -> Result<Arc<Stored>, Refusal> {
+    let kind = &*door.kind;
     let (id, key) = (stored_id(kind), Key::of(old));
     if is_same(old, &new)
         && !store.is_partly_written(&id, &key)
@@ -135,6 +141,11 @@ pub(super) fn finish_update(
     if door.dry_run {
         return Ok(Arc::new(Stored::new(&new)));
     }
+    let declared = if kind.is(crd::GROUP, crd::PLURAL) {
+        Some(crd::read(&new)?)
+    } else {
+        None
+    };
     let new = event::absorb(kind, new);
     if object::is_deleting(&new)
         && object::finalizers(&new).is_empty()

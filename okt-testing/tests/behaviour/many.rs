@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use futures::{StreamExt, future::try_join_all};
+use futures::{
+    StreamExt,
+    future::{join_all, try_join_all},
+};
 use kube::{
     ResourceExt,
     runtime::{WatchStreamExt, watcher},
@@ -10,7 +13,7 @@ use kube::{
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::support::{apply_status, server, try_create, widgets};
+use crate::support::{apply_status, get, server, try_create, version, widgets};
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_objects_live_through_an_hour_of_paused_time() {
@@ -51,4 +54,39 @@ async fn a_thousand_objects_live_through_an_hour_of_paused_time() {
         watched >= expected && watched < expected + Duration::from_secs(1),
         "{watched:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn applies_at_once_lose_nothing() {
+    let (_server, client) = server().await;
+    let made = try_create(&client, "a", json!({})).await.expect("new");
+    let managers = (0..8).map(|manager| {
+        let client = client.clone();
+        tokio::spawn(async move {
+            for turn in 0..50 {
+                let condition = json!({ "type": format!("C{manager}"), "status": "True", "message": format!("{turn}") });
+                let status = json!({ "conditions": [condition] });
+                let manager = format!("m{manager}");
+                apply_status(&client, &manager, "a", status).await?;
+            }
+            Ok::<_, kube::Error>(())
+        })
+    });
+    for outcome in join_all(managers).await {
+        outcome
+            .expect("no task panics")
+            .expect("no apply is refused");
+    }
+    let after = get(&client, "a").await;
+    let conditions = after.data["status"]["conditions"].as_array();
+    let conditions = conditions.expect("a list");
+    assert_eq!(conditions.len(), 8);
+    assert!(
+        conditions
+            .iter()
+            .all(|condition| condition["message"] == "49")
+    );
+    // Each of them was one write, none was done twice.
+    let number = |text: String| text.parse::<u64>().expect("a number");
+    assert_eq!(number(version(&after)), number(version(&made)) + 8 * 50);
 }
