@@ -12,8 +12,9 @@ use crate::{endpoint::Endpoint, server::Shared, sight::Sight};
 /// - gets and lists with another version wait up to 3 seconds for it, and fail with 504 then.
 ///
 /// A client that starts with such a list therefore reads the past if it comes to a replica that
-/// is behind the one that it talked to before (kube does so with `any_semantic()` and
-/// `streaming_lists()`).
+/// is behind the one that it talked to before.
+/// A watcher of kube does so with `streaming_lists()`, and with `any_semantic()` if its
+/// `page_size` is `None` (a page of version 0 it asks for as one of the newest).
 ///
 /// A replica is there from the moment that somebody asks for it,
 /// sees everything at once then, and is the same for all who ask.

@@ -148,7 +148,11 @@ impl Watch {
         stream::unfold(self, |mut watch| async move {
             let data = match watch.next_out().await? {
                 Out::Data(data) => Ok(Frame::data(data)),
-                Out::Cut => Err(cut_off()),
+                Out::Cut => {
+                    // Over HTTP what was sent so far goes out while nothing more is ready.
+                    tokio::task::yield_now().await;
+                    Err(cut_off())
+                }
             };
             Some((data, watch))
         })

@@ -6,7 +6,7 @@ use super::{
     chaos::{Chaos, Unleashed},
     event::{OnEvent, Twist},
     fault::Fault,
-    injected::{Injected, Strike, Tally},
+    injected::{Injected, Log, Strike, Tally, lock},
     request::{Mishap, OnRequest},
     target::Delivery,
     what::{Either, What},
@@ -19,8 +19,9 @@ pub(crate) struct Book {
     requests: Vec<Planned<OnRequest>>,
     events: Vec<Planned<OnEvent>>,
     chaos: Vec<Unleashed>,
-    /// Of all faults there ever were, in the order in which they came.
+    /// Of all faults that were not forgotten.
     tallies: Vec<Arc<Tally>>,
+    strikes: Log,
 }
 
 #[derive(Debug)]
@@ -53,7 +54,7 @@ pub(crate) struct Fate {
 impl Book {
     pub(crate) fn plan<W: What>(&mut self, fault: Fault<W>) -> Injected {
         self.forget_ended();
-        let tally = Arc::<Tally>::default();
+        let tally = Tally::new(&self.strikes);
         self.tallies.push(Arc::clone(&tally));
         match W::sort(fault) {
             Either::Request(fault) => self.requests.push(Planned {
@@ -70,7 +71,7 @@ impl Book {
 
     pub(crate) fn unleash(&mut self, mix: Chaos) -> Injected {
         self.forget_ended();
-        let unleashed = Unleashed::new(mix);
+        let unleashed = Unleashed::new(mix, Tally::new(&self.strikes));
         let tally = Arc::clone(&unleashed.tally);
         self.tallies.push(Arc::clone(&tally));
         self.chaos.push(unleashed);
@@ -87,16 +88,13 @@ impl Book {
 
     /// All strikes so far, in order.
     pub(crate) fn strikes(&self) -> Vec<Strike> {
-        let mut strikes: Vec<_> = (self.tallies.iter())
-            .flat_map(|tally| tally.counts().strikes.clone())
-            .collect();
-        strikes.sort_by_key(|strike| strike.at);
-        strikes
+        lock(&self.strikes).clone()
     }
 
     fn forget_ended(&mut self) {
         self.requests.retain(|planned| !planned.tally.is_ended());
         self.events.retain(|planned| !planned.tally.is_ended());
+        self.tallies.retain(|tally| !tally.is_ended());
         self.chaos.retain(|chaos| !chaos.is_over());
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -12,7 +12,7 @@ use super::{
     draw::draw,
     event::OnEvent,
     fault::Fault,
-    injected::Tally,
+    injected::{Tally, lock},
     request::OnRequest,
     seed::Seed,
     target::{Delivery, EventKind, Resource, Target},
@@ -38,7 +38,7 @@ use crate::record::{RequestRecord, Verb};
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// let server = ApiServer::new();
-/// let mut mix = Chaos::none(7)
+/// let mix = Chaos::none(7)
 ///     .with(0.2, Fault::unavailable())
 ///     .with(0.1, Fault::timeout().on_writes().after_commit())
 ///     .at_most(3);
@@ -242,7 +242,7 @@ enum Side {
 }
 
 impl Unleashed {
-    pub(super) fn new(mut mix: Chaos) -> Self {
+    pub(super) fn new(mut mix: Chaos, tally: Arc<Tally>) -> Self {
         // The limits of the chaos let in all that the limits of its faults do.
         mix.target.events = vec![
             EventKind::Added,
@@ -253,7 +253,7 @@ impl Unleashed {
         Self {
             until: mix.lasting.map(|time| Instant::now() + time),
             mix,
-            tally: Arc::default(),
+            tally,
             memory: Mutex::default(),
         }
     }
@@ -326,7 +326,7 @@ impl Unleashed {
         who: &str,
         meets: impl Fn(&Fault<W>) -> bool,
     ) -> Option<(&'m W, f64)> {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = lock(&self.memory);
         let occasion = memory.occasions.entry(who.to_owned()).or_default();
         *occasion += 1;
         let draw = draw(self.mix.seed.number(), who, *occasion);

@@ -52,11 +52,15 @@ impl fmt::Display for Strike {
 #[derive(Clone, Debug)]
 pub struct Injected(pub(super) Arc<Tally>);
 
+/// The strikes of all faults of a server, in order.
+pub(super) type Log = Arc<Mutex<Vec<Strike>>>;
+
 /// What is known of one fault.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tally {
     counts: Mutex<Counts>,
     news: watch::Sender<News>,
+    log: Log,
 }
 
 #[derive(Debug, Default)]
@@ -104,8 +108,16 @@ impl Injected {
 }
 
 impl Tally {
+    pub(super) fn new(log: &Log) -> Arc<Self> {
+        Arc::new(Self {
+            counts: Mutex::default(),
+            news: watch::Sender::default(),
+            log: Arc::clone(log),
+        })
+    }
+
     pub(super) fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.counts)
     }
 
     pub(super) fn struck(&self) -> u64 {
@@ -114,7 +126,9 @@ impl Tally {
 
     pub(super) fn strike(&self, fault: String, on: String) {
         let at = Instant::now();
-        self.counts().strikes.push(Strike { at, fault, on });
+        let strike = Strike { at, fault, on };
+        self.counts().strikes.push(strike.clone());
+        lock(&self.log).push(strike);
         self.news.send_modify(|news| news.struck += 1);
     }
 
@@ -132,4 +146,9 @@ impl Tally {
         // The sender lives as long as this.
         let _ = news.wait_for(|news| news.ended).await;
     }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What it holds is complete before the lock is released.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

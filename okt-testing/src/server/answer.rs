@@ -146,7 +146,11 @@ pub(super) fn cut(body: Body, bytes: usize) -> Body {
         let (mut body, left) = state?;
         let next = if left == 0 { None } else { body.frame().await };
         let data = match next {
-            None => return Some((Err(cut_off()), None)),
+            None => {
+                // Over HTTP what was sent so far goes out while nothing more is ready.
+                tokio::task::yield_now().await;
+                return Some((Err(cut_off()), None));
+            }
             Some(Err(error)) => return Some((Err(error), None)),
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
         };

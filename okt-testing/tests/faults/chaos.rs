@@ -1,0 +1,138 @@
+//! This file tests what goes wrong by a seed.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, ResourceExt,
+    runtime::{WatchStreamExt, reflector, watcher},
+};
+use okt_testing::{ApiServer, Chaos, Fault, Seed, Verb};
+
+use crate::support::{create, maps, set, x};
+
+/// Which of a hundred writes to each of these objects fail, in an order of your own.
+async fn failing(chaos: Chaos, names: &[&str]) -> Vec<(String, usize)> {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    for name in names {
+        create(&maps, name).await.unwrap();
+    }
+    server.misbehave(chaos);
+    let mut failing = Vec::new();
+    for number in 0..100 {
+        for name in names {
+            if set(&maps, name, &number.to_string()).await.is_err() {
+                failing.push(((*name).to_owned(), number));
+            }
+        }
+    }
+    failing
+}
+
+fn mix(seed: u64) -> Chaos {
+    Chaos::none(seed)
+        .with(0.1, Fault::conflict().on(Verb::Patch))
+        .with(0.1, Fault::break_connection())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seed_means_the_same_each_time_and_another_something_else() {
+    let first = failing(mix(3), &["a"]).await;
+    assert_eq!(failing(mix(3), &["a"]).await, first);
+    assert_ne!(failing(mix(4), &["a"]).await, first);
+    assert!(
+        (10..35).contains(&first.len()),
+        "about one in five: {}",
+        first.len()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_to_one_object_does_not_depend_on_others() {
+    let alone = failing(mix(3), &["a"]).await;
+    let mut among_others = failing(mix(3), &["b", "a", "c"]).await;
+    among_others.retain(|(name, _)| name == "a");
+    assert_eq!(among_others, alone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn chaos_ends_after_so_many_strikes() {
+    assert_eq!(failing(mix(3).at_most(2), &["a"]).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn chaos_ends_after_its_time() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    let always = Chaos::none(1).with(1.0, Fault::unavailable());
+    server.misbehave(always.lasting(Duration::from_secs(10)));
+    create(&maps, "a").await.unwrap_err();
+    tokio::time::advance(Duration::from_secs(10)).await;
+    create(&maps, "a").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn chaos_strikes_within_its_limits_and_those_of_its_faults() {
+    let server = ApiServer::new();
+    let (operator, user) = (maps(server.client_named("operator")), maps(server.client()));
+    let creations = Fault::unavailable().on(Verb::Create).times(2);
+    let chaos = server.misbehave(Chaos::none(1).with(1.0, creations).client("operator"));
+    create(&user, "a").await.unwrap();
+    operator.get("a").await.unwrap();
+    for _ in 0..2 {
+        create(&operator, "b").await.unwrap_err();
+    }
+    create(&operator, "b").await.unwrap();
+    assert_eq!((chaos.struck(), chaos.matched()), (2, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rates_can_be_raised_together() {
+    let few = failing(mix(3), &["a"]).await.len();
+    let many = failing(mix(3).times_as_often(4.0), &["a"]).await.len();
+    assert!(many > 2 * few, "{many} of {few}");
+}
+
+/// What a cache has after everything went wrong and then nothing more.
+async fn cached(seed: Seed) -> (Vec<String>, u64) {
+    let server = ApiServer::new();
+    let user = maps(server.client());
+    let chaos = server.misbehave(Chaos::seeded(seed).times_as_often(3.0).client("operator"));
+    let (reader, writer) = reflector::store();
+    let operator: Api<ConfigMap> = maps(server.client_named("operator"));
+    let stream = reflector(writer, watcher(operator, watcher::Config::default()));
+    let running = tokio::spawn(stream.default_backoff().for_each(|_| async {}));
+    for number in 0..200 {
+        let name = format!("m{}", number % 5);
+        if number < 5 {
+            create(&user, &name).await.unwrap();
+        }
+        set(&user, &name, &number.to_string()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    server.calm();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    running.abort();
+    let mut seen: Vec<_> = reader
+        .state()
+        .iter()
+        .map(|map| format!("{}={}", map.name_any(), x(map)))
+        .collect();
+    seen.sort();
+    (seen, chaos.struck())
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_any_chaos_a_cache_comes_to_the_truth() {
+    for seed in Seed::several(10) {
+        let (seen, struck) = cached(seed).await;
+        assert_eq!(
+            seen,
+            ["m0=195", "m1=196", "m2=197", "m3=198", "m4=199"],
+            "seed {seed}"
+        );
+        assert!(struck > 10, "seed {seed} struck {struck} times only");
+    }
+}

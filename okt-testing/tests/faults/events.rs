@@ -1,0 +1,191 @@
+//! This file tests what goes wrong with the events of watches.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{DeleteParams, WatchParams},
+};
+use okt_testing::{ApiServer, EventKind, Fault, OnEvent};
+use tokio::time::{Instant, timeout};
+
+use crate::support::{Events, create, maps, set, short, take, version, watch};
+
+/// A server with one map, and a watch of what comes after it while something goes wrong.
+async fn scene(fault: Fault<OnEvent>) -> (ApiServer, Api<ConfigMap>, Events) {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    let first = create(&maps, "a").await.unwrap();
+    server.inject(fault);
+    let events = watch(&maps, &version(&first)).await;
+    (server, maps, events)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lagging_event_holds_up_those_behind_it() {
+    let (_server, maps, mut events) = scene(Fault::lag(Duration::from_secs(3)).nth(2)).await;
+    for x in ["1", "2", "3"] {
+        set(&maps, "a", x).await.unwrap();
+    }
+    let before = Instant::now();
+    assert_eq!(take(&mut events, 1).await, ["MODIFIED a=1"]);
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    assert_eq!(take(&mut events, 1).await, ["MODIFIED a=2"]);
+    assert_eq!(before.elapsed(), Duration::from_secs(3));
+    assert_eq!(take(&mut events, 1).await, ["MODIFIED a=3"]);
+    assert_eq!(before.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn held_events_come_when_the_fault_ends() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    let first = create(&maps, "a").await.unwrap();
+    let hold = server.inject(Fault::hold_events().name("a"));
+    let mut events = watch(&maps, &version(&first)).await;
+    set(&maps, "a", "1").await.unwrap();
+    create(&maps, "b").await.unwrap();
+    let silence = timeout(Duration::from_mins(4), events.next()).await;
+    assert!(silence.is_err());
+    hold.end();
+    assert_eq!(take(&mut events, 2).await, ["MODIFIED a=1", "ADDED b="]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_event_never_comes() {
+    let (_server, maps, mut events) = scene(Fault::drop_event().nth(2)).await;
+    for x in ["1", "2", "3"] {
+        set(&maps, "a", x).await.unwrap();
+    }
+    assert_eq!(take(&mut events, 2).await, ["MODIFIED a=1", "MODIFIED a=3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_doubled_event_comes_twice() {
+    let (_server, maps, mut events) = scene(Fault::repeat_event().nth(1)).await;
+    set(&maps, "a", "1").await.unwrap();
+    set(&maps, "a", "2").await.unwrap();
+    let seen = take(&mut events, 3).await;
+    assert_eq!(seen, ["MODIFIED a=1", "MODIFIED a=1", "MODIFIED a=2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn merged_events_are_seen_as_one_at_the_place_of_the_second() {
+    let merge = Fault::merge_events(Duration::from_secs(5)).name("a").nth(1);
+    let (_server, maps, mut events) = scene(merge).await;
+    set(&maps, "a", "1").await.unwrap();
+    create(&maps, "b").await.unwrap();
+    set(&maps, "a", "2").await.unwrap();
+    set(&maps, "a", "3").await.unwrap();
+    let seen = take(&mut events, 3).await;
+    assert_eq!(seen, ["ADDED b=", "MODIFIED a=2", "MODIFIED a=3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_none_follows_is_sent_after_all() {
+    let merge = Fault::merge_events(Duration::from_secs(5));
+    let (_server, maps, mut events) = scene(merge).await;
+    set(&maps, "a", "1").await.unwrap();
+    let before = Instant::now();
+    assert_eq!(take(&mut events, 1).await, ["MODIFIED a=1"]);
+    assert_eq!(before.elapsed(), Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_comes_and_goes_in_one_is_never_seen() {
+    let merge = Fault::merge_events(Duration::from_secs(5)).name("b").nth(1);
+    let (_server, maps, mut events) = scene(merge).await;
+    create(&maps, "b").await.unwrap();
+    maps.delete("b", &DeleteParams::default()).await.unwrap();
+    set(&maps, "a", "1").await.unwrap();
+    assert_eq!(take(&mut events, 1).await, ["MODIFIED a=1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_made_anew_in_one_is_a_change() {
+    let merge = Fault::merge_events(Duration::from_secs(5)).event(EventKind::Deleted);
+    let (_server, maps, mut events) = scene(merge).await;
+    maps.delete("a", &DeleteParams::default()).await.unwrap();
+    create(&maps, "a").await.unwrap();
+    assert_eq!(take(&mut events, 1).await, ["MODIFIED a="]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_after_the_event_and_goes_on_from_there() {
+    let (_server, maps, mut events) = scene(Fault::end_stream().nth(2)).await;
+    let mut last = String::new();
+    for x in ["1", "2", "3"] {
+        let changed = set(&maps, "a", x).await.unwrap();
+        if x == "2" {
+            last = version(&changed);
+        }
+    }
+    let seen = take(&mut events, 9).await;
+    assert_eq!(seen, ["MODIFIED a=1", "MODIFIED a=2"]);
+    let mut events = watch(&maps, &last).await;
+    assert_eq!(take(&mut events, 1).await, ["MODIFIED a=3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_in_an_event_has_not_sent_it() {
+    let (_server, maps, mut events) = scene(Fault::break_stream().nth(2)).await;
+    for x in ["1", "2"] {
+        set(&maps, "a", x).await.unwrap();
+    }
+    assert_eq!(take(&mut events, 9).await, ["MODIFIED a=1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_stream_says_410_and_ends() {
+    let (_server, maps, mut events) = scene(Fault::expire_stream().nth(2)).await;
+    for x in ["1", "2"] {
+        set(&maps, "a", x).await.unwrap();
+    }
+    assert_eq!(take(&mut events, 9).await, ["MODIFIED a=1", "ERROR 410"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_picked_by_kind_and_name() {
+    let fault = Fault::drop_event().event(EventKind::Modified).name("b");
+    let (_server, maps, mut events) = scene(fault).await;
+    create(&maps, "b").await.unwrap();
+    set(&maps, "b", "1").await.unwrap();
+    set(&maps, "a", "1").await.unwrap();
+    maps.delete("b", &DeleteParams::default()).await.unwrap();
+    let seen = take(&mut events, 3).await;
+    assert_eq!(seen, ["ADDED b=", "MODIFIED a=1", "DELETED b=1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_picked_by_the_client_that_watches() {
+    let server = ApiServer::new();
+    let maps_of = |client| maps(server.client_named(client));
+    let first = create(&maps_of("user"), "a").await.unwrap();
+    server.inject(Fault::drop_event().client("operator"));
+    let mut user = watch(&maps_of("user"), &version(&first)).await;
+    let mut operator = watch(&maps_of("operator"), &version(&first)).await;
+    set(&maps_of("user"), "a", "1").await.unwrap();
+    assert_eq!(take(&mut user, 1).await, ["MODIFIED a=1"]);
+    assert!(
+        timeout(Duration::from_mins(1), operator.next())
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_are_withheld_but_for_the_end_of_a_list() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    create(&maps, "a").await.unwrap();
+    server.inject(Fault::withhold_bookmarks());
+    let params = WatchParams::default().initial_events();
+    let mut events = maps.watch(&params, "0").await.unwrap().boxed();
+    let mut seen = Vec::new();
+    while let Ok(Some(event)) = timeout(Duration::from_mins(3), events.next()).await {
+        seen.push(short(&event.unwrap()));
+    }
+    assert_eq!(seen, ["ADDED a=", "BOOKMARK"]);
+}

@@ -1,0 +1,201 @@
+//! This file tests whom faults strike, and how often.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use okt_testing::{ApiServer, Chaos, Fault, Injected, Verb};
+use serde_json::json;
+
+use crate::support::{create, map, maps, set};
+
+/// How often a fault without times strikes a little of everything.
+async fn strikes(fault: Fault) -> u64 {
+    let server = ApiServer::new();
+    let client = server.client_named("operator");
+    let other = server.replica("b").client();
+    let fault = server.inject(fault.times(0));
+    let maps_of_a = maps(client.clone());
+    create(&maps_of_a, "a").await.unwrap();
+    create(&maps(other), "b").await.unwrap();
+    let by = PatchParams::apply("okt").force();
+    let applied = Patch::Apply(json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": {} }));
+    maps_of_a.patch("a", &by, &applied).await.unwrap();
+    let system: Api<Secret> = Api::namespaced(client.clone(), "kube-system");
+    system.list(&ListParams::default()).await.unwrap();
+    let deployments: Api<Deployment> = Api::default_namespaced(client);
+    let deployment =
+        json!({ "metadata": { "name": "d" }, "spec": { "selector": {}, "template": {} } });
+    let deployment = serde_json::from_value(deployment).unwrap();
+    deployments
+        .create(&PostParams::default(), &deployment)
+        .await
+        .unwrap();
+    let status = Patch::Merge(json!({ "status": { "replicas": 1 } }));
+    deployments
+        .patch_status("d", &PatchParams::default(), &status)
+        .await
+        .unwrap();
+    fault.matched()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_without_limits_strikes_everything() {
+    assert_eq!(strikes(Fault::conflict()).await, 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_limit_lets_in_what_it_names() {
+    let fault = Fault::conflict;
+    for (fault, count) in [
+        (fault().on(Verb::Create), 3),
+        (fault().on(Verb::Create).on(Verb::List), 4),
+        (fault().on_writes(), 5),
+        (fault().on_reads(), 1),
+        (fault().resource("configmaps"), 3),
+        (fault().resource("deployments"), 2),
+        (fault().resource("deployments.apps"), 2),
+        (fault().resource("deployments.extensions"), 0),
+        (fault().resource("deployments/status"), 1),
+        (fault().resource("deployments").subresource("status"), 1),
+        (fault().resource("deployments").subresource(""), 1),
+        (fault().namespace("kube-system"), 1),
+        (fault().name("a"), 2),
+        (fault().name("a").name("b"), 3),
+        (fault().name("a").resource("secrets"), 0),
+        (fault().manager("okt"), 1),
+        (fault().client("operator"), 5),
+        (fault().client(""), 1),
+        (fault().replica("b"), 1),
+        (fault().replica(""), 5),
+        (
+            fault().matching(|request| request.path.contains("kube-")),
+            1,
+        ),
+    ] {
+        let words = format!("{fault:?}");
+        assert_eq!(strikes(fault).await, count, "{words}");
+    }
+}
+
+/// Which of ten gets fail.
+async fn failing(fault: impl FnOnce(&ApiServer) -> Injected) -> Vec<usize> {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    create(&maps, "a").await.unwrap();
+    let fault = fault(&server);
+    let mut failing = Vec::new();
+    for number in 1..=10 {
+        if maps.get("a").await.is_err() {
+            failing.push(number);
+        }
+    }
+    assert_eq!(fault.struck(), failing.len() as u64);
+    failing
+}
+
+#[tokio::test(start_paused = true)]
+async fn counts_pick_which_of_the_matches_are_struck() {
+    let fault = Fault::unavailable;
+    assert_eq!(failing(|s| s.inject(fault().times(2))).await, [1, 2]);
+    assert_eq!(failing(|s| s.inject(fault().skip(8))).await, [9, 10]);
+    assert_eq!(
+        failing(|s| s.inject(fault().skip(3).times(2))).await,
+        [4, 5]
+    );
+    assert_eq!(failing(|s| s.inject(fault().nth(7))).await, [7]);
+    assert_eq!(failing(|s| s.inject(fault().every(3))).await, [3, 6, 9]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_that_is_ended_strikes_no_more() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    create(&maps, "a").await.unwrap();
+    let outage = server.inject(Fault::unavailable());
+    maps.get("a").await.unwrap_err();
+    outage.end();
+    maps.get("a").await.unwrap();
+    assert_eq!(outage.struck(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_can_wait_for_a_strike() {
+    let server = ApiServer::new();
+    let cut = server.inject(Fault::no_answer().after_commit().on(Verb::Create).nth(2));
+    let maps_of_operator = maps(server.client());
+    let operator = tokio::spawn(async move {
+        for name in ["a", "b", "c"] {
+            create(&maps_of_operator, name).await.unwrap();
+        }
+    });
+    cut.struck_at_least(1).await;
+    operator.abort();
+    let there = maps(server.client())
+        .list(&ListParams::default())
+        .await
+        .unwrap();
+    assert_eq!(there.items.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_has_the_name_that_its_body_says() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    server.inject(Fault::conflict().name("b"));
+    create(&maps, "a").await.unwrap();
+    create(&maps, "b").await.unwrap_err();
+}
+
+#[test]
+fn misuse_is_told_in_a_sentence() {
+    fn told(misuse: impl FnOnce()) -> String {
+        let panic = catch_unwind(AssertUnwindSafe(misuse)).expect_err("it is misuse");
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+            .expect("a text")
+    }
+    assert_eq!(
+        told(|| drop(Chaos::none(1).with(2.0, Fault::conflict()))),
+        "the rate of a fault is between 0 and 1 (e.g. 0.05 for one in twenty), not 2"
+    );
+    assert_eq!(
+        told(|| drop(
+            Chaos::none(1)
+                .with(0.75, Fault::conflict())
+                .with(0.5, Fault::timeout())
+        )),
+        "the rates of faults for requests come to 1.25, which is more than 1"
+    );
+    assert_eq!(
+        told(|| drop(Fault::conflict().nth(0))),
+        "nth counts from 1: there is no match of number 0"
+    );
+    assert_eq!(
+        told(|| drop(Fault::conflict().every(0))),
+        "every(1) strikes all matches; every(0) says nothing"
+    );
+    assert_eq!(
+        told(|| drop(Fault::answer(200, "OK", "fine"))),
+        "the code of a fault is between 400 and 599, not 200"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_named_client_is_the_manager_of_what_it_writes() {
+    let server = ApiServer::new();
+    let maps = maps(server.client_named("operator"));
+    maps.create(&PostParams::default(), &map("a"))
+        .await
+        .unwrap();
+    let written = set(&maps, "a", "1").await.unwrap();
+    let managers = written.metadata.managed_fields.unwrap();
+    assert!(
+        managers
+            .iter()
+            .all(|entry| entry.manager.as_deref() == Some("operator"))
+    );
+}

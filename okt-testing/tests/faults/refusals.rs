@@ -1,0 +1,89 @@
+//! This file tests answers that say no.
+
+use std::time::Duration;
+
+use kube::api::ListParams;
+use okt_testing::{ApiServer, Fault, Verb};
+
+use crate::support::{create, maps, refusal, set, watch, x};
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_worded_as_a_real_one_and_writes_nothing() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    create(&maps, "a").await.unwrap();
+    server.inject(Fault::conflict().on(Verb::Patch).times(1));
+    let status = refusal(set(&maps, "a", "1").await);
+    assert!(status.is_conflict());
+    assert_eq!(
+        status.message,
+        "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again"
+    );
+    assert_eq!(x(&maps.get("a").await.unwrap()), "");
+    assert_eq!(x(&set(&maps, "a", "1").await.unwrap()), "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_refusal_has_its_code_and_reason() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    for (fault, code, reason) in [
+        (Fault::conflict(), 409, "Conflict"),
+        (Fault::internal_error(), 500, "InternalError"),
+        (Fault::unavailable(), 503, "ServiceUnavailable"),
+        (Fault::timeout(), 504, "Timeout"),
+        (Fault::gone(), 410, "Expired"),
+        (Fault::unauthorized(), 401, "Unauthorized"),
+        (Fault::forbidden(), 403, "Forbidden"),
+        (
+            Fault::answer(418, "Teapot", "short and stout"),
+            418,
+            "Teapot",
+        ),
+    ] {
+        server.inject(fault.times(1));
+        let status = refusal(maps.list(&ListParams::default()).await);
+        assert_eq!((status.code, status.reason.as_str()), (code, reason));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_requests_says_when_to_come_again_in_whole_seconds() {
+    let server = ApiServer::new();
+    server.inject(Fault::too_many_requests(Duration::from_millis(1200)));
+    let request = http::Request::get("/api/v1/pods")
+        .body(Vec::new().into())
+        .unwrap();
+    let response = server.client().send(request).await.unwrap();
+    assert_eq!(response.status(), 429);
+    assert_eq!(response.headers()["retry-after"], "2");
+    let status = refusal(maps(server.client()).list(&ListParams::default()).await);
+    assert_eq!(status.details.unwrap().retry_after_seconds, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_before_the_commit_writes_nothing() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    server.inject(Fault::timeout().on(Verb::Create).times(1));
+    assert_eq!(refusal(create(&maps, "a").await).code, 504);
+    assert!(maps.get_opt("a").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_after_the_commit_has_written() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    server.inject(Fault::timeout().on(Verb::Create).after_commit().times(1));
+    assert_eq!(refusal(create(&maps, "a").await).code, 504);
+    assert!(maps.get_opt("a").await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_is_told_by_an_event_that_its_version_is_gone() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    server.inject(Fault::gone().on(Verb::Watch).times(1));
+    let mut events = watch(&maps, "1").await;
+    assert_eq!(crate::support::take(&mut events, 2).await, ["ERROR 410"]);
+}

@@ -1,0 +1,231 @@
+//! This file tests several API servers of which some are behind.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, ResourceExt,
+    api::{GetParams, ListParams, PostParams, VersionMatch, WatchParams},
+    runtime::{WatchStreamExt, reflector, watcher},
+};
+use okt_testing::ApiServer;
+use tokio::time::Instant;
+
+use crate::support::{create, map, maps, refusal, set, short, take, version, watch, x};
+
+async fn listed(maps: &Api<ConfigMap>, params: &ListParams) -> Vec<String> {
+    let list = maps.list(params).await.unwrap();
+    list.items
+        .iter()
+        .map(|map| format!("{}={}", map.name_any(), x(map)))
+        .collect()
+}
+
+fn cached() -> ListParams {
+    ListParams::default().match_any()
+}
+
+fn cached_get() -> GetParams {
+    GetParams {
+        resource_version: Some("0".to_owned()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_of_version_0_see_the_past_of_their_replica_and_others_the_present() {
+    let server = ApiServer::new();
+    let (a, b) = (
+        maps(server.replica("a").client()),
+        maps(server.replica("b").client()),
+    );
+    create(&a, "m").await.unwrap();
+    server.replica("b").freeze();
+    set(&a, "m", "1").await.unwrap();
+    create(&a, "n").await.unwrap();
+    assert_eq!(listed(&b, &cached()).await, ["m="]);
+    assert_eq!(x(&b.get_with("m", &cached_get()).await.unwrap()), "");
+    assert_eq!(refusal(b.get_with("n", &cached_get()).await).code, 404);
+    assert_eq!(listed(&b, &ListParams::default()).await, ["m=1", "n="]);
+    assert_eq!(x(&b.get("m").await.unwrap()), "1");
+    assert_eq!(listed(&a, &cached()).await, ["m=1", "n="]);
+    server.replica("b").release();
+    assert_eq!(listed(&b, &cached()).await, ["m=1", "n="]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_the_past_has_the_version_of_the_past() {
+    let server = ApiServer::new();
+    let b = maps(server.replica("b").client());
+    let first = create(&b, "m").await.unwrap();
+    server.replica("b").freeze();
+    set(&b, "m", "1").await.unwrap();
+    let list = b.list(&cached()).await.unwrap();
+    assert_eq!(list.metadata.resource_version, first.resource_version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lagging_replica_sees_each_change_so_much_later() {
+    let server = ApiServer::new();
+    let b = maps(server.replica("b").client());
+    create(&b, "m").await.unwrap();
+    server.replica("b").set_lag(Duration::from_secs(5));
+    set(&b, "m", "1").await.unwrap();
+    tokio::time::advance(Duration::from_secs(3)).await;
+    set(&b, "m", "2").await.unwrap();
+    assert_eq!(listed(&b, &cached()).await, ["m="]);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(listed(&b, &cached()).await, ["m=1"]);
+    tokio::time::advance(Duration::from_secs(3)).await;
+    assert_eq!(listed(&b, &cached()).await, ["m=2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_once_stays_seen() {
+    let server = ApiServer::new();
+    let b = maps(server.replica("b").client());
+    create(&b, "m").await.unwrap();
+    server.replica("b").set_lag(Duration::from_hours(1));
+    assert_eq!(listed(&b, &cached()).await, ["m="]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_through_a_replica_is_as_late_as_it() {
+    let server = ApiServer::new();
+    let b = maps(server.replica("b").client());
+    let first = create(&b, "m").await.unwrap();
+    server.replica("b").freeze();
+    let mut late = watch(&b, &version(&first)).await;
+    let mut current = watch(&maps(server.client()), &version(&first)).await;
+    let second = set(&b, "m", "1").await.unwrap();
+    assert_eq!(take(&mut current, 1).await, ["MODIFIED m=1"]);
+    // From a version that the replica does not know yet, a watch is silent until it does.
+    let mut ahead = watch(&b, &version(&second)).await;
+    set(&b, "m", "2").await.unwrap();
+    server.replica("b").release();
+    assert_eq!(take(&mut late, 2).await, ["MODIFIED m=1", "MODIFIED m=2"]);
+    assert_eq!(take(&mut ahead, 1).await, ["MODIFIED m=2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streamed_list_of_version_0_begins_in_the_past_and_comes_to_the_present() {
+    let server = ApiServer::new();
+    let b = maps(server.replica("b").client());
+    create(&b, "m").await.unwrap();
+    server.replica("b").freeze();
+    set(&b, "m", "1").await.unwrap();
+    let params = WatchParams::default().initial_events();
+    let mut events = b.watch(&params, "0").await.unwrap().boxed();
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        seen.push(short(&events.next().await.unwrap().unwrap()));
+    }
+    server.replica("b").release();
+    seen.push(short(&events.next().await.unwrap().unwrap()));
+    assert_eq!(seen, ["ADDED m=", "BOOKMARK", "MODIFIED m=1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_asks_for_no_older_version_waits_for_it() {
+    let server = ApiServer::new();
+    let b = maps(server.replica("b").client());
+    create(&b, "m").await.unwrap();
+    server.replica("b").set_lag(Duration::from_secs(2));
+    let second = set(&b, "m", "1").await.unwrap();
+    let before = Instant::now();
+    let params = ListParams::default()
+        .at(&version(&second))
+        .matching(VersionMatch::NotOlderThan);
+    assert_eq!(listed(&b, &params).await, ["m=1"]);
+    assert_eq!(before.elapsed(), Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_waits_too_long_is_504() {
+    let server = ApiServer::new();
+    let b = maps(server.replica("b").client());
+    create(&b, "m").await.unwrap();
+    server.replica("b").freeze();
+    let second = set(&b, "m", "1").await.unwrap();
+    let before = Instant::now();
+    let get = GetParams {
+        resource_version: second.resource_version(),
+    };
+    let status = refusal(b.get_with("m", &get).await);
+    assert_eq!(status.code, 504);
+    assert!(
+        status
+            .message
+            .starts_with("Timeout: Too large resource version"),
+        "{}",
+        status.message
+    );
+    assert_eq!(status.details.unwrap().retry_after_seconds, 1);
+    assert_eq!(before.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_through_a_replica_that_is_behind_go_to_the_present() {
+    let server = ApiServer::new();
+    let b = maps(server.replica("b").client());
+    let first = create(&b, "m").await.unwrap();
+    server.replica("b").freeze();
+    set(&b, "m", "1").await.unwrap();
+    let mut stale = map("m");
+    stale.metadata.resource_version = first.resource_version();
+    let status = refusal(b.replace("m", &PostParams::default(), &stale).await);
+    assert!(status.is_conflict());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_can_be_frozen_at_any_version_there_ever_was() {
+    let server = ApiServer::new();
+    let maps_now = maps(server.client());
+    create(&maps_now, "m").await.unwrap();
+    for x in ["1", "2", "3"] {
+        set(&maps_now, "m", x).await.unwrap();
+    }
+    server.compact();
+    let mut seen = Vec::new();
+    for version in server.versions().resource("configmaps") {
+        let past = server.replica("past");
+        past.freeze_at(version.version);
+        seen.extend(listed(&maps(past.client()), &cached()).await);
+    }
+    assert_eq!(seen, ["m=", "m=1", "m=2", "m=3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_watches_of_one_replica_leaves_the_others() {
+    let server = ApiServer::new();
+    let (a, b) = (
+        maps(server.replica("a").client()),
+        maps(server.replica("b").client()),
+    );
+    let first = create(&a, "m").await.unwrap();
+    let mut of_a = watch(&a, &version(&first)).await;
+    let mut of_b = watch(&b, &version(&first)).await;
+    server.replica("b").end_watches();
+    set(&a, "m", "1").await.unwrap();
+    assert_eq!(take(&mut of_a, 1).await, ["MODIFIED m=1"]);
+    assert!(of_b.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restarted_controller_that_lists_from_a_cache_goes_back_in_time() {
+    let server = ApiServer::new();
+    let user = maps(server.client());
+    create(&user, "m").await.unwrap();
+    server.replica("b").freeze();
+    set(&user, "m", "1").await.unwrap();
+    for (replica, expected) in [("a", "1"), ("b", "")] {
+        let (reader, writer) = reflector::store();
+        let maps = maps(server.replica(replica).client());
+        let config = watcher::Config::default().streaming_lists();
+        let stream = reflector(writer, watcher(maps, config)).default_backoff();
+        let running = tokio::spawn(stream.for_each(|_| async {}));
+        reader.wait_until_ready().await.unwrap();
+        assert_eq!(x(&reader.state()[0]), expected, "{replica}");
+        running.abort();
+    }
+}
