@@ -4,9 +4,19 @@
 //! What an expression sees of an object, when a rule runs and how a refusal reads is decided here,
 //! because kube's own validator knows neither `optionalOldSelf` nor the API server's words.
 
+mod budget;
 mod check;
+mod compile;
+mod cost;
+mod decl;
+mod known;
+mod library;
+mod macros;
 mod optional;
+mod types;
 mod value;
+
+pub(crate) use budget::check_costs;
 
 use std::{
     fmt,
@@ -16,14 +26,11 @@ use std::{
 
 use kube::core::cel::{
     KubeCelExt,
-    cel::{
-        Context, ExecutionError, IdedExpr, Value as CelValue, objects::OptionalValue,
-        parser::Parser,
-    },
+    cel::{Context, ExecutionError, IdedExpr, Value as CelValue, objects::OptionalValue},
 };
 use serde_json::Value;
 
-use self::check::Mistake;
+use self::{compile::Compiler, decl::Decl};
 use crate::{
     refusal::{Cause, Refusal},
     schema::{Schema, old_item},
@@ -42,6 +49,13 @@ pub(crate) struct Rule {
     is_transition: bool,
     /// `oldSelf` is an optional, and the rule runs without an old value too.
     is_optional: bool,
+    /// Its place in the list of the schema.
+    index: usize,
+    /// What one evaluation costs at most.
+    cost: u64,
+    message_cost: Option<u64>,
+    /// How often it can run within one request, whatever the schema around it says.
+    most_in_request: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,11 +79,13 @@ impl Rule {
     /// Compiles one entry; what is wrong with it is added to `causes`.
     pub(crate) fn compile(
         raw: &Value,
-        path: &str,
+        (path, index): (&str, usize),
         correlatable: bool,
-        schema: &Schema,
+        (schema, is_object): (&Schema, bool),
         causes: &mut Vec<Cause>,
     ) -> Option<Self> {
+        let list = format!("{path}.x-kubernetes-validations");
+        let path = format!("{list}[{index}]");
         let text = |key: &str| {
             raw.get(key)
                 .and_then(Value::as_str)
@@ -84,45 +100,42 @@ impl Rule {
             return None;
         };
         let is_optional = raw.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
-        let mut compile = |source: &str, field: &str| -> Option<IdedExpr> {
-            let outcome = parse(source)
-                .map_err(Mistake::Wrong)
-                .and_then(|expression| {
-                    check::check(&expression, schema, is_optional).map(|()| expression)
-                });
-            let mistake = match outcome {
-                Ok(expression) => return Some(expression),
-                Err(mistake) => mistake,
-            };
-            let field = format!("{path}.{field}");
-            causes.push(match mistake {
-                Mistake::Wrong(error) => Cause::invalid(
-                    field,
-                    &source.into(),
-                    &format!("compilation failed: ERROR: {error}"),
-                ),
-                Mistake::Lacking(name) => Cause::not_served(
-                    field,
-                    format!(
-                        "the CEL rule \"{source}\" uses '{name}', which its CEL library does not know"
-                    ),
-                ),
-            });
-            None
+        let Some(decl) = Decl::of(schema, is_object) else {
+            if index == 0 {
+                causes.push(Cause::internal(
+                    list,
+                    "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations",
+                ));
+            }
+            return None;
         };
-        let expression = compile(&rule, "rule")?;
-        let message_expression = match text("messageExpression") {
-            Some(source) => Some(compile(&source, "messageExpression")?),
-            None => None,
+        let compiler = Compiler {
+            raw,
+            decl: &decl,
+            is_optional,
+            path: &path,
         };
-        let is_transition = expression.references().has_variable("oldSelf");
-        if is_optional && !is_transition {
+        let compiled = compiler.compile(&rule, "rule", causes);
+        let is_transition = compiled
+            .as_ref()
+            .is_some_and(|(expression, _)| expression.references().has_variable("oldSelf"));
+        let old_is_given = raw.get("optionalOldSelf").filter(|given| !given.is_null());
+        if let (Some(given), false) = (old_is_given, is_transition) {
             causes.push(Cause::invalid(
                 format!("{path}.optionalOldSelf"),
-                &true.into(),
+                given,
                 "may not be set if oldSelf is not used in rule",
             ));
         }
+        let (expression, known) = compiled?;
+        let message_expression = match text("messageExpression") {
+            Some(source) => Some(compiler.compile(&source, "messageExpression", causes)?),
+            None => None,
+        };
+        let (message_expression, message_cost) = match message_expression {
+            Some((expression, known)) => (Some(expression), Some(known.cost)),
+            None => (None, None),
+        };
         if is_transition && !correlatable {
             causes.push(Cause::invalid(
                 format!("{path}.rule"),
@@ -158,6 +171,10 @@ impl Rule {
             field_path: text("fieldPath").unwrap_or_default(),
             is_transition,
             is_optional,
+            index,
+            cost: known.cost,
+            message_cost,
+            most_in_request: decl.most_in_request(),
             text: rule,
         })
     }
@@ -305,17 +322,5 @@ fn evaluate(expression: &IdedExpr, scope: &Context<'_>) -> Result<CelValue, Fail
         }
         Ok(Err(error)) => Err(Failed::Evaluating(error)),
         Err(_) => Err(Failed::Panicked),
-    }
-}
-
-fn parse(source: &str) -> Result<IdedExpr, String> {
-    let outcome = catch_unwind(|| Parser::default().enable_optional_syntax(true).parse(source));
-    match outcome {
-        Ok(Ok(mut expression)) => {
-            optional::repair(&mut expression);
-            Ok(expression)
-        }
-        Ok(Err(errors)) => Err(errors.to_string()),
-        Err(_) => Err("the expression cannot be parsed".to_owned()),
     }
 }

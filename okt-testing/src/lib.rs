@@ -77,9 +77,9 @@
 //! - Built-in kinds are stored as they are: no validation but of metadata, and no defaults but
 //!   the protocol of ports. Their lists are merged by key where an operator is likely to share
 //!   them (conditions, ports, containers, environment, volumes, mounts); other lists are atomic.
-//! - CEL rules are checked for names, functions and fields when a CRD is made, but not for types
-//!   and not for their cost: keep a `maxLength` on every text that a rule reads, as a real server
-//!   insists. Sets and maps compare in order.
+//! - CEL rules are checked for types and for their estimated cost when a CRD is made, as on a
+//!   server, but the first mistake of an expression is named alone and without its line and column.
+//!   What a rule costs while it runs is not limited. Sets and maps compare in order.
 //! - Uids and generated names are the same in each run, and unique within one server only.
 //! - Everybody may do everything: there is no authentication, authorization or quota, and there
 //!   are no webhooks or admission policies.

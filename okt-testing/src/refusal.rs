@@ -52,6 +52,10 @@ impl Cause {
         )
     }
 
+    pub(crate) fn internal(field: impl Into<String>, detail: &str) -> Self {
+        Self::of(field, "InternalError", format!("Internal error: {detail}"))
+    }
+
     pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::of(field, "FieldValueForbidden", format!("Forbidden: {detail}"))
     }

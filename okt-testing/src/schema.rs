@@ -14,7 +14,10 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::{cel::Rule, refusal::Cause};
+use crate::{
+    cel::{Rule, check_costs},
+    refusal::Cause,
+};
 
 /// A node of a structural schema.
 #[derive(Debug, Default)]
@@ -218,12 +221,9 @@ impl Schema {
     /// All that makes the schema unusable, each with its path.
     pub(crate) fn parse_root(schema: &Value) -> Result<Self, Vec<Cause>> {
         let mut causes = Vec::new();
-        let root = parse::parse(
-            schema,
-            "spec.validation.openAPIV3Schema",
-            parse::Place::ROOT,
-            &mut causes,
-        );
+        let path = "spec.validation.openAPIV3Schema";
+        let root = parse::parse(schema, path, parse::Place::ROOT, &mut causes);
+        check_costs(&root, path, &mut causes);
         if causes.is_empty() {
             Ok(root)
         } else {

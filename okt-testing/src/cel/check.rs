@@ -1,32 +1,26 @@
-//! This file finds the mistakes of an expression that the API server finds when a CRD is created.
+//! This file checks the types of an expression as the API server does when a CRD is created, and
+//! adds up what evaluating it may cost.
 //!
-//! The `cel` crate has no type checker. What is looked for here are the mistakes that are made:
-//! names, functions and fields that do not exist.
+//! Both in one walk, because the cost of a call goes by the types and sizes of what it is given.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod call;
 
-use kube::core::cel::cel::{
-    ExecutionError, IdedExpr, Value as CelValue,
-    common::ast::{CallExpr, EntryExpr, Expr},
+use std::rc::Rc;
+
+use kube::core::cel::cel::common::ast::{
+    ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr, SelectExpr,
 };
 
-use super::{FUNCTIONS, value::escape};
-use crate::schema::{Additional, Schema, Type};
-
-/// Says what is wrong with an expression over values of `schema`.
-pub(crate) fn check(
-    expression: &IdedExpr,
-    schema: &Schema,
-    old_is_optional: bool,
-) -> Result<(), Mistake> {
-    let own = Known::Of(schema);
-    let old = if old_is_optional { Known::Nothing } else { own };
-    let mut scope = vec![("self", own), ("oldSelf", old)];
-    walk(expression, &mut scope).map(drop)
-}
+use super::{
+    cost::{self, Entries, Size},
+    decl::Decl,
+    known::{Known, Place},
+    types::{self, Type},
+};
 
 /// Why an expression cannot be used.
-pub(crate) enum Mistake {
+#[derive(Debug)]
+pub(super) enum Mistake {
     /// The server would refuse it too.
     Wrong(String),
     /// The server knows this name, and the library does not.
@@ -35,187 +29,321 @@ pub(crate) enum Mistake {
 
 impl Mistake {
     fn undeclared(name: &str) -> Self {
-        if LACKING.contains(&name) {
-            Self::Lacking(name.to_owned())
+        Self::Wrong(format!(
+            "undeclared reference to '{name}' (in container '')"
+        ))
+    }
+}
+
+/// What a rule can name, outermost first.
+pub(super) struct Checker {
+    root: Rc<Decl>,
+    scope: Vec<(String, Known)>,
+    /// The items of a list may be of several types.
+    takes_mixed: bool,
+}
+
+impl Checker {
+    pub(super) fn new(root: &Rc<Decl>, old_is_optional: bool) -> Self {
+        let declared = |kind| Known {
+            place: Place::At(Some(Rc::clone(root))),
+            ..Known::of(kind)
+        };
+        let own = declared(root.kind());
+        let old = if old_is_optional {
+            declared(Type::Optional(Rc::new(root.kind())))
         } else {
-            Self::Wrong(format!(
-                "undeclared reference to '{name}' (in container '')"
-            ))
+            own.clone()
+        };
+        Self {
+            root: Rc::clone(root),
+            scope: vec![("self".to_owned(), own), ("oldSelf".to_owned(), old)],
+            takes_mixed: false,
         }
     }
-}
 
-/// What CEL in Kubernetes has and the `cel` crate has not.
-const LACKING: [&str; 28] = [
-    "type",
-    "bool",
-    "bytes",
-    "double",
-    "int",
-    "uint",
-    "string",
-    "list",
-    "map",
-    "null_type",
-    "optional_type",
-    "duration",
-    "timestamp",
-    "optMap",
-    "optFlatMap",
-    "optional.ofNonZeroValue",
-    "cel.bind",
-    "transformList",
-    "transformMap",
-    "transformMapEntry",
-    "existsOne",
-    "sortBy",
-    "first",
-    "last",
-    "slice",
-    "flatten",
-    "distinct",
-    "authorizer",
-];
-
-/// What is known of the type of an expression.
-#[derive(Clone, Copy)]
-enum Known<'s> {
-    Nothing,
-    Of(&'s Schema),
-}
-
-type Scope<'e, 's> = Vec<(&'e str, Known<'s>)>;
-
-fn walk<'e, 's>(node: &'e IdedExpr, scope: &mut Scope<'e, 's>) -> Result<Known<'s>, Mistake> {
-    match &node.expr {
-        Expr::Unspecified | Expr::Literal(_) => Ok(Known::Nothing),
-        Expr::Ident(name) => scope
-            .iter()
-            .rev()
-            .find(|(known, _)| known == name)
-            .map(|(_, known)| *known)
-            .ok_or_else(|| Mistake::undeclared(name)),
-        Expr::Select(select) => {
-            let operand = walk(&select.operand, scope)?;
-            let found = field(operand, &select.field)?;
-            Ok(if select.test { Known::Nothing } else { found })
+    /// Says what is known of the value of an expression.
+    pub(super) fn check(&mut self, node: &IdedExpr) -> Result<Known, Mistake> {
+        match &node.expr {
+            Expr::Unspecified => Ok(Known::of(Type::Dyn)),
+            Expr::Literal(literal) => Ok(Known::of_literal(literal)),
+            Expr::Ident(name) => self.check_name(name),
+            Expr::Select(select) => self.check_select(node, select),
+            Expr::Call(call) => self.check_call(call),
+            Expr::List(list) => self.check_list(list),
+            Expr::Map(map) => self.check_map(map),
+            Expr::Struct(structure) => Err(Mistake::undeclared(&structure.type_name)),
+            Expr::Comprehension(inner) if is_binding(inner) => self.check_binding(inner),
+            Expr::Comprehension(inner) => self.check_comprehension(inner),
         }
-        Expr::Call(call) => walk_call(call, scope),
-        Expr::List(list) => {
-            for element in &list.elements {
-                walk(element, scope)?;
+    }
+
+    fn find(&self, name: &str) -> Option<&Known> {
+        let found = self.scope.iter().rev().find(|(known, _)| known == name);
+        found.map(|(_, known)| known)
+    }
+
+    fn check_name(&self, name: &str) -> Result<Known, Mistake> {
+        match self.find(name) {
+            Some(known) => Ok(Known {
+                literal: None,
+                ..known.clone().costing(cost::SELECT).sized()
+            }),
+            None if Type::is_name(name) => Ok(self.type_name()),
+            None => Err(Mistake::undeclared(name)),
+        }
+    }
+
+    fn type_name(&self) -> Known {
+        let place = Place::At(Some(Rc::clone(&self.root)));
+        let known = Known::of(types::TYPE).costing(cost::SELECT);
+        Known { place, ..known }.sized()
+    }
+
+    fn check_select(&mut self, node: &IdedExpr, select: &SelectExpr) -> Result<Known, Mistake> {
+        if let Some(name) = self.qualified(node)
+            && Type::is_name(&name)
+        {
+            return Ok(self.type_name());
+        }
+        let operand = self.check(&select.operand)?;
+        let (kind, is_optional) = unwrap(&operand.kind);
+        let found = field_type(&kind, &select.field)?;
+        if select.test {
+            return Ok(Known::of(types::BOOL).costing(operand.cost).sized());
+        }
+        let place = self.below(&operand.place, &Step::Field(&select.field));
+        let step = match operand.kind {
+            Type::Map(..) | Type::Object(_) => cost::SELECT,
+            _ => 0,
+        };
+        let kind = if is_optional {
+            Type::Optional(Rc::new(found))
+        } else {
+            found
+        };
+        let known = Known::of(kind).costing(operand.cost.saturating_add(step));
+        Ok(Known { place, ..known }.sized())
+    }
+
+    /// A name with dots whose first part is not a variable (e.g. `net.IP`).
+    fn qualified(&self, node: &IdedExpr) -> Option<String> {
+        match &node.expr {
+            Expr::Ident(name) if self.find(name).is_none() => Some(name.clone()),
+            Expr::Select(select) if !select.test => {
+                let outer = self.qualified(&select.operand)?;
+                Some(format!("{outer}.{}", select.field))
             }
-            Ok(Known::Nothing)
+            _ => None,
         }
-        Expr::Map(map) => {
-            for entry in &map.entries {
-                match &entry.expr {
-                    EntryExpr::MapEntry(entry) => {
-                        walk(&entry.key, scope)?;
-                        walk(&entry.value, scope)?;
-                    }
-                    EntryExpr::StructField(field) => {
-                        walk(&field.value, scope)?;
-                    }
-                }
-            }
-            Ok(Known::Nothing)
-        }
-        Expr::Struct(structure) => Err(Mistake::undeclared(&structure.type_name)),
-        Expr::Comprehension(comprehension) => {
-            let range = walk(&comprehension.iter_range, scope)?;
-            let item = match range {
-                Known::Of(schema) if schema.kind == Some(Type::Array) => {
-                    schema.items.as_deref().map_or(Known::Nothing, Known::Of)
-                }
-                _ => Known::Nothing,
+    }
+
+    /// Where one step leads. What is computed leads to the root, as it does in cel-go.
+    fn below(&self, place: &Place, step: &Step<'_>) -> Place {
+        let from = match place {
+            Place::Nowhere => return Place::At(Some(Rc::clone(&self.root))),
+            Place::At(from) => from,
+        };
+        Place::At(match (from, step) {
+            (None, _) => None,
+            (Some(from), Step::Field(name)) => from.field(name),
+            (Some(from), Step::Element) => from.element(),
+            (Some(from), Step::Key) => from.key(),
+        })
+    }
+
+    fn check_list(&mut self, list: &ListExpr) -> Result<Known, Mistake> {
+        let mut kind = Type::Open;
+        let mut cost = cost::LIST;
+        let mut values: Option<Size> = None;
+        for (index, element) in list.elements.iter().enumerate() {
+            let known = self.check(element)?;
+            let found = if list.optional_indices.contains(&index) {
+                unwrap(&known.kind).0
+            } else {
+                known.kind.clone()
             };
-            walk(&comprehension.accu_init, scope)?;
-            let outer = scope.len();
-            scope.push((comprehension.accu_var.as_str(), Known::Nothing));
-            scope.push((comprehension.iter_var.as_str(), item));
-            if let Some(second) = &comprehension.iter_var2 {
-                scope.push((second.as_str(), Known::Nothing));
-            }
-            for part in [
-                &comprehension.loop_cond,
-                &comprehension.loop_step,
-                &comprehension.result,
-            ] {
-                walk(part, scope)?;
-            }
-            scope.truncate(outer);
-            Ok(Known::Nothing)
+            kind = match kind.join(&found) {
+                None if self.takes_mixed => Type::Dyn,
+                _ => join(&kind, &found)?,
+            };
+            cost = cost.saturating_add(known.cost);
+            let size = known.size_or_any();
+            values = Some(values.map_or(size, |all| all.union(size)));
         }
+        let known = Known::of(Type::List(Rc::new(kind))).costing(cost);
+        Ok(Known {
+            size: Some(Size::fixed(list.elements.len() as u64)),
+            entries: Some(Entries {
+                keys: Size::ONE,
+                values: values.unwrap_or(Size::ZERO),
+            }),
+            ..known
+        })
+    }
+
+    fn check_map(&mut self, map: &MapExpr) -> Result<Known, Mistake> {
+        let (mut key_kind, mut kind) = (Type::Open, Type::Open);
+        let mut cost = cost::MAP;
+        let mut sizes: Option<Entries> = None;
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(entry) = &entry.expr else {
+                continue;
+            };
+            let key = self.check(&entry.key)?;
+            let value = self.check(&entry.value)?;
+            let found = if entry.optional {
+                unwrap(&value.kind).0
+            } else {
+                value.kind.clone()
+            };
+            key_kind = join(&key_kind, &key.kind)?;
+            kind = join(&kind, &found)?;
+            cost = cost.saturating_add(key.cost).saturating_add(value.cost);
+            let own = Entries {
+                keys: key.size_or_any(),
+                values: value.size_or_any(),
+            };
+            sizes = Some(sizes.map_or(own, |all| all.union(own)));
+        }
+        let known = Known::of(Type::Map(Rc::new(key_kind), Rc::new(kind))).costing(cost);
+        Ok(Known {
+            size: Some(Size::fixed(map.entries.len() as u64)),
+            entries: Some(sizes.unwrap_or(Entries {
+                keys: Size::ZERO,
+                values: Size::ZERO,
+            })),
+            ..known
+        })
+    }
+
+    /// A value that is given a name, as `optMap` does.
+    fn check_binding(&mut self, inner: &ComprehensionExpr) -> Result<Known, Mistake> {
+        let bound = self.check(&inner.accu_init)?;
+        let before = bound.cost.saturating_add(cost::LIST);
+        self.scope.push((inner.accu_var.clone(), bound));
+        let result = self.check(&inner.result);
+        self.scope.pop();
+        let result = result?;
+        let cost = result.cost.saturating_add(before);
+        Ok(Known {
+            place: Place::Nowhere,
+            ..result.costing(cost)
+        })
+    }
+
+    fn check_comprehension(&mut self, inner: &ComprehensionExpr) -> Result<Known, Mistake> {
+        let range = self.check(&inner.iter_range)?;
+        let init = self.check(&inner.accu_init)?;
+        let (step, kind) = match &range.kind {
+            Type::List(items) => (Step::Element, Type::clone(items)),
+            Type::Map(keys, _) => (Step::Key, Type::clone(keys)),
+            Type::Dyn | Type::Open => (Step::Key, Type::Dyn),
+            other => {
+                return Err(Mistake::Wrong(format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                )));
+            }
+        };
+        let is_list = matches!(step, Step::Element);
+        let place = self.below(&range.place, &step);
+        let mut item = Known {
+            place,
+            ..Known::of(kind)
+        }
+        .sized();
+        if item.size.is_none() {
+            let inner = range.entries;
+            item.size = inner.map(|inner| if is_list { inner.values } else { inner.keys });
+        }
+        let outer = self.scope.len();
+        self.scope.push((inner.accu_var.clone(), init.clone()));
+        self.scope.push((inner.iter_var.clone(), item));
+        let around = self.check_around(inner, &init, outer);
+        self.scope.truncate(outer);
+        let (round, step_entries, result) = around?;
+        let rounds = range.size_or_any();
+        let cost = [
+            range.cost,
+            init.cost,
+            result.cost,
+            rounds.most.saturating_mul(round),
+        ];
+        let cost = cost.into_iter().fold(0, u64::saturating_add);
+        let known = Known::of(result.kind).costing(cost);
+        Ok(match &inner.accu_init.expr {
+            Expr::Literal(_) => Known {
+                size: init.size,
+                ..known
+            },
+            Expr::List(_) | Expr::Map(_) => Known {
+                size: Some(rounds),
+                entries: step_entries,
+                ..known
+            },
+            _ => known.sized(),
+        })
+    }
+
+    /// What one round costs, what it yields, and the result.
+    fn check_around(
+        &mut self,
+        inner: &ComprehensionExpr,
+        init: &Known,
+        outer: usize,
+    ) -> Result<(u64, Option<Entries>, Known), Mistake> {
+        let condition = self.check(&inner.loop_cond)?;
+        let step = self.check(&inner.loop_step)?;
+        let round = condition.cost.saturating_add(step.cost);
+        let kind = join(&init.kind, &step.kind)?;
+        // The iteration is over, and the accumulator is what the steps made of it.
+        self.scope.truncate(outer + 1);
+        if let Some((_, accumulator)) = self.scope.last_mut() {
+            accumulator.kind = kind;
+        }
+        let result = self.check(&inner.result)?;
+        Ok((round, step.entries, result))
     }
 }
 
-fn walk_call<'e, 's>(call: &'e CallExpr, scope: &mut Scope<'e, 's>) -> Result<Known<'s>, Mistake> {
-    let mut name = call.func_name.clone();
-    if let Some(target) = &call.target {
-        match &target.expr {
-            // A function of a library (e.g. `math.greatest`), not of a value.
-            Expr::Ident(library) if !scope.iter().any(|(known, _)| known == library) => {
-                name = format!("{library}.{name}");
-            }
-            _ => {
-                walk(target, scope)?;
-            }
-        }
-    }
-    if !is_operator(&name) && !exists(&name) {
-        return Err(Mistake::undeclared(&name));
-    }
-    let mut known = Vec::new();
-    for argument in &call.args {
-        known.push(walk(argument, scope)?);
-    }
-    Ok(match (name.as_str(), known.first()) {
-        ("_[_]", Some(Known::Of(schema))) => match (&schema.items, &schema.additional) {
-            (Some(items), _) => Known::Of(items),
-            (None, Additional::Of(values)) => Known::Of(values),
-            (None, _) => Known::Nothing,
-        },
-        _ => Known::Nothing,
-    })
+/// A step from a declared value to one within it.
+enum Step<'s> {
+    Field(&'s str),
+    /// An item of a list or a value of a map.
+    Element,
+    Key,
 }
 
-fn field<'s>(operand: Known<'s>, name: &str) -> Result<Known<'s>, Mistake> {
-    let Known::Of(schema) = operand else {
-        return Ok(Known::Nothing);
-    };
-    if let Some((_, below)) = schema
-        .properties
-        .iter()
-        .find(|(property, below)| !below.hidden && escape(property) == name)
-    {
-        return Ok(Known::Of(below));
+/// A comprehension over nothing that only gives a name to a value.
+fn is_binding(inner: &ComprehensionExpr) -> bool {
+    let over_nothing =
+        matches!(&inner.iter_range.expr, Expr::List(list) if list.elements.is_empty());
+    let never = matches!(&inner.loop_cond.expr, Expr::Literal(LiteralValue::Boolean(flag)) if !*flag.inner());
+    over_nothing && never
+}
+
+fn unwrap(kind: &Type) -> (Type, bool) {
+    match kind {
+        Type::Optional(inner) => (Type::clone(inner), true),
+        other => (other.clone(), false),
     }
-    match (&schema.additional, schema.kind) {
-        (Additional::Of(values), _) => Ok(Known::Of(values)),
-        (_, Some(Type::Object)) => Err(Mistake::Wrong(format!("undefined field '{name}'"))),
-        (_, Some(kind)) if !schema.int_or_string => Err(Mistake::Wrong(format!(
-            "type '{}' does not support field selection",
-            kind.name()
+}
+
+fn join(a: &Type, b: &Type) -> Result<Type, Mistake> {
+    a.join(b)
+        .ok_or_else(|| Mistake::Wrong(format!("expected type '{a}' but found '{b}'")))
+}
+
+fn field_type(kind: &Type, name: &str) -> Result<Type, Mistake> {
+    match kind {
+        Type::Map(_, values) => Ok(Type::clone(values)),
+        Type::Object(decl) => decl
+            .field(name)
+            .map(|field| field.kind())
+            .ok_or_else(|| Mistake::Wrong(format!("undefined field '{name}'"))),
+        Type::Dyn | Type::Open => Ok(Type::Dyn),
+        other => Err(Mistake::Wrong(format!(
+            "type '{other}' does not support field selection"
         ))),
-        _ => Ok(Known::Nothing),
     }
-}
-
-fn is_operator(name: &str) -> bool {
-    name.starts_with(['_', '!', '-', '@']) || name == "@in"
-}
-
-/// Asked by calling it with nothing: the registry cannot be read.
-fn exists(name: &str) -> bool {
-    let call = IdedExpr {
-        id: 0,
-        expr: Expr::Call(CallExpr {
-            func_name: name.to_owned(),
-            target: None,
-            args: Vec::new(),
-        }),
-    };
-    let outcome = catch_unwind(AssertUnwindSafe(|| CelValue::resolve(&call, &FUNCTIONS)));
-    !matches!(outcome, Ok(Err(ExecutionError::UndeclaredReference(_))))
 }

@@ -132,8 +132,8 @@ pub(super) fn parse(raw: &Value, path: &str, place: Place, causes: &mut Vec<Caus
     }
     check_list_keys(path, &schema, causes);
     for (index, raw) in members(node, "x-kubernetes-validations").iter().enumerate() {
-        let path = format!("{path}.x-kubernetes-validations[{index}]");
-        if let Some(rule) = Rule::compile(raw, &path, place.correlatable, &schema, causes) {
+        let of = (&schema, schema.embedded || place.root);
+        if let Some(rule) = Rule::compile(raw, (path, index), place.correlatable, of, causes) {
             schema.rules.push(rule);
         }
     }

@@ -1,0 +1,207 @@
+//! This file checks the calls of functions and operators.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+};
+
+use kube::core::cel::cel::{
+    ExecutionError, IdedExpr, Value as CelValue,
+    common::ast::{CallExpr, Expr, LiteralValue, operators},
+};
+
+use super::{
+    super::{
+        FUNCTIONS, cost,
+        known::Known,
+        library,
+        types::{Bindings, Type},
+    },
+    Checker, Mistake, Step, field_type, unwrap,
+};
+
+impl Checker {
+    /// Says what is known of what a function yields.
+    pub(super) fn check_call(&mut self, call: &CallExpr) -> Result<Known, Mistake> {
+        if call.func_name == operators::OPT_SELECT {
+            return self.check_optional_select(call);
+        }
+        let mut name = call.func_name.clone();
+        let mut target = None;
+        if let Some(node) = &call.target {
+            let outer = self.qualified(node).map(|outer| format!("{outer}.{name}"));
+            match outer.filter(|outer| library::overloads(outer).is_some()) {
+                // A function of a library (e.g. `sets.contains`), not of a value.
+                Some(outer) => name = outer,
+                None if library::MACROS.contains(&name.as_str()) => {
+                    return Err(Mistake::Lacking(name));
+                }
+                None => target = Some(self.check(node)?),
+            }
+        }
+        let mut arguments = Vec::new();
+        let is_macro = target.is_some()
+            && call.args.len() == 3
+            && matches!(name.as_str(), "all" | "exists" | "existsOne" | "exists_one");
+        if is_macro {
+            return Err(Mistake::Lacking(format!("{name} with two variables")));
+        }
+        let outside = std::mem::replace(&mut self.takes_mixed, name == "format");
+        for argument in &call.args {
+            arguments.push(self.check(argument)?);
+        }
+        self.takes_mixed = outside;
+        let overloads = library::overloads(&name).ok_or_else(|| Mistake::undeclared(&name))?;
+        let given: Vec<&Type> = target
+            .iter()
+            .chain(&arguments)
+            .map(|one| &one.kind)
+            .collect();
+        let mut fitting = Vec::new();
+        for overload in overloads.iter() {
+            let mut bound = Bindings::new();
+            if overload.is_method == target.is_some()
+                && overload.parameters.len() == given.len()
+                && overload
+                    .parameters
+                    .iter()
+                    .zip(&given)
+                    .all(|(wanted, given)| wanted.takes(given, &mut bound))
+            {
+                fitting.push((overload, overload.result.fill(&bound)));
+            }
+        }
+        let Some((_, first)) = fitting.first() else {
+            return Err(no_overload(&name, target.as_ref(), &arguments));
+        };
+        let same = fitting
+            .iter()
+            .all(|(_, kind)| kind.to_string() == first.to_string());
+        let kind = if same { first.clone() } else { Type::Dyn };
+        if !is_operator(&name) && !exists(&name) {
+            return Err(Mistake::Lacking(name));
+        }
+        check_literals(&name, call)?;
+        Ok(self.cost_call(&name, kind, &fitting, target.as_ref(), &arguments))
+    }
+
+    fn cost_call(
+        &self,
+        name: &str,
+        kind: Type,
+        fitting: &[(&library::Overload, Type)],
+        target: Option<&Known>,
+        arguments: &[Known],
+    ) -> Known {
+        let mut known = Known::of(kind);
+        if let ("dyn", [argument]) = (name, arguments) {
+            known.cost = argument.cost.saturating_add(1);
+            known.size = argument.size;
+            known.entries = argument.entries;
+            return known;
+        }
+        let before = if let (operators::CONDITIONAL, [condition, yes, no]) = (name, arguments) {
+            known.entries = yes.entries.zip(no.entries).map(|(a, b)| a.union(b));
+            condition.cost.saturating_add(yes.cost.max(no.cost))
+        } else {
+            let costs = arguments.iter().chain(target).map(|one| one.cost);
+            costs.fold(0, u64::saturating_add)
+        };
+        let mut dearest = 0;
+        for (overload, _) in fitting {
+            let (cost, size) = cost::of_call(name, overload, target, arguments);
+            dearest = dearest.max(cost);
+            known.size = match (known.size, size) {
+                (Some(all), Some(size)) => Some(all.union(size)),
+                (all, size) => all.or(size),
+            };
+        }
+        match (name, arguments) {
+            (operators::INDEX, [operand, _]) if !matches!(operand.kind, Type::Optional(_)) => {
+                known.size = operand.entries.map(|entries| entries.values);
+                known.place = self.below(&operand.place, &Step::Element);
+            }
+            (operators::ADD, [left, right]) => {
+                known.entries = left.entries.zip(right.entries).map(|(a, b)| a.union(b));
+            }
+            _ => {}
+        }
+        known.costing(before.saturating_add(dearest)).sized()
+    }
+
+    /// `a.?b`, which is an optional whatever `a` is.
+    fn check_optional_select(&mut self, call: &CallExpr) -> Result<Known, Mistake> {
+        let [operand, field] = call.args.as_slice() else {
+            return Err(Mistake::undeclared(&call.func_name));
+        };
+        let operand = self.check(operand)?;
+        let Expr::Literal(LiteralValue::String(name)) = &field.expr else {
+            return Err(Mistake::Wrong(
+                "unsupported optional field selection".to_owned(),
+            ));
+        };
+        let found = field_type(&unwrap(&operand.kind).0, name.inner())?;
+        let known = Known::of(Type::Optional(Rc::new(found)));
+        Ok(known.costing(operand.cost.saturating_add(1)).sized())
+    }
+}
+
+fn no_overload(name: &str, target: Option<&Known>, arguments: &[Known]) -> Mistake {
+    let is_logical = matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR);
+    let other = arguments.iter().find(|one| !one.kind.is("bool"));
+    if let (true, Some(other)) = (is_logical, other) {
+        return Mistake::Wrong(format!("expected type 'bool' but found '{}'", other.kind));
+    }
+    let list = arguments
+        .iter()
+        .map(|one| one.kind.to_string())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let owner = target.map_or_else(String::new, |target| format!("{}.", target.kind));
+    Mistake::Wrong(format!(
+        "found no matching overload for '{name}' applied to '{owner}({list})'"
+    ))
+}
+
+/// Texts that are written out where a function wants a pattern or a time are tried at once.
+fn check_literals(name: &str, call: &CallExpr) -> Result<(), Mistake> {
+    let Some(Expr::Literal(LiteralValue::String(text))) = call.args.last().map(|node| &node.expr)
+    else {
+        return Ok(());
+    };
+    let holds = match name {
+        "matches" => regex::Regex::new(text.inner()).is_ok(),
+        "duration" | "timestamp" => {
+            let node = IdedExpr {
+                id: 0,
+                expr: Expr::Call(call.clone()),
+            };
+            let value = catch_unwind(AssertUnwindSafe(|| CelValue::resolve(&node, &FUNCTIONS)));
+            matches!(value, Ok(Ok(_)))
+        }
+        _ => true,
+    };
+    if holds {
+        Ok(())
+    } else {
+        Err(Mistake::Wrong(format!("invalid {name} argument")))
+    }
+}
+
+fn is_operator(name: &str) -> bool {
+    name.starts_with(['_', '!', '-', '@'])
+}
+
+/// Asked by calling it with nothing: the registry cannot be read.
+fn exists(name: &str) -> bool {
+    let call = IdedExpr {
+        id: 0,
+        expr: Expr::Call(CallExpr {
+            func_name: name.to_owned(),
+            target: None,
+            args: Vec::new(),
+        }),
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(|| CelValue::resolve(&call, &FUNCTIONS)));
+    !matches!(outcome, Ok(Err(ExecutionError::UndeclaredReference(_))))
+}

@@ -1,0 +1,99 @@
+//! This file compiles the expressions of one rule.
+
+use std::{panic::catch_unwind, rc::Rc};
+
+use kube::core::cel::cel::{IdedExpr, parser::Parser};
+use serde_json::Value;
+
+use super::{
+    check::{Checker, Mistake},
+    decl::Decl,
+    known::Known,
+    macros, optional,
+};
+use crate::refusal::Cause;
+
+/// What the expressions of one rule have in common.
+pub(super) struct Compiler<'c> {
+    pub(super) raw: &'c Value,
+    pub(super) decl: &'c Rc<Decl>,
+    pub(super) is_optional: bool,
+    pub(super) path: &'c str,
+}
+
+impl Compiler<'_> {
+    /// Compiles one expression; what is wrong with it is added to `causes`.
+    pub(super) fn compile(
+        &self,
+        source: &str,
+        field: &str,
+        causes: &mut Vec<Cause>,
+    ) -> Option<(IdedExpr, Known)> {
+        let (wanted, prefix) = if field == "rule" {
+            ("bool", "cel expression must evaluate to a bool")
+        } else {
+            ("string", "messageExpression must evaluate to a string")
+        };
+        let compiling = if field == "rule" {
+            "compilation failed"
+        } else {
+            "messageExpression compilation failed"
+        };
+        let mut checker = Checker::new(self.decl, self.is_optional);
+        let outcome = parse(source)
+            .map_err(Mistake::Wrong)
+            .and_then(|expression| checker.check(&expression).map(|known| (expression, known)));
+        let path = format!("{}.{field}", self.path);
+        let wrong = match outcome {
+            Ok((mut expression, known)) if known.kind.is(wanted) => {
+                optional::repair(&mut expression);
+                return Some((expression, known));
+            }
+            Ok(_) => prefix.to_owned(),
+            Err(Mistake::Wrong(error)) if error.starts_with("ERROR:") => {
+                format!("{compiling}: {error}")
+            }
+            Err(Mistake::Wrong(error)) => format!("{compiling}: ERROR: {error}"),
+            Err(Mistake::Lacking(name)) => {
+                causes.push(Cause::not_served(
+                    path,
+                    format!(
+                        "the CEL rule \"{source}\" uses '{name}', which its CEL library does not know"
+                    ),
+                ));
+                return None;
+            }
+        };
+        causes.push(Cause::faulty(path, &format!("{}: {wrong}", self.show())));
+        None
+    }
+
+    /// The rule as the server shows it in a refusal.
+    fn show(&self) -> String {
+        let or = |key: &str, other: Value| self.raw.get(key).cloned().unwrap_or(other);
+        format!(
+            r#"{{"Rule":{},"Message":{},"MessageExpression":{},"Reason":{},"FieldPath":{},"OptionalOldSelf":{}}}"#,
+            or("rule", "".into()),
+            or("message", "".into()),
+            or("messageExpression", "".into()),
+            or("reason", Value::Null),
+            or("fieldPath", "".into()),
+            or("optionalOldSelf", Value::Null),
+        )
+        .replace('&', r"\u0026")
+        .replace('<', r"\u003c")
+        .replace('>', r"\u003e")
+    }
+}
+
+fn parse(source: &str) -> Result<IdedExpr, String> {
+    let outcome = catch_unwind(|| Parser::default().enable_optional_syntax(true).parse(source));
+    match outcome {
+        Ok(Ok(mut expression)) => {
+            macros::expand(&mut expression)?;
+            Ok(expression)
+        }
+        Ok(Err(errors)) => Err(errors.to_string().replace("\n| ", "\n | ")),
+        Err(_) => Err("the expression cannot be parsed".to_owned()),
+    }
+}

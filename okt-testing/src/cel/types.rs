@@ -1,0 +1,251 @@
+//! This file holds the types of CEL and when one may stand for another.
+
+use std::{collections::BTreeMap, fmt, rc::Rc};
+
+use super::decl::Decl;
+
+/// A type of an expression, or of a parameter of a function.
+#[derive(Clone, Debug)]
+pub(super) enum Type {
+    /// Checked when the rule runs.
+    Dyn,
+    /// Not said (e.g. the items of `[]`); whatever it meets decides.
+    Open,
+    /// A type without parameters, by its name (e.g. `int`, `net.IP`).
+    Plain(&'static str),
+    List(Rc<Type>),
+    Map(Rc<Type>, Rc<Type>),
+    Optional(Rc<Type>),
+    /// An object of a schema; two are the same if they stand at the same place of it.
+    Object(Rc<Decl>),
+    /// A parameter of a signature; the letter says what it may be.
+    Parameter(char),
+}
+
+pub(super) const BOOL: Type = Type::Plain("bool");
+pub(super) const TYPE: Type = Type::Plain("type");
+
+const NAMES: [&str; 17] = [
+    "bool",
+    "bytes",
+    "double",
+    "int",
+    "null_type",
+    "string",
+    "type",
+    "uint",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "kubernetes.NamedFormat",
+    "kubernetes.Quantity",
+    "kubernetes.Semver",
+    "kubernetes.URL",
+    "net.CIDR",
+    "net.IP",
+    "list",
+];
+
+/// What the parameters of one call stand for.
+pub(super) type Bindings = BTreeMap<char, Type>;
+
+impl Type {
+    /// The type of that name that can be named in a rule (e.g. `type(self.x) == int`).
+    pub(super) fn is_name(name: &str) -> bool {
+        NAMES.contains(&name) || matches!(name, "map" | "optional_type")
+    }
+
+    /// Reads a type of a signature (e.g. `map<K,list<string>>`).
+    pub(super) fn parse(text: &str) -> Self {
+        let text = text.trim();
+        if let Some((outer, inner)) = text.split_once('<') {
+            let inner = inner
+                .strip_suffix('>')
+                .expect("the signatures of this crate are well formed");
+            return match outer {
+                "list" => Self::List(Rc::new(Self::parse(inner))),
+                "optional" => Self::Optional(Rc::new(Self::parse(inner))),
+                _ => {
+                    let (key, value) = inner
+                        .split_once(',')
+                        .expect("a map of a signature has two types");
+                    Self::Map(Rc::new(Self::parse(key)), Rc::new(Self::parse(value)))
+                }
+            };
+        }
+        match text {
+            "dyn" => Self::Dyn,
+            "duration" => Self::Plain("google.protobuf.Duration"),
+            "timestamp" => Self::Plain("google.protobuf.Timestamp"),
+            "format" => Self::Plain("kubernetes.NamedFormat"),
+            "quantity" => Self::Plain("kubernetes.Quantity"),
+            "semver" => Self::Plain("kubernetes.Semver"),
+            "url" => Self::Plain("kubernetes.URL"),
+            "cidr" => Self::Plain("net.CIDR"),
+            "ip" => Self::Plain("net.IP"),
+            _ => match NAMES.iter().find(|name| **name == text) {
+                Some(name) => Self::Plain(name),
+                None => Self::Parameter(text.chars().next().unwrap_or('A')),
+            },
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Self::Dyn | Self::Open)
+    }
+
+    pub(super) fn is(&self, name: &str) -> bool {
+        matches!(self, Self::Plain(own) if *own == name)
+    }
+
+    /// Whether its size is always one.
+    pub(super) fn is_scalar(&self) -> bool {
+        match self {
+            Self::Plain(name) => matches!(
+                *name,
+                "bool"
+                    | "double"
+                    | "int"
+                    | "uint"
+                    | "google.protobuf.Duration"
+                    | "google.protobuf.Timestamp"
+            ),
+            Self::Optional(inner) => inner.is_scalar(),
+            _ => false,
+        }
+    }
+
+    /// Whether a value of type `given` may be where this type is asked for.
+    pub(super) fn takes(&self, given: &Self, bound: &mut Bindings) -> bool {
+        match (self, given) {
+            (Self::Parameter(letter), _) => bind(*letter, given, bound),
+            (Self::Dyn | Self::Open, _) | (_, Self::Open) => true,
+            (_, Self::Dyn) => {
+                self.release(bound);
+                true
+            }
+            (_, Self::Plain("null_type")) => self.is_nullable(),
+            (Self::Plain("null_type"), _) => given.is_nullable(),
+            (Self::Plain(a), Self::Plain(b)) => a == b,
+            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => {
+                a.takes(b, bound)
+            }
+            (Self::Map(key, value), Self::Map(other, its)) => {
+                key.takes(other, bound) && value.takes(its, bound)
+            }
+            (Self::Object(a), Self::Object(b)) => Rc::ptr_eq(a, b),
+            (
+                Self::Plain(_)
+                | Self::List(_)
+                | Self::Map(..)
+                | Self::Optional(_)
+                | Self::Object(_),
+                _,
+            ) => false,
+        }
+    }
+
+    /// What stands in for anything makes anything of the parameters.
+    fn release(&self, bound: &mut Bindings) {
+        match self {
+            Self::Parameter(letter) => {
+                bound.insert(*letter, Self::Dyn);
+            }
+            Self::List(inner) | Self::Optional(inner) => inner.release(bound),
+            Self::Map(key, value) => {
+                key.release(bound);
+                value.release(bound);
+            }
+            Self::Dyn | Self::Open | Self::Plain(_) | Self::Object(_) => {}
+        }
+    }
+
+    /// Whether `null` may stand for it.
+    fn is_nullable(&self) -> bool {
+        match self {
+            Self::Object(_) | Self::Optional(_) => true,
+            Self::Plain(name) => name.contains('.') || *name == "null_type",
+            _ => false,
+        }
+    }
+
+    /// The type with its parameters filled in.
+    pub(super) fn fill(&self, bound: &Bindings) -> Self {
+        match self {
+            Self::Parameter(letter) => bound.get(letter).cloned().unwrap_or(Self::Open),
+            Self::List(inner) => Self::List(Rc::new(inner.fill(bound))),
+            Self::Optional(inner) => Self::Optional(Rc::new(inner.fill(bound))),
+            Self::Map(key, value) => {
+                Self::Map(Rc::new(key.fill(bound)), Rc::new(value.fill(bound)))
+            }
+            Self::Dyn | Self::Open | Self::Plain(_) | Self::Object(_) => self.clone(),
+        }
+    }
+
+    /// The one type of values of both, if there is one.
+    pub(super) fn join(&self, other: &Self) -> Option<Self> {
+        Some(match (self, other) {
+            (Self::Open, kind) | (kind, Self::Open) => kind.clone(),
+            (Self::Dyn, _) | (_, Self::Dyn) => Self::Dyn,
+            (Self::List(a), Self::List(b)) => Self::List(Rc::new(a.join(b)?)),
+            (Self::Optional(a), Self::Optional(b)) => Self::Optional(Rc::new(a.join(b)?)),
+            (Self::Map(key, value), Self::Map(other, its)) => {
+                Self::Map(Rc::new(key.join(other)?), Rc::new(value.join(its)?))
+            }
+            (Self::Plain("null_type"), kind) | (kind, Self::Plain("null_type"))
+                if kind.is_nullable() =>
+            {
+                kind.clone()
+            }
+            _ => {
+                return self
+                    .takes(other, &mut Bindings::new())
+                    .then(|| self.clone());
+            }
+        })
+    }
+}
+
+/// Decides what a parameter stands for, or sees whether that fits.
+fn bind(letter: char, given: &Type, bound: &mut Bindings) -> bool {
+    let name = match given {
+        Type::Plain(name) => *name,
+        _ => "",
+    };
+    let allowed = match letter {
+        // What has an order.
+        'C' => given.is_scalar() || matches!(name, "string" | "bytes"),
+        // What can be summed up.
+        'S' => given.is_scalar() && !matches!(name, "bool" | "google.protobuf.Timestamp"),
+        'N' | 'M' => matches!(name, "int" | "uint" | "double"),
+        _ => true,
+    };
+    if !allowed && !given.is_open() {
+        return false;
+    }
+    let joined = match bound.get(&letter) {
+        None => given.clone(),
+        Some(known) => match known.join(given) {
+            Some(joined) => joined,
+            None => return false,
+        },
+    };
+    bound.insert(letter, joined);
+    true
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dyn | Self::Open => f.write_str("dyn"),
+            Self::Plain("null_type") => f.write_str("null"),
+            Self::Plain("google.protobuf.Duration") => f.write_str("duration"),
+            Self::Plain("google.protobuf.Timestamp") => f.write_str("timestamp"),
+            Self::Plain(name) => f.write_str(name),
+            Self::List(items) => write!(f, "list({items})"),
+            Self::Map(key, value) => write!(f, "map({key}, {value})"),
+            Self::Optional(inner) => write!(f, "optional_type({inner})"),
+            Self::Object(_) => f.write_str("object"),
+            Self::Parameter(letter) => write!(f, "{letter}"),
+        }
+    }
+}
