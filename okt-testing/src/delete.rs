@@ -319,13 +319,12 @@ pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Store
 }
 
 /// No object of a kind is made while its CRD is going.
-pub(crate) fn check_not_terminating(store: &Store, kind: &Kind) -> Result<(), Refusal> {
-    let name = format!("{}.{}", kind.plural, kind.group);
-    let place = place_of(crd::GROUP, crd::PLURAL, &name);
+pub(crate) fn check_not_terminating(store: &Store, kind: &Kind, name: &str) -> Result<(), Refusal> {
+    let crd = format!("{}.{}", kind.plural, kind.group);
+    let place = place_of(crd::GROUP, crd::PLURAL, &crd);
     match store.at(&place) {
-        Some(found) if found.is_deleting() => Err(Refusal::new(
-            405,
-            "MethodNotAllowed",
+        Some(found) if found.is_deleting() => Err(Refusal::forbidden(
+            kind.subject(name),
             "create not allowed while custom resource definition is terminating",
         )),
         _ => Ok(()),

@@ -90,6 +90,9 @@
 //! create` of built-in kinds) · CEL functions that the `cel` crate lacks (e.g. `type`, `optMap`) ·
 //! objects nested deeper than 100 levels · the old `/watch/` paths.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
 mod api_server;
 mod endpoint;
 mod faults;

@@ -5,6 +5,8 @@
 use serde_json::{Map, Value, json};
 
 const NOT_SERVED: &str = "NotImplemented";
+/// The reason of what is no `Status`.
+const NO_REASON: &str = "";
 
 /// One thing that is wrong with an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,12 +197,9 @@ impl Refusal {
         Self::new(400, "BadRequest", message)
     }
 
+    /// Nobody serves this path; a real server says so in plain text, without a `Status`.
     pub(crate) fn unknown_path() -> Self {
-        Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        )
+        Self::new(404, NO_REASON, "404 page not found")
     }
 
     pub(crate) fn method_not_allowed() -> Self {
@@ -327,6 +326,11 @@ impl Refusal {
     }
 
     /// The `Status` object.
+    /// The text, if the answer is no `Status`.
+    pub(crate) fn plain_text(&self) -> Option<String> {
+        (self.reason == NO_REASON).then(|| format!("{}\n", self.message))
+    }
+
     pub(crate) fn body(&self) -> Value {
         let mut body = json!({
             "kind": "Status",

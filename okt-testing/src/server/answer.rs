@@ -75,12 +75,13 @@ pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
             response.headers_mut().insert(CONTENT_TYPE, json);
             return response;
         }
-        Err(refusal) => (
-            refusal.code,
-            "application/json",
-            bytes_of(&refusal.body()),
-            Vec::new(),
-        ),
+        Err(refusal) => {
+            let (content_type, body) = match refusal.plain_text() {
+                Some(text) => ("text/plain; charset=utf-8", Bytes::from(text)),
+                None => ("application/json", bytes_of(&refusal.body())),
+            };
+            (refusal.code, content_type, body, Vec::new())
+        }
     };
     let mut response = Response::new(whole(body));
     *response.status_mut() =

@@ -54,7 +54,7 @@ fn answer_from(
 ) -> Result<Answer, Refusal> {
     let kind = find(store, path)?;
     let scope = Scope::of(path, &kind);
-    let subresource = subresource(&kind, path.subresource.as_deref())?;
+    let subresource = subresource(&kind, path)?;
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
     let written = match record.verb {
         Verb::List => {
@@ -154,7 +154,7 @@ fn apply_beside(
     let key = Scope::of(path, &kind).key(&kind)?;
     let moment = Moment::of(&store, &kind, &key);
     drop(store);
-    let subresource = subresource(&kind, path.subresource.as_deref())?;
+    let subresource = subresource(&kind, path)?;
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
     let (door, config) = read_apply(call, &kind, subresource)?;
     let draft = write::draft_apply(&moment, &door, &key, config, call.query.flag("force"))?;
@@ -186,8 +186,8 @@ fn read_apply(
     Ok((door, config))
 }
 
-fn subresource(kind: &Kind, named: Option<&str>) -> Result<Subresource, Refusal> {
-    Ok(match named {
+fn subresource(kind: &Kind, path: &ResourcePath) -> Result<Subresource, Refusal> {
+    Ok(match path.subresource.as_deref() {
         None => Subresource::None,
         Some("status") if kind.has_status => Subresource::Status,
         Some("scale") if kind.scale.is_some() => Subresource::Scale,
@@ -197,7 +197,10 @@ fn subresource(kind: &Kind, named: Option<&str>) -> Result<Subresource, Refusal>
                 kind.plural
             )));
         }
-        Some(_) => return Err(Refusal::unknown_path()),
+        Some(_) => {
+            let name = path.name.as_deref().unwrap_or_default();
+            return Err(Refusal::not_found(kind.subject(name)));
+        }
     })
 }
 

@@ -32,7 +32,7 @@ pub(super) fn finish_create(
     let namespace = object::namespace(&object).to_owned();
     check_namespace(store, kind, &namespace, &name)?;
     if kind.origin == Origin::Crd {
-        delete::check_not_terminating(store, kind)?;
+        delete::check_not_terminating(store, kind, &name)?;
     }
     let now = store.clock.text();
     let uid = store.new_uid();

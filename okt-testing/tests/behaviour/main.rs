@@ -1,18 +1,11 @@
-//! These tests drive the API through kube, one behaviour each.
+//! These tests are about the double itself; what it shares with a real server is in
+//! `okt_testing::conformance`.
 
-mod apply;
-mod builtin;
-mod crds;
-mod deletion;
+mod derived;
+mod handles;
 mod http;
-mod lists;
 mod many;
-mod objects;
+mod not_served;
 mod records;
 mod robustness;
-mod rules;
-mod runtime;
-mod schema;
-mod status;
 mod support;
-mod watch;

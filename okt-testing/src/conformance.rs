@@ -1,0 +1,186 @@
+//! What a Kubernetes API does where operators lean on it, checked against any server.
+//!
+//! The suite takes a `kube::Client` and nothing else, so it runs against a real kube-apiserver, the
+//! [`ApiServer`](crate::ApiServer) of this crate, or a fake of your own.
+//! Each [`Behaviour`] is one claim, with a name that says it; the 45 that operators cannot do
+//! without have numbers.
+//!
+//! # Flow
+//! [`Suite::start`] creates a CRD under a group that is the suite's own, and waits until it is
+//! served. [`Suite::check`] gives each behaviour a namespace of its own, so behaviours may run at
+//! the same time. [`Suite::finish`] deletes what was made, and waits for none of it.
+//!
+//! # Assumptions
+//! The user of the client may do everything. Owned objects are collected and namespaces are
+//! emptied: a bare kube-apiserver needs the garbage collector and the namespace controller of the
+//! controller manager. Nothing else may be at work on the namespaces of the suite.
+//! The client does not repeat what fails (`default_retry` of its `kube::Config` is off): some answers are
+//! refusals that a client would wait through.
+//!
+//! # Example
+//! The whole suite, under paused tokio time. Against a server of your own, give its client.
+//! ```
+//! use okt_testing::{ApiServer, conformance};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), conformance::Failure> {
+//! let report = conformance::run(ApiServer::new().client()).await?;
+//! println!("{report}"); // 45 of 45, further ...
+//! assert_eq!(report.failures().count(), 0, "{report}");
+//! # Ok(())
+//! # }
+//! ```
+
+mod report;
+mod suite;
+
+#[macro_use]
+mod claim;
+mod world;
+
+mod apply;
+mod builtin;
+mod crds;
+mod deletion;
+mod lists;
+mod objects;
+mod rules;
+mod runtime;
+mod schema;
+mod status;
+mod watch;
+
+use core::fmt;
+
+use futures::{StreamExt, future::BoxFuture, stream};
+use kube::Client;
+
+pub use claim::Failure;
+pub use report::Report;
+pub use suite::Suite;
+use world::World;
+
+/// As many behaviours run at the same time in [`run`].
+const AT_ONCE: usize = 8;
+
+/// One thing that a Kubernetes API does.
+#[derive(Clone, Copy)]
+pub struct Behaviour {
+    number: Option<u8>,
+    theme: &'static str,
+    name: &'static str,
+    check: for<'a> fn(&'a World) -> BoxFuture<'a, Result<(), Failure>>,
+}
+
+/// All behaviours, by theme.
+///
+/// # Example
+/// ```
+/// let behaviours = okt_testing::conformance::behaviours();
+/// assert_eq!(behaviours.iter().filter(|behaviour| behaviour.number().is_some()).count(), 45);
+/// ```
+pub fn behaviours() -> Vec<Behaviour> {
+    [
+        objects::BEHAVIOURS,
+        lists::BEHAVIOURS,
+        watch::BEHAVIOURS,
+        status::BEHAVIOURS,
+        apply::BEHAVIOURS,
+        schema::BEHAVIOURS,
+        rules::BEHAVIOURS,
+        deletion::BEHAVIOURS,
+        crds::BEHAVIOURS,
+        builtin::BEHAVIOURS,
+        runtime::BEHAVIOURS,
+    ]
+    .concat()
+}
+
+/// Checks all behaviours, some at the same time.
+///
+/// # Errors
+/// The suite cannot start: the server does not take a CRD or does not serve it. What a behaviour
+/// says is in the report.
+pub async fn run(client: Client) -> Result<Report, Failure> {
+    let suite = Suite::start(client).await?;
+    let results: Vec<_> = stream::iter(behaviours())
+        .map(async |behaviour| (behaviour, suite.check(&behaviour).await))
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    suite.finish().await?;
+    Ok(results.into_iter().collect())
+}
+
+impl Behaviour {
+    /// Its number among the 45 that operators lean on.
+    pub fn number(&self) -> Option<u8> {
+        self.number
+    }
+
+    /// What it is about (e.g. `apply`).
+    pub fn theme(&self) -> &'static str {
+        self.theme
+    }
+
+    /// The claim (e.g. `an_identical_apply_keeps_the_resource_version`).
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Checks this behaviour alone; for several, a [`Suite`] creates its CRD once.
+    ///
+    /// # Errors
+    /// The server behaves otherwise, or cannot be reached. A retry helps if it was too slow.
+    ///
+    /// # Example
+    /// ```
+    /// use okt_testing::{ApiServer, conformance};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), conformance::Failure> {
+    /// let client = ApiServer::new().client();
+    /// let behaviours = conformance::behaviours();
+    /// let stale = behaviours.iter().find(|behaviour| behaviour.number() == Some(7)).expect("it is there");
+    /// stale.run(client).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run(&self, client: Client) -> Result<(), Failure> {
+        let suite = Suite::start(client).await?;
+        let outcome = suite.check(self).await;
+        outcome.and(suite.finish().await)
+    }
+}
+
+impl fmt::Debug for Behaviour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Behaviour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}", self.theme, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_of_the_45_is_there_once() {
+        let mut numbers: Vec<_> = behaviours().iter().filter_map(Behaviour::number).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (1..=45).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_two_behaviours_share_a_name() {
+        let names: BTreeSet<_> = behaviours().iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), behaviours().len());
+    }
+}

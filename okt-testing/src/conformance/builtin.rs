@@ -1,0 +1,199 @@
+//! This file says what the kinds are like that need no CRD.
+
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Event, Namespace, ObjectReference, Secret, Service},
+    events::v1::Event as NewEvent,
+};
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams, PostParams},
+    runtime::events::{self, EventType, Recorder, Reporter},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::{
+    claim::{Failure, Given, Outcome, refusal},
+    world::World,
+};
+
+async fn make<K>(world: &World, object: Value) -> Result<K, Failure>
+where
+    K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let object: K = serde_json::from_value(object)?;
+    let api = world.namespaced();
+    Ok(api.create(&PostParams::default(), &object).await?)
+}
+
+async fn namespaces_are_there_from_the_start(world: &World) -> Outcome {
+    let namespaces: Api<Namespace> = Api::all(world.client());
+    let default = namespaces.get("default").await?;
+    ensure_eq!(default.status.given()?.phase.as_deref(), Some("Active"));
+    for name in ["kube-node-lease", "kube-public", "kube-system"] {
+        namespaces.get(name).await?;
+    }
+    Ok(())
+}
+
+async fn a_config_map_is_stored_as_it_is(world: &World) -> Outcome {
+    let made: ConfigMap = make(
+        world,
+        json!({ "metadata": { "name": "a" }, "data": { "k": "v" } }),
+    )
+    .await?;
+    ensure_eq!(made.data.given()?["k"], "v");
+    ensure_eq!(made.metadata.generation, None);
+    Ok(())
+}
+
+async fn string_data_of_a_secret_becomes_data(world: &World) -> Outcome {
+    let object = json!({ "metadata": { "name": "a" }, "stringData": { "k": "v" } });
+    let made: Secret = make(world, object).await?;
+    ensure_eq!(made.data.given()?["k"].0, b"v");
+    ensure_eq!(made.string_data, None);
+    Ok(())
+}
+
+async fn a_stale_put_of_a_lease_is_409(world: &World) -> Outcome {
+    let mut lease: Lease = make(world, json!({ "metadata": { "name": "l" }, "spec": {} })).await?;
+    let api: Api<Lease> = world.namespaced();
+    let old = lease.clone();
+    lease.spec.as_mut().given()?.holder_identity = Some("a".to_owned());
+    api.replace("l", &PostParams::default(), &lease).await?;
+    let outcome = api.replace("l", &PostParams::default(), &old).await;
+    ensure_eq!(refusal(outcome)?.code, 409);
+    Ok(())
+}
+
+async fn ports_of_a_service_are_merged_by_port_and_protocol(world: &World) -> Outcome {
+    let api: Api<Service> = world.namespaced();
+    let ports = |port: i32| {
+        Patch::Apply(json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": "s" },
+            "spec": { "ports": [{ "port": port, "name": format!("p{port}") }] },
+        }))
+    };
+    api.patch("s", &PatchParams::apply("one"), &ports(80))
+        .await?;
+    let both = api
+        .patch("s", &PatchParams::apply("two"), &ports(81))
+        .await?;
+    ensure_eq!(both.spec.given()?.ports.given()?.len(), 2);
+    Ok(())
+}
+
+fn deployment() -> Value {
+    json!({
+        "metadata": { "name": "d" },
+        "spec": {
+            "replicas": 2,
+            "selector": { "matchLabels": { "a": "b" } },
+            "template": {
+                "metadata": { "labels": { "a": "b" } },
+                "spec": { "containers": [{ "name": "one", "image": "x" }, { "name": "two", "image": "y" }] },
+            },
+        },
+    })
+}
+
+async fn a_strategic_merge_patch_merges_containers_by_name(world: &World) -> Outcome {
+    make::<Deployment>(world, deployment()).await?;
+    let api: Api<Deployment> = world.namespaced();
+    let patch = Patch::Strategic(json!({
+        "spec": { "template": { "spec": {
+            "$setElementOrder/containers": [{ "name": "one" }, { "name": "two" }],
+            "containers": [{ "name": "two", "image": "z" }, { "name": "one", "$patch": "delete" }],
+        } } },
+    }));
+    let patched = api.patch("d", &PatchParams::default(), &patch).await?;
+    ensure_eq!(patched.metadata.generation, Some(2));
+    let containers = patched.spec.template.spec.given()?.containers;
+    ensure_eq!(containers.len(), 1);
+    ensure_eq!(
+        (containers[0].name.as_str(), containers[0].image.as_deref()),
+        ("two", Some("z"))
+    );
+    Ok(())
+}
+
+async fn a_deployment_has_a_scale_and_a_status_of_its_own(world: &World) -> Outcome {
+    make::<Deployment>(world, deployment()).await?;
+    let api: Api<Deployment> = world.namespaced();
+    let scale = api.get_scale("d").await?;
+    ensure_eq!(scale.status.given()?.selector.as_deref(), Some("a=b"));
+    let patch = Patch::Merge(
+        json!({ "spec": { "replicas": 9 }, "status": { "replicas": 2, "readyReplicas": 2 } }),
+    );
+    let patched = api
+        .patch_status("d", &PatchParams::default(), &patch)
+        .await?;
+    ensure_eq!(patched.spec.replicas, Some(2));
+    ensure_eq!(patched.status.given()?.ready_replicas, Some(2));
+    Ok(())
+}
+
+async fn items_of_a_built_in_list_do_not_say_what_they_are(world: &World) -> Outcome {
+    make::<ConfigMap>(world, json!({ "metadata": { "name": "a" } })).await?;
+    let path = format!("/api/v1/namespaces/{}/configmaps", world.namespace);
+    let list: Value = world.request(http::Request::get(path).body(vec![])).await?;
+    ensure_eq!(list["kind"], "ConfigMapList");
+    ensure!(list["items"][0].get("kind").is_none());
+    Ok(())
+}
+
+async fn a_recorder_that_says_a_thing_twice_makes_one_event_with_a_series(
+    world: &World,
+) -> Outcome {
+    let recorder = Recorder::new(world.client(), Reporter::from("okt"));
+    let regarding = ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("ConfigMap".to_owned()),
+        name: Some("a".to_owned()),
+        namespace: Some(world.namespace.clone()),
+        uid: Some("u".to_owned()),
+        ..ObjectReference::default()
+    };
+    let event = events::Event {
+        type_: EventType::Normal,
+        reason: "Moved".to_owned(),
+        note: Some("it moved".to_owned()),
+        action: "Move".to_owned(),
+        secondary: None,
+    };
+    recorder.publish(&event, &regarding).await?;
+    recorder.publish(&event, &regarding).await?;
+    let events: Api<NewEvent> = world.namespaced();
+    let list = events.list(&ListParams::default()).await?;
+    ensure_eq!(list.items.len(), 1);
+    ensure_eq!(
+        list.items[0].series.as_ref().map(|series| series.count),
+        Some(2)
+    );
+    ensure_eq!(list.items[0].note.as_deref(), Some("it moved"));
+
+    let old: Api<Event> = world.namespaced();
+    let by = ListParams::default().fields("involvedObject.name=a,involvedObject.uid=u");
+    let list = old.list(&by).await?;
+    ensure_eq!(list.items.len(), 1, "the core group shows the same event");
+    ensure_eq!(list.items[0].message.as_deref(), Some("it moved"));
+    Ok(())
+}
+
+behaviours! { "builtin":
+    further namespaces_are_there_from_the_start,
+    further a_config_map_is_stored_as_it_is,
+    further string_data_of_a_secret_becomes_data,
+    44 a_stale_put_of_a_lease_is_409,
+    further ports_of_a_service_are_merged_by_port_and_protocol,
+    further a_strategic_merge_patch_merges_containers_by_name,
+    further a_deployment_has_a_scale_and_a_status_of_its_own,
+    further items_of_a_built_in_list_do_not_say_what_they_are,
+    43 a_recorder_that_says_a_thing_twice_makes_one_event_with_a_series,
+}

@@ -1,0 +1,175 @@
+//! This file says what is made of CRDs.
+
+use futures::TryStreamExt;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, ListParams, PatchParams, PostParams, WatchEvent, WatchParams},
+    runtime::{conditions, wait::await_condition},
+};
+use serde_json::json;
+
+use super::{
+    claim::{Failure, Given, Outcome, eventually, refusal},
+    world::{World, released},
+};
+
+async fn an_applied_crd_is_established_and_then_served(world: &World) -> Outcome {
+    let world = world.own_group();
+    world.apply_crd(world.crd()).await?;
+    let name = world.crd_name();
+    await_condition(world.crds(), &name, conditions::is_crd_established()).await?;
+    world.served().await?;
+    world.create("a", json!({})).await?;
+    Ok(())
+}
+
+async fn an_unknown_kind_is_404(world: &World) -> Outcome {
+    let world = world.own_group();
+    let status = refusal(world.widgets().get("a").await)?;
+    ensure_eq!(status.code, 404);
+    ensure_eq!(status.message, "404 page not found");
+    Ok(())
+}
+
+async fn a_kind_goes_with_its_crd_and_watches_end(world: &World) -> Outcome {
+    let world = &world.own_kind().await?;
+    let made = world.create("a", json!({})).await?;
+    let api = world.widgets();
+    let from = made.resource_version().given()?;
+    let watch = api.watch(&WatchParams::default(), &from).await?;
+    let crds = world.crds();
+    crds.delete(&world.crd_name(), &DeleteParams::default())
+        .await?;
+    eventually("the CRD is gone", || async {
+        Ok(crds
+            .get_opt(&world.crd_name())
+            .await?
+            .is_none()
+            .then_some(()))
+    })
+    .await?;
+    eventually("the kind is gone", || async {
+        Ok(world.widgets().list(&ListParams::default()).await.err())
+    })
+    .await?;
+    ensure_eq!(refusal(world.get("a").await)?.code, 404);
+    let events: Vec<_> = watch.try_collect().await?;
+    ensure!(
+        matches!(events.as_slice(), [WatchEvent::Deleted(object)] if object.name_any() == "a"),
+        "{events:?}"
+    );
+    Ok(())
+}
+
+async fn a_crd_waits_for_the_finalizers_of_its_objects(world: &World) -> Outcome {
+    let world = &world.own_kind().await?;
+    let mut object = world.widget("a", json!({}));
+    object.metadata.finalizers = Some(vec!["okt.dev/a".to_owned()]);
+    world
+        .widgets()
+        .create(&PostParams::default(), &object)
+        .await?;
+    let crds = world.crds();
+    crds.delete(&world.crd_name(), &DeleteParams::default())
+        .await?;
+    let crd = crds.get(&world.crd_name()).await?;
+    ensure!(crd.metadata.deletion_timestamp.is_some());
+    let mut late = world.widget("b", json!({}));
+    late.metadata.name = None;
+    late.metadata.generate_name = Some("b-".to_owned());
+    eventually("nothing is created any more", || async {
+        match world.widgets().create(&PostParams::default(), &late).await {
+            Ok(_) => Ok(None),
+            refused => Ok(Some(refusal(refused)?.code).filter(|code| *code == 403)),
+        }
+    })
+    .await?;
+    world
+        .widgets()
+        .patch("a", &PatchParams::default(), &released())
+        .await?;
+    eventually("the CRD is gone", || async {
+        Ok(crds
+            .get_opt(&world.crd_name())
+            .await?
+            .is_none()
+            .then_some(()))
+    })
+    .await?;
+    Ok(())
+}
+
+async fn an_identical_apply_of_a_crd_changes_nothing(world: &World) -> Outcome {
+    let world = world.own_kind().await?;
+    let first = world.apply_crd(world.crd()).await?;
+    let second = world.apply_crd(world.crd()).await?;
+    ensure_eq!(first.resource_version(), second.resource_version());
+    Ok(())
+}
+
+async fn a_schema_that_is_not_structural_is_422(world: &World) -> Outcome {
+    let world = world.own_group();
+    let refused = async |path: &str, value: serde_json::Value| {
+        let mut crd = world.crd();
+        *crd.pointer_mut(path).given()? = value;
+        let status = refusal(world.create_crd(crd).await)?;
+        ensure_eq!(status.code, 422, "{}", status.message);
+        Ok::<_, Failure>(status.message)
+    };
+    let color = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/color";
+    let message = refused(color, json!({})).await?;
+    ensure!(
+        message.contains("spec.validation.openAPIV3Schema.properties[spec].properties[color].type: Required value"),
+        "{message}"
+    );
+    let message = refused(color, json!({ "type": "string", "default": 5 })).await?;
+    ensure!(message.contains("must be of type string"), "{message}");
+    let message = refused(color, json!({ "type": "string", "pattern": "(" })).await?;
+    ensure!(
+        message.contains("must be a valid regular expression"),
+        "{message}"
+    );
+    let message = refused(color, json!({ "type": "text" })).await?;
+    ensure!(message.contains("Unsupported value: \"text\""), "{message}");
+    let keys = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions/x-kubernetes-list-map-keys";
+    let message = refused(keys, json!(["reason"])).await?;
+    ensure!(
+        message.contains("must have a default or be a required property"),
+        "{message}"
+    );
+    let message = refused("/metadata/name", json!(format!("others.{}", world.group))).await?;
+    ensure!(message.contains("must be spec.names.plural"), "{message}");
+    Ok(())
+}
+
+async fn the_scope_of_a_kind_cannot_change(world: &World) -> Outcome {
+    let mut crd = world.crd();
+    crd["spec"]["scope"] = "Cluster".into();
+    ensure_eq!(refusal(world.apply_crd(crd).await)?.code, 422);
+    Ok(())
+}
+
+async fn a_kind_of_the_cluster_has_no_namespace(world: &World) -> Outcome {
+    let world = world.own_group();
+    let mut crd = world.crd();
+    crd["spec"]["scope"] = "Cluster".into();
+    world.create_kind(crd).await?;
+    ensure_eq!(refusal(world.widgets().get("a").await)?.code, 404);
+    let made = world
+        .all_widgets()
+        .create(&PostParams::default(), &world.widget("a", json!({})))
+        .await?;
+    ensure_eq!(made.namespace(), None);
+    Ok(())
+}
+
+behaviours! { "crds":
+    1 an_applied_crd_is_established_and_then_served,
+    further an_unknown_kind_is_404,
+    further a_kind_goes_with_its_crd_and_watches_end,
+    further a_crd_waits_for_the_finalizers_of_its_objects,
+    further an_identical_apply_of_a_crd_changes_nothing,
+    further a_schema_that_is_not_structural_is_422,
+    further the_scope_of_a_kind_cannot_change,
+    further a_kind_of_the_cluster_has_no_namespace,
+}
