@@ -57,13 +57,20 @@
 //! # }
 //! ```
 //!
+//! # Misbehaviour
+//!
+//! A [`Fault`] goes wrong once or often, for some or for all: [`ApiServer::inject`] plans it. A
+//! [`Chaos`] lets many of them happen by a [`Seed`]: [`ApiServer::misbehave`]. A [`Replica`] is an
+//! API server that can be behind. [`ApiServer::requests`], [`versions`](ApiServer::versions),
+//! [`events`](ApiServer::events) and [`strikes`](ApiServer::strikes) tell what happened.
+//!
 //! # From request to answer
 //!
 //! ```text
-//! kube::Client ──┐                        ┌─ read ── selector ── table
-//!                ├─ server ── resource ───┼─ write ─ patch | apply ─ schema ─ cel ─ rules ─┐
-//! HTTP (serve) ──┘     │                  ├─ delete ───────────────────────────────────────┤
-//!                  discovery              └─ watch ◄────────────────────────────────── store
+//! kube::Client ──┐                                   ┌─ read ── selector ── table
+//!                ├─ endpoint ── server ── resource ──┼─ write ─ patch | apply ─ schema ─ cel ─ rules ─┐
+//! HTTP (serve) ──┘   (sight)      │  │               ├─ delete ───────────────────────────────────────┤
+//!                            faults  discovery        └─ watch ◄── sight ◄─────────────────────── store
 //! ```
 //!
 //! # Faithful where operators look
@@ -80,6 +87,11 @@
 //! - CEL rules are checked for types and for their estimated cost when a CRD is made, as on a
 //!   server, but the first mistake of an expression is named alone and without its line and column.
 //!   What a rule costs while it runs is not limited. Sets and maps compare in order.
+//! - A watch cache is never behind unless a test says so. A list without a version is answered
+//!   from the store at once, where a real server first waits up to 3 seconds for its cache; a
+//!   streamed list without a version likewise begins with what the store has.
+//! - Requests are not limited: 429 comes only from a [`Fault`], as a `Status` (the fairness of a
+//!   real server answers it as plain text).
 //! - Uids and generated names are the same in each run, and unique within one server only.
 //! - Everybody may do everything: there is no authentication, authorization or quota, and there
 //!   are no webhooks or admission policies.

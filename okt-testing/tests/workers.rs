@@ -1,0 +1,108 @@
+//! This file tests the controller of the example: the wrong one is caught by lag and by nothing less.
+
+#[path = "../examples/workers/controller.rs"]
+mod controller;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, CustomResourceExt, ResourceExt,
+    api::{ListParams, PostParams},
+};
+use okt_testing::{ApiServer, Chaos, EventKind, Fault, Seed, Verb};
+
+use controller::{Bookkeeping, Pool, PoolSpec};
+
+/// A server with a pool of three, and the names of all workers that were ever made in an hour.
+async fn workers(bookkeeping: Bookkeeping, misbehave: impl FnOnce(&ApiServer)) -> Vec<String> {
+    let server = ApiServer::new();
+    let client = server.client();
+    let crds = Api::all(client.clone());
+    crds.create(&PostParams::default(), &Pool::crd())
+        .await
+        .expect("the CRD");
+    let pools: Api<Pool> = Api::default_namespaced(client.clone());
+    let pool = Pool::new("pool", PoolSpec { workers: 3 });
+    pools
+        .create(&PostParams::default(), &pool)
+        .await
+        .expect("the pool");
+
+    misbehave(&server);
+    let operator = server.client_named("operator");
+    let running = tokio::spawn(controller::run(operator, bookkeeping));
+    tokio::time::sleep(Duration::from_mins(30)).await;
+    server.calm();
+    tokio::time::sleep(Duration::from_mins(20)).await;
+    let settled = server.mark();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    running.abort();
+
+    let requests = server.requests_since(settled).into_iter();
+    assert_eq!(
+        requests.filter(|r| r.is_write()).count(),
+        0,
+        "it is at rest"
+    );
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let there = maps.list(&ListParams::default()).await.expect("a list");
+    let made: Vec<_> = (server.versions().resource("configmaps").into_iter())
+        .filter(|version| version.kind == EventKind::Added)
+        .map(|version| version.name)
+        .collect();
+    assert_eq!(there.items.len(), made.len(), "nothing is deleted here");
+    assert!(there.items.iter().all(|map| made.contains(&map.name_any())));
+    made
+}
+
+fn late(server: &ApiServer) {
+    server.set_watch_lag(Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_counts_makes_three_as_long_as_no_cache_is_behind() {
+    assert_eq!(workers(Bookkeeping::Count, |_| {}).await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_counts_makes_too_many_from_a_cache_that_is_behind() {
+    let made = workers(Bookkeeping::Count, late).await;
+    assert!(made.len() > 3, "{made:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_names_makes_three_from_a_cache_that_is_behind() {
+    assert_eq!(workers(Bookkeeping::Names, late).await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_names_makes_three_also_where_an_answer_is_lost() {
+    let lost = |server: &ApiServer| {
+        late(server);
+        server.inject(Fault::timeout().on(Verb::Create).after_commit().times(2));
+    };
+    assert_eq!(workers(Bookkeeping::Names, lost).await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_names_makes_three_whatever_goes_wrong() {
+    let mut struck = 0;
+    for seed in Seed::several(10) {
+        let mut chaos = None;
+        let made = workers(Bookkeeping::Names, |server| {
+            late(server);
+            let mix = Chaos::seeded(seed).times_as_often(3.0);
+            chaos = Some(server.misbehave(mix.client("operator")));
+        });
+        assert_eq!(made.await.len(), 3, "seed {seed}");
+        struck += chaos.map_or(0, |chaos| chaos.struck());
+    }
+    assert!(struck > 10, "it struck {struck} times only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_run_makes_the_same_workers() {
+    let first = workers(Bookkeeping::Count, late).await;
+    assert_eq!(workers(Bookkeeping::Count, late).await, first);
+}
