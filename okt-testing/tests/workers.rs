@@ -10,7 +10,7 @@ use kube::{
     Api, CustomResourceExt, ResourceExt,
     api::{ListParams, PostParams},
 };
-use okt_testing::{ApiServer, Chaos, EventKind, Fault, Seed, Verb};
+use okt_testing::{ApiServer, Chaos, EventKind, Fault, RequestRecord, Seed, Verb};
 
 use controller::{Bookkeeping, Pool, PoolSpec};
 
@@ -41,7 +41,7 @@ async fn workers(bookkeeping: Bookkeeping, misbehave: impl FnOnce(&ApiServer)) -
 
     let requests = server.requests_since(settled).into_iter();
     assert_eq!(
-        requests.filter(|r| r.is_write()).count(),
+        requests.filter(RequestRecord::is_write).count(),
         0,
         "it is at rest"
     );
