@@ -1,13 +1,17 @@
 //! This file is the kind that the benchmark writes: what a plain operator has, 1.5 KiB as JSON.
 
+use std::time::Duration;
+
 use kube::{
     Api, Client, CustomResource,
-    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+const CRD: &str = "boilers.bench.okt.dev";
 
 /// The object; its schema is [`crd`]'s.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -77,7 +81,7 @@ fn crd() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": { "name": "boilers.bench.okt.dev" },
+        "metadata": { "name": CRD },
         "spec": {
             "group": "bench.okt.dev",
             "scope": "Namespaced",
@@ -136,26 +140,29 @@ fn crd() -> Value {
 
 /// Applies the CRD and waits until the kind is there to be listed.
 pub(crate) async fn declare(client: &Client) -> kube::Result<()> {
-    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let crds: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
     let owner = PatchParams::apply("bench").force();
-    crds.patch("boilers.bench.okt.dev", &owner, &Patch::Apply(crd()))
-        .await?;
+    let patch = Patch::Apply(crd());
+    crds(client).patch(CRD, &owner, &patch).await?;
     let boilers: Api<Boiler> = Api::default_namespaced(client.clone());
+    let everything = ListParams::default();
     for _ in 0..1000 {
-        if boilers
-            .list(&kube::api::ListParams::default())
-            .await
-            .is_ok()
-        {
+        if boilers.list(&everything).await.is_ok() {
             return Ok(());
         }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    boilers
-        .list(&kube::api::ListParams::default())
-        .await
-        .map(drop)
+    boilers.list(&everything).await.map(drop)
+}
+
+/// Takes the kind away again, and all objects with it.
+pub(crate) async fn forget(client: &Client) -> kube::Result<()> {
+    let crds = crds(client);
+    crds.delete(CRD, &DeleteParams::default()).await.map(drop)
+}
+
+fn crds(client: &Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    Api::all_with(client.clone(), &ApiResource::from_gvk(&kind))
 }
 
 /// Creates one as a user does.
@@ -171,7 +178,7 @@ pub(crate) async fn create(boilers: &Api<Boiler>, name: &str) -> kube::Result<Bo
     );
     let metadata = &mut boiler.metadata;
     metadata.labels = Some([("town".to_owned(), "springfield".to_owned())].into());
-    metadata.finalizers = Some(vec!["bench.okt.dev/drain".to_owned()]);
+    metadata.annotations = Some([("bench.okt.dev/chimney".to_owned(), "north".to_owned())].into());
     boilers.create(&PostParams::default(), &boiler).await
 }
 

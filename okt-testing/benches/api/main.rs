@@ -31,10 +31,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     // First, while the heap is empty.
     let weight = one.block_on(memory::per_object())?;
     let start = one.block_on(Start::fastest())?;
-    let double = two.block_on(async { Figures::of(&ApiServer::new().client(), 10_000).await })?;
-    let real: Result<Figures, String> = Err("there is none here".to_owned());
+    // Short runs, as a few of them will be left alone by what else the machine does.
+    let double =
+        two.block_on(async { Figures::of(&ApiServer::new().client(), 20, 4_000).await })?;
+    let real = two.block_on(real());
     print(weight.as_ref(), start, &double, real.as_ref());
     Ok(())
+}
+
+/// The same of a real server; it may have to be built first.
+#[cfg(feature = "kubernetes")]
+async fn real() -> Result<Figures, String> {
+    let kubernetes = okt_testing::Kubernetes::start().await;
+    let kubernetes = kubernetes.map_err(|error| error.to_string())?;
+    let figures = Figures::of(&kubernetes.client(), 4, 2_000).await;
+    kubernetes.stop().await;
+    figures.map_err(|error| error.to_string())
+}
+
+#[cfg(not(feature = "kubernetes"))]
+#[expect(
+    clippy::unused_async,
+    reason = "with the feature there is something to wait for"
+)]
+async fn real() -> Result<Figures, String> {
+    Err("this is built without the feature `kubernetes`".to_owned())
 }
 
 /// How long it takes until the API is there.

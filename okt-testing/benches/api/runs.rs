@@ -16,9 +16,6 @@ const OBJECTS: usize = 1_000;
 /// So many watches see each change.
 const WATCHES: usize = 20;
 
-/// The fastest run counts.
-const RUNS: usize = 5;
-
 /// What one server does.
 pub(crate) struct Figures {
     pub(crate) applies_alone: PerSecond,
@@ -46,8 +43,9 @@ impl PerSecond {
 }
 
 impl Figures {
-    /// Measures with about so many requests at a time of each sort.
-    pub(crate) async fn of(client: &Client, requests: usize) -> kube::Result<Self> {
+    /// Measures in several runs, of which the fastest counts, each with about so many requests of
+    /// each sort.
+    pub(crate) async fn of(client: &Client, runs: usize, requests: usize) -> kube::Result<Self> {
         boiler::declare(client).await?;
         let boilers: Api<Boiler> = Api::default_namespaced(client.clone());
         let names: Vec<_> = (0..OBJECTS).map(|n| format!("boiler-{n:04}")).collect();
@@ -67,7 +65,7 @@ impl Figures {
             events: PerSecond(0.0),
         };
         let mut boilers_now = made;
-        for _ in 0..RUNS {
+        for _ in 0..runs {
             let (alone, last) = applies(&boilers, 1, requests / 4, boilers_now).await?;
             let (together, last) = applies(&boilers, 16, requests, last).await?;
             let gets = gets(&boilers, requests).await?;
@@ -80,6 +78,7 @@ impl Figures {
             figures.events = figures.events.faster(events);
             boilers_now = last;
         }
+        boiler::forget(client).await?;
         Ok(figures)
     }
 }
