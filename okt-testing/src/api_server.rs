@@ -57,7 +57,7 @@ impl ApiServer {
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let (uid, now) = (store.new_uid(), store.clock.text());
-            let namespace = json!({
+            let mut namespace = json!({
                 "apiVersion": "v1",
                 "kind": "Namespace",
                 "metadata": {
@@ -69,7 +69,7 @@ impl ApiServer {
                 "spec": { "finalizers": ["kubernetes"] },
                 "status": { "phase": "Active" },
             });
-            store.put(&namespaces, namespace);
+            store.put(&namespaces, &mut namespace);
         }
         drop(store);
         Self { shared }

@@ -106,7 +106,7 @@ fn remove(
     }
     let is_namespace = kind.is("", "namespaces");
     if finalizers.is_empty() && !is_namespace {
-        let last = store.remove(&id, old.clone());
+        let last = store.remove(&id, &mut old.clone());
         after_removal(store, kind, &last);
         return None;
     }
@@ -127,7 +127,7 @@ fn remove(
         if is_namespace {
             object::put(&mut marked, &["status", "phase"], "Terminating".into());
         }
-        store.put(&id, marked);
+        store.put(&id, &mut marked);
     }
     proceed(store, kind, &place);
     store.at(&place).cloned()
@@ -202,10 +202,10 @@ fn proceed_namespace(store: &mut Store, kind: &Arc<Kind>, place: &Place) {
         }
     }
     if store.in_namespace(&namespace).is_empty()
-        && let Some(object) = store.at(place).map(|object| object.read())
+        && let Some(mut object) = store.at(place).map(|object| object.read())
         && object::finalizers(&object).is_empty()
     {
-        let last = store.remove(&place.kind, object);
+        let last = store.remove(&place.kind, &mut object);
         after_removal(store, kind, &last);
     }
 }
@@ -224,10 +224,10 @@ fn drop_finalizer(store: &mut Store, kind: &Arc<Kind>, place: &Place, finalizer:
     let rest = (!empty).then(|| rest.into());
     object::set(object::metadata(&mut object), "finalizers", rest);
     if empty {
-        let last = store.remove(&place.kind, object);
+        let last = store.remove(&place.kind, &mut object);
         after_removal(store, kind, &last);
     } else {
-        store.put(&place.kind, object);
+        store.put(&place.kind, &mut object);
     }
 }
 
@@ -303,7 +303,7 @@ fn disown(store: &mut Store, place: &Place, owner: &str) {
         .collect();
     let rest = (!rest.is_empty()).then(|| rest.into());
     object::set(object::metadata(&mut object), "ownerReferences", rest);
-    store.put(&place.kind, object);
+    store.put(&place.kind, &mut object);
 }
 
 /// Collects an object that names owners none of which exists.

@@ -336,11 +336,11 @@ impl Store {
     }
 
     /// Writes an object under a new version.
-    pub(crate) fn put(&mut self, id: &KindId, mut object: Value) -> Arc<Stored> {
+    pub(crate) fn put(&mut self, id: &KindId, object: &mut Value) -> Arc<Stored> {
         self.version += 1;
-        object::set_version(&mut object, self.version);
-        let key = Key::of(&object);
-        let object = Arc::new(Stored::new(&object));
+        object::set_version(object, self.version);
+        let key = Key::of(object);
+        let object = Arc::new(Stored::new(object));
         let place = Place {
             kind: id.clone(),
             key: key.clone(),
@@ -385,11 +385,11 @@ impl Store {
     }
 
     /// Removes an object; the last state it had is given, and returned under a new version.
-    pub(crate) fn remove(&mut self, id: &KindId, mut last: Value) -> Arc<Stored> {
+    pub(crate) fn remove(&mut self, id: &KindId, last: &mut Value) -> Arc<Stored> {
         self.version += 1;
-        object::set_version(&mut last, self.version);
-        let key = Key::of(&last);
-        let last = Arc::new(Stored::new(&last));
+        object::set_version(last, self.version);
+        let key = Key::of(last);
+        let last = Arc::new(Stored::new(last));
         let place = Place {
             kind: id.clone(),
             key: key.clone(),

@@ -4,7 +4,7 @@ mod finish;
 
 pub(crate) use self::finish::raise_generation;
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -226,8 +226,8 @@ pub(crate) fn update(
     let api_version = kind.api_version();
     let scene = scene(kind, &api_version, &now);
     apply::account(scene, Some(old), &mut new, &door.manager);
-    finish_update(door, old, &mut new, &now)?;
-    let object = commit_update(store, door, old, new)?;
+    let changes = finish_update(door, old, &mut new, &now)?;
+    let object = commit_update(store, door, old, &mut new, changes)?;
     Ok(Written {
         name: object::name(old).to_owned(),
         object,
@@ -272,20 +272,23 @@ pub(crate) struct Draft {
     /// None for an object that is to be created.
     old: Option<Value>,
     new: Value,
+    changes: bool,
 }
 
 impl Draft {
     /// Commits it; the moment still holds.
-    pub(crate) fn commit(self, store: &mut Store, door: &Door) -> Result<Written, Refusal> {
+    ///
+    /// What is left of it may be dropped when the store is free for others again.
+    pub(crate) fn commit(&mut self, store: &mut Store, door: &Door) -> Result<Written, Refusal> {
         let object = match &self.old {
-            Some(old) => commit_update(store, door, old, self.new)?,
-            None => finish_create(store, door, self.new)?,
+            Some(old) => commit_update(store, door, old, &mut self.new, self.changes)?,
+            None => finish_create(store, door, mem::take(&mut self.new))?,
         };
         Ok(Written {
-            name: self.name,
+            name: mem::take(&mut self.name),
             object,
             created: self.old.is_none(),
-            warnings: self.warnings,
+            warnings: mem::take(&mut self.warnings),
         })
     }
 }
@@ -353,15 +356,17 @@ pub(crate) fn draft_apply(
     metadata.insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut new)?;
     let warnings = clean(door, &mut new)?;
+    let mut changes = true;
     if let Some(old) = &old {
         isolate(kind, door.subresource, old, &mut new);
-        finish_update(door, old, &mut new, &moment.now)?;
+        changes = finish_update(door, old, &mut new, &moment.now)?;
     }
     Ok(Draft {
         name: key.name.clone(),
         warnings,
         old,
         new,
+        changes,
     })
 }
 

@@ -157,7 +157,7 @@ fn apply_beside(
     let subresource = subresource(&kind, path)?;
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
     let (door, config) = read_apply(call, &kind, subresource)?;
-    let draft = write::draft_apply(&moment, &door, &key, config, call.query.flag("force"))?;
+    let mut draft = write::draft_apply(&moment, &door, &key, config, call.query.flag("force"))?;
     let mut store = shared.lock();
     if !moment.holds(&store, &kind, &key) {
         return Ok(None);

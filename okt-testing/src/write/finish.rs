@@ -69,7 +69,7 @@ pub(super) fn finish_create(
         return Ok(event::present(kind, &Arc::new(Stored::new(&object))));
     }
     object::metadata(&mut object).remove("resourceVersion");
-    let created = store.put(&id, object);
+    let created = store.put(&id, &mut object);
     if given_status {
         store.set_partly_written(&id, key);
     }
@@ -98,12 +98,14 @@ fn initialise(kind: &Kind, object: &mut Value, now: &str) -> Result<Option<Kind>
 }
 
 /// Makes a new state of an object ready to be committed, unless something is wrong with it.
+///
+/// Says whether it changes anything.
 pub(super) fn finish_update(
     door: &Door,
     old: &Value,
     new: &mut Value,
     now: &str,
-) -> Result<(), Refusal> {
+) -> Result<bool, Refusal> {
     let kind = &*door.kind;
     let name = object::name(old).to_owned();
     keep_metadata(old, new);
@@ -120,7 +122,8 @@ pub(super) fn finish_update(
     if kind.has_generation && !kind.same_content(old, new) {
         raise_generation(new);
     }
-    check(door, new, Some(old))
+    check(door, new, Some(old))?;
+    Ok(!is_same(old, new))
 }
 
 /// Commits a new state that is ready.
@@ -128,28 +131,27 @@ pub(super) fn commit_update(
     store: &mut Store,
     door: &Door,
     old: &Value,
-    new: Value,
+    new: &mut Value,
+    changes: bool,
 ) -> Result<Arc<Stored>, Refusal> {
     let kind = &*door.kind;
     let (id, key) = (stored_id(kind), Key::of(old));
-    if is_same(old, &new)
+    if !changes
         && !store.is_partly_written(&id, &key)
         && let Some(same) = current(store, kind, &key)
     {
         return Ok(same);
     }
     if door.dry_run {
-        return Ok(Arc::new(Stored::new(&new)));
+        return Ok(Arc::new(Stored::new(new)));
     }
     let declared = if kind.is(crd::GROUP, crd::PLURAL) {
-        Some(crd::read(&new)?)
+        Some(crd::read(new)?)
     } else {
         None
     };
-    let new = event::absorb(kind, new);
-    if object::is_deleting(&new)
-        && object::finalizers(&new).is_empty()
-        && !kind.is("", "namespaces")
+    *new = event::absorb(kind, std::mem::take(new));
+    if object::is_deleting(new) && object::finalizers(new).is_empty() && !kind.is("", "namespaces")
     {
         let last = store.remove(&id, new);
         delete::after_removal(store, &door.kind, &last);
