@@ -7,7 +7,7 @@ pub(crate) use self::finish::raise_generation;
 use std::{mem, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::finish::{commit_update, finish_create, finish_update};
 use crate::{
@@ -470,18 +470,24 @@ fn isolate(kind: &Kind, subresource: Subresource, old: &Value, new: &mut Value) 
             object::set(object::fields(new), "status", status);
         }
         Subresource::Status => {
-            let fields = object::fields(new);
-            fields.retain(|key, _| key == "status" || key == "metadata");
-            let entries = object::metadata(new).remove("managedFields");
-            for (key, value) in old.as_object().into_iter().flatten() {
-                if key != "status" {
-                    object::fields(new).insert(key.clone(), value.clone());
-                }
+            if let Some(metadata) = old.get("metadata") {
+                let entries = object::metadata(new).contains_key("managedFields");
+                let written = if entries { "managedFields" } else { "" };
+                take_over(metadata, object::metadata(new), &[written]);
             }
-            if let Some(entries) = entries {
-                object::metadata(new).insert("managedFields".to_owned(), entries);
-            }
+            take_over(old, object::fields(new), &["metadata", "status"]);
         }
         Subresource::None | Subresource::Scale => {}
+    }
+}
+
+/// Makes all fields the old ones but those left out; most are so already, and are not copied.
+fn take_over(old: &Value, new: &mut Map<String, Value>, left_out: &[&str]) {
+    let left_out = |key: &str| left_out.contains(&key);
+    new.retain(|key, _| left_out(key) || old.get(key).is_some());
+    for (key, value) in old.as_object().into_iter().flatten() {
+        if !left_out(key) && new.get(key) != Some(value) {
+            new.insert(key.clone(), value.clone());
+        }
     }
 }
