@@ -9,10 +9,14 @@ mod check;
 mod compile;
 mod cost;
 mod decl;
+mod functions;
 mod known;
 mod library;
 mod macros;
-mod optional;
+mod merge;
+mod quantifier;
+mod repair;
+mod text;
 mod types;
 mod value;
 
@@ -24,16 +28,15 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use kube::core::cel::{
-    KubeCelExt,
-    cel::{Context, ExecutionError, IdedExpr, Value as CelValue, objects::OptionalValue},
+use kube::core::cel::cel::{
+    Context, ExecutionError, IdedExpr, Value as CelValue, objects::OptionalValue,
 };
 use serde_json::Value;
 
 use self::{compile::Compiler, decl::Decl};
 use crate::{
     refusal::{Cause, Refusal},
-    schema::{Schema, old_item},
+    schema::{Schema, Type, old_item},
 };
 
 /// One entry of `x-kubernetes-validations`.
@@ -51,6 +54,8 @@ pub(crate) struct Rule {
     is_optional: bool,
     /// Its place in the list of the schema.
     index: usize,
+    /// The type of the values (e.g. `object`).
+    kind: &'static str,
     /// What one evaluation costs at most.
     cost: u64,
     message_cost: Option<u64>,
@@ -73,7 +78,7 @@ impl fmt::Debug for Rule {
 }
 
 /// The functions are the same for all rules, and there are more than a hundred of them.
-static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
+static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(functions::context);
 
 impl Rule {
     /// Compiles one entry; what is wrong with it is added to `causes`.
@@ -172,6 +177,7 @@ impl Rule {
             is_transition,
             is_optional,
             index,
+            kind: schema.kind.map_or("", Type::name),
             cost: known.cost,
             message_cost,
             most_in_request: decl.most_in_request(),
@@ -213,10 +219,19 @@ impl Rule {
                     self.text
                 )));
             }
-            Err(Failed::Evaluating(error)) => format!(
-                "{error} evaluating rule: {}",
-                self.message.as_deref().unwrap_or(&self.text)
-            ),
+            Err(Failed::Evaluating(error)) => {
+                let rule = self.message.as_deref().unwrap_or(&self.text);
+                let detail = if matches!(error, ExecutionError::NoSuchOverload) {
+                    format!(
+                        "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {rule}"
+                    )
+                } else {
+                    format!("{error} evaluating rule: {rule}")
+                };
+                let field = path.strip_prefix('.').unwrap_or(path);
+                causes.push(Cause::invalid(field, &self.kind.into(), &detail));
+                return Ok(());
+            }
         };
         let field = format!("{path}{}", self.field_path);
         let field = field.strip_prefix('.').unwrap_or(&field);

@@ -86,7 +86,8 @@
 //!   them (conditions, ports, containers, environment, volumes, mounts); other lists are atomic.
 //! - CEL rules are checked for types and for their estimated cost when a CRD is made, as on a
 //!   server, but the first mistake of an expression is named alone and without its line and column.
-//!   What a rule costs while it runs is not limited. Sets and maps compare in order.
+//!   What a rule costs while it runs is not limited. Why an evaluation fails (e.g. a missing key)
+//!   is said in the words of the `cel` crate.
 //! - A watch cache is never behind unless a test says so. A list without a version is answered
 //!   from the store at once, where a real server first waits up to 3 seconds for its cache; a
 //!   streamed list without a version likewise begins with what the store has.
@@ -99,7 +100,7 @@
 //! Answered with 501: CRDs with several served versions or conversion webhooks · server-side apply
 //! of a scale · other subresources of built-in kinds (logs, exec, eviction, tokens) · built-in
 //! resources and groups that are not in the list of the README · bodies in protobuf (`kubectl
-//! create` of built-in kinds) · CEL functions that the `cel` crate lacks (e.g. `type`, `optMap`) ·
+//! create` of built-in kinds) · CEL macros with two variables (e.g. `all(k, v, ..)`), `sortBy` ·
 //! objects nested deeper than 100 levels · the old `/watch/` paths.
 
 #[cfg(feature = "conformance")]

@@ -5,7 +5,7 @@
 
 mod call;
 
-use std::rc::Rc;
+use std::{collections::BTreeMap, rc::Rc};
 
 use kube::core::cel::cel::common::ast::{
     ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr, SelectExpr,
@@ -41,12 +41,15 @@ pub(super) struct Checker {
     scope: Vec<(String, Known)>,
     /// The items of a list may be of several types.
     takes_mixed: bool,
+    /// The calls that go by a schema, by their number, and what they need to know of it.
+    pub(super) plans: BTreeMap<u64, String>,
 }
 
 impl Checker {
     pub(super) fn new(root: &Rc<Decl>, old_is_optional: bool) -> Self {
         let declared = |kind| Known {
             place: Place::At(Some(Rc::clone(root))),
+            declared: Some(Rc::clone(root)),
             ..Known::of(kind)
         };
         let own = declared(root.kind());
@@ -59,6 +62,7 @@ impl Checker {
             root: Rc::clone(root),
             scope: vec![("self".to_owned(), own), ("oldSelf".to_owned(), old)],
             takes_mixed: false,
+            plans: BTreeMap::new(),
         }
     }
 
@@ -69,7 +73,7 @@ impl Checker {
             Expr::Literal(literal) => Ok(Known::of_literal(literal)),
             Expr::Ident(name) => self.check_name(name),
             Expr::Select(select) => self.check_select(node, select),
-            Expr::Call(call) => self.check_call(call),
+            Expr::Call(call) => self.check_call(node.id, call),
             Expr::List(list) => self.check_list(list),
             Expr::Map(map) => self.check_map(map),
             Expr::Struct(structure) => Err(Mistake::undeclared(&structure.type_name)),
@@ -109,6 +113,9 @@ impl Checker {
         let operand = self.check(&select.operand)?;
         let (kind, is_optional) = unwrap(&operand.kind);
         let found = field_type(&kind, &select.field)?;
+        if is_optional {
+            self.plans.insert(node.id, String::new());
+        }
         if select.test {
             return Ok(Known::of(types::BOOL).costing(operand.cost).sized());
         }
@@ -122,8 +129,14 @@ impl Checker {
         } else {
             found
         };
+        let declared = below(operand.declared.as_deref(), &Step::Field(&select.field));
         let known = Known::of(kind).costing(operand.cost.saturating_add(step));
-        Ok(Known { place, ..known }.sized())
+        let known = Known {
+            place,
+            declared,
+            ..known
+        };
+        Ok(known.sized())
     }
 
     /// A name with dots whose first part is not a variable (e.g. `net.IP`).
@@ -145,10 +158,9 @@ impl Checker {
             Place::At(from) => from,
         };
         Place::At(match (from, step) {
-            (None, _) => None,
+            // Fields of maps are not looked up there.
             (Some(from), Step::Field(name)) => from.field(name),
-            (Some(from), Step::Element) => from.element(),
-            (Some(from), Step::Key) => from.key(),
+            (from, step) => below(from.as_deref(), step),
         })
     }
 
@@ -249,6 +261,7 @@ impl Checker {
         let place = self.below(&range.place, &step);
         let mut item = Known {
             place,
+            declared: below(range.declared.as_deref(), &step),
             ..Known::of(kind)
         }
         .sized();
@@ -320,6 +333,14 @@ fn is_binding(inner: &ComprehensionExpr) -> bool {
         matches!(&inner.iter_range.expr, Expr::List(list) if list.elements.is_empty());
     let never = matches!(&inner.loop_cond.expr, Expr::Literal(LiteralValue::Boolean(flag)) if !*flag.inner());
     over_nothing && never
+}
+
+fn below(from: Option<&Decl>, step: &Step<'_>) -> Option<Rc<Decl>> {
+    match (from?, step) {
+        (from, Step::Field(name)) => from.field(name).or_else(|| from.value_of_map()),
+        (from, Step::Element) => from.element(),
+        (from, Step::Key) => from.key(),
+    }
 }
 
 fn unwrap(kind: &Type) -> (Type, bool) {

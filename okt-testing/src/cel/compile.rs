@@ -9,7 +9,7 @@ use super::{
     check::{Checker, Mistake},
     decl::Decl,
     known::Known,
-    macros, optional,
+    macros, repair,
 };
 use crate::refusal::Cause;
 
@@ -46,7 +46,7 @@ impl Compiler<'_> {
         let path = format!("{}.{field}", self.path);
         let wrong = match outcome {
             Ok((mut expression, known)) if known.kind.is(wanted) => {
-                optional::repair(&mut expression);
+                repair::repair(&mut expression, &checker.plans);
                 return Some((expression, known));
             }
             Ok(_) => prefix.to_owned(),
@@ -86,7 +86,16 @@ impl Compiler<'_> {
     }
 }
 
+/// No expression has more characters.
+const SOURCE_LIMIT: usize = 100_000;
+
 fn parse(source: &str) -> Result<IdedExpr, String> {
+    let size = source.chars().count();
+    if size > SOURCE_LIMIT {
+        return Err(format!(
+            "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {SOURCE_LIMIT}"
+        ));
+    }
     let outcome = catch_unwind(|| Parser::default().enable_optional_syntax(true).parse(source));
     match outcome {
         Ok(Ok(mut expression)) => {

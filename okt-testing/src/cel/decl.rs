@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use super::{types::Type, value::escape};
-use crate::schema::{Additional, Schema, Type as SchemaType};
+use crate::schema::{Additional, ListType, Schema, Type as SchemaType};
 
 /// No request is larger, so nothing in it is.
 pub(super) const REQUEST_BYTES: u64 = 3 * 1024 * 1024;
@@ -16,6 +16,8 @@ pub(super) struct Decl {
     pub(super) most: u64,
     /// The fewest bytes that a value takes as JSON.
     pub(super) least_bytes: u64,
+    /// How items are told apart, if it is a list.
+    pub(super) list: ListType,
 }
 
 #[derive(Debug)]
@@ -47,7 +49,12 @@ impl Decl {
                 let most = schema
                     .max_items
                     .unwrap_or((REQUEST_BYTES - 2) / (items.least_bytes + 1));
-                Some(Self::new(Shape::List(items), most, 2))
+                Some(Rc::new(Self {
+                    shape: Shape::List(items),
+                    most,
+                    least_bytes: 2,
+                    list: schema.list.clone(),
+                }))
             }
             SchemaType::Object => {
                 if let Additional::Of(values) = &schema.additional {
@@ -68,6 +75,7 @@ impl Decl {
             shape,
             most,
             least_bytes,
+            list: ListType::Atomic,
         })
     }
 
@@ -94,6 +102,13 @@ impl Decl {
         match &self.shape {
             Shape::List(below) | Shape::Map(below) => Some(Rc::clone(below)),
             Shape::Plain(_) | Shape::Object(_) => None,
+        }
+    }
+
+    pub(super) fn value_of_map(&self) -> Option<Rc<Self>> {
+        match &self.shape {
+            Shape::Map(values) => Some(Rc::clone(values)),
+            Shape::Plain(_) | Shape::List(_) | Shape::Object(_) => None,
         }
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Known {
     pub(super) size: Option<Size>,
     pub(super) entries: Option<Entries>,
     pub(super) place: Place,
+    /// The schema of the value, or of what is in the optional.
+    pub(super) declared: Option<Rc<Decl>>,
     /// The number that is written there.
     pub(super) literal: Option<i64>,
 }
@@ -40,6 +42,7 @@ impl Known {
             size: None,
             entries: None,
             place: Place::Nowhere,
+            declared: None,
             literal: None,
         }
     }

@@ -25,7 +25,8 @@ pub(super) enum Type {
 pub(super) const BOOL: Type = Type::Plain("bool");
 pub(super) const TYPE: Type = Type::Plain("type");
 
-const NAMES: [&str; 17] = [
+/// What a rule can name as a type.
+pub(super) const NAMES: [&str; 19] = [
     "bool",
     "bytes",
     "double",
@@ -43,6 +44,8 @@ const NAMES: [&str; 17] = [
     "net.CIDR",
     "net.IP",
     "list",
+    "map",
+    "optional_type",
 ];
 
 /// What the parameters of one call stand for.
@@ -51,7 +54,7 @@ pub(super) type Bindings = BTreeMap<char, Type>;
 impl Type {
     /// The type of that name that can be named in a rule (e.g. `type(self.x) == int`).
     pub(super) fn is_name(name: &str) -> bool {
-        NAMES.contains(&name) || matches!(name, "map" | "optional_type")
+        NAMES.contains(&name)
     }
 
     /// Reads a type of a signature (e.g. `map<K,list<string>>`).

@@ -10,6 +10,7 @@ use kube::core::cel::cel::{
 };
 use serde_json::Value;
 
+use super::text;
 use crate::schema::{Additional, Schema, Type};
 
 /// The value as an expression sees it.
@@ -44,6 +45,10 @@ pub(crate) fn bind(schema: &Schema, value: &Value) -> CelValue {
         Value::Object(fields) => {
             let mut map = HashMap::with_capacity(fields.len());
             for (key, value) in fields {
+                if value.is_null() && schema.properties.contains_key(key) {
+                    // For a rule a field that is null is not there.
+                    continue;
+                }
                 let (key, below) = match (schema.properties.get(key), &schema.additional) {
                     (Some(below), _) if below.hidden => continue,
                     (Some(below), _) => (escape(key), below),
@@ -58,21 +63,22 @@ pub(crate) fn bind(schema: &Schema, value: &Value) -> CelValue {
     }
 }
 
-fn bind_text(schema: &Schema, text: &str) -> CelValue {
-    let plain = || CelValue::String(Arc::new(text.to_owned()));
+fn bind_text(schema: &Schema, given: &str) -> CelValue {
+    let plain = || CelValue::String(Arc::new(given.to_owned()));
     if schema.int_or_string {
         return plain();
     }
     match schema.format.as_deref() {
         Some("date-time") => {
-            DateTime::parse_from_rfc3339(text).map_or_else(|_| plain(), CelValue::Timestamp)
+            DateTime::parse_from_rfc3339(given).map_or_else(|_| plain(), CelValue::Timestamp)
         }
-        Some("date") => NaiveDate::parse_from_str(text, "%Y-%m-%d").map_or_else(
+        Some("duration") => text::duration(given).unwrap_or_else(plain),
+        Some("date") => NaiveDate::parse_from_str(given, "%Y-%m-%d").map_or_else(
             |_| plain(),
             |date| CelValue::Timestamp(date.and_time(NaiveTime::MIN).and_utc().fixed_offset()),
         ),
         Some("byte") => BASE64_STANDARD
-            .decode(text)
+            .decode(given)
             .map_or_else(|_| plain(), |bytes| CelValue::Bytes(Arc::new(bytes))),
         _ => plain(),
     }

@@ -14,15 +14,15 @@ use super::{
     super::{
         FUNCTIONS, cost,
         known::Known,
-        library,
+        library, merge,
         types::{Bindings, Type},
     },
-    Checker, Mistake, Step, field_type, unwrap,
+    Checker, Mistake, Step, below, field_type, unwrap,
 };
 
 impl Checker {
     /// Says what is known of what a function yields.
-    pub(super) fn check_call(&mut self, call: &CallExpr) -> Result<Known, Mistake> {
+    pub(super) fn check_call(&mut self, id: u64, call: &CallExpr) -> Result<Known, Mistake> {
         if call.func_name == operators::OPT_SELECT {
             return self.check_optional_select(call);
         }
@@ -82,7 +82,29 @@ impl Checker {
             return Err(Mistake::Lacking(name));
         }
         check_literals(&name, call)?;
-        Ok(self.cost_call(&name, kind, &fitting, target.as_ref(), &arguments))
+        if let (operators::EQUALS | operators::NOT_EQUALS | operators::ADD, Some(left)) =
+            (name.as_str(), arguments.first())
+        {
+            let plan = left.declared.as_deref().and_then(merge::plan);
+            if let Some(plan) = plan {
+                self.plans.insert(id, plan.to_string());
+            } else if name != operators::ADD && arguments.iter().any(|one| one.kind.is_open()) {
+                // The library compares numbers of several types in functions only.
+                self.plans.insert(id, "null".to_owned());
+            }
+        }
+        let declared = match (name.as_str(), &target, arguments.first()) {
+            (operators::INDEX | operators::OPT_INDEX, _, Some(operand)) => {
+                below(operand.declared.as_deref(), &Step::Element)
+            }
+            (operators::ADD, _, Some(left)) => left.declared.clone(),
+            (operators::CONDITIONAL, ..) => arguments[1].declared.clone(),
+            ("value" | "orValue" | "or", Some(target), _) => target.declared.clone(),
+            ("optional.of", _, Some(value)) => value.declared.clone(),
+            _ => None,
+        };
+        let known = self.cost_call(&name, kind, &fitting, target.as_ref(), &arguments);
+        Ok(Known { declared, ..known })
     }
 
     fn cost_call(
@@ -141,7 +163,10 @@ impl Checker {
             ));
         };
         let found = field_type(&unwrap(&operand.kind).0, name.inner())?;
-        let known = Known::of(Type::Optional(Rc::new(found)));
+        let known = Known {
+            declared: below(operand.declared.as_deref(), &Step::Field(name.inner())),
+            ..Known::of(Type::Optional(Rc::new(found)))
+        };
         Ok(known.costing(operand.cost.saturating_add(1)).sized())
     }
 }

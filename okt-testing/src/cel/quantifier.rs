@@ -1,0 +1,93 @@
+//! This file lets `all` and `exists` go on after an item on which they fail, as cel-go does: one
+//! item that decides is enough.
+
+use std::sync::Arc;
+
+use kube::core::cel::cel::{
+    Context, ExecutionError, FunctionContext, IdedExpr, ResolveResult, Value,
+    common::ast::{CallExpr, ComprehensionExpr, Expr, LiteralValue, operators},
+    objects::Opaque,
+};
+
+const ALL: &str = "@all";
+const EXISTS: &str = "@exists";
+const SETTLE: &str = "@settle";
+
+pub(super) fn add(context: &mut Context<'_>) {
+    context.add_function(ALL, |cx: &FunctionContext| step(cx, false));
+    context.add_function(EXISTS, |cx: &FunctionContext| step(cx, true));
+    context.add_function(SETTLE, settle);
+}
+
+/// Rewrites the comprehension of `all` or `exists`.
+pub(super) fn rewrite(inner: &mut ComprehensionExpr) {
+    let starts_with_bool = matches!(
+        inner.accu_init.expr,
+        Expr::Literal(LiteralValue::Boolean(_))
+    );
+    let Expr::Call(step) = &mut inner.loop_step.expr else {
+        return;
+    };
+    let name = match step.func_name.as_str() {
+        operators::LOGICAL_AND => ALL,
+        operators::LOGICAL_OR => EXISTS,
+        _ => return,
+    };
+    let accumulates = matches!(
+        step.args.first().map(|node| &node.expr),
+        Some(Expr::Ident(name)) if *name == inner.accu_var
+    );
+    if !starts_with_bool || !accumulates {
+        return;
+    }
+    name.clone_into(&mut step.func_name);
+    let result = std::mem::take(&mut inner.result);
+    inner.result = IdedExpr {
+        id: 0,
+        expr: Expr::Call(CallExpr {
+            func_name: SETTLE.to_owned(),
+            target: None,
+            args: vec![result],
+        }),
+    };
+}
+
+/// An item on which the predicate failed.
+#[derive(Debug, PartialEq)]
+struct Failed(ExecutionError);
+
+// The errors of the crate hold floats; none of them is unequal to itself here.
+impl Eq for Failed {}
+
+impl Opaque for Failed {
+    fn runtime_type_name(&self) -> &'static str {
+        "error"
+    }
+}
+
+/// What was found before and what this item says; `deciding` is what decides.
+fn step(cx: &FunctionContext<'_, '_>, deciding: bool) -> ResolveResult {
+    let [before, item] = cx.args else {
+        return Err(ExecutionError::NoSuchOverload);
+    };
+    let before = Value::resolve(before, cx.ptx)?;
+    Ok(match Value::resolve(item, cx.ptx) {
+        Ok(Value::Bool(said)) if said == deciding => said.into(),
+        Ok(Value::Bool(_)) => before,
+        Ok(_) => Value::Opaque(Arc::new(Failed(ExecutionError::NoSuchOverload))),
+        // A name that the crate does not know is nothing of the item.
+        Err(error @ ExecutionError::UndeclaredReference(_)) => return Err(error),
+        Err(error) => Value::Opaque(Arc::new(Failed(error))),
+    })
+}
+
+/// The verdict, or why there is none.
+fn settle(verdict: Value) -> ResolveResult {
+    match &verdict {
+        Value::Opaque(opaque) => match opaque.downcast_ref::<Failed>() {
+            Some(Failed(error)) => Err(error.clone()),
+            None => Ok(verdict),
+        },
+        _ => Ok(verdict),
+    }
+}
