@@ -54,5 +54,9 @@ async fn a_rule_that_the_library_cannot_evaluate_is_501() {
         json!([{ "rule": "self.labels.all(key, value, key != value)" }]);
     let status = refusal(create_crd(&client, crd).await);
     assert_eq!(status.code, 501);
-    assert!(status.message.contains("two variables"), "{}", status.message);
+    assert!(
+        status.message.contains("two variables"),
+        "{}",
+        status.message
+    );
 }
