@@ -39,10 +39,13 @@ mod claim;
 mod world;
 
 mod apply;
+mod bodies;
 mod builtin;
 mod crds;
 mod deletion;
+mod discovery;
 mod lists;
+mod managers;
 mod objects;
 mod rules;
 mod runtime;
@@ -86,11 +89,14 @@ pub fn behaviours() -> Vec<Behaviour> {
         watch::BEHAVIOURS,
         status::BEHAVIOURS,
         apply::BEHAVIOURS,
+        managers::BEHAVIOURS,
+        bodies::BEHAVIOURS,
         schema::BEHAVIOURS,
         rules::BEHAVIOURS,
         deletion::BEHAVIOURS,
         crds::BEHAVIOURS,
         builtin::BEHAVIOURS,
+        discovery::BEHAVIOURS,
         runtime::BEHAVIOURS,
     ]
     .concat()

@@ -6,7 +6,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::{builtin, kind::Kind, refusal::Refusal, server::Answer, store::Store};
+use crate::{
+    builtin,
+    kind::{Kind, Origin},
+    refusal::Refusal,
+    server::Answer,
+    store::Store,
+};
 
 /// The version that this API claims to be.
 const VERSION: (&str, &str) = ("1", "36");
@@ -121,6 +127,17 @@ const VERBS: [&str; 8] = [
     "update",
     "watch",
 ];
+/// Kinds of CRDs have theirs in another order.
+const CRD_VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 fn resources(store: &Store, group: &str, version: &str) -> Result<Value, Refusal> {
@@ -134,7 +151,7 @@ fn resources(store: &Store, group: &str, version: &str) -> Result<Value, Refusal
             "singularName": kind.singular,
             "namespaced": kind.namespaced,
             "kind": kind.kind,
-            "verbs": VERBS,
+            "verbs": verbs(kind),
             "shortNames": kind.short_names,
             "categories": kind.categories,
         }));
@@ -165,6 +182,13 @@ fn resources(store: &Store, group: &str, version: &str) -> Result<Value, Refusal
         "groupVersion": group_version,
         "resources": resources,
     }))
+}
+
+fn verbs(kind: &Kind) -> [&'static str; 8] {
+    match kind.origin {
+        Origin::BuiltIn => VERBS,
+        Origin::Crd => CRD_VERBS,
+    }
 }
 
 /// The subresources of a kind, with the group, version and kind of what they answer.
@@ -236,7 +260,7 @@ fn aggregate_kind(kind: &Kind) -> Value {
         "responseKind": response((&kind.group, &kind.version, &kind.kind)),
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": kind.singular,
-        "verbs": VERBS,
+        "verbs": verbs(kind),
         "shortNames": kind.short_names,
         "categories": kind.categories,
         "subresources": subresources,

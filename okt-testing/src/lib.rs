@@ -117,6 +117,7 @@ mod versions;
 mod server;
 
 mod discovery;
+mod options;
 mod path;
 mod read;
 mod selector;
@@ -127,6 +128,7 @@ mod apply;
 mod delete;
 mod patch;
 mod rules;
+mod twins;
 mod write;
 
 mod cel;

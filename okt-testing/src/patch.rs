@@ -42,10 +42,35 @@ pub(crate) fn json(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
         {
             continue;
         }
+        let operation = as_on_the_server(operation, target);
         json_patch::patch(target, std::slice::from_ref(&operation))
             .map_err(|error| Refusal::unprocessable_patch(&error.to_string()))?;
     }
     Ok(())
+}
+
+/// To replace a field that is not there is to add it.
+fn as_on_the_server(
+    operation: json_patch::PatchOperation,
+    target: &Value,
+) -> json_patch::PatchOperation {
+    match operation {
+        json_patch::PatchOperation::Replace(replace)
+            if target.pointer(replace.path.as_str()).is_none()
+                && replace
+                    .path
+                    .as_str()
+                    .rsplit_once('/')
+                    .and_then(|(above, _)| target.pointer(above))
+                    .is_some_and(Value::is_object) =>
+        {
+            json_patch::PatchOperation::Add(json_patch::AddOperation {
+                path: replace.path,
+                value: replace.value,
+            })
+        }
+        other => other,
+    }
 }
 
 /// Strategic merge patch, by the list keys that a built-in schema knows.

@@ -99,8 +99,11 @@ pub(crate) fn awaited_version(verb: Verb, query: &Query) -> Result<Option<u64>, 
         Verb::Watch => query.flag("sendInitialEvents"),
         _ => false,
     };
+    if !waits {
+        return Ok(None);
+    }
     let version = parse_version(query.text("resourceVersion"))?;
-    Ok((waits && version > 0).then_some(version))
+    Ok((version > 0).then_some(version))
 }
 
 /// Whether a list asks for one version and no other.
@@ -229,14 +232,6 @@ fn item(kind: &Kind, object: &Stored) -> Bytes {
 /// The version that a list asks for exactly; `None` for the newest.
 fn requested_version(store: &Store, query: &Query) -> Result<Option<u64>, Refusal> {
     let text = query.text("resourceVersion");
-    let matching = query.text("resourceVersionMatch");
-    if !matches!(matching, "" | "Exact" | "NotOlderThan")
-        || (!matching.is_empty() && text.is_empty())
-    {
-        return Err(Refusal::bad_request(format!(
-            "resourceVersionMatch: Forbidden: \"{matching}\" is not allowed for resourceVersion \"{text}\""
-        )));
-    }
     let version = parse_version(text)?;
     if version > store.version() {
         return Err(Refusal::too_large_version(version, store.version()));
@@ -250,10 +245,16 @@ pub(crate) fn parse_version(text: &str) -> Result<u64, Refusal> {
         return Ok(0);
     }
     text.parse().map_err(|_| {
-        Refusal::bad_request(format!(
-            "resourceVersion: Invalid value: \"{text}\": invalid resource version"
-        ))
+        Refusal::bad_request(format!("invalid resource version: {}", no_version(text)))
     })
+}
+
+/// Why a text is no resource version.
+pub(crate) fn no_version(text: &str) -> String {
+    let value = Value::from(text);
+    format!(
+        "resourceVersion: Invalid value: {value}: strconv.ParseUint: parsing {value}: invalid syntax"
+    )
 }
 
 fn write_token(version: u64, last: &Key) -> String {

@@ -328,7 +328,7 @@ impl Refusal {
     /// The `Status` object.
     /// The text, if the answer is no `Status`.
     pub(crate) fn plain_text(&self) -> Option<String> {
-        (self.reason == NO_REASON).then(|| format!("{}\n", self.message))
+        (self.code == 404 && self.reason == NO_REASON).then(|| format!("{}\n", self.message))
     }
 
     pub(crate) fn body(&self) -> Value {

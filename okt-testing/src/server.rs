@@ -26,6 +26,7 @@ use crate::{
     discovery,
     endpoint::Endpoint,
     faults::{Book, Mishap, Verdict},
+    options,
     path::{Query, Target},
     read,
     record::{RequestRecord, Requests, Verb},
@@ -267,6 +268,7 @@ async fn carry_out(call: &Call, target: Target, entry: &mut Entry<'_>) -> Result
     let Endpoint { shared, sight, .. } = entry.endpoint;
     match target {
         Target::Resource(path) => {
+            options::check(entry.record.verb, &call.query)?;
             if let Some(version) = read::awaited_version(entry.record.verb, &call.query)? {
                 sight.wait_for(shared, version).await?;
             }

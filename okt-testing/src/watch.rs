@@ -18,7 +18,7 @@ use crate::{
     faults::{Delivery, Tally, Twist},
     kind::Kind,
     path::Query,
-    read::{Form, parse_version},
+    read::{Form, no_version, parse_version},
     refusal::Refusal,
     selector::Selector,
     server::{Shared, cut_off},
@@ -30,6 +30,8 @@ use crate::{
 
 /// How often those who asked for bookmarks get one.
 const BOOKMARKS: Duration = Duration::from_mins(1);
+/// How long before its end a watch gets one more.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// Who watches, and through what.
 pub(crate) struct Audience {
@@ -92,15 +94,9 @@ impl Watch {
         };
         let id = stored_id(kind);
         let streams_list = query.flag("sendInitialEvents");
-        if streams_list && query.text("resourceVersionMatch") != "NotOlderThan" {
-            return Err(Refusal::new(
-                422,
-                "Invalid",
-                "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            ));
-        }
         let text = query.text("resourceVersion");
-        let version = parse_version(text)?;
+        // A real server has no better code for it either.
+        let version = parse_version(text).map_err(|_| Refusal::new(500, "", no_version(text)))?;
         let has_list = streams_list || (version == 0 && !query.has("sendInitialEvents"));
         // Who names no version gets the newest; who names one gets what the replica has.
         let newest = if text.is_empty() {
@@ -126,6 +122,9 @@ impl Watch {
         }
         let now = Instant::now();
         let bookmarks = query.flag("allowWatchBookmarks");
+        let ends = query
+            .number("timeoutSeconds")
+            .map(|seconds| now + Duration::from_secs(seconds.min(86_400)));
         Ok(Self {
             endings: audience.sight.endings(),
             audience,
@@ -136,10 +135,8 @@ impl Watch {
             inbox,
             pending: None,
             out,
-            ends: query
-                .number("timeoutSeconds")
-                .map(|seconds| now + Duration::from_secs(seconds.min(86_400))),
-            bookmark: bookmarks.then(|| now + BOOKMARKS),
+            ends,
+            bookmark: next_bookmark(now, ends).filter(|_| bookmarks),
         })
     }
 
@@ -324,7 +321,7 @@ impl Watch {
             let bookmark = self.lens.bookmark(version, false, &store);
             self.inbox.push_back(bookmark);
         }
-        self.bookmark = Some(Instant::now() + BOOKMARKS);
+        self.bookmark = next_bookmark(Instant::now(), self.ends);
     }
 }
 
@@ -360,6 +357,16 @@ async fn next_change(in_hand: Option<&Arc<Change>>, feed: &mut Feed, sight: &Sig
     match feed.coming.recv().await {
         Some(change) => Arrival::Came(change),
         None => Arrival::Closed,
+    }
+}
+
+/// Each minute, and once more before the end.
+fn next_bookmark(now: Instant, ends: Option<Instant>) -> Option<Instant> {
+    let next = now + BOOKMARKS;
+    let last = ends.and_then(|end| end.checked_sub(LAST_BOOKMARK));
+    match last {
+        Some(last) if last < next => (last > now).then_some(last),
+        Some(_) | None => Some(next),
     }
 }
 

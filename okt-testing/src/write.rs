@@ -29,6 +29,8 @@ pub(crate) struct Door {
     pub(crate) manager: Manager,
     pub(crate) dry_run: bool,
     pub(crate) unknown_fields: UnknownFields,
+    /// The fields that the body has twice.
+    pub(crate) twins: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -418,13 +420,17 @@ fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refusal> {
         encode_strings(object);
     }
     schema::apply_defaults(&kind.schema, object);
-    if unknown.is_empty() || door.manager.operation == apply::Operation::Apply {
+    if (unknown.is_empty() && door.twins.is_empty())
+        || door.manager.operation == apply::Operation::Apply
+    {
         return Ok(Vec::new());
     }
-    let found: Vec<_> = unknown
+    let twins = door.twins.iter();
+    let twins = twins.map(|path| format!("duplicate field \"{path}\""));
+    let unknown = unknown
         .iter()
-        .map(|path| format!("unknown field \"{path}\""))
-        .collect();
+        .map(|path| format!("unknown field \"{path}\""));
+    let found: Vec<_> = twins.chain(unknown).collect();
     match door.unknown_fields {
         UnknownFields::Ignore => Ok(Vec::new()),
         UnknownFields::Warn => Ok(found),

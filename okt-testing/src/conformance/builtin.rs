@@ -36,6 +36,8 @@ async fn namespaces_are_there_from_the_start(world: &World) -> Outcome {
     let namespaces: Api<Namespace> = Api::all(world.client());
     let default = namespaces.get("default").await?;
     ensure_eq!(default.status.given()?.phase.as_deref(), Some("Active"));
+    let labels = default.metadata.labels.given()?;
+    ensure_eq!(labels["kubernetes.io/metadata.name"], "default");
     for name in ["kube-node-lease", "kube-public", "kube-system"] {
         namespaces.get(name).await?;
     }

@@ -144,6 +144,21 @@ async fn a_collection_is_deleted_by_selector(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn a_deletion_of_nothing_is_404(world: &World) -> Outcome {
+    let status = refusal(delete(world, "a", &DeleteParams::default()).await)?;
+    ensure_eq!(status.code, 404);
+    Ok(())
+}
+
+async fn an_unknown_propagation_policy_is_422(world: &World) -> Outcome {
+    world.create("a", json!({})).await?;
+    let path = format!("{}/a?propagationPolicy=Upwards", world.path());
+    let reply = world.send("DELETE", &path, &[], "").await?;
+    ensure_eq!(reply.code, 422);
+    world.get("a").await?;
+    Ok(())
+}
+
 async fn owned_map(world: &World, name: &str, owner: &DynamicObject, blocks: bool) -> Outcome {
     let map: ConfigMap = serde_json::from_value(json!({
         "metadata": {
@@ -257,6 +272,8 @@ async fn a_namespace_takes_its_content_along(world: &World) -> Outcome {
 
 behaviours! { "deletion":
     further a_deletion_answers_with_a_status,
+    further a_deletion_of_nothing_is_404,
+    further an_unknown_propagation_policy_is_422,
     38 a_finalizer_is_added_where_none_is_and_a_deletion_only_marks,
     39 no_finalizer_is_added_while_deleting,
     40 an_object_goes_with_its_last_finalizer,

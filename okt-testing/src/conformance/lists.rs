@@ -2,7 +2,7 @@
 
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, PostParams, VersionMatch},
 };
 use serde_json::json;
 
@@ -108,8 +108,50 @@ async fn a_list_of_an_exact_version_is_as_it_was(world: &World) -> Outcome {
     world.create("b", json!({})).await?;
     let params = ListParams::default()
         .at(&version(&old)?)
-        .matching(kube::api::VersionMatch::Exact);
+        .matching(VersionMatch::Exact);
     ensure_eq!(names(world, &params).await?, ["a"]);
+    Ok(())
+}
+
+async fn a_list_not_older_than_a_version_may_be_newer(world: &World) -> Outcome {
+    let old = world.create("a", json!({})).await?;
+    world.create("b", json!({})).await?;
+    world.caught_up().await?;
+    let params = ListParams::default()
+        .at(&version(&old)?)
+        .matching(VersionMatch::NotOlderThan);
+    ensure_eq!(names(world, &params).await?, ["a", "b"]);
+    Ok(())
+}
+
+async fn how_a_version_matches_is_checked(world: &World) -> Outcome {
+    for (query, message) in [
+        (
+            "resourceVersionMatch=Exact",
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ),
+        (
+            "resourceVersionMatch=Exact&resourceVersion=0",
+            "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+        ),
+        (
+            "resourceVersionMatch=Other&resourceVersion=1",
+            "resourceVersionMatch: Unsupported value: \"Other\": supported values: \"Exact\", \"NotOlderThan\", \"\"",
+        ),
+    ] {
+        let path = format!("{}?{query}", world.path());
+        let reply = world.send("GET", &path, &[], "").await?;
+        ensure_eq!(reply.code, 422, "{query}");
+        let said = reply.message()?;
+        ensure!(said.contains(message), "{query}: {said}");
+    }
+    Ok(())
+}
+
+async fn a_page_token_that_is_none_is_400(world: &World) -> Outcome {
+    let params = ListParams::default().limit(1).continue_token("bogus");
+    let status = refusal(world.widgets().list(&params).await)?;
+    ensure_eq!(status.code, 400);
     Ok(())
 }
 
@@ -148,6 +190,9 @@ behaviours! { "lists":
     27 field_selectors_know_name_namespace_and_what_the_crd_declares,
     32 pages_are_of_one_version,
     further a_list_of_an_exact_version_is_as_it_was,
+    further a_list_not_older_than_a_version_may_be_newer,
+    further how_a_version_matches_is_checked,
+    further a_page_token_that_is_none_is_400,
     further a_version_of_the_future_is_504,
     further a_list_of_all_namespaces_has_all,
 }

@@ -119,6 +119,35 @@ async fn a_put_that_changes_nothing_keeps_the_resource_version(world: &World) ->
     Ok(())
 }
 
+async fn a_put_or_a_patch_of_nothing_is_404(world: &World) -> Outcome {
+    let object = world.widget("a", json!({}));
+    ensure_eq!(refusal(world.replace(&object).await)?.code, 404);
+    ensure_eq!(refusal(world.merge("a", json!({})).await)?.code, 404);
+    Ok(())
+}
+
+async fn an_object_of_the_past_is_not_written_over_its_successor(world: &World) -> Outcome {
+    let mut old = world.create("a", json!({})).await?;
+    world
+        .widgets()
+        .delete("a", &DeleteParams::default())
+        .await?;
+    let new = world.create("a", json!({})).await?;
+    old.metadata
+        .resource_version
+        .clone_from(&new.metadata.resource_version);
+    let status = refusal(world.replace(&old).await)?;
+    ensure_eq!(status.code, 409);
+    ensure!(
+        status
+            .message
+            .contains("Precondition failed: UID in precondition"),
+        "{}",
+        status.message
+    );
+    Ok(())
+}
+
 async fn identity_cannot_be_patched_away(world: &World) -> Outcome {
     let object = world.create("a", json!({})).await?;
     let patch = json!({ "metadata": { "creationTimestamp": null, "generation": 9 } });
@@ -339,6 +368,8 @@ behaviours! { "objects":
     further a_put_of_a_custom_resource_without_a_version_is_422,
     further a_put_with_the_current_version_is_written,
     further a_put_that_changes_nothing_keeps_the_resource_version,
+    further a_put_or_a_patch_of_nothing_is_404,
+    further an_object_of_the_past_is_not_written_over_its_successor,
     further identity_cannot_be_patched_away,
     16 a_json_patch_whose_test_fails_is_422,
     17 a_json_patch_whose_test_holds_is_done,

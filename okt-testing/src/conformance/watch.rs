@@ -5,7 +5,7 @@ use std::{pin::pin, time::Duration};
 use futures::{StreamExt, TryStreamExt};
 use kube::{
     ResourceExt,
-    api::{DeleteParams, DynamicObject, WatchEvent, WatchParams},
+    api::{DeleteParams, DynamicObject, ListParams, WatchEvent, WatchParams},
 };
 use serde_json::json;
 use tokio::time::{Instant, timeout};
@@ -174,6 +174,106 @@ async fn a_streamed_list_ends_with_a_bookmark(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn a_watch_without_a_version_begins_with_what_is_there(world: &World) -> Outcome {
+    world.create("a", json!({})).await?;
+    let path = format!("{}?watch=true&timeoutSeconds=1", world.path());
+    let reply = world.send("GET", &path, &[], "").await?;
+    let events = reply.lines()?;
+    ensure_eq!(events.len(), 1);
+    ensure_eq!(events[0]["type"], "ADDED");
+    ensure_eq!(events[0]["object"]["metadata"]["name"], "a");
+    Ok(())
+}
+
+async fn a_watch_from_before_the_kind_is_410_and_a_list_leads_on(world: &World) -> Outcome {
+    world.create("a", json!({})).await?;
+    let api = world.widgets();
+    let params = WatchParams::default();
+    let mut stream = pin!(api.watch(&params, "1").await?);
+    let event = stream.next().await.given()??;
+    let WatchEvent::Error(status) = event else {
+        return Err(unexpected(&event));
+    };
+    ensure_eq!((status.code, status.reason.as_str()), (410, "Expired"));
+    ensure!(
+        status.message.starts_with("too old resource version: 1 ("),
+        "{}",
+        status.message
+    );
+    ensure!(stream.next().await.is_none());
+
+    let list = api.list(&ListParams::default()).await?;
+    let from = list.metadata.resource_version.given()?;
+    world.create("b", json!({})).await?;
+    ensure_eq!(see(world, &params, &from, 1).await?, ["ADDED b"]);
+    Ok(())
+}
+
+async fn a_version_that_is_no_number_is_refused(world: &World) -> Outcome {
+    let outcome = world.widgets().watch(&WatchParams::default(), "x").await;
+    let Err(kube::Error::Api(status)) = outcome else {
+        return Err(Failure::new("the watch was accepted"));
+    };
+    ensure_eq!(status.code, 500);
+    let path = format!("{}?resourceVersion=x", world.path());
+    let reply = world.send("GET", &path, &[], "").await?;
+    ensure_eq!(reply.code, 400);
+    ensure_eq!(
+        reply.message()?,
+        format!("invalid resource version: {}", status.message)
+    );
+    Ok(())
+}
+
+async fn bookmarks_come_before_the_end(world: &World) -> Outcome {
+    let first = world.create("a", json!({})).await?;
+    world.create("b", json!({})).await?;
+    let params = WatchParams::default().fields("metadata.name=a").timeout(5);
+    let api = world.widgets();
+    let stream = api.watch(&params, &version(&first)?).await?;
+    let events: Vec<_> = stream.try_collect().await?;
+    let [WatchEvent::Bookmark(bookmark)] = events.as_slice() else {
+        return Err(Failure::new(format!("not a bookmark: {events:?}")));
+    };
+    // It is of a version that the events did not tell.
+    let told: u64 = bookmark.metadata.resource_version.parse()?;
+    ensure!(told > version(&first)?.parse()?, "{told}");
+    let params = WatchParams {
+        bookmarks: false,
+        ..params
+    };
+    ensure_eq!(see(world, &params, &version(&first)?, 1).await?, [""; 0]);
+    Ok(())
+}
+
+async fn a_watch_may_tell_tables(world: &World) -> Outcome {
+    world.create("a", json!({})).await?;
+    let path = format!("{}?watch=true&timeoutSeconds=1", world.path());
+    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let reply = world.send("GET", &path, &[("accept", accept)], "").await?;
+    let events = reply.lines()?;
+    ensure_eq!(events[0]["type"], "ADDED");
+    ensure_eq!(events[0]["object"]["kind"], "Table");
+    ensure_eq!(events[0]["object"]["rows"][0]["cells"][0], "a");
+    Ok(())
+}
+
+async fn a_watch_may_tell_metadata_alone(world: &World) -> Outcome {
+    let first = world.create("a", json!({})).await?;
+    world
+        .merge("a", json!({ "spec": { "color": "red" } }))
+        .await?;
+    let api = world.widgets();
+    let params = WatchParams::default();
+    let mut stream = pin!(api.watch_metadata(&params, &version(&first)?).await?);
+    let event = stream.next().await.given()??;
+    ensure!(
+        matches!(&event, WatchEvent::Modified(object) if object.name_any() == "a"),
+        "{event:?}"
+    );
+    Ok(())
+}
+
 async fn a_watch_ends_at_its_timeout(world: &World) -> Outcome {
     let first = world.create("a", json!({})).await?;
     let before = Instant::now();
@@ -200,5 +300,11 @@ behaviours! { "watch":
     further a_watch_by_field_sees_that_field_alone,
     further a_watch_from_nowhere_begins_with_what_is_there,
     further a_streamed_list_ends_with_a_bookmark,
+    further a_watch_without_a_version_begins_with_what_is_there,
+    further a_watch_from_before_the_kind_is_410_and_a_list_leads_on,
+    further a_version_that_is_no_number_is_refused,
+    further bookmarks_come_before_the_end,
+    further a_watch_may_tell_tables,
+    further a_watch_may_tell_metadata_alone,
     further a_watch_ends_at_its_timeout,
 }

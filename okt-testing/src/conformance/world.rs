@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use bytes::Bytes;
+use http_body_util::BodyExt;
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Namespace},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -244,7 +246,28 @@ impl World {
             .await
     }
 
-    /// Sends what kube has no words for.
+    /// Sends what kube has no words for; any answer will do.
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Vec<u8>>,
+    ) -> Result<Reply, Failure> {
+        let mut request = http::Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = self.client.send(request.body(body.into().into())?).await?;
+        let (head, body) = answer.into_parts();
+        Ok(Reply {
+            code: head.status.as_u16(),
+            headers: head.headers,
+            body: body.collect().await?.to_bytes(),
+        })
+    }
+
+    /// Sends what kube has no words for, and reads the answer as kube does.
     pub(super) async fn request<T: DeserializeOwned>(
         &self,
         request: http::Result<http::Request<Vec<u8>>>,
@@ -312,6 +335,41 @@ impl World {
             }
         }
         Ok(())
+    }
+}
+
+/// An answer, whatever it is.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) code: u16,
+    pub(super) headers: http::HeaderMap,
+    body: Bytes,
+}
+
+impl Reply {
+    pub(super) fn json(&self) -> Result<Value, Failure> {
+        Ok(serde_json::from_slice(&self.body)?)
+    }
+
+    pub(super) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    }
+
+    /// The events of a watch.
+    pub(super) fn lines(&self) -> Result<Vec<Value>, Failure> {
+        let lines = self.body.split(|byte| *byte == b'\n');
+        let events = lines.filter(|line| !line.is_empty());
+        Ok(events
+            .map(serde_json::from_slice)
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// The sentence of a `Status`.
+    pub(super) fn message(&self) -> Result<String, Failure> {
+        Ok(self.json()?["message"].as_str().given()?.to_owned())
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
     record::{RequestRecord, Verb},
     refusal::Refusal,
     selector::Selector,
+    twins,
     write::{Door, Subresource, UnknownFields},
 };
 
@@ -155,37 +156,22 @@ impl Call {
         )
     }
 
-    pub(super) fn dry_run(&self) -> Result<bool, Refusal> {
-        match self.query.text("dryRun") {
-            "" => Ok(false),
-            "All" => Ok(true),
-            other => Err(Refusal::bad_request(format!(
-                "dryRun: Unsupported value: \"{other}\": supported values: \"All\""
-            ))),
-        }
+    pub(super) fn dry_run(&self) -> bool {
+        self.query.text("dryRun") == "All"
     }
 
-    pub(super) fn manager(
-        &self,
-        operation: Operation,
-        subresource: &str,
-    ) -> Result<Manager, Refusal> {
+    pub(super) fn manager(&self, operation: Operation, subresource: &str) -> Manager {
         let named = self.query.text("fieldManager");
-        if named.len() > 128 {
-            return Err(Refusal::bad_request(
-                "fieldManager: Too long: may not be more than 128 bytes",
-            ));
-        }
         let agent = self.agent();
         let name = [named, &agent, "unknown"]
             .into_iter()
             .find(|name| !name.is_empty())
             .unwrap_or_default();
-        Ok(Manager {
+        Manager {
             operation,
             name: name.to_owned(),
             subresource: subresource.to_owned(),
-        })
+        }
     }
 
     pub(super) fn door(
@@ -193,23 +179,31 @@ impl Call {
         kind: &Arc<Kind>,
         subresource: Subresource,
         operation: Operation,
-    ) -> Result<Door, Refusal> {
+    ) -> Door {
         let name = match subresource {
             Subresource::None => "",
             Subresource::Status => "status",
             Subresource::Scale => "scale",
         };
-        Ok(Door {
+        let unknown_fields = match self.query.text("fieldValidation") {
+            "Ignore" => UnknownFields::Ignore,
+            "Strict" => UnknownFields::Refuse,
+            _ => UnknownFields::Warn,
+        };
+        // An apply with a field twice is refused by its reader.
+        let counts = operation == Operation::Update && unknown_fields != UnknownFields::Ignore;
+        Door {
             kind: Arc::clone(kind),
             subresource,
-            manager: self.manager(operation, name)?,
-            dry_run: self.dry_run()?,
-            unknown_fields: match self.query.text("fieldValidation") {
-                "Ignore" => UnknownFields::Ignore,
-                "Strict" => UnknownFields::Refuse,
-                _ => UnknownFields::Warn,
+            manager: self.manager(operation, name),
+            dry_run: self.dry_run(),
+            unknown_fields,
+            twins: if counts {
+                twins::find(&self.body)
+            } else {
+                Vec::new()
             },
-        })
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     builtin,
     delete::{self, Deletion, Propagation},
     kind::{Kind, KindId, Origin},
-    object, patch,
+    object, options, patch,
     path::ResourcePath,
     read::{self, Form},
     record::{RequestRecord, Verb},
@@ -102,7 +102,7 @@ fn answer_from(
         Verb::Delete => return Err(Refusal::method_not_allowed()),
         Verb::Update => {
             let key = scope.key(&kind)?;
-            let door = call.door(&kind, subresource, Operation::Update)?;
+            let door = call.door(&kind, subresource, Operation::Update);
             if subresource == Subresource::Scale {
                 let body = call.parse(&["application/json", "application/yaml"])?;
                 return rescale(store, &door, &key, |scale| {
@@ -115,7 +115,7 @@ fn answer_from(
         }
         Verb::Patch => {
             let key = scope.key(&kind)?;
-            let door = call.door(&kind, subresource, Operation::Update)?;
+            let door = call.door(&kind, subresource, Operation::Update);
             if subresource == Subresource::Scale {
                 return rescale(store, &door, &key, |scale| apply_patch(call, None, scale));
             }
@@ -173,14 +173,7 @@ fn read_apply(
     kind: &Arc<Kind>,
     subresource: Subresource,
 ) -> Result<(Door, Value), Refusal> {
-    if call.query.text("fieldManager").is_empty() {
-        return Err(Refusal::new(
-            422,
-            "Invalid",
-            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-        ));
-    }
-    let door = call.door(kind, subresource, Operation::Apply)?;
+    let door = call.door(kind, subresource, Operation::Apply);
     let config = call.parse(&[patch::APPLY])?;
     check_object(kind, &config)?;
     Ok((door, config))
@@ -256,7 +249,7 @@ fn create(
     kind: &Arc<Kind>,
     scope: &Scope,
 ) -> Result<Written, Refusal> {
-    let door = call.door(kind, Subresource::None, Operation::Update)?;
+    let door = call.door(kind, Subresource::None, Operation::Update);
     let body = call.object(kind)?;
     let namespace = match (&scope.namespace, kind.namespaced) {
         (Some(namespace), _) => namespace.as_str(),
@@ -360,15 +353,11 @@ fn deletion(call: &Call) -> Result<Deletion, Refusal> {
     } else {
         from_query
     };
+    options::check_propagation(policy)?;
     let propagation = match policy {
-        "" | "Background" => Propagation::Background,
         "Foreground" => Propagation::Foreground,
         "Orphan" => Propagation::Orphan,
-        other => {
-            return Err(Refusal::bad_request(format!(
-                "propagationPolicy: Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\""
-            )));
-        }
+        _ => Propagation::Background,
     };
     let dry_run = options
         .get("dryRun")
@@ -380,7 +369,7 @@ fn deletion(call: &Call) -> Result<Deletion, Refusal> {
             uid: object::text(&options, &["preconditions", "uid"]).to_owned(),
         },
         propagation,
-        dry_run: dry_run || call.dry_run()?,
+        dry_run: dry_run || call.dry_run(),
     })
 }
 

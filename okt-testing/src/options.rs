@@ -1,0 +1,173 @@
+//! This file checks the options of a request, which are types of `meta.k8s.io`.
+
+use serde_json::{Value, json};
+
+use crate::{
+    path::Query,
+    record::Verb,
+    refusal::{Cause, Refusal, Subject},
+};
+
+/// What is not right about the options of a request, if anything.
+pub(crate) fn check(verb: Verb, query: &Query) -> Result<(), Refusal> {
+    let (kind, causes) = match verb {
+        Verb::Get => return Ok(()),
+        Verb::List => ("ListOptions", of_list(query)),
+        Verb::Watch => ("ListOptions", of_watch(query)),
+        Verb::Create => ("CreateOptions", of_write(query)),
+        Verb::Update => ("UpdateOptions", of_write(query)),
+        Verb::Patch => ("PatchOptions", of_patch(query)),
+        Verb::Apply => ("PatchOptions", of_apply(query)),
+        Verb::Delete | Verb::DeleteCollection => ("DeleteOptions", of_delete(query)),
+    };
+    refuse(kind, &causes)
+}
+
+/// How a deletion reaches what is owned, from its body or its query.
+pub(crate) fn check_propagation(policy: &str) -> Result<(), Refusal> {
+    refuse("DeleteOptions", &of_propagation(policy))
+}
+
+fn refuse(kind: &str, causes: &[Cause]) -> Result<(), Refusal> {
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let subject = Subject {
+        group: "meta.k8s.io",
+        kind,
+        plural: "",
+        name: "",
+    };
+    Err(Refusal::invalid(subject, causes))
+}
+
+const MATCH: &str = "resourceVersionMatch";
+
+fn of_list(query: &Query) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let (matching, version) = (query.text(MATCH), query.text("resourceVersion"));
+    if !matching.is_empty() {
+        if version.is_empty() {
+            causes.push(Cause::forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
+        }
+        causes.extend(of_continued(query));
+        if !matches!(matching, "Exact" | "NotOlderThan") {
+            causes.push(unsupported(MATCH, matching, &["Exact", "NotOlderThan", ""]));
+        }
+        if matching == "Exact" && version == "0" {
+            causes.push(Cause::forbidden(
+                MATCH,
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            ));
+        }
+    }
+    if query.has("sendInitialEvents") {
+        causes.push(Cause::forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        ));
+    }
+    causes
+}
+
+fn of_watch(query: &Query) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let (matching, streams) = (query.text(MATCH), query.has("sendInitialEvents"));
+    if streams && matching != "NotOlderThan" {
+        causes.push(Cause::forbidden(
+            MATCH,
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ));
+    }
+    if !matching.is_empty() {
+        if !streams {
+            causes.push(Cause::forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+        if matching != "NotOlderThan" {
+            causes.push(unsupported(MATCH, matching, &["NotOlderThan"]));
+        }
+        causes.extend(of_continued(query));
+    }
+    causes
+}
+
+fn of_continued(query: &Query) -> Option<Cause> {
+    let why = "resourceVersionMatch is forbidden when continue is provided";
+    (!query.text("continue").is_empty()).then(|| Cause::forbidden(MATCH, why))
+}
+
+fn of_write(query: &Query) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let manager = query.text("fieldManager");
+    if manager.len() > 128 {
+        causes.push(Cause::too_long("fieldManager", 128));
+    }
+    // As Go prints a rune.
+    for (at, odd) in manager.char_indices().filter(|(_, c)| c.is_control()) {
+        let why = format!("invalid character U+{:04X} (at position {at})", odd as u32);
+        causes.push(Cause::invalid("fieldManager", &manager.into(), &why));
+    }
+    causes.extend(of_dry_run(query));
+    let validation = query.text("fieldValidation");
+    if !matches!(validation, "" | "Ignore" | "Strict" | "Warn") {
+        let supported = ["", "Ignore", "Strict", "Warn"];
+        causes.push(unsupported("fieldValidation", validation, &supported));
+    }
+    causes
+}
+
+fn of_patch(query: &Query) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if query.has("force") {
+        causes.push(Cause::forbidden(
+            "force",
+            "may not be specified for non-apply patch",
+        ));
+    }
+    causes.extend(of_write(query));
+    causes
+}
+
+fn of_apply(query: &Query) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if query.text("fieldManager").is_empty() {
+        causes.push(Cause::required(
+            "fieldManager",
+            "is required for apply patch",
+        ));
+    }
+    causes.extend(of_write(query));
+    causes
+}
+
+fn of_delete(query: &Query) -> Vec<Cause> {
+    let mut causes = of_propagation(query.text("propagationPolicy"));
+    causes.extend(of_dry_run(query));
+    causes
+}
+
+fn of_propagation(policy: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if !matches!(policy, "" | "Foreground" | "Background" | "Orphan") {
+        let supported = ["Foreground", "Background", "Orphan", "nil"];
+        causes.push(unsupported("propagationPolicy", policy, &supported));
+    }
+    causes
+}
+
+fn of_dry_run(query: &Query) -> Option<Cause> {
+    let asked = query.text("dryRun");
+    let is_wrong = !matches!(asked, "" | "All");
+    is_wrong.then(|| Cause::unsupported("dryRun", &json!([asked]), &["All".into()]))
+}
+
+fn unsupported(field: &str, value: &str, supported: &[&str]) -> Cause {
+    let supported: Vec<_> = supported.iter().map(|text| Value::from(*text)).collect();
+    Cause::unsupported(field, &value.into(), &supported)
+}
