@@ -99,8 +99,9 @@ pub struct RequestRecord {
     /// The HTTP status that the client was given; 0 where it was given none, because none came
     /// yet, or the connection broke, or it gave up.
     pub status: u16,
-    /// Whether it changed the store, whatever the client was told.
-    pub committed: bool,
+    /// The version under which it changed the store, whatever the client was told; the last one
+    /// where it changed several objects.
+    pub committed: Option<u64>,
     /// The faults that struck it (e.g. `504 Timeout after the commit`).
     pub faults: Vec<String>,
 }

@@ -10,4 +10,4 @@ mod wire;
 pub use database::{Database, DatabaseSpec, DatabaseState, Databases, Ran, Reply, Sight};
 pub use rig::{Options, Rig, Served};
 pub use site::{Site, SiteExtra, SiteSpec, SiteState, Sites};
-pub use wire::{Cut, Wire};
+pub use wire::{OPERATOR, Wire};

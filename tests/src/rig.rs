@@ -88,6 +88,7 @@ impl<A: Served> Rig<A> {
         let mut rig = Self::bare();
         rig.server = other.server.clone();
         rig.client = other.client.clone();
+        rig.wire = Wire::to(&other.server);
         rig.define(crd::<A::Resource>().expect("a CRD")).await;
         rig
     }
@@ -101,8 +102,8 @@ impl<A: Served> Rig<A> {
         let server = ApiServer::new();
         Self {
             client: server.client(),
+            wire: Wire::to(&server),
             server,
-            wire: Wire::default(),
             app: A::default(),
             options: Options::default(),
             slot: Arc::new(Mutex::new(Slot {
@@ -130,10 +131,7 @@ impl<A: Served> Rig<A> {
     /// Starts the operator.
     pub fn start(&self) {
         let (poke, pokes) = mpsc::unbounded();
-        let states = StateOf::<A>::GRAPH.states.iter();
-        let declared = states.flat_map(|state| state.conditions);
-        (self.wire).expect_conditions(declared.map(|c| c.name.to_owned()).collect());
-        let client = self.wire.client(self.client.clone());
+        let client = self.wire.client();
         let mut operator = Operator::new(client, self.app.clone())
             .virtual_time()
             .namespaces(self.options.namespaces.clone())
@@ -367,7 +365,10 @@ impl<A: Served> Rig<A> {
 impl<A: Served> Drop for Rig<A> {
     /// Whatever a test is about, no status may break a rule.
     fn drop(&mut self) {
-        let broken = self.wire.broken_rules();
+        let states = StateOf::<A>::GRAPH.states.iter();
+        let declared = states.flat_map(|state| state.conditions);
+        let declared = declared.map(|c| c.name.to_owned()).collect();
+        let broken = (self.wire).broken_rules(A::Resource::crd_name(), declared);
         if !std::thread::panicking() {
             assert!(broken.is_empty(), "broken rules: {}", broken.join("\n"));
         }

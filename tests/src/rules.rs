@@ -15,11 +15,19 @@ const SIZE_LIMIT: usize = 8 * 1024;
 pub(crate) struct Rules {
     before: BTreeMap<String, Value>,
     /// Condition types that the graph declares.
-    pub(crate) declared: Vec<String>,
+    declared: Vec<String>,
     pub(crate) broken: Vec<String>,
 }
 
 impl Rules {
+    /// The rules for a graph that declares these condition types.
+    pub(crate) fn of(declared: Vec<String>) -> Self {
+        Self {
+            declared,
+            ..Self::default()
+        }
+    }
+
     /// Judges an object as a write of its status left it.
     pub(crate) fn judge(&mut self, after: &Value) {
         let Some(uid) = after["metadata"]["uid"].as_str() else {

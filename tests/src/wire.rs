@@ -1,162 +1,75 @@
-//! The wire between an operator and the API: what went over it, and what a test does to it.
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "what a test expects and does not find is a panic, everywhere here"
-)]
+//! The wire between an operator and the API: what went over it, and whether the rules allow it.
 
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
-use http::{Method, Request, Response, StatusCode};
 use kube::Client;
-use kube::client::Body;
-use serde_json::json;
-use tokio::sync::Notify;
+use okt_testing::{ApiServer, Mark, RequestRecord, Verb};
 
 use crate::rules::Rules;
 
-/// The wire; clones are the same one.
-#[derive(Clone, Default)]
-pub struct Wire(Arc<Shared>);
+/// The name by which the server knows operators: faults that are to strike them alone name it.
+pub const OPERATOR: &str = "operator";
 
-#[derive(Default)]
-struct Shared {
-    plan: Mutex<Plan>,
-    cut: Notify,
+/// The wire between operators and a server.
+pub struct Wire {
+    server: ApiServer,
+    since: Mutex<Mark>,
 }
-
-#[derive(Default)]
-struct Plan {
-    writes: Vec<String>,
-    cut: Option<Cut>,
-    refusal: Option<(Refused, StatusCode, &'static str)>,
-    rules: Rules,
-}
-
-/// Where the wire is cut: at a write, counted from 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cut {
-    /// The write never reaches the server.
-    Before(usize),
-    /// The server carries it out, and its answer never comes.
-    After(usize),
-}
-
-/// Which requests are refused.
-type Refused = fn(&Method, &str) -> bool;
 
 impl Wire {
-    fn plan(&self) -> MutexGuard<'_, Plan> {
-        self.0.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The wire to a server.
+    pub(crate) fn to(server: &ApiServer) -> Self {
+        Self {
+            server: server.clone(),
+            since: Mutex::new(server.mark()),
+        }
     }
 
-    /// A client of the same server over this wire.
-    pub fn client(&self, direct: Client) -> Client {
-        let wire = self.clone();
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let (wire, direct) = (wire.clone(), direct.clone());
-            async move { Ok::<_, Infallible>(wire.pass(direct, request).await) }
-        });
-        Client::new(service, "default")
+    /// An operator's client.
+    pub(crate) fn client(&self) -> Client {
+        self.server.client_named(OPERATOR)
     }
 
-    /// Every write that went over the wire, as `PATCH /path`.
+    /// Every write of the operator, as `PATCH /path`.
     pub fn writes(&self) -> Vec<String> {
-        self.plan().writes.clone()
+        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.server.requests_since(since).into_iter())
+            .filter(|request| request.client == OPERATOR)
+            .filter_map(|request| Some(format!("{} {}", written_by(&request)?, request.path)))
+            .collect()
     }
 
     /// Forgets the writes so far.
     pub fn clear(&self) {
-        self.plan().writes.clear();
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = self.server.mark();
     }
 
-    /// Cuts the wire once.
-    pub fn cut(&self, cut: Cut) {
-        self.plan().cut = Some(cut);
-    }
-
-    /// Ends when the wire has been cut.
-    pub async fn was_cut(&self) {
-        self.0.cut.notified().await;
-    }
-
-    /// From now on answers the chosen requests with this status instead of passing them on.
-    pub fn refuse(&self, which: Refused, status: u16, message: &'static str) {
-        let status = StatusCode::from_u16(status).expect("a status");
-        self.plan().refusal = Some((which, status, message));
-    }
-
-    /// Passes everything on again.
-    pub fn mend(&self) {
-        self.plan().refusal = None;
-    }
-
-    async fn pass(&self, direct: Client, request: Request<Body>) -> Response<Body> {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let mut cut = None;
-        {
-            let mut plan = self.plan();
-            if method != Method::GET {
-                plan.writes.push(format!("{method} {path}"));
-                let number = plan.writes.len();
-                let here =
-                    |cut: &mut Cut| matches!(cut, Cut::Before(n) | Cut::After(n) if *n == number);
-                cut = plan.cut.take_if(here);
-            }
-            if let Some((which, status, message)) = plan.refusal
-                && which(&method, &path)
+    /// The rules that every status that the operator wrote of this kind has broken; each has to have these conditions.
+    pub(crate) fn broken_rules(&self, resource: &str, declared: Vec<String>) -> Vec<String> {
+        let versions = self.server.versions().resource(resource).into_iter();
+        let versions: BTreeMap<_, _> = versions.map(|v| (v.version, v)).collect();
+        let mut rules = Rules::of(declared);
+        for request in self.server.requests() {
+            let is_status = request.subresource.as_deref() == Some("status");
+            if request.client == OPERATOR
+                && is_status
+                && let Some(version) = request.committed.and_then(|v| versions.get(&v))
             {
-                return refusal(status, message);
+                rules.judge(&version.object());
             }
         }
-        if let Some(Cut::Before(_)) = cut {
-            self.0.cut.notify_one();
-            return std::future::pending().await;
-        }
-        let answer = match direct.send(request).await {
-            Ok(answer) => answer,
-            Err(error) => refusal(StatusCode::BAD_GATEWAY, &error.to_string()),
-        };
-        let answer = self.judged(answer, &path).await;
-        if let Some(Cut::After(_)) = cut {
-            self.0.cut.notify_one();
-            return std::future::pending().await;
-        }
-        answer
+        rules.broken
     }
 }
 
-impl Wire {
-    /// Holds the rules for conditions against every status that is written; the answer passes unchanged.
-    async fn judged(&self, answer: Response<Body>, path: &str) -> Response<Body> {
-        if !path.ends_with("/status") || !answer.status().is_success() {
-            return answer;
-        }
-        let (head, body) = answer.into_parts();
-        let bytes = body.collect_bytes().await.unwrap_or_default();
-        if let Ok(object) = serde_json::from_slice(&bytes) {
-            self.plan().rules.judge(&object);
-        }
-        Response::from_parts(head, Body::from(bytes.to_vec()))
+/// The method of a request that may write.
+fn written_by(request: &RequestRecord) -> Option<&'static str> {
+    match request.verb {
+        Verb::Create => Some("POST"),
+        Verb::Update => Some("PUT"),
+        Verb::Patch | Verb::Apply => Some("PATCH"),
+        Verb::Delete | Verb::DeleteCollection => Some("DELETE"),
+        _ => None,
     }
-
-    /// Every status must have these conditions.
-    pub(crate) fn expect_conditions(&self, declared: Vec<String>) {
-        self.plan().rules.declared = declared;
-    }
-
-    /// The rules that were broken by what was written.
-    pub fn broken_rules(&self) -> Vec<String> {
-        self.plan().rules.broken.clone()
-    }
-}
-
-fn refusal(status: StatusCode, message: &str) -> Response<Body> {
-    let body = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": message, "reason": "", "code": status.as_u16(),
-    });
-    let mut response = Response::new(Body::from(body.to_string().into_bytes()));
-    *response.status_mut() = status;
-    response
 }

@@ -66,7 +66,7 @@ impl Call {
             field_manager: (!manager.is_empty()).then(|| manager.to_owned()),
             dry_run: self.query.text("dryRun") == "All",
             status: 0,
-            committed: false,
+            committed: None,
             faults: Vec::new(),
         };
         (record, verb)

@@ -40,7 +40,7 @@ pub(super) fn answer(
     let mut store = shared.lock();
     let before = store.version();
     let answer = answer_from(&mut store, shared, sight, call, path, record);
-    record.committed = store.version() > before;
+    record.committed = (store.version() > before).then(|| store.version());
     answer
 }
 
@@ -164,7 +164,7 @@ fn apply_beside(
     }
     let before = store.version();
     let written = draft.commit(&mut store, &door);
-    record.committed = store.version() > before;
+    record.committed = (store.version() > before).then(|| store.version());
     Ok(Some(show_written(&store, &kind, form, written?)))
 }
 

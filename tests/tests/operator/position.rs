@@ -1,7 +1,8 @@
 //! Position first: no work before its record.
 
 use okt_runtime::Lifecycle;
-use okt_tests::{DatabaseState::*, Reply, Rig};
+use okt_testing::Fault;
+use okt_tests::{DatabaseState::*, OPERATOR, Reply, Rig};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -33,12 +34,12 @@ async fn a_handler_finds_its_position_stored_when_it_begins() {
 #[tokio::test(start_paused = true)]
 async fn no_work_starts_while_the_server_refuses_its_record() {
     let rig = Rig::without_operator().await;
-    rig.wire
-        .refuse(|_, path| path.ends_with("/status"), 503, "not now");
+    let outage = Fault::unavailable().subresource("status");
+    let outage = rig.server.inject(outage.client(OPERATOR));
     rig.start();
     rig.create("db", json!({})).await;
     rig.pass(std::time::Duration::from_mins(2)).await;
     assert_eq!(rig.app.ran(), []);
-    rig.wire.mend();
+    outage.end();
     rig.until_ready("db", Running).await;
 }

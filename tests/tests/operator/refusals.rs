@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use okt_runtime::{GRAPH_ANNOTATION, Operator, OperatorError, crd};
-use okt_tests::{Database, DatabaseState::*, Databases, Rig, definition};
+use okt_testing::Fault;
+use okt_tests::{Database, DatabaseState::*, Databases, OPERATOR, Rig, definition};
 use serde_json::{Value, json};
 
 /// A definition that claims the whole graph and whose rules lack an edge.
@@ -65,8 +66,8 @@ async fn errors_of_the_api_are_backed_off_and_cost_no_work() {
         let rig = Rig::new().await;
         rig.create("db", json!({})).await;
         rig.until_ready("db", Running).await;
-        rig.wire
-            .refuse(|_, path| path.ends_with("/status"), status, "no");
+        let outage = Fault::answer(status, "", "no").subresource("status");
+        let outage = rig.server.inject(outage.client(OPERATOR));
         rig.wire.clear();
         rig.wish("db", json!({ "state": "End" })).await;
         for _ in 0..60 {
@@ -76,7 +77,7 @@ async fn errors_of_the_api_are_backed_off_and_cost_no_work() {
         let writes = rig.wire.writes().len();
         println!("writes of an hour of {status}: {writes}");
         assert!((1..=150).contains(&writes), "{status}: {writes}");
-        rig.wire.mend();
+        outage.end();
         rig.until_ready("db", End).await;
         assert_eq!(rig.app.states("db"), [Start, Running, Stopping]);
     }

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use okt_runtime::{Answer, Lifecycle, PAUSED_ANNOTATION};
-use okt_tests::{Database, DatabaseState, DatabaseState::*, Databases, Reply, Rig, Served, Sight};
+use okt_testing::{Fault, Injected};
+use okt_tests::{
+    Database, DatabaseState, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Served, Sight,
+};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -29,7 +32,26 @@ impl Dice {
 
 const STATES: [DatabaseState; 6] = [Start, Running, Servicing, Stopping, Failed, End];
 
-async fn gust(rig: &Rig, gate: &watch::Sender<bool>, dice: &mut Dice, number: u64) {
+/// What is refused to the operator at the moment.
+#[derive(Default)]
+struct Outage(Option<Injected>);
+
+impl Outage {
+    fn to(&mut self, rig: &Rig, fault: Option<Fault>) {
+        let next = fault.map(|fault| rig.server.inject(fault.client(OPERATOR)));
+        if let Some(last) = std::mem::replace(&mut self.0, next) {
+            last.end();
+        }
+    }
+}
+
+async fn gust(
+    rig: &Rig,
+    gate: &watch::Sender<bool>,
+    outage: &mut Outage,
+    dice: &mut Dice,
+    number: u64,
+) {
     let merge = async |patch: Value| {
         // The object may be gone, or the patch refused: such is a storm.
         let _ = rig
@@ -89,14 +111,13 @@ async fn gust(rig: &Rig, gate: &watch::Sender<bool>, dice: &mut Dice, number: u6
             rig.app.next_time(dice.one_of(&STATES), reply);
         }
         13 => match dice.roll(6) {
-            0 => rig.wire.refuse(|method, _| method != "GET", 503, "no"),
-            1 => rig
-                .wire
-                .refuse(|_, path| path.ends_with("/status"), 500, "no"),
-            2 => rig
-                .wire
-                .refuse(|_, path| path.ends_with("/status"), 422, "no"),
-            _ => rig.wire.mend(),
+            0 => outage.to(rig, Some(Fault::unavailable().on_writes())),
+            1 => outage.to(rig, Some(Fault::internal_error().subresource("status"))),
+            2 => {
+                let refusal = Fault::answer(422, "Invalid", "no").subresource("status");
+                outage.to(rig, Some(refusal));
+            }
+            _ => outage.to(rig, None),
         },
         14 => {
             rig.server.end_watches();
@@ -127,13 +148,14 @@ async fn storm(seed: u64) {
         .set_watch_lag(Duration::from_millis(dice.roll(3) * 40));
     rig.start();
     rig.create("db", json!({})).await;
+    let mut outage = Outage::default();
     for number in 0..120 {
-        gust(&rig, &gate, &mut dice, number).await;
+        gust(&rig, &gate, &mut outage, &mut dice, number).await;
         let pause = dice.one_of(&[0, 1, 30, 500, 5_000, 40_000]);
         rig.pass(Duration::from_millis(pause)).await;
     }
     // The storm is over.
-    rig.wire.mend();
+    outage.to(&rig, None);
     gate.send_replace(true);
     rig.app.forget_replies();
     rig.app.sees("db", Sight::Unobserved);
