@@ -113,6 +113,9 @@ impl ApiServer {
     }
 
     /// The way to this API, to put layers before it.
+    ///
+    /// # Example
+    /// See [`Endpoint`].
     pub fn endpoint(&self) -> Endpoint {
         Endpoint::new(&self.shared, &self.shared.sight)
     }
@@ -120,6 +123,9 @@ impl ApiServer {
     /// The replica of this name: another API server over the same store, which can be behind.
     ///
     /// There is one from the moment that somebody asks for it; the empty name is the server itself.
+    ///
+    /// # Example
+    /// See [`Replica`].
     pub fn replica(&self, name: &str) -> Replica {
         Replica::new(&self.shared, name)
     }
@@ -224,11 +230,17 @@ impl ApiServer {
     }
 
     /// Every state that every object was in.
+    ///
+    /// # Example
+    /// See [`Versions`].
     pub fn versions(&self) -> Versions {
         Versions::of(&self.shared.lock())
     }
 
     /// Every event that a watch was sent, in order.
+    ///
+    /// # Example
+    /// See [`OnEvent`](crate::OnEvent).
     pub fn events(&self) -> Vec<EventRecord> {
         self.shared.events().clone()
     }
@@ -243,6 +255,14 @@ impl ApiServer {
     ///
     /// Without a recording a server does not grow with what is written, as in a benchmark.
     /// A replica can then be behind by no more than watches can: the last 4096 changes of a kind.
+    ///
+    /// # Example
+    /// ```
+    /// let server = okt_testing::ApiServer::new();
+    /// server.set_recording(false);
+    /// // ... a million writes
+    /// assert!(server.requests().is_empty());
+    /// ```
     pub fn set_recording(&self, on: bool) {
         self.shared.set_recording(on);
     }

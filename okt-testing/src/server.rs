@@ -243,7 +243,11 @@ impl<'e> Entry<'e> {
         }
         let (verb, path, status) = (self.record.verb, &self.record.path, self.record.status);
         tracing::debug!(%verb, path, status, "answered");
-        self.note();
+        if let Some(number) = self.number
+            && let Some(kept) = self.endpoint.shared.requests().get_mut(number)
+        {
+            *kept = self.record;
+        }
         response
     }
 }

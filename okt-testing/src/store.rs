@@ -474,6 +474,17 @@ impl Store {
         }
     }
 
+    /// Whether all changes after a version are kept, also those that are told to no client.
+    ///
+    /// # Errors
+    /// They are not.
+    pub(crate) fn check_kept(&self, id: &KindId, version: u64) -> Result<(), Refusal> {
+        match self.collections.get(id) {
+            Some(collection) => collection.check_kept(version),
+            None => Ok(()),
+        }
+    }
+
     /// All changes of a kind after a version, for as long as anybody listens.
     pub(crate) fn feed(&mut self, id: &KindId, after: u64) -> Feed {
         let (sender, coming) = mpsc::unbounded_channel();

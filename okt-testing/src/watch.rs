@@ -16,7 +16,7 @@ use self::{
 };
 use crate::{
     faults::{Delivery, Tally, Twist},
-    kind::Kind,
+    kind::{Kind, KindId},
     path::Query,
     read::{Form, no_version, parse_version},
     refusal::Refusal,
@@ -117,7 +117,7 @@ impl Watch {
             }
         } else if version == 0 {
             after = newest;
-        } else if let Err(gone) = store.check_remembered(&id, version) {
+        } else if let Err(gone) = check_told(store, &id, version, newest) {
             out.push_back(Out::Data(error(&gone)));
         }
         let now = Instant::now();
@@ -375,6 +375,15 @@ async fn time_or_never(at: Option<Instant>) {
         Some(at) => time::sleep_until(at).await,
         None => std::future::pending().await,
     }
+}
+
+/// Whether a watch can be told all that comes after a version; `seen` is what its replica has.
+fn check_told(store: &Store, id: &KindId, version: u64, seen: u64) -> Result<(), Refusal> {
+    if version >= seen {
+        // The replica has forgotten nothing after this version: it has seen nothing after it.
+        return store.check_kept(id, version);
+    }
+    store.check_remembered(id, version)
 }
 
 /// The line that tells why a watch is over.

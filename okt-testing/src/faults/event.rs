@@ -5,6 +5,38 @@ use std::{fmt, time::Duration};
 use super::{fault::Fault, target::EventKind};
 
 /// What goes wrong with an event of a watch, or with the watch at that event.
+///
+/// # Example
+/// ```
+/// use futures::{StreamExt, TryStreamExt};
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::{Api, api::{Patch, PatchParams, PostParams, WatchParams}};
+/// use okt_testing::{ApiServer, EventKind, Fault};
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), kube::Error> {
+/// let server = ApiServer::new();
+/// let lost = server.inject(Fault::drop_event().name("a").event(EventKind::Modified).nth(2));
+///
+/// let maps: Api<ConfigMap> = Api::default_namespaced(server.client_named("operator"));
+/// let mut events = maps.watch(&WatchParams::default(), "0").await?.boxed();
+/// let map = serde_json::from_value(json!({ "metadata": { "name": "a" } }));
+/// maps.create(&PostParams::default(), &map.expect("a map")).await?;
+/// for x in ["1", "2", "3"] {
+///     let patch = Patch::Merge(json!({ "data": { "x": x } }));
+///     maps.patch("a", &PatchParams::default(), &patch).await?;
+/// }
+/// for _ in 0..3 {
+///     events.try_next().await?;
+/// }
+///
+/// let sent: Vec<_> = server.events().iter().map(|event| event.kind).collect();
+/// assert_eq!(sent, [EventKind::Added, EventKind::Modified, EventKind::Modified]);
+/// assert_eq!(lost.strikes()[0].to_string(), "MODIFIED configmaps default/a of operator: a dropped event");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct OnEvent(pub(crate) Twist);
 

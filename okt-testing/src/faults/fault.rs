@@ -138,6 +138,16 @@ impl<What> Fault<What> {
 
 impl Fault<OnRequest> {
     /// Strikes requests that a test of your own picks; `status` of the record is not known yet.
+    ///
+    /// It must not ask the server to inject or end anything: that waits for the test.
+    ///
+    /// # Example
+    /// ```
+    /// use okt_testing::{ApiServer, Fault};
+    ///
+    /// let server = ApiServer::new();
+    /// server.inject(Fault::internal_error().matching(|request| request.dry_run));
+    /// ```
     pub fn matching(
         mut self,
         test: impl Fn(&RequestRecord) -> bool + Send + Sync + 'static,

@@ -193,6 +193,22 @@ async fn a_replica_can_be_frozen_at_any_version_there_ever_was() {
         seen.extend(listed(&maps(past.client()), &cached()).await);
     }
     assert_eq!(seen, ["m=", "m=1", "m=2", "m=3"]);
+    // From there a watch goes on, although the others have forgotten all of it.
+    let first = server
+        .versions()
+        .resource("configmaps")
+        .iter()
+        .next()
+        .map(|v| v.version);
+    let first = first.expect("a version");
+    let past = server.replica("past");
+    past.freeze_at(first);
+    let mut events = watch(&maps(past.client()), &first.to_string()).await;
+    past.release();
+    assert_eq!(
+        take(&mut events, 3).await,
+        ["MODIFIED m=1", "MODIFIED m=2", "MODIFIED m=3"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
