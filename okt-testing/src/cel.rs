@@ -85,7 +85,7 @@ impl Rule {
     pub(crate) fn compile(
         raw: &Value,
         (path, index): (&str, usize),
-        correlatable: bool,
+        uncorrelatable: Option<&str>,
         (schema, is_object): (&Schema, bool),
         causes: &mut Vec<Cause>,
     ) -> Option<Self> {
@@ -104,6 +104,9 @@ impl Rule {
             ));
             return None;
         };
+        if !compile::check_texts(raw, &path, schema, causes) {
+            return None;
+        }
         let is_optional = raw.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
         let Some(decl) = Decl::of(schema, is_object) else {
             if index == 0 {
@@ -141,11 +144,11 @@ impl Rule {
             Some((expression, known)) => (Some(expression), Some(known.cost)),
             None => (None, None),
         };
-        if is_transition && !correlatable {
+        if let (Some(list), true) = (uncorrelatable, is_transition) {
             causes.push(Cause::invalid(
                 format!("{path}.rule"),
                 &rule.clone().into(),
-                "oldSelf cannot be used on the uncorrelatable portion of the schema",
+                &format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"),
             ));
         }
         let reason = match text("reason").as_deref() {
@@ -155,10 +158,10 @@ impl Rule {
             Some("FieldValueDuplicate") => Reason::Duplicate,
             Some(other) => {
                 let supported = [
-                    "FieldValueRequired",
+                    "FieldValueDuplicate",
                     "FieldValueForbidden",
                     "FieldValueInvalid",
-                    "FieldValueDuplicate",
+                    "FieldValueRequired",
                 ];
                 causes.push(Cause::unsupported(
                     format!("{path}.reason"),

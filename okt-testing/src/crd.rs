@@ -1,5 +1,7 @@
 //! This file reads a `CustomResourceDefinition`: what it declares, and what is wrong with it.
 
+mod rules;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -26,6 +28,7 @@ pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
     };
     let invalid = |causes: &[Cause]| Refusal::invalid(subject, causes);
     let mut causes = check_names(crd);
+    rules::check_spec(crd, &mut causes);
     let version = pick_version(crd, &mut causes)?;
     let Some(version) = version else {
         return Err(invalid(&causes));
@@ -46,10 +49,15 @@ pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
     } else {
         causes.push(Cause::required(
             "spec.versions[0].schema.openAPIV3Schema",
-            "schemas are required",
+            "",
         ));
         None
     };
+    let has_status = object::at(version, &["subresources", "status"]).is_some();
+    if has_status {
+        rules::check_root(openapi, &mut causes);
+    }
+    rules::check_version(version, schema.as_ref(), &mut causes);
     let selectable = paths(version.get("selectableFields"), "jsonPath");
     if let Some(cause) = causes.iter().find(|cause| cause.is_not_served()) {
         return Err(Refusal::not_served(&cause.message));
@@ -72,7 +80,7 @@ pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
         origin: Origin::Crd,
         schema,
         openapi: openapi.clone(),
-        has_status: object::at(version, &["subresources", "status"]).is_some(),
+        has_status,
         scale: object::at(version, &["subresources", "scale"]).map(scale),
         has_generation: true,
         selectable,
@@ -206,16 +214,7 @@ fn pick_version<'a>(crd: &'a Value, causes: &mut Vec<Cause>) -> Result<Option<&'
         return Ok(None);
     }
     match served.as_slice() {
-        [] => {
-            causes.push(Cause::invalid(
-                "spec.versions",
-                &object::at(crd, &["spec", "versions"])
-                    .cloned()
-                    .unwrap_or_default(),
-                "must have at least one served version",
-            ));
-            Ok(None)
-        }
+        [] => Err(Refusal::not_served("a CRD without a served version")),
         [one] if is(one, "storage") => Ok(Some(one)),
         _ => Err(Refusal::not_served(
             "a CRD with more than one served version, or one whose served version is not the stored one",

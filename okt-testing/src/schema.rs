@@ -4,6 +4,7 @@
 
 mod defaults;
 mod parse;
+mod structure;
 mod validate;
 
 pub(crate) use defaults::{apply_defaults, prune};
@@ -146,6 +147,28 @@ impl Schema {
         })
     }
 
+    /// The schema of what a path leads to (e.g. `.spec.limits['cpu']`), where there is one.
+    ///
+    /// Items of lists have no path.
+    pub(crate) fn at_path(&self, path: &str) -> Option<&Schema> {
+        let mut found = self;
+        let mut rest = path;
+        while !rest.is_empty() {
+            let key = if let Some(after) = rest.strip_prefix("['") {
+                let (key, after) = after.split_once("']")?;
+                rest = after;
+                key
+            } else {
+                let after = rest.strip_prefix('.')?;
+                let end = after.find(['.', '[']).unwrap_or(after.len());
+                rest = &after[end..];
+                &after[..end]
+            };
+            found = found.field(key)?;
+        }
+        Some(found)
+    }
+
     /// Whether a field that is not declared is kept.
     pub(crate) fn takes_any_field(&self) -> bool {
         self.keeps_unknown || matches!(self.additional, Additional::Anything)
@@ -222,6 +245,7 @@ impl Schema {
     pub(crate) fn parse_root(schema: &Value) -> Result<Self, Vec<Cause>> {
         let mut causes = Vec::new();
         let path = "spec.validation.openAPIV3Schema";
+        structure::check_root(schema, path, &mut causes);
         let root = parse::parse(schema, path, parse::Place::ROOT, &mut causes);
         check_costs(&root, path, &mut causes);
         if causes.is_empty() {

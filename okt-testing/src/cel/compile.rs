@@ -11,7 +11,7 @@ use super::{
     known::Known,
     macros, repair,
 };
-use crate::refusal::Cause;
+use crate::{refusal::Cause, schema::Schema};
 
 /// What the expressions of one rule have in common.
 pub(super) struct Compiler<'c> {
@@ -84,6 +84,56 @@ impl Compiler<'_> {
         .replace('<', r"\u003c")
         .replace('>', r"\u003e")
     }
+}
+
+/// Says whether the texts of a rule, its expressions apart, are as the server wants them.
+pub(super) fn check_texts(
+    raw: &Value,
+    path: &str,
+    schema: &Schema,
+    causes: &mut Vec<Cause>,
+) -> bool {
+    let before = causes.len();
+    let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default();
+    let breaks = |text: &str| text.trim().contains(['\n', '\r']);
+    let (message, blank) = (text("message"), "must be non-empty if specified");
+    if !message.is_empty() && message.trim().is_empty() {
+        causes.push(Cause::invalid(
+            format!("{path}.message"),
+            &message.into(),
+            blank,
+        ));
+    } else if breaks(message) {
+        causes.push(Cause::invalid(
+            format!("{path}.message"),
+            &message.into(),
+            "must not contain line breaks",
+        ));
+    } else if breaks(text("rule")) && message.is_empty() {
+        causes.push(Cause::required(
+            format!("{path}.message"),
+            "message must be specified if rule contains line breaks",
+        ));
+    }
+    let expression = text("messageExpression");
+    if !expression.is_empty() && expression.trim().is_empty() {
+        causes.push(Cause::required(
+            format!("{path}.messageExpression"),
+            "messageExpression must be non-empty if specified",
+        ));
+    }
+    let field_path = text("fieldPath");
+    if !field_path.is_empty() {
+        let field = format!("{path}.fieldPath");
+        if field_path.trim().is_empty() {
+            causes.push(Cause::invalid(field.clone(), &field_path.into(), blank));
+        }
+        if schema.at_path(field_path).is_none() {
+            let detail = "must be a valid path";
+            causes.push(Cause::invalid(field, &field_path.into(), detail));
+        }
+    }
+    causes.len() == before
 }
 
 /// No expression has more characters.

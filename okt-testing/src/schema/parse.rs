@@ -5,8 +5,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::{Additional, Bound, ListType, Schema, Type, apply_defaults, validate};
-use crate::{cel::Rule, refusal::Cause};
+use super::{Additional, Bound, ListType, Schema, Type, apply_defaults, prune, validate};
+use crate::{
+    cel::{Rule, check_rules},
+    refusal::Cause,
+};
 
 /// The schema of `metadata`.
 pub(super) fn object_meta() -> Schema {
@@ -57,19 +60,19 @@ pub(super) fn object_meta() -> Schema {
 
 /// Where a node stands.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Place<'p> {
     root: bool,
     /// Below allOf, anyOf, oneOf or not, where types are optional.
     junctor: bool,
-    /// An old value can be found for a new one.
-    correlatable: bool,
+    /// The list within which no old value can be found for a new one.
+    uncorrelatable: Option<&'p str>,
 }
 
-impl Place {
+impl Place<'_> {
     pub(super) const ROOT: Self = Self {
         root: true,
         junctor: false,
-        correlatable: true,
+        uncorrelatable: None,
     };
 
     fn below(self) -> Self {
@@ -88,7 +91,7 @@ impl Place {
     }
 }
 
-pub(super) fn parse(raw: &Value, path: &str, place: Place, causes: &mut Vec<Cause>) -> Schema {
+pub(super) fn parse(raw: &Value, path: &str, place: Place<'_>, causes: &mut Vec<Cause>) -> Schema {
     let Some(node) = raw.as_object() else {
         causes.push(Cause::invalid(path, raw, "must be a schema object"));
         return Schema::default();
@@ -131,9 +134,10 @@ pub(super) fn parse(raw: &Value, path: &str, place: Place, causes: &mut Vec<Caus
         schema.add_object_fields();
     }
     check_list_keys(path, &schema, causes);
-    for (index, raw) in members(node, "x-kubernetes-validations").iter().enumerate() {
+    let rules = members(node, "x-kubernetes-validations");
+    for (index, raw) in rules.iter().enumerate().filter(|_| !place.junctor) {
         let of = (&schema, schema.embedded || place.root);
-        if let Some(rule) = Rule::compile(raw, (path, index), place.correlatable, of, causes) {
+        if let Some(rule) = Rule::compile(raw, (path, index), place.uncorrelatable, of, causes) {
             schema.rules.push(rule);
         }
     }
@@ -144,7 +148,7 @@ pub(super) fn parse(raw: &Value, path: &str, place: Place, causes: &mut Vec<Caus
 fn parse_children(
     node: &Map<String, Value>,
     path: &str,
-    place: Place,
+    place: Place<'_>,
     schema: &mut Schema,
     causes: &mut Vec<Cause>,
 ) {
@@ -166,12 +170,14 @@ fn parse_children(
     }
     match node.get("items") {
         Some(raw) => {
-            let path = format!("{path}.items");
+            let items = format!("{path}.items");
             let place = Place {
-                correlatable: place.correlatable && matches!(schema.list, ListType::Map(_)),
+                uncorrelatable: place
+                    .uncorrelatable
+                    .or((!matches!(schema.list, ListType::Map(_))).then_some(path)),
                 ..place.below()
             };
-            schema.items = Some(Box::new(parse(raw, &path, place, causes)));
+            schema.items = Some(Box::new(parse(raw, &items, place, causes)));
         }
         None if schema.kind == Some(Type::Array) && !place.junctor => {
             causes.push(Cause::required(
@@ -231,6 +237,7 @@ fn parse_type(
                 ));
             }
         }
+        None if node.contains_key("$ref") => {}
         None if junctor || schema.int_or_string || schema.keeps_unknown => {}
         None => causes.push(Cause::required(
             field,
@@ -255,13 +262,19 @@ fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
             "must not be empty if x-kubernetes-list-type is map",
         ));
     }
-    let Some(items) = &schema.items else { return };
+    let Some(items) = schema
+        .items
+        .as_ref()
+        .filter(|items| items.kind == Some(Type::Object))
+    else {
+        return;
+    };
     for key in keys {
         let property = format!("{path}.items.properties[{key}]");
         match items.properties.get(key) {
             None => causes.push(Cause::invalid(
                 format!("{path}.x-kubernetes-list-map-keys"),
-                &key.clone().into(),
+                &keys.clone().into(),
                 "entries must all be names of item properties",
             )),
             Some(item) if item.default.is_none() && !items.required.contains(key) => {
@@ -285,7 +298,32 @@ fn check_default(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
     if filled.is_null() && schema.nullable {
         return;
     }
-    validate(schema, &filled, None, &format!("{path}.default"), causes);
+    let path = format!("{path}.default");
+    if !prune(schema, &mut default.clone()).is_empty() {
+        causes.push(Cause::invalid(
+            path,
+            default,
+            "must not have unknown fields",
+        ));
+        return;
+    }
+    let mut found = Vec::new();
+    validate(schema, &filled, None, "", &mut found);
+    if found.is_empty() && check_rules(schema, &filled, None, "", &mut found).is_err() {
+        causes.push(Cause::not_served(
+            path,
+            "a default under a rule that cannot be evaluated".to_owned(),
+        ));
+        return;
+    }
+    for mut cause in found {
+        cause.message = cause.message.replace("<root> in body", " in body");
+        cause.field = match cause.field.as_str() {
+            "" => path.clone(),
+            field => format!("{path}.{field}"),
+        };
+        causes.push(cause);
+    }
 }
 
 fn list_type(node: &Map<String, Value>) -> ListType {
