@@ -36,6 +36,7 @@ mod suite;
 
 #[macro_use]
 mod claim;
+mod reply;
 mod world;
 
 mod apply;
@@ -46,7 +47,9 @@ mod deletion;
 mod discovery;
 mod lists;
 mod managers;
+mod merging;
 mod objects;
+mod patches;
 mod rules;
 mod runtime;
 mod schema;
@@ -85,10 +88,12 @@ pub struct Behaviour {
 pub fn behaviours() -> Vec<Behaviour> {
     [
         objects::BEHAVIOURS,
+        patches::BEHAVIOURS,
         lists::BEHAVIOURS,
         watch::BEHAVIOURS,
         status::BEHAVIOURS,
         apply::BEHAVIOURS,
+        merging::BEHAVIOURS,
         managers::BEHAVIOURS,
         bodies::BEHAVIOURS,
         schema::BEHAVIOURS,

@@ -75,8 +75,9 @@
 //!
 //! # Faithful where operators look
 //!
-//! Codes, reasons and sentences are those of Kubernetes 1.36. What is not served answers 501 with
-//! a `Status` whose message says what; nothing is silently wrong. This is known to differ:
+//! Codes, reasons and sentences are those of Kubernetes 1.36: the suite `conformance` (a feature of
+//! this crate) checks the same behaviours here and on a real server. What is not served answers
+//! 501 with a `Status` whose message says what; nothing is silently wrong. This is known to differ:
 //!
 //! - Collecting garbage, emptying namespaces and removing the objects of a CRD are done within the
 //!   request that causes them, not some time later. No other controller runs: a Deployment makes

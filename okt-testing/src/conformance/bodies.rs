@@ -3,28 +3,16 @@
 use serde_json::json;
 
 use super::{
-    claim::Outcome,
-    world::{Reply, World},
+    claim::{Failure, Outcome},
+    reply::Reply,
+    world::World,
 };
 
 const JSON: &str = "application/json";
-const JSON_PATCH: &str = "application/json-patch+json";
-const MERGE_PATCH: &str = "application/merge-patch+json";
 
-async fn post(world: &World, body: impl Into<Vec<u8>>) -> Result<Reply, super::Failure> {
+async fn post(world: &World, body: impl Into<Vec<u8>>) -> Result<Reply, Failure> {
     let headers = [("content-type", JSON)];
     world.send("POST", &world.path(), &headers, body).await
-}
-
-/// Patches a widget that is there.
-async fn patch(
-    world: &World,
-    media: &str,
-    body: impl Into<Vec<u8>>,
-) -> Result<Reply, super::Failure> {
-    let path = format!("{}/a?fieldManager=m", world.path());
-    let headers = [("content-type", media)];
-    world.send("PATCH", &path, &headers, body).await
 }
 
 async fn a_body_that_is_too_large_is_413(world: &World) -> Outcome {
@@ -93,59 +81,6 @@ async fn an_object_without_a_name_is_422(world: &World) -> Outcome {
     Ok(())
 }
 
-async fn a_patch_of_an_unknown_media_type_is_415(world: &World) -> Outcome {
-    world.create("a", json!({})).await?;
-    for media in [JSON, "text/plain", "application/patch"] {
-        let reply = patch(world, media, "{}").await?;
-        ensure_eq!(reply.code, 415, "{media}");
-        ensure_eq!(reply.json()?["reason"], "UnsupportedMediaType", "{media}");
-        ensure_eq!(
-            reply.message()?,
-            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            "{media}"
-        );
-    }
-    Ok(())
-}
-
-async fn a_malformed_patch_is_400(world: &World) -> Outcome {
-    world.create("a", json!({})).await?;
-    for (media, body) in [
-        (MERGE_PATCH, "{"),
-        (MERGE_PATCH, "[]"),
-        (MERGE_PATCH, "\"a\""),
-        (JSON_PATCH, "["),
-        (JSON_PATCH, "{}"),
-        ("application/apply-patch+yaml", "a: [b"),
-    ] {
-        let reply = patch(world, media, body).await?;
-        ensure_eq!(reply.code, 400, "{media} {body}");
-        ensure_eq!(reply.json()?["reason"], "BadRequest", "{media} {body}");
-    }
-    Ok(())
-}
-
-async fn a_json_patch_that_cannot_be_done_is_422(world: &World) -> Outcome {
-    world.create("a", json!({})).await?;
-    for body in [
-        json!([{ "op": "remove", "path": "/spec/nothing" }]),
-        json!([{ "op": "replace", "path": "/spec/nothing/inner", "value": 1 }]),
-        json!([{ "op": "add", "path": "/spec/nothing/inner", "value": 1 }]),
-    ] {
-        let reply = patch(world, JSON_PATCH, body.to_string()).await?;
-        ensure_eq!(reply.code, 422, "{body}");
-    }
-    Ok(())
-}
-
-async fn to_replace_what_is_not_there_is_to_add_it(world: &World) -> Outcome {
-    world.create("a", json!({})).await?;
-    let body = json!([{ "op": "replace", "path": "/spec/color", "value": "red" }]);
-    let reply = patch(world, JSON_PATCH, body.to_string()).await?;
-    ensure_eq!(reply.json()?["spec"]["color"], "red");
-    Ok(())
-}
-
 async fn a_body_may_be_yaml(world: &World) -> Outcome {
     let version = world.api_version();
     let body = format!("apiVersion: {version}\nkind: Widget\nmetadata:\n  name: a\nspec: {{}}\n");
@@ -156,7 +91,7 @@ async fn a_body_may_be_yaml(world: &World) -> Outcome {
 }
 
 /// Posts a widget with a field that nobody declared.
-async fn post_unknown(world: &World, validation: &str) -> Result<Reply, super::Failure> {
+async fn post_unknown(world: &World, validation: &str) -> Result<Reply, Failure> {
     let path = format!("{}?fieldValidation={validation}", world.path());
     let object = json!({
         "apiVersion": world.api_version(),
@@ -226,6 +161,16 @@ async fn annotations_of_more_than_256_kib_are_422(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn an_object_that_is_too_large_for_the_store_is_refused(world: &World) -> Outcome {
+    let large = "x".repeat(1_800_000);
+    let object = world.widget("a", json!({ "free": { "large": large } }));
+    let reply = post(world, serde_json::to_vec(&object)?).await?;
+    let message = reply.message()?;
+    ensure_eq!(reply.code, 500, "{message}");
+    ensure_eq!(message, "etcdserver: request is too large");
+    Ok(())
+}
+
 behaviours! { "bodies":
     further a_body_that_is_too_large_is_413,
     further a_body_that_is_no_json_is_400,
@@ -234,12 +179,9 @@ behaviours! { "bodies":
     further a_body_may_be_yaml,
     further a_put_under_another_name_is_400,
     further an_object_without_a_name_is_422,
-    further a_patch_of_an_unknown_media_type_is_415,
-    further a_malformed_patch_is_400,
-    further a_json_patch_that_cannot_be_done_is_422,
-    further to_replace_what_is_not_there_is_to_add_it,
     further strict_validation_refuses_unknown_fields,
     further unknown_fields_are_warned_of_unless_that_is_not_wanted,
     further a_field_twice_is_refused_by_strict_validation,
+    further an_object_that_is_too_large_for_the_store_is_refused,
     further annotations_of_more_than_256_kib_are_422,
 }

@@ -107,23 +107,27 @@ pub(super) fn refusal<T: fmt::Debug>(outcome: kube::Result<T>) -> Result<Status,
 }
 
 /// Asks until there is an answer; for what a server does some time after the request.
-pub(super) async fn eventually<T, Asked>(
+#[track_caller]
+pub(super) fn eventually<T, Asked>(
     what: &str,
     mut ask: impl FnMut() -> Asked,
-) -> Result<T, Failure>
+) -> impl Future<Output = Result<T, Failure>>
 where
     Asked: Future<Output = Result<Option<T>, Failure>>,
 {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(answer) = ask().await? {
-            return Ok(answer);
+    let seconds = PATIENCE.as_secs();
+    let late = Failure::new(format!("not within {seconds} s: {what}"));
+    async move {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(answer) = ask().await? {
+                return Ok(answer);
+            }
+            if Instant::now() >= deadline {
+                return Err(late);
+            }
+            sleep(POLL).await;
         }
-        if Instant::now() >= deadline {
-            let seconds = PATIENCE.as_secs();
-            return Err(Failure::new(format!("not within {seconds} s: {what}")));
-        }
-        sleep(POLL).await;
     }
 }
 

@@ -168,55 +168,6 @@ async fn identity_cannot_be_patched_away(world: &World) -> Outcome {
     Ok(())
 }
 
-async fn a_json_patch_whose_test_fails_is_422(world: &World) -> Outcome {
-    world.create("a", json!({ "color": "red" })).await?;
-    let patch = json!([
-        { "op": "test", "path": "/spec/color", "value": "blue" },
-        { "op": "replace", "path": "/spec/color", "value": "green" },
-    ]);
-    let status = refusal(world.json_patch("a", patch).await)?;
-    ensure_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
-    ensure_eq!(world.get("a").await?.data["spec"]["color"], "red");
-    Ok(())
-}
-
-async fn a_json_patch_whose_test_holds_is_done(world: &World) -> Outcome {
-    world.create("a", json!({ "color": "red" })).await?;
-    let patch = json!([
-        { "op": "test", "path": "/spec/color", "value": "red" },
-        { "op": "replace", "path": "/spec/color", "value": "green" },
-    ]);
-    let patched = world.json_patch("a", patch).await?;
-    ensure_eq!(patched.data["spec"]["color"], "green");
-    Ok(())
-}
-
-async fn a_merge_patch_with_an_old_version_is_409(world: &World) -> Outcome {
-    let old = world.create("a", json!({})).await?;
-    world
-        .merge("a", json!({ "spec": { "color": "red" } }))
-        .await?;
-    let patch =
-        json!({ "metadata": { "resourceVersion": version(&old)? }, "spec": { "color": "blue" } });
-    ensure_eq!(refusal(world.merge("a", patch).await)?.code, 409);
-    Ok(())
-}
-
-async fn a_strategic_merge_patch_of_a_custom_resource_is_415(world: &World) -> Outcome {
-    world.create("a", json!({})).await?;
-    let patch = Patch::Strategic(json!({ "spec": { "color": "red" } }));
-    let outcome = world
-        .widgets()
-        .patch("a", &PatchParams::default(), &patch)
-        .await;
-    let status = refusal(outcome)?;
-    ensure_eq!(
-        (status.code, status.reason.as_str()),
-        (415, "UnsupportedMediaType")
-    );
-    Ok(())
-}
-
 async fn a_dry_run_is_not_persisted(world: &World) -> Outcome {
     let params = PostParams {
         dry_run: true,
@@ -371,10 +322,6 @@ behaviours! { "objects":
     further a_put_or_a_patch_of_nothing_is_404,
     further an_object_of_the_past_is_not_written_over_its_successor,
     further identity_cannot_be_patched_away,
-    16 a_json_patch_whose_test_fails_is_422,
-    17 a_json_patch_whose_test_holds_is_done,
-    further a_merge_patch_with_an_old_version_is_409,
-    further a_strategic_merge_patch_of_a_custom_resource_is_415,
     30 a_dry_run_is_not_persisted,
     31 generate_name_gives_each_object_its_own,
     further a_name_that_is_no_dns_subdomain_is_422,

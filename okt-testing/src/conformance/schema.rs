@@ -146,23 +146,6 @@ async fn a_list_keyed_by_type_has_each_type_once(world: &World) -> Outcome {
     Ok(())
 }
 
-async fn a_merge_patch_replaces_lists_and_drops_what_is_null(world: &World) -> Outcome {
-    world
-        .create(
-            "a",
-            json!({ "tags": ["x", "y"], "labels": { "a": "1", "b": "2" } }),
-        )
-        .await?;
-    let patch = json!({ "spec": { "tags": ["z"], "labels": { "a": null, "c": "3" } } });
-    let patched = world.merge("a", patch).await?;
-    ensure_eq!(patched.data["spec"]["tags"], json!(["z"]));
-    ensure_eq!(
-        patched.data["spec"]["labels"],
-        json!({ "b": "2", "c": "3" })
-    );
-    Ok(())
-}
-
 async fn one_of_takes_one(world: &World) -> Outcome {
     world
         .create("ok", json!({ "either": { "a": "x" } }))
@@ -248,7 +231,6 @@ behaviours! { "schema":
     further an_int_or_string_is_either,
     further lists_have_bounds_and_sets_have_no_twins,
     further a_list_keyed_by_type_has_each_type_once,
-    further a_merge_patch_replaces_lists_and_drops_what_is_null,
     further one_of_takes_one,
     further a_required_field_is_missed,
     further several_faults_are_listed_together,

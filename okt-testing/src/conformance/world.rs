@@ -5,8 +5,6 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use bytes::Bytes;
-use http_body_util::BodyExt;
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Namespace},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -21,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::{
     claim::{Failure, Given, eventually},
+    reply::Reply,
     suite::LABEL,
 };
 
@@ -259,12 +258,7 @@ impl World {
             request = request.header(*name, *value);
         }
         let answer = self.client.send(request.body(body.into().into())?).await?;
-        let (head, body) = answer.into_parts();
-        Ok(Reply {
-            code: head.status.as_u16(),
-            headers: head.headers,
-            body: body.collect().await?.to_bytes(),
-        })
+        Reply::read(answer).await
     }
 
     /// Sends what kube has no words for, and reads the answer as kube does.
@@ -338,41 +332,6 @@ impl World {
     }
 }
 
-/// An answer, whatever it is.
-#[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) code: u16,
-    pub(super) headers: http::HeaderMap,
-    body: Bytes,
-}
-
-impl Reply {
-    pub(super) fn json(&self) -> Result<Value, Failure> {
-        Ok(serde_json::from_slice(&self.body)?)
-    }
-
-    pub(super) fn header(&self, name: &str) -> &str {
-        let value = self.headers.get(name);
-        value
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-    }
-
-    /// The events of a watch.
-    pub(super) fn lines(&self) -> Result<Vec<Value>, Failure> {
-        let lines = self.body.split(|byte| *byte == b'\n');
-        let events = lines.filter(|line| !line.is_empty());
-        Ok(events
-            .map(serde_json::from_slice)
-            .collect::<Result<_, _>>()?)
-    }
-
-    /// The sentence of a `Status`.
-    pub(super) fn message(&self) -> Result<String, Failure> {
-        Ok(self.json()?["message"].as_str().given()?.to_owned())
-    }
-}
-
 /// A patch that takes all finalizers away.
 pub(super) fn released() -> Patch<Value> {
     Patch::Merge(json!({ "metadata": { "finalizers": null } }))
@@ -380,4 +339,18 @@ pub(super) fn released() -> Patch<Value> {
 
 pub(super) fn version(object: &DynamicObject) -> Result<String, Failure> {
     object.resource_version().given()
+}
+
+/// How one manager applies.
+pub(super) fn by(manager: &str) -> PatchParams {
+    PatchParams::apply(manager)
+}
+
+/// The fields that one manager owns.
+pub(super) fn fields_of(object: &DynamicObject, manager: &str) -> Option<Value> {
+    let entries = object.metadata.managed_fields.as_ref()?;
+    let entry = entries
+        .iter()
+        .find(|entry| entry.manager.as_deref() == Some(manager))?;
+    Some(entry.fields_v1.as_ref()?.0.clone())
 }
