@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     kind::{Kind, Origin, Scale},
     schema::Schema,
-    table::Column,
+    table,
 };
 
 /// One line of the table below.
@@ -128,7 +128,7 @@ fn kind(line: &Line) -> Kind {
         }),
         has_generation: has(Generation),
         selectable: selectable(line.kind, line.group),
-        columns: columns(line.kind),
+        columns: table::builtin_columns(line.kind),
         updates_unconditionally: !has(Versioned),
         creates_on_update: has(Upsert),
     }
@@ -179,37 +179,6 @@ fn selectable(kind: &str, group: &str) -> Vec<String> {
         _ => &[],
     };
     paths.iter().map(|&path| path.to_owned()).collect()
-}
-
-fn columns(kind: &str) -> Vec<Column> {
-    let column = |name, path| Column::plain(name, path);
-    let mut columns = match kind {
-        "Namespace" | "Pod" | "PersistentVolumeClaim" => vec![column("Status", ".status.phase")],
-        "Service" => vec![
-            column("Type", ".spec.type"),
-            column("Cluster-IP", ".spec.clusterIP"),
-        ],
-        "Secret" => vec![column("Type", ".type")],
-        "Deployment" | "ReplicaSet" | "StatefulSet" => vec![
-            column("Desired", ".spec.replicas"),
-            column("Ready", ".status.readyReplicas"),
-        ],
-        "Job" => vec![column("Completions", ".status.succeeded")],
-        "CronJob" => vec![column("Schedule", ".spec.schedule")],
-        "Lease" => vec![column("Holder", ".spec.holderIdentity")],
-        "Event" => vec![
-            column("Type", ".type"),
-            column("Reason", ".reason"),
-            column("Object", ".involvedObject.name"),
-            column("Message", ".message"),
-        ],
-        "CustomResourceDefinition" => {
-            return vec![column("Created At", ".metadata.creationTimestamp")];
-        }
-        _ => Vec::new(),
-    };
-    columns.push(Column::age());
-    columns
 }
 
 /// The lists of a kind that are merged item by item.

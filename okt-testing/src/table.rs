@@ -1,10 +1,18 @@
 //! This file prints objects as the tables that kubectl shows.
 
+mod builtin;
+mod cell;
+mod event;
 mod jsonpath;
+mod pod;
+mod workload;
+
+use std::fmt;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+pub(crate) use self::builtin::columns as builtin_columns;
 use self::jsonpath::JsonPath;
 use crate::{kind::Kind, object};
 
@@ -17,8 +25,27 @@ pub(crate) struct Column {
     description: String,
     /// Anything but 0 shows with `-o wide` only.
     priority: i64,
+    source: Source,
+}
+
+/// Where the cells of a column come from.
+enum Source {
     /// `None` where the path cannot be read: the cells stay empty.
-    path: Option<JsonPath>,
+    Path(Option<JsonPath>),
+    /// What a built-in kind computes, at this time.
+    Computed(Box<Cell>),
+}
+
+/// The cell of an object at a time.
+type Cell = dyn Fn(&Value, Timestamp) -> Value + Send + Sync;
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => f.debug_tuple("Path").field(path).finish(),
+            Self::Computed(_) => f.write_str("Computed"),
+        }
+    }
 }
 
 /// What a row carries beside its cells.
@@ -45,7 +72,33 @@ impl Column {
             format: String::new(),
             description: String::new(),
             priority: 0,
-            path: JsonPath::parse(path),
+            source: Source::Path(JsonPath::parse(path)),
+        }
+    }
+
+    /// The name, which comes first where a kind does not put it elsewhere.
+    fn name() -> Self {
+        Self {
+            format: "name".to_owned(),
+            ..Self::plain("Name", ".metadata.name")
+        }
+    }
+
+    fn cell_of(
+        name: &str,
+        cell: impl Fn(&Value, Timestamp) -> Value + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            source: Source::Computed(Box::new(cell)),
+            ..Self::plain(name, "")
+        }
+    }
+
+    /// The same column, shown with `-o wide` only.
+    fn wide(self) -> Self {
+        Self {
+            priority: 1,
+            ..self
         }
     }
 
@@ -58,7 +111,7 @@ impl Column {
             format: text("format"),
             description: text("description"),
             priority: raw.get("priority").and_then(Value::as_i64).unwrap_or(0),
-            path: JsonPath::parse(&text("jsonPath")),
+            source: Source::Path(JsonPath::parse(&text("jsonPath"))),
         }
     }
 
@@ -79,7 +132,11 @@ impl Column {
     }
 
     fn cell(&self, object: &Value, now: Timestamp) -> Value {
-        let Some(found) = self.path.as_ref().and_then(|path| path.first(object)) else {
+        let path = match &self.source {
+            Source::Path(path) => path,
+            Source::Computed(cell) => return cell(object, now),
+        };
+        let Some(found) = path.as_ref().and_then(|path| path.first(object)) else {
             return Value::Null;
         };
         match (self.kind.as_str(), found) {
@@ -103,19 +160,17 @@ pub(crate) fn table<'a>(
     include: Include,
     now: Timestamp,
 ) -> Value {
-    let mut definitions = vec![json!({
-        "name": "Name",
-        "type": "string",
-        "format": "name",
-        "description": "The name, unique within a namespace.",
-        "priority": 0,
-    })];
-    definitions.extend(kind.columns.iter().map(Column::definition));
+    let name = Column::name();
+    let named = kind.columns.iter().any(|column| column.format == "name");
+    let columns = (!named).then_some(&name).into_iter().chain(&kind.columns);
+    let definitions: Vec<_> = columns.clone().map(Column::definition).collect();
     let rows: Vec<_> = objects
         .into_iter()
         .map(|object| {
-            let mut cells = vec![Value::from(object::name(object))];
-            cells.extend(kind.columns.iter().map(|column| column.cell(object, now)));
+            let cells: Vec<_> = columns
+                .clone()
+                .map(|column| column.cell(object, now))
+                .collect();
             let mut row = json!({ "cells": cells });
             match include {
                 Include::Nothing => {}
