@@ -89,7 +89,7 @@ pub(crate) fn apply(
             many => format!("errors:\n  {}", many.join("\n  ")),
         };
         let what = identify(scene, config);
-        return Err(Refusal::internal(format!(
+        return Err(Refusal::unexplained(format!(
             "failed to create typed patch object ({what}): {errors}"
         )));
     }

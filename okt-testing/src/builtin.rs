@@ -207,6 +207,7 @@ fn known_shape(kind: &str) -> Value {
             })),
             "status": conditions(),
         }),
+        "Secret" => json!({ "type": { "type": "string", "default": "Opaque" } }),
         "ServiceAccount" => json!({ "secrets": keyed(&["name"], json!({})) }),
         "Namespace" | "PersistentVolumeClaim" | "CustomResourceDefinition" => {
             json!({ "status": conditions() })

@@ -14,8 +14,8 @@ use crate::{
     store::Store,
 };
 
-/// The version that this API claims to be.
-const VERSION: (&str, &str) = ("1", "36");
+/// The version that this API claims to be: the one that `tests/kubernetes` builds.
+const VERSION: (&str, &str, &str) = ("1", "36", "1");
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -78,11 +78,11 @@ fn unknown(group: &str) -> Refusal {
 }
 
 fn version() -> Value {
-    let (major, minor) = VERSION;
+    let (major, minor, patch) = VERSION;
     json!({
         "major": major,
         "minor": minor,
-        "gitVersion": format!("v{major}.{minor}.0"),
+        "gitVersion": format!("v{major}.{minor}.{patch}"),
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "2026-01-01T00:00:00Z",
@@ -117,6 +117,7 @@ fn api_group(group: &str, kinds: &[&Kind]) -> Value {
     json!({ "name": group, "versions": versions, "preferredVersion": versions.first() })
 }
 
+/// In the order of a real server, which is another one for resources of CRDs.
 const VERBS: [&str; 8] = [
     "create",
     "delete",

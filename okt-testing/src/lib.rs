@@ -83,7 +83,8 @@
 //!   request that causes them, not some time later. No other controller runs: a Deployment makes
 //!   no Pods, and a Pod is deleted at once.
 //! - Built-in kinds are stored as they are: no validation but of metadata, and no defaults but
-//!   the protocol of ports. Their lists are merged by key where an operator is likely to share
+//!   the protocol of ports and the type of Secrets; their tables show what a real server would have
+//!   filled in. Their lists are merged by key where an operator is likely to share
 //!   them (conditions, ports, containers, environment, volumes, mounts); other lists are atomic.
 //! - CEL rules are checked for types and for their estimated cost when a CRD is made, as on a
 //!   server, but the first mistake of an expression is named alone and without its line and column.

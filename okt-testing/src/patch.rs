@@ -44,7 +44,7 @@ pub(crate) fn json(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
         }
         let operation = as_on_the_server(operation, target);
         json_patch::patch(target, std::slice::from_ref(&operation))
-            .map_err(|error| Refusal::unprocessable_patch(&error.to_string()))?;
+            .map_err(|_| Refusal::unprocessable_patch())?;
     }
     Ok(())
 }
@@ -92,6 +92,13 @@ pub(crate) fn strategic(schema: Option<&Schema>, target: &mut Value, patch: &Val
             delete_from(fields, list, value);
             continue;
         }
+        if let Some(list) = key.strip_prefix("$setElementOrder/") {
+            if let (None, Some(target)) = (patch.get(list), fields.get_mut(list)) {
+                let below = schema.and_then(|schema| schema.field(list));
+                strategic_list(below, target, &[], value.as_array());
+            }
+            continue;
+        }
         if key.starts_with('$') {
             continue;
         }
@@ -107,7 +114,8 @@ pub(crate) fn strategic(schema: Option<&Schema>, target: &mut Value, patch: &Val
             }
             Value::Array(items) => {
                 let target = fields.entry(key.clone()).or_insert(Value::Null);
-                strategic_list(below, target, items);
+                let order = patch.get(&format!("$setElementOrder/{key}"));
+                strategic_list(below, target, items, order.and_then(Value::as_array));
             }
             _ => strategic(
                 below,
@@ -124,7 +132,13 @@ fn delete_from(fields: &mut Map<String, Value>, list: &str, gone: &Value) {
     }
 }
 
-fn strategic_list(schema: Option<&Schema>, target: &mut Value, patch: &[Value]) {
+/// `order` is what the patch says about the order of the items, whether it changes them or not.
+fn strategic_list(
+    schema: Option<&Schema>,
+    target: &mut Value,
+    patch: &[Value],
+    order: Option<&Vec<Value>>,
+) {
     let directive = |item: &Value| {
         item.get("$patch")
             .and_then(Value::as_str)
@@ -137,26 +151,29 @@ fn strategic_list(schema: Option<&Schema>, target: &mut Value, patch: &[Value]) 
         Value::Array(items) if !replaces => std::mem::take(items),
         _ => Vec::new(),
     };
-    let patch = patch
+    let patch: Vec<_> = patch
         .iter()
-        .filter(|item| directive(item).as_deref() != Some("replace"));
+        .filter(|item| directive(item).as_deref() != Some("replace"))
+        .cloned()
+        .collect();
     let list = schema.map_or(&ListType::Atomic, |schema| &schema.list);
     let items = schema.and_then(|schema| schema.items.as_deref());
     let mut merged = match list {
+        // An atomic list is replaced by what the patch says, if it says anything.
+        ListType::Atomic if patch.is_empty() && order.is_some() => live.clone(),
         ListType::Atomic => Vec::new(),
-        ListType::Set | ListType::Map(_) => live,
+        ListType::Set | ListType::Map(_) => live.clone(),
     };
-    for item in patch {
-        let place = match list {
-            ListType::Atomic => None,
-            ListType::Set => merged.iter().position(|other| other == item),
-            // A strategic merge goes by the first key alone.
-            ListType::Map(keys) => keys.first().and_then(|key| {
-                merged
-                    .iter()
-                    .position(|other| item.get(key).is_some() && other.get(key) == item.get(key))
-            }),
-        };
+    let same = |one: &Value, other: &Value| match list {
+        ListType::Atomic => false,
+        ListType::Set => one == other,
+        // A strategic merge goes by the first key alone.
+        ListType::Map(keys) => keys
+            .first()
+            .is_some_and(|key| one.get(key).is_some() && one.get(key) == other.get(key)),
+    };
+    for item in &patch {
+        let place = merged.iter().position(|other| same(item, other));
         let deletes = directive(item).as_deref() == Some("delete");
         match place {
             Some(place) if deletes => {
@@ -167,5 +184,66 @@ fn strategic_list(schema: Option<&Schema>, target: &mut Value, patch: &[Value]) 
             None => merged.push(item.clone()),
         }
     }
+    if !matches!(list, ListType::Atomic) {
+        merged = in_order(merged, order.unwrap_or(&patch), &live, same);
+    }
     *target = merged.into();
+}
+
+/// Puts the items that the patch names into its order, and the others where they were among them:
+/// so a new item comes before those that the patch does not know.
+fn in_order(
+    items: Vec<Value>,
+    order: &[Value],
+    live: &[Value],
+    same: impl Fn(&Value, &Value) -> bool,
+) -> Vec<Value> {
+    let place = |list: &[Value], item: &Value| list.iter().position(|other| same(other, item));
+    let (mut named, others): (Vec<_>, Vec<_>) = items
+        .into_iter()
+        .partition(|item| place(order, item).is_some());
+    named.sort_by_key(|item| place(order, item));
+    let mut others = others.into_iter().peekable();
+    let mut all = Vec::new();
+    for item in named {
+        let limit = place(live, &item);
+        while let Some(other) = others.next_if(|other| place(live, other) < limit) {
+            all.push(other);
+        }
+        all.push(item);
+    }
+    all.extend(others);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::in_order;
+
+    fn ordered(items: &str, order: &str, live: &str) -> String {
+        let list = |text: &str| text.chars().map(|char| json!(char)).collect::<Vec<_>>();
+        in_order(list(items), &list(order), &list(live), |a, b| a == b)
+            .iter()
+            .filter_map(Value::as_str)
+            .collect()
+    }
+
+    #[test]
+    fn a_list_keeps_its_order_around_what_a_patch_names() {
+        for (items, order, live, expected) in [
+            ("ab", "", "ab", "ab"),
+            ("abn", "n", "ab", "nab"),
+            ("abcn", "cn", "abc", "abcn"),
+            ("abc", "ca", "abc", "bca"),
+            ("abc", "cba", "abc", "cba"),
+        ] {
+            assert_eq!(
+                ordered(items, order, live),
+                expected,
+                "{items} {order} {live}"
+            );
+        }
+    }
 }

@@ -68,7 +68,22 @@ impl Form {
             Self::Table(include) => {
                 let object = object.read();
                 let metadata = json!({ "resourceVersion": object::version(&object) });
-                table::table(kind, [&object], &metadata, include, store.clock.now())
+                let now = store.clock.now();
+                table::table(&kind.columns, [&object], &metadata, include, now)
+            }
+        };
+        Bytes::from(shown.to_string())
+    }
+
+    /// A scale in this form.
+    pub(crate) fn show_scale(self, scale: Value, store: &Store) -> Bytes {
+        let shown = match self {
+            Self::Whole => scale,
+            Self::Metadata => table::only_metadata(&scale),
+            Self::Table(include) => {
+                let metadata = json!({ "resourceVersion": object::version(&scale) });
+                let now = store.clock.now();
+                table::table(&table::scale_columns(), [&scale], &metadata, include, now)
             }
         };
         Bytes::from(shown.to_string())
@@ -175,7 +190,13 @@ pub(crate) fn list(
     Ok(match form {
         Form::Table(include) => {
             let objects: Vec<_> = page.iter().map(|object| object.read()).collect();
-            let table = table::table(kind, &objects, &metadata, include, store.clock.now());
+            let table = table::table(
+                &kind.columns,
+                &objects,
+                &metadata,
+                include,
+                store.clock.now(),
+            );
             Bytes::from(table.to_string())
         }
         Form::Metadata => {

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 const NOT_SERVED: &str = "NotImplemented";
-/// The reason of what is no `Status`.
+/// The reason of what a real server has no word for.
 const NO_REASON: &str = "";
 
 /// One thing that is wrong with an object.
@@ -278,19 +278,10 @@ impl Refusal {
         Self::new(422, "Invalid", message).about(details)
     }
 
-    /// A JSON patch that does not hold.
-    pub(crate) fn unprocessable_patch(why: &str) -> Self {
-        let mut details = Map::new();
-        details.insert(
-            "causes".to_owned(),
-            json!([{ "reason": "UnexpectedServerResponse", "message": why }]),
-        );
-        Self::new(
-            422,
-            "Invalid",
-            "the server rejected our request due to an error in our request",
-        )
-        .about(details)
+    /// A JSON patch that does not hold; a real server does not say why.
+    pub(crate) fn unprocessable_patch() -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        Self::new(422, "Invalid", message)
     }
 
     /// Fields that other managers own.
@@ -320,17 +311,22 @@ impl Refusal {
         Self::new(500, "InternalError", message)
     }
 
+    /// An error that a real server passes on as it is.
+    pub(crate) fn unexplained(message: impl Into<String>) -> Self {
+        Self::new(500, NO_REASON, message)
+    }
+
     fn about(mut self, details: Map<String, Value>) -> Self {
         self.details = details;
         self
     }
 
-    /// The `Status` object.
     /// The text, if the answer is no `Status`.
     pub(crate) fn plain_text(&self) -> Option<String> {
         (self.code == 404 && self.reason == NO_REASON).then(|| format!("{}\n", self.message))
     }
 
+    /// The `Status` object.
     pub(crate) fn body(&self) -> Value {
         let mut body = json!({
             "kind": "Status",

@@ -12,9 +12,9 @@ use std::fmt;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub(crate) use self::builtin::columns as builtin_columns;
+pub(crate) use self::builtin::{columns as builtin_columns, scale as scale_columns};
 use self::jsonpath::JsonPath;
-use crate::{kind::Kind, object};
+use crate::object;
 
 /// A column beside the name.
 #[derive(Debug)]
@@ -154,15 +154,15 @@ impl Column {
 
 /// A table of objects; `metadata` is the list's.
 pub(crate) fn table<'a>(
-    kind: &Kind,
+    columns: &[Column],
     objects: impl IntoIterator<Item = &'a Value>,
     metadata: &Value,
     include: Include,
     now: Timestamp,
 ) -> Value {
     let name = Column::name();
-    let named = kind.columns.iter().any(|column| column.format == "name");
-    let columns = (!named).then_some(&name).into_iter().chain(&kind.columns);
+    let named = columns.iter().any(|column| column.format == "name");
+    let columns = (!named).then_some(&name).into_iter().chain(columns);
     let definitions: Vec<_> = columns.clone().map(Column::definition).collect();
     let rows: Vec<_> = objects
         .into_iter()

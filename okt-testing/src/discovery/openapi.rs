@@ -55,7 +55,7 @@ pub(crate) fn v3(
     }
     Ok(Answer::ok(json!({
         "openapi": "3.0.0",
-        "info": { "title": "okt-testing", "version": "v1.36.0" },
+        "info": { "title": "okt-testing", "version": "v1.36.1" },
         "paths": paths,
         "components": { "schemas": schemas },
     })))
@@ -70,7 +70,7 @@ pub(crate) fn v2(store: &Store, accept: &str) -> Result<Answer, Refusal> {
     }
     Ok(Answer::ok(json!({
         "swagger": "2.0",
-        "info": { "title": "okt-testing", "version": "v1.36.0" },
+        "info": { "title": "okt-testing", "version": "v1.36.1" },
         "paths": {},
         "definitions": definitions,
     })))

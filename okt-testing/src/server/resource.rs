@@ -89,7 +89,10 @@ fn answer_from(
                 .then(|| sight.version(store));
             let object = read::get(store, seen, &kind, &scope.key(&kind)?)?;
             return Ok(match (&kind.scale, subresource) {
-                (Some(scale), Subresource::Scale) => Answer::ok(scale.of(&object.read())),
+                (Some(scale), Subresource::Scale) => {
+                    let scale = scale.of(&object.read());
+                    Answer::json(form.show_scale(scale, store))
+                }
                 _ => Answer::json(form.show(&kind, &object, store)),
             });
         }
@@ -271,9 +274,16 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
     let mut new = old.clone();
     apply_patch(call, Some(kind), &mut new)?;
     check_object(kind, &new)?;
-    if object::name(&new) != key.name || object::namespace(&new) != key.namespace {
+    if object::name(&new) != key.name {
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({}) does not match the name on the URL ({})",
+            object::name(&new),
+            key.name
+        )));
+    }
+    if object::namespace(&new) != key.namespace {
         return Err(Refusal::bad_request(
-            "the name or the namespace of the object does not match the one on the URL",
+            "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
     Precondition::of(&new).check_patch(kind, &old)?;
@@ -303,8 +313,23 @@ fn apply_patch(call: &Call, kind: Option<&Kind>, target: &mut Value) -> Result<(
             patch::merge(target, &body);
             Ok(())
         }
-        patch::MERGE => Err(Refusal::bad_request("a merge patch must be an object")),
+        patch::MERGE => Err(Refusal::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_type(&body)
+        ))),
         _ => Err(Refusal::not_served("server-side apply of a scale")),
+    }
+}
+
+/// What JSON calls a value.
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 

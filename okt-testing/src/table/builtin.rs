@@ -44,6 +44,19 @@ pub(crate) fn columns(kind: &str) -> Vec<Column> {
     }
 }
 
+/// The columns of a scale, which is no kind of its own.
+pub(crate) fn scale() -> Vec<Column> {
+    vec![
+        Column::cell_of("Desired", |scale, _| {
+            integer(scale, &["spec", "replicas"]).into()
+        }),
+        Column::cell_of("Available", |scale, _| {
+            integer(scale, &["status", "replicas"]).into()
+        }),
+        Column::age(),
+    ]
+}
+
 fn service() -> Vec<Column> {
     vec![
         Column::cell_of("Type", |object, _| service_type(object).into()),

@@ -239,6 +239,7 @@ fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal
             cause.reason,
             "FieldValueRequired"
                 | "FieldValueTypeInvalid"
+                | "FieldValueNotSupported"
                 | "FieldValueTooLong"
                 | "FieldValueTooMany"
         )

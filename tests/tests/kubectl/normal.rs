@@ -19,6 +19,11 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             r#"(resourceVersion"?: "?|Resource Version: +)\d+"#,
             "${1}<version>",
         ),
+        // What kubectl logs of its own watch when the time is up depends on which it notices first.
+        (r"(?m)^[IE]\d{4} .* reflector\.go:.*\n", ""),
+        // Any other line of its log: when, and which process.
+        (r"(?m)^([IWE])\d{4} [\d:.]+ +\d+ ", "$1<time> "),
+        (r#"Context "[^"]+""#, r#"Context "<context>""#),
         (r"https?://127\.0\.0\.1:\d+", "<server>"),
         (r"\S*/(LIVE|MERGED)-\d+/", "$1/"),
     ]

@@ -4,6 +4,7 @@
 //! - `$ cat >FILE <<EOF`, its lines, `EOF`: writes a file.
 //! - `$ kubectl ..`: runs it; words may be in single quotes. Standard error comes after standard
 //!   output, then the exit code if it is not 0.
+//! - `$ kubectl .. >FILE`: the same; what it prints goes into the file.
 //! - `$ until kubectl ..`: the same until it succeeds, for what a real server does a moment later.
 //! - `$ kubectl .. &`: starts it and goes on as soon as it shows an object.
 //! - `$ fg N`: what that printed, as soon as it is N lines.
@@ -161,6 +162,10 @@ impl Shell {
             *job = Some(Job::start(self.command(arguments)));
             return String::new();
         }
+        let (typed, file) = match typed.split_once(" >") {
+            Some((typed, file)) => (typed, Some(file)),
+            None => (typed, None),
+        };
         let (patient, rest) = match typed.strip_prefix("until ") {
             Some(rest) => (true, rest),
             None => (false, typed),
@@ -174,6 +179,10 @@ impl Shell {
                 continue;
             }
             let mut shown = String::from_utf8_lossy(&output.stdout).into_owned();
+            if let Some(file) = file {
+                fs::write(self.directory.path().join(file), shown).expect("a file");
+                shown = String::new();
+            }
             if !shown.is_empty() && !shown.ends_with('\n') {
                 shown.push('\n');
             }
