@@ -117,7 +117,7 @@ fn api_group(group: &str, kinds: &[&Kind]) -> Value {
     json!({ "name": group, "versions": versions, "preferredVersion": versions.first() })
 }
 
-/// In the order of a real server, which is another one for resources of CRDs.
+/// What can be done with the built-in kinds, in the order of a real server.
 const VERBS: [&str; 8] = [
     "create",
     "delete",
