@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use okt_runtime::{Answer, Lifecycle, PAUSED_ANNOTATION};
-use okt_testing::{Fault, Injected};
+use okt_testing::{Chaos, Fault, Injected};
 use okt_tests::{
     Database, DatabaseState, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Served, Sight,
 };
@@ -149,6 +149,10 @@ async fn storm(seed: u64) {
     rig.start();
     rig.create("db", json!({})).await;
     let mut outage = Outage::default();
+    // Without its definition an operator does not start, and somebody else has to start it again.
+    let chaos = rig
+        .server
+        .misbehave(Chaos::seeded(seed).client(OPERATOR).resource("databases"));
     for number in 0..120 {
         gust(&rig, &gate, &mut outage, &mut dice, number).await;
         let pause = dice.one_of(&[0, 1, 30, 500, 5_000, 40_000]);
@@ -156,6 +160,7 @@ async fn storm(seed: u64) {
     }
     // The storm is over.
     outage.to(&rig, None);
+    chaos.end();
     gate.send_replace(true);
     rig.app.forget_replies();
     rig.app.sees("db", Sight::Unobserved);
