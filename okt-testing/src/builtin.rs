@@ -131,6 +131,7 @@ fn kind(line: &Line) -> Kind {
         columns: table::builtin_columns(line.kind),
         updates_unconditionally: !has(Versioned),
         creates_on_update: has(Upsert),
+        was_changed: false,
     }
 }
 

@@ -193,7 +193,7 @@ impl Rule {
         raw: &Value,
         value: &CelValue,
         old: Option<&CelValue>,
-        path: &str,
+        (path, tolerated): (&str, bool),
         causes: &mut Vec<Cause>,
     ) -> Result<(), Refusal> {
         let mut scope = FUNCTIONS.new_inner_scope();
@@ -208,6 +208,8 @@ impl Rule {
         }
         let message = match evaluate(&self.expression, &scope) {
             Ok(CelValue::Bool(true)) => return Ok(()),
+            // What does not hold is tolerated where it did not before; what fails is not.
+            Ok(CelValue::Bool(false)) if tolerated => return Ok(()),
             Ok(CelValue::Bool(false)) => self.say(&scope),
             Ok(_) => format!("rule does not evaluate to a boolean: {}", self.text),
             Err(Failed::NotKnown(name)) => {
@@ -267,33 +269,69 @@ impl Rule {
 
 /// Adds to `causes` the rules that do not hold, on every level.
 ///
+/// With `again` the rules of what was left as it was are asked too: the schema may have changed since.
+///
 /// # Errors
 /// A rule that cannot be evaluated here at all.
 pub(crate) fn check_rules(
     schema: &Schema,
     value: &Value,
     old: Option<&Value>,
+    again: bool,
+    causes: &mut Vec<Cause>,
+) -> Result<(), Refusal> {
+    let old = Old {
+        value: old,
+        unchanged: false,
+        again,
+    };
+    walk(schema, value, old, "", causes)
+}
+
+/// What a value was before.
+#[derive(Clone, Copy)]
+struct Old<'v> {
+    value: Option<&'v Value>,
+    /// The value is the same, or what it is a part of.
+    unchanged: bool,
+    again: bool,
+}
+
+impl<'v> Old<'v> {
+    fn below(self, value: Option<&'v Value>) -> Self {
+        Self { value, ..self }
+    }
+}
+
+fn walk(
+    schema: &Schema,
+    value: &Value,
+    old: Old<'_>,
     path: &str,
     causes: &mut Vec<Cause>,
 ) -> Result<(), Refusal> {
     if value.is_null() {
         return Ok(());
     }
+    let old = Old {
+        unchanged: old.value.map_or(old.unchanged, |old| old == value),
+        ..old
+    };
     if !schema.rules.is_empty() {
-        let unchanged = old == Some(value);
         let now = value::bind(schema, value);
         let before = old
+            .value
             .filter(|old| !old.is_null())
             .map(|old| value::bind(schema, old));
         for rule in &schema.rules {
-            // A rule about what was left as it was is not asked again, unless it compares.
             let runs = if rule.is_transition {
                 rule.is_optional || before.is_some()
             } else {
-                !unchanged
+                !old.unchanged || old.again
             };
             if runs {
-                rule.run(value, &now, before.as_ref(), path, causes)?;
+                let tolerated = old.unchanged && !rule.is_transition;
+                rule.run(value, &now, before.as_ref(), (path, tolerated), causes)?;
             }
         }
     }
@@ -301,21 +339,22 @@ pub(crate) fn check_rules(
         Value::Object(fields) => {
             for (key, value) in fields {
                 if let Some(below) = schema.field(key).filter(|below| below.has_rules()) {
-                    let path = if path.is_empty() {
-                        key.clone()
-                    } else {
-                        format!("{path}.{key}")
+                    let path = match (schema.properties.contains_key(key), path) {
+                        (false, path) => format!("{path}[{key}]"),
+                        (true, "") => key.clone(),
+                        (true, path) => format!("{path}.{key}"),
                     };
-                    let old = old.and_then(|old| old.get(key));
-                    check_rules(below, value, old, &path, causes)?;
+                    let before = old.value.and_then(|old| old.get(key));
+                    walk(below, value, old.below(before), &path, causes)?;
                 }
             }
         }
         Value::Array(items) => {
             if let Some(below) = schema.items.as_deref().filter(|below| below.has_rules()) {
                 for (index, item) in items.iter().enumerate() {
-                    let old = old_item(schema, item, old);
-                    check_rules(below, item, old, &format!("{path}[{index}]"), causes)?;
+                    let before = old_item(schema, item, old.value);
+                    let path = format!("{path}[{index}]");
+                    walk(below, item, old.below(before), &path, causes)?;
                 }
             }
         }

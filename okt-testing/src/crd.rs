@@ -87,6 +87,7 @@ pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
         columns: columns(version),
         updates_unconditionally: false,
         creates_on_update: false,
+        was_changed: false,
         kind,
     })
 }

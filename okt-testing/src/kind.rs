@@ -41,6 +41,8 @@ pub(crate) struct Kind {
     pub(crate) updates_unconditionally: bool,
     /// A PUT of what is not there creates it.
     pub(crate) creates_on_update: bool,
+    /// What is stored may have been accepted by another schema.
+    pub(crate) was_changed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

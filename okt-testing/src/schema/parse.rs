@@ -309,7 +309,7 @@ fn check_default(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
     }
     let mut found = Vec::new();
     validate(schema, &filled, None, "", &mut found);
-    if found.is_empty() && check_rules(schema, &filled, None, "", &mut found).is_err() {
+    if found.is_empty() && check_rules(schema, &filled, None, false, &mut found).is_err() {
         causes.push(Cause::not_served(
             path,
             "a default under a rule that cannot be evaluated".to_owned(),

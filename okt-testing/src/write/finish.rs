@@ -146,7 +146,10 @@ pub(super) fn commit_update(
         return Ok(Arc::new(Stored::new(new)));
     }
     let declared = if kind.is(crd::GROUP, crd::PLURAL) {
-        Some(crd::read(new)?)
+        Some(Kind {
+            was_changed: true,
+            ..crd::read(new)?
+        })
     } else {
         None
     };
@@ -238,6 +241,7 @@ fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal
         matches!(
             cause.reason,
             "FieldValueRequired"
+                | "FieldValueNotSupported"
                 | "FieldValueTypeInvalid"
                 | "FieldValueNotSupported"
                 | "FieldValueTooLong"
@@ -245,7 +249,7 @@ fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal
         )
     });
     if !blocking {
-        cel::check_rules(&kind.schema, object, old, "", &mut causes)?;
+        cel::check_rules(&kind.schema, object, old, kind.was_changed, &mut causes)?;
     } else if kind.schema.has_rules() {
         causes.push(Cause::invalid(
             "<nil>",
