@@ -5,7 +5,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::{kind::Kind, object, refusal::Cause};
+use crate::{
+    crd,
+    kind::{Kind, Origin},
+    object,
+    refusal::Cause,
+};
 
 /// All annotations of an object together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -16,11 +21,16 @@ static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(SUBDOMAIN));
 static LABEL_NAME: LazyLock<Regex> = LazyLock::new(|| pattern("[a-z0-9]([-a-z0-9]*[a-z0-9])?"));
 static LABEL_VALUE: LazyLock<Regex> =
     LazyLock::new(|| pattern("(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"));
-static QUALIFIED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(
-        "({SUBDOMAIN}/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-    ))
-});
+static KEY_NAME: LazyLock<Regex> =
+    LazyLock::new(|| pattern("([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"));
+
+const KEY_SYNTAX: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const SUBDOMAIN_SYNTAX: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+/// All that a `ConfigMap` or a Secret holds together, in bytes.
+const DATA_LIMIT: u64 = 1024 * 1024;
+/// Finalizers of Kubernetes itself, which need no domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 fn pattern(inner: &str) -> Regex {
     Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this file are valid")
@@ -41,7 +51,11 @@ pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause
         let field = "metadata.labels";
         check_key(field, key, causes);
         let value = value.as_str().unwrap_or_default();
-        if value.len() > 63 || !LABEL_VALUE.is_match(value) {
+        if value.len() > 63 {
+            let detail = "must be no more than 63 bytes";
+            causes.push(Cause::invalid(field, &value.into(), detail));
+        }
+        if !LABEL_VALUE.is_match(value) {
             causes.push(Cause::invalid(
                 field,
                 &value.into(),
@@ -61,9 +75,51 @@ pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause
         ));
     }
     for (index, finalizer) in object::finalizers(object).iter().enumerate() {
-        check_key(&format!("metadata.finalizers[{index}]"), finalizer, causes);
+        check_key("metadata.finalizers", finalizer, causes);
+        if kind.origin == Origin::BuiltIn
+            && !kind.is(crd::GROUP, crd::PLURAL)
+            && !finalizer.contains('/')
+            && !STANDARD_FINALIZERS.contains(finalizer)
+        {
+            causes.push(Cause::invalid(
+                format!("metadata.finalizers[{index}]"),
+                &(*finalizer).into(),
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
     }
     check_owners(object, causes);
+    check_data(kind, object, causes);
+}
+
+/// Adds that a `ConfigMap` or a Secret holds too much.
+fn check_data(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
+    let (field, parts): (&str, &[(&str, bool)]) = if kind.is("", "configmaps") {
+        ("[]", &[("data", false), ("binaryData", true)])
+    } else if kind.is("", "secrets") {
+        ("data", &[("data", true)])
+    } else {
+        return;
+    };
+    let mut size = 0;
+    for (key, is_base64) in parts {
+        let values = object.get(key).and_then(Value::as_object);
+        for text in values
+            .into_iter()
+            .flatten()
+            .filter_map(|(_, value)| value.as_str())
+        {
+            let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
+            size += if *is_base64 {
+                text.len() / 4 * 3 - padding.min(2)
+            } else {
+                text.len()
+            } as u64;
+        }
+    }
+    if size > DATA_LIMIT {
+        causes.push(Cause::too_long(field, DATA_LIMIT));
+    }
 }
 
 fn check_name(kind: &Kind, name: &str, causes: &mut Vec<Cause>) {
@@ -80,26 +136,52 @@ fn check_name(kind: &Kind, name: &str, causes: &mut Vec<Cause>) {
     }
     let is_label =
         kind.group.is_empty() && matches!(kind.plural.as_str(), "namespaces" | "services");
-    let (holds, what) = if is_label {
-        let what = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-        (name.len() <= 63 && LABEL_NAME.is_match(name), what)
+    let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+    let (limit, holds, what) = if is_label {
+        (63, LABEL_NAME.is_match(name), label)
     } else {
-        let what = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-        (name.len() <= 253 && NAME.is_match(name), what)
+        (253, NAME.is_match(name), SUBDOMAIN_SYNTAX)
     };
+    if name.len() > limit {
+        let detail = format!("must be no more than {limit} characters");
+        causes.push(Cause::invalid("metadata.name", &name.into(), &detail));
+    }
     if !holds {
         causes.push(Cause::invalid("metadata.name", &name.into(), what));
     }
 }
 
 fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
-    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
-    if name.len() > 63 || !QUALIFIED.is_match(key) {
-        causes.push(Cause::invalid(
-            field,
-            &key.into(),
-            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
-        ));
+    let mut complain = |detail: &str| causes.push(Cause::invalid(field, &key.into(), detail));
+    let parts: Vec<&str> = key.split('/').collect();
+    let name = match parts.as_slice() {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                complain("prefix part must be non-empty");
+            } else if prefix.len() > 253 {
+                complain("prefix part must be no more than 253 bytes");
+            }
+            if !prefix.is_empty() && !NAME.is_match(prefix) {
+                complain(&format!("prefix part {SUBDOMAIN_SYNTAX}"));
+            }
+            name
+        }
+        _ => {
+            complain(&format!(
+                "a valid label key {KEY_SYNTAX} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            ));
+            return;
+        }
+    };
+    if name.is_empty() {
+        complain("name part must be non-empty");
+    } else if name.len() > 63 {
+        complain("name part must be no more than 63 bytes");
+    }
+    if !KEY_NAME.is_match(name) {
+        complain(&format!("name part {KEY_SYNTAX}"));
     }
 }
 

@@ -17,6 +17,8 @@ use crate::{
 
 /// An object of more bytes does not fit into etcd.
 const SIZE_LIMIT: usize = 1_572_864;
+/// A larger one is not even sent there.
+const MESSAGE_LIMIT: usize = 2_097_152;
 
 /// A deeper object is not read back from its text.
 const DEPTH_LIMIT: usize = 100;
@@ -263,10 +265,17 @@ fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal
             &causes,
         ));
     }
-    if weight(object) > SIZE_LIMIT {
-        return Err(Refusal::internal("etcdserver: request is too large"));
+    match weight(object) {
+        size if size > MESSAGE_LIMIT => Err(Refusal::new(
+            500,
+            "",
+            format!(
+                "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({size} vs. {MESSAGE_LIMIT})"
+            ),
+        )),
+        size if size > SIZE_LIMIT => Err(Refusal::new(500, "", "etcdserver: request is too large")),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The levels of lists and maps.
