@@ -118,6 +118,8 @@ impl Drop for Process {
 
 /// Runs a program, kills it when the standard input is closed and removes the directory `$0`.
 const WATCH: &str = r#"
+# A line for a reader that is dead must not end this shell before its work is done.
+trap '' PIPE
 exec 3<&0
 "$@" </dev/null 3<&- &
 child=$!
