@@ -90,6 +90,9 @@
 //!   server, but the first mistake of an expression is named alone and without its line and column.
 //!   What a rule costs while it runs is not limited. Why an evaluation fails (e.g. a missing key)
 //!   is said in the words of the `cel` crate.
+//! - A CRD is established whatever names another one has (a server says `NamesAccepted: False`),
+//!   its `storedVersions` are the server's own and not to be written, and the paths of its columns
+//!   are not parsed.
 //! - A watch cache is never behind unless a test says so. A list without a version is answered
 //!   from the store at once, where a real server first waits up to 3 seconds for its cache; a
 //!   streamed list without a version likewise begins with what the store has.
