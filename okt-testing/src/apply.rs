@@ -16,10 +16,11 @@ use serde_json::{Map, Value, json};
 
 use self::{
     fields::{FieldSet, Step, show},
-    shares::{Share, Shares, describe, read, write},
+    shares::{Share, Shares, cap, describe, read, write},
+    typed::Twins,
 };
 use crate::{
-    object,
+    builtin, object,
     refusal::{Cause, Refusal},
     schema::Schema,
 };
@@ -32,42 +33,136 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 pub(crate) struct Scene<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) api_version: &'a str,
+    pub(crate) kind: &'a str,
     /// The kind has a status of its own endpoint.
     pub(crate) has_status: bool,
+    pub(crate) built_in: bool,
     /// The time of the write, as it is written.
     pub(crate) now: &'a str,
 }
 
 /// Accounts for a write that is no apply: what changed belongs to `manager`.
 pub(crate) fn account(scene: Scene<'_>, old: Option<&Value>, new: &mut Value, manager: &Manager) {
-    let reset = object::at(new, &["metadata", "managedFields"])
-        .and_then(Value::as_array)
-        .is_some_and(|list| list.len() == 1 && list[0].as_object().is_some_and(Map::is_empty));
-    let mut shares = match old {
-        Some(old) if !reset => read(old),
-        _ => Shares::new(),
+    let given = if manager.subresource.is_empty() {
+        given(scene, new)
+    } else {
+        // Through a subresource nobody changes who owns what by hand.
+        Given::Nothing
     };
     object::metadata(new).remove("managedFields");
-    if reset {
+    let mut shares = match given {
+        Given::Reset => Shares::new(),
+        Given::Shares(shares) => shares,
+        Given::Nothing => old.and_then(read).unwrap_or_default(),
+    };
+    if old.is_some() && shares.is_empty() {
+        // Nobody kept account from the beginning, so nobody begins now.
         return;
     }
-    let bare = old.map_or_else(|| json!({}), strip);
-    let changed = typed::compare(Some(scene.schema), &bare, &strip(new));
-    let taken = owned(scene, &manager.subresource, changed.set);
-    for share in shares.values_mut() {
-        share.fields = share.fields.difference(&taken).difference(&changed.removed);
+    if object::text(new, &["kind"]) != scene.kind
+        || !typed::check(Some(scene.schema), new, Twins::Allowed).is_empty()
+    {
+        // What has not the types of its schema is no longer accounted for.
+        return;
     }
+    let bare = match old {
+        Some(old) => strip(old),
+        None if scene.built_in => builtin::blank(scene.kind),
+        None => json!({}),
+    };
+    take(scene, &bare, &strip(new), &mut shares, manager);
+    write(new, shares);
+}
+
+/// Accounts for a write through the scale of an object.
+///
+/// Who is the first to write the replicas is not accounted for, as on a server.
+pub(crate) fn account_scale(
+    scene: Scene<'_>,
+    old: &Value,
+    new: &mut Value,
+    manager: &Manager,
+    replicas: &[String],
+) {
+    let entries = object::at(old, &["metadata", "managedFields"]).cloned();
+    object::set(object::metadata(new), "managedFields", entries);
+    let path: Vec<_> = replicas.iter().map(|key| Step::field(key)).collect();
+    let mut field = FieldSet::default();
+    field.insert(&path);
+    let keys: Vec<_> = replicas.iter().map(String::as_str).collect();
+    let mut shares = read(old).unwrap_or_default();
+    let holds = |share: &Share| !share.fields.intersection(&field).is_empty();
+    let changed = object::at(old, &keys) != object::at(new, &keys);
+    if !changed || !shares.values().any(holds) {
+        return;
+    }
+    let held = shares.get(manager).is_some_and(holds);
+    for (other, share) in &mut shares {
+        if other != manager {
+            share.fields = share.fields.difference(&field);
+        }
+    }
+    let replicas = object::at(new, &keys).and_then(Value::as_i64);
+    if replicas == Some(0) {
+        // To none is, for a scale, the same as to leave it out: nobody owns that.
+        if let Some(share) = shares.get_mut(manager) {
+            share.fields = share.fields.difference(&field);
+        }
+    } else if !held {
+        let time = shares.get(manager).and_then(|share| share.time.clone());
+        let share = Share {
+            fields: field,
+            api_version: scene.api_version.to_owned(),
+            time,
+        };
+        shares.insert(manager.clone(), share);
+    }
+    write(new, shares);
+}
+
+/// What a client says about who owns what.
+enum Given {
+    Nothing,
+    Reset,
+    Shares(Shares),
+}
+
+fn given(scene: Scene<'_>, object: &Value) -> Given {
+    match object::at(object, &["metadata", "managedFields"]).and_then(Value::as_array) {
+        // An empty list is dropped from a custom resource before anybody looks at it.
+        Some(list) if list.is_empty() && scene.built_in => Given::Reset,
+        Some(list) if list.len() == 1 && list[0].as_object().is_some_and(Map::is_empty) => {
+            Given::Reset
+        }
+        Some(_) => match read(object) {
+            Some(shares) if !shares.is_empty() => Given::Shares(shares),
+            _ => Given::Nothing,
+        },
+        None => Given::Nothing,
+    }
+}
+
+/// Gives what an update changes to its manager.
+fn take(scene: Scene<'_>, old: &Value, new: &Value, shares: &mut Shares, manager: &Manager) {
+    let changed = typed::compare(Some(scene.schema), old, new);
+    let set = writable(scene, &manager.subresource, changed.set);
+    let removed = writable(scene, &manager.subresource, changed.removed);
+    for share in shares.values_mut() {
+        share.fields = share.fields.difference(&set).difference(&removed);
+    }
+    shares.retain(|_, share| !share.fields.is_empty());
+    let taken = own(set);
     if !taken.is_empty() {
         let share = shares.entry(manager.clone()).or_insert_with(|| Share {
             fields: FieldSet::default(),
             api_version: String::new(),
-            time: String::new(),
+            time: None,
         });
         share.fields = share.fields.union(&taken);
         scene.api_version.clone_into(&mut share.api_version);
-        scene.now.clone_into(&mut share.time);
+        share.time = Some(scene.now.to_owned());
     }
-    write(new, shares);
+    cap(shares);
 }
 
 /// Applies a configuration to what is live; `None` where there is nothing yet.
@@ -82,7 +177,7 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<Value, Refusal> {
     let shape = Some(scene.schema);
-    let errors = typed::check(shape, config);
+    let errors = typed::check(shape, config, Twins::Refused);
     if !errors.is_empty() {
         let errors = match errors.as_slice() {
             [one] => one.clone(),
@@ -95,40 +190,31 @@ pub(crate) fn apply(
     }
     let empty = json!({});
     let before = live.unwrap_or(&empty);
-    let mut shares = read(before);
+    let mut shares = read(before).unwrap_or_default();
     let live_bare = strip(before);
     if live.is_some() && shares.is_empty() {
-        let fields = owned(scene, "", typed::fields_of(shape, &live_bare));
-        if !fields.is_empty() {
-            let first = Manager {
-                operation: Operation::Update,
-                name: BEFORE_FIRST_APPLY.to_owned(),
-                subresource: String::new(),
-            };
-            let share = Share {
-                fields,
-                api_version: scene.api_version.to_owned(),
-                time: scene.now.to_owned(),
-            };
-            shares.insert(first, share);
-        }
+        let first = Manager {
+            operation: Operation::Update,
+            name: BEFORE_FIRST_APPLY.to_owned(),
+            subresource: manager.subresource.clone(),
+        };
+        let blank = if scene.built_in {
+            builtin::blank(scene.kind)
+        } else {
+            json!({})
+        };
+        take(scene, &blank, &live_bare, &mut shares, &first);
     }
-    let config = keep_owned(scene, &manager.subresource, config);
-    let mut merged = typed::merge(shape, &live_bare, &config);
-    let wanted = owned(
-        scene,
-        &manager.subresource,
-        typed::fields_of(shape, &config),
-    );
+    let given = strip(config);
+    let mut merged = typed::merge(shape, &live_bare, &given);
+    let wanted = writable(scene, &manager.subresource, typed::fields_of(shape, &given));
     let last = shares.get(manager).map(|share| share.fields.clone());
     let unchanged = last.as_ref() == Some(&wanted);
+    let time = shares.get(manager).and_then(|share| share.time.clone());
     let share = Share {
         fields: wanted,
         api_version: scene.api_version.to_owned(),
-        time: match shares.get(manager) {
-            Some(share) if unchanged => share.time.clone(),
-            _ => scene.now.to_owned(),
-        },
+        time,
     };
     shares.insert(manager.clone(), share);
     // Who sets the same fields as the last time gives none up.
@@ -138,8 +224,15 @@ pub(crate) fn apply(
         merged = prune(scene.schema, &merged, &shares, &last);
     }
     let changed = typed::compare(shape, &live_bare, &merged);
-    let taken = owned(scene, &manager.subresource, changed.set);
-    settle(&mut shares, manager, &taken, &changed.removed, force)?;
+    let set = writable(scene, &manager.subresource, changed.set);
+    let removed = writable(scene, &manager.subresource, changed.removed);
+    settle(&mut shares, manager, &set, &removed, force)?;
+    if let Some(share) = shares.get_mut(manager) {
+        share.fields = own(std::mem::take(&mut share.fields));
+        if live.is_none() || !typed::same(&live_bare, &merged) {
+            share.time = Some(scene.now.to_owned());
+        }
+    }
 
     // Everything that no schema speaks of stays as it is in the live object.
     let mut new = match merged {
@@ -179,6 +272,7 @@ fn settle(
             share.fields = share.fields.difference(taken).difference(removed);
         }
     }
+    shares.retain(|_, share| !share.fields.is_empty());
     Ok(())
 }
 
@@ -242,41 +336,32 @@ fn prune(schema: &Schema, merged: &Value, shares: &Shares, last: &FieldSet) -> V
 }
 
 /// The fields that a writer through this endpoint may own.
-fn owned(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -> FieldSet {
-    for key in ["apiVersion", "kind", "metadata"] {
-        set.remove(&[Step::field(key)]);
-    }
-    let metadata = Step::field("metadata");
-    if set.below(&metadata).is_some() {
-        for key in SYSTEM_FIELDS {
-            set.cut(&[metadata.clone(), Step::field(key)]);
-        }
-    }
-    if scene.has_status {
-        if subresource == "status" {
-            set.keep_only(&Step::field("status"));
-        } else if subresource.is_empty() {
-            set.cut(&[Step::field("status")]);
-        }
+fn writable(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -> FieldSet {
+    let reset: &[&[&str]] = match (subresource, scene.has_status) {
+        ("", true) => &[&["status"]],
+        ("status", true) if scene.built_in => &[&["spec"], &["metadata", "labels"]],
+        ("status", true) => &[&["metadata"], &["spec"]],
+        _ => &[],
+    };
+    for path in reset {
+        let path: Vec<_> = path.iter().map(|key| Step::field(key)).collect();
+        set.cut(&path);
     }
     set
 }
 
-/// The part of a configuration that this endpoint writes.
-fn keep_owned(scene: Scene<'_>, subresource: &str, config: &Value) -> Value {
-    let mut config = strip(config);
-    let fields = object::fields(&mut config);
-    if scene.has_status {
-        if subresource == "status" {
-            fields.retain(|key, _| matches!(key.as_str(), "apiVersion" | "kind" | "status"));
-        } else if subresource.is_empty() {
-            fields.remove("status");
-        }
+/// The set without what nobody owns.
+fn own(mut set: FieldSet) -> FieldSet {
+    for key in ["apiVersion", "kind", "metadata"] {
+        set.remove(&[Step::field(key)]);
     }
-    config
+    for key in SYSTEM_FIELDS {
+        set.remove(&[Step::field("metadata"), Step::field(key)]);
+    }
+    set
 }
 
-const SYSTEM_FIELDS: [&str; 11] = [
+const SYSTEM_FIELDS: [&str; 9] = [
     "name",
     "namespace",
     "selfLink",
@@ -286,8 +371,6 @@ const SYSTEM_FIELDS: [&str; 11] = [
     "generation",
     "managedFields",
     "resourceVersion",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
 ];
 
 /// The object without what Kubernetes itself sets.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     kind::{Kind, Origin, Scale},
+    object,
     schema::Schema,
     table,
 };
@@ -67,7 +68,7 @@ const LINES: &[Line] = &[
     line("", "v1", "ConfigMap", "configmaps", "cm", &[]),
     line("", "v1", "Secret", "secrets", "", &[]),
     line("", "v1", "Service", "services", "svc", &[Status, All]),
-    line("", "v1", "ServiceAccount", "serviceaccounts", "sa", &[Versioned]),
+    line("", "v1", "ServiceAccount", "serviceaccounts", "sa", &[]),
     line("", "v1", "Pod", "pods", "po", &[Status, Generation, All]),
     line("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", &[Status]),
     line("", "v1", "Event", "events", "ev", &[Upsert]),
@@ -182,6 +183,35 @@ fn selectable(kind: &str, group: &str) -> Vec<String> {
     paths.iter().map(|&path| path.to_owned()).collect()
 }
 
+/// Fills in what the type of a kind always has, though it may be empty.
+pub(crate) fn fill(kind: &str, object: &mut Value) {
+    if kind == "ServiceAccount" {
+        // Of a secret nothing but its name is kept.
+        let secrets = object.get_mut("secrets").and_then(Value::as_array_mut);
+        for secret in secrets.into_iter().flatten() {
+            object::fields(secret).retain(|key, _| key == "name");
+        }
+    }
+    let blank = blank(kind);
+    for (key, value) in blank.as_object().into_iter().flatten() {
+        let found = object::fields(object)
+            .entry(key.clone())
+            .or_insert_with(|| value.clone());
+        if found.as_array().is_some_and(Vec::is_empty) {
+            found.clone_from(value);
+        }
+    }
+}
+
+/// The parts that every object of a kind has: nobody who creates one owns them.
+pub(crate) fn blank(kind: &str) -> Value {
+    match kind {
+        "Lease" => json!({ "spec": {} }),
+        "Role" | "ClusterRole" => json!({ "rules": null }),
+        _ => json!({}),
+    }
+}
+
 /// The lists of a kind that are merged item by item.
 fn known_shape(kind: &str) -> Value {
     let pod = || POD_SPEC.clone();
@@ -208,8 +238,18 @@ fn known_shape(kind: &str) -> Value {
             })),
             "status": conditions(),
         }),
-        "Secret" => json!({ "type": { "type": "string", "default": "Opaque" } }),
-        "ServiceAccount" => json!({ "secrets": keyed(&["name"], json!({})) }),
+        "ConfigMap" => json!({
+            "data": texts(), "binaryData": texts(), "immutable": { "type": "boolean" },
+        }),
+        "Secret" => json!({
+            "data": texts(), "type": { "type": "string", "default": "Opaque" }, "immutable": { "type": "boolean" },
+        }),
+        "Lease" => json!({ "spec": lease() }),
+        "ServiceAccount" => {
+            let mut secrets = keyed(&["name"], json!({}));
+            secrets["items"]["x-kubernetes-map-type"] = "atomic".into();
+            json!({ "secrets": secrets, "automountServiceAccountToken": { "type": "boolean" } })
+        }
         "Namespace" | "PersistentVolumeClaim" | "CustomResourceDefinition" => {
             json!({ "status": conditions() })
         }
@@ -244,6 +284,20 @@ static POD_SPEC: LazyLock<Value> = LazyLock::new(|| {
         "nodeSelector": atomic_map(),
     }))
 });
+
+/// A map of texts, which is left out where it is empty.
+fn texts() -> Value {
+    json!({ "type": "object", "additionalProperties": { "type": "string" } })
+}
+
+fn lease() -> Value {
+    let (text, number) = (json!({ "type": "string" }), json!({ "type": "integer" }));
+    open(json!({
+        "holderIdentity": text, "preferredHolder": text, "strategy": text,
+        "acquireTime": text, "renewTime": text,
+        "leaseDurationSeconds": number, "leaseTransitions": number,
+    }))
+}
 
 /// A map with known fields among others.
 fn open(properties: impl Into<Value>) -> Value {

@@ -49,13 +49,21 @@ pub(crate) fn delete(
     };
     let old = old.read();
     deletion.precondition.check_delete(kind, &old)?;
+    let is_shown = ["serviceaccounts", "persistentvolumeclaims", "services"]
+        .iter()
+        .any(|plural| kind.is("", plural));
     if deletion.dry_run {
-        return Ok(success(kind, &old));
+        let marked = mark(kind, &old, deletion.propagation, &store.clock.text());
+        return Ok(match marked {
+            Some(marked) => marked,
+            None if is_shown => old,
+            None => success(kind, &old),
+        });
     }
-    let left = remove(store, kind, &old, deletion.propagation);
-    Ok(match left {
-        Some(left) => left.read(),
-        None => success(kind, &old),
+    Ok(match remove(store, kind, &old, deletion.propagation) {
+        Left::Marked(left) => left.read(),
+        Left::Nothing(last) if is_shown => last.read(),
+        Left::Nothing(_) => success(kind, &old),
     })
 }
 
@@ -77,18 +85,38 @@ fn success(kind: &Kind, object: &Value) -> Value {
     })
 }
 
-/// Removes an object or, where finalizers hold it, marks it; what is left of it is returned.
-fn remove(
-    store: &mut Store,
-    kind: &Arc<Kind>,
-    old: &Value,
-    propagation: Propagation,
-) -> Option<Arc<Stored>> {
+/// What is left of an object that was deleted.
+enum Left {
+    /// It waits for somebody.
+    Marked(Arc<Stored>),
+    /// It is gone; this was its last state, under the version of its removal.
+    Nothing(Arc<Stored>),
+}
+
+/// Removes an object or, where finalizers hold it, marks it.
+fn remove(store: &mut Store, kind: &Arc<Kind>, old: &Value, propagation: Propagation) -> Left {
     let id = stored_id(kind);
     let place = Place {
         kind: id.clone(),
         key: Key::of(old),
     };
+    let Some(mut marked) = mark(kind, old, propagation, &store.clock.text()) else {
+        let last = store.remove(&id, &mut old.clone());
+        after_removal(store, kind, &last);
+        return Left::Nothing(last);
+    };
+    // What is marked already is not marked again, unless it was not written as it is shown.
+    let is_marked = object::is_deleting(old) && store.written(&id, &place.key).is_none();
+    let marked = match store.at(&place) {
+        Some(marked) if is_marked => Arc::clone(marked),
+        _ => store.put(&id, &mut marked),
+    };
+    proceed(store, kind, &place);
+    Left::Marked(marked)
+}
+
+/// The object with the marks of its deletion; nothing where it does not have to wait for anybody.
+fn mark(kind: &Kind, old: &Value, propagation: Propagation, now: &str) -> Option<Value> {
     let mut finalizers: Vec<String> = object::finalizers(old)
         .into_iter()
         .map(str::to_owned)
@@ -106,31 +134,27 @@ fn remove(
     }
     let is_namespace = kind.is("", "namespaces");
     if finalizers.is_empty() && !is_namespace {
-        let last = store.remove(&id, &mut old.clone());
-        after_removal(store, kind, &last);
         return None;
     }
-    if !object::is_deleting(old) {
-        let mut marked = old.clone();
-        let now = store.clock.text();
-        let metadata = object::metadata(&mut marked);
-        metadata.insert("deletionTimestamp".to_owned(), now.into());
-        if !is_namespace {
-            metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
-        }
-        if !finalizers.is_empty() {
-            metadata.insert("finalizers".to_owned(), finalizers.into());
-        }
-        if metadata.contains_key("generation") {
-            raise_generation(&mut marked);
-        }
-        if is_namespace {
-            object::put(&mut marked, &["status", "phase"], "Terminating".into());
-        }
-        store.put(&id, &mut marked);
+    let mut marked = old.clone();
+    if object::is_deleting(old) {
+        return Some(marked);
     }
-    proceed(store, kind, &place);
-    store.at(&place).cloned()
+    let metadata = object::metadata(&mut marked);
+    metadata.insert("deletionTimestamp".to_owned(), now.into());
+    if !is_namespace {
+        metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+    }
+    if !finalizers.is_empty() {
+        metadata.insert("finalizers".to_owned(), finalizers.into());
+    }
+    if metadata.contains_key("generation") {
+        raise_generation(&mut marked);
+    }
+    if is_namespace {
+        object::put(&mut marked, &["status", "phase"], "Terminating".into());
+    }
+    Some(marked)
 }
 
 /// Does what the finalizers of Kubernetes itself wait for, as far as it can be done now.

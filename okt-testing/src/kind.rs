@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     object,
-    refusal::{Cause, Subject},
+    refusal::{Cause, Refusal, Subject},
     schema::Schema,
     table::Column,
 };
@@ -118,7 +118,13 @@ impl Kind {
 impl Scale {
     /// Adds what is wrong with the replicas of an object.
     pub(crate) fn check(&self, object: &Value, causes: &mut Vec<Cause>) {
+        self.check_selector(object, causes);
         for path in [&self.spec_replicas, &self.status_replicas] {
+            if let Some(detail) = blocked(object, path) {
+                let field = format!(".{}", path.join("."));
+                causes.push(Cause::invalid(field, &0.into(), &detail));
+                continue;
+            }
             let Some(found) = walk(object, path) else {
                 continue;
             };
@@ -130,17 +136,8 @@ impl Scale {
                     causes.push(Cause::invalid(field, found, detail));
                 }
                 None => {
-                    let kind = match found {
-                        Value::String(_) => "string",
-                        Value::Bool(_) => "bool",
-                        Value::Number(_) => "float64",
-                        Value::Null => "<nil>",
-                        Value::Array(_) => "[]interface {}",
-                        Value::Object(_) => "map[string]interface {}",
-                    };
-                    let shown = found
-                        .as_str()
-                        .map_or_else(|| found.to_string(), str::to_owned);
+                    let kind = type_in_go(found);
+                    let shown = in_go(found);
                     let detail = format!(
                         "{field} accessor error: {shown} is of the type {kind}, expected int64"
                     );
@@ -148,6 +145,38 @@ impl Scale {
                 }
             }
         }
+    }
+
+    /// Adds what is wrong with the selector of an object.
+    fn check_selector(&self, object: &Value, causes: &mut Vec<Cause>) {
+        let Some(path) = &self.selector else { return };
+        let field = format!(".{}", path.join("."));
+        if let Some(detail) = blocked(object, path) {
+            causes.push(Cause::invalid(field, &"".into(), &detail));
+            return;
+        }
+        let Some(found) = walk(object, path).filter(|found| !found.is_string()) else {
+            return;
+        };
+        let detail = format!(
+            "{field} accessor error: {} is of the type {}, expected string",
+            in_go(found),
+            type_in_go(found)
+        );
+        causes.push(Cause::invalid(field, &"".into(), &detail));
+    }
+
+    /// Whether an object has replicas to scale.
+    pub(crate) fn is_set(&self, object: &Value) -> bool {
+        walk(object, &self.spec_replicas).is_some_and(Value::is_i64)
+    }
+
+    /// What a server says of an object without replicas.
+    pub(crate) fn unset(&self) -> Refusal {
+        let path = self.spec_replicas.join(".");
+        Refusal::internal_error(&format!(
+            "the spec replicas field \".{path}\" does not exist"
+        ))
     }
 
     /// The scale object of an object.
@@ -169,7 +198,7 @@ impl Scale {
         status.insert("replicas".to_owned(), number(&self.status_replicas).into());
         if let Some(selector) = &self.selector {
             match walk(object, selector) {
-                Some(Value::String(text)) => {
+                Some(Value::String(text)) if !text.is_empty() => {
                     status.insert("selector".to_owned(), text.clone().into());
                 }
                 Some(Value::Object(labels)) => {
@@ -183,7 +212,7 @@ impl Scale {
             }
         }
         let mut spec = Map::new();
-        if walk(object, &self.spec_replicas).is_some() {
+        if number(&self.spec_replicas) != 0 {
             spec.insert("replicas".to_owned(), number(&self.spec_replicas).into());
         }
         let mut scale = Map::new();
@@ -193,6 +222,57 @@ impl Scale {
         scale.insert("spec".to_owned(), spec.into());
         scale.insert("status".to_owned(), status.into());
         scale.into()
+    }
+}
+
+/// What is in the way to a path, as a server says it.
+fn blocked(object: &Value, path: &[String]) -> Option<String> {
+    let (_, parents) = path.split_last()?;
+    let mut value = object;
+    for key in parents {
+        value = value.get(key)?;
+        if !value.is_object() && !value.is_null() {
+            return Some(format!(
+                ".{} accessor error: {} is of the type {}, expected map[string]interface{{}}",
+                path.join("."),
+                in_go(value),
+                type_in_go(value)
+            ));
+        }
+    }
+    None
+}
+
+/// The name of a value's type in the language that servers are written in.
+pub(crate) fn type_in_go(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::Null => "<nil>",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A value as that language prints it.
+pub(crate) fn in_go(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(in_go).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let fields: Vec<_> = fields
+                .map(|(key, value)| format!("{key}:{}", in_go(value)))
+                .collect();
+            format!("map[{}]", fields.join(" "))
+        }
     }
 }
 

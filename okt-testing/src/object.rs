@@ -96,3 +96,42 @@ pub(crate) fn put(object: &mut Value, path: &[&str], value: Value) {
         ),
     }
 }
+
+/// Brings metadata into the form in which it is kept: what is empty is left out.
+///
+/// `managedFields` are not touched; who owns what is accounted for elsewhere.
+pub(crate) fn tidy_metadata(object: &mut Value) {
+    let metadata = metadata(object);
+    metadata.retain(|key, value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => key == "managedFields" || !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Number(number) => key != "generation" || number.as_f64() != Some(0.0),
+        Value::Bool(_) => true,
+    });
+    for key in ["labels", "annotations"] {
+        if let Some(Value::Object(pairs)) = metadata.get_mut(key) {
+            for value in pairs.values_mut().filter(|value| value.is_null()) {
+                *value = "".into();
+            }
+        }
+    }
+    if let Some(Value::Array(names)) = metadata.get_mut("finalizers") {
+        for name in names.iter_mut().filter(|name| name.is_null()) {
+            *name = "".into();
+        }
+    }
+    for owner in metadata
+        .get_mut("ownerReferences")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        let owner = fields(owner);
+        owner.retain(|_, value| !value.is_null());
+        for key in ["apiVersion", "kind", "name", "uid"] {
+            owner.entry(key).or_insert_with(|| "".into());
+        }
+    }
+}

@@ -162,7 +162,10 @@ pub(crate) fn list(
     } else if from_cache && after.is_none() {
         Some(store.list_then(&id, version)?)
     } else {
-        Some(store.list_at(&id, version)?)
+        Some(store.list_at(&id, version).map_err(|refusal| match after {
+            None => Refusal::expired("The resourceVersion for the provided list is too old."),
+            Some(_) => refusal,
+        })?)
     };
     let all: Box<dyn Iterator<Item = (&Key, &Arc<Stored>)>> = match &snapshot {
         None => Box::new(store.list(&id, namespace)),
@@ -181,6 +184,10 @@ pub(crate) fn list(
     }
     let left = selected.count();
     let mut metadata = json!({ "resourceVersion": version.to_string() });
+    if kind.origin == Origin::Crd {
+        // A server writes it into every list of custom resources.
+        metadata["continue"] = "".into();
+    }
     if let (Some(last), true) = (last, left > 0) {
         metadata["continue"] = write_token(version, last).into();
         if selector.is_everything() {

@@ -122,6 +122,13 @@ impl Cause {
 
     /// On the status endpoint the sentences of a schema name fields from the status on.
     pub(crate) fn shorten_to_status(&mut self) {
+        if self.field == "<nil>" {
+            "status".clone_into(&mut self.field);
+            self.message = self.message.replace(" in status.", " in ");
+        }
+        if self.field == "status" {
+            self.message = self.message.replace(": status in body", ":  in body");
+        }
         if let Some(short) = self.field.strip_prefix("status.") {
             let (long, short) = (
                 format!(" {} in body", self.field),
@@ -147,6 +154,10 @@ pub(crate) struct Refusal {
     reason: &'static str,
     message: String,
     details: Map<String, Value>,
+    /// The details are there although there are none.
+    empty_details: bool,
+    /// What was found on the way.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Whom a refusal is about.
@@ -181,6 +192,8 @@ impl Refusal {
             reason,
             message: message.into(),
             details: Map::new(),
+            empty_details: false,
+            warnings: Vec::new(),
         }
     }
 
@@ -226,8 +239,17 @@ impl Refusal {
         Self::new(404, "NotFound", message).about(subject.details(subject.plural))
     }
 
-    pub(crate) fn already_exists(subject: Subject<'_>) -> Self {
-        let message = format!("{} \"{}\" already exists", subject.resource(), subject.name);
+    pub(crate) fn already_exists(subject: Subject<'_>, deleting: bool) -> Self {
+        let gone = if deleting {
+            "object is being deleted: "
+        } else {
+            ""
+        };
+        let message = format!(
+            "{gone}{} \"{}\" already exists",
+            subject.resource(),
+            subject.name
+        );
         Self::new(409, "AlreadyExists", message).about(subject.details(subject.plural))
     }
 
@@ -281,7 +303,9 @@ impl Refusal {
     /// A JSON patch that does not hold; a real server does not say why.
     pub(crate) fn unprocessable_patch() -> Self {
         let message = "the server rejected our request due to an error in our request";
-        Self::new(422, "Invalid", message)
+        let mut refusal = Self::new(422, "Invalid", message);
+        refusal.empty_details = true;
+        refusal
     }
 
     /// Fields that other managers own.
@@ -309,6 +333,31 @@ impl Refusal {
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "InternalError", message)
+    }
+
+    /// The same refusal, with warnings.
+    pub(crate) fn warned(mut self, warnings: &[String]) -> Self {
+        self.warnings = warnings.to_vec();
+        self
+    }
+
+    /// A patch whose result is no object of the kind.
+    pub(crate) fn undecodable_patch(result: &Value, why: &str) -> Self {
+        let subject = Subject {
+            group: "",
+            kind: "",
+            plural: "",
+            name: "",
+        };
+        let shown = Value::from(result.to_string());
+        Self::invalid(subject, &[Cause::invalid("patch", &shown, why)])
+    }
+
+    /// What a server calls an error of its own.
+    pub(crate) fn internal_error(why: &str) -> Self {
+        let mut details = Map::new();
+        details.insert("causes".to_owned(), json!([{ "message": why }]));
+        Self::internal(format!("Internal error occurred: {why}")).about(details)
     }
 
     /// An error that a real server passes on as it is.
@@ -339,7 +388,7 @@ impl Refusal {
         if !self.reason.is_empty() {
             body["reason"] = self.reason.into();
         }
-        if !self.details.is_empty() {
+        if !self.details.is_empty() || self.empty_details {
             body["details"] = Value::Object(self.details.clone());
         }
         body

@@ -209,8 +209,21 @@ fn check_owners(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Adds what an update may not change.
+pub(crate) fn check_kept(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    check_finalizers(old, new, causes);
+    for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let path = ["metadata", key];
+        let (was, now) = (object::at(old, &path), object::at(new, &path));
+        if was != now {
+            let shown = now.cloned().unwrap_or_default();
+            causes.push(Cause::invalid(path.join("."), &shown, "field is immutable"));
+        }
+    }
+}
+
 /// Adds what an update may not do to the finalizers of an object that is being deleted.
-pub(crate) fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     if !object::is_deleting(old) {
         return;
     }

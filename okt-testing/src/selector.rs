@@ -2,7 +2,12 @@
 
 use serde_json::Value;
 
-use crate::{kind::Kind, object, refusal::Refusal, stored::Stored};
+use crate::{
+    kind::{Kind, Origin},
+    object,
+    refusal::Refusal,
+    stored::Stored,
+};
 
 /// What a list or a watch is limited to.
 #[derive(Clone, Debug, Default)]
@@ -190,9 +195,15 @@ fn parse_fields(kind: &Kind, text: &str) -> Result<Vec<FieldRequirement>, Refusa
             let known = matches!(path, "metadata.name" | "metadata.namespace")
                 || kind.selectable.iter().any(|selectable| selectable == path);
             if !known {
-                return Err(Refusal::bad_request(format!(
-                    "field label not supported: {path}"
-                )));
+                // Built-in kinds without fields of their own have another sentence for it.
+                let plain = kind.origin == Origin::BuiltIn && kind.selectable.is_empty();
+                return Err(Refusal::bad_request(if plain {
+                    format!(
+                        "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    )
+                } else {
+                    format!("field label not supported: {path}")
+                }));
             }
             Ok(FieldRequirement {
                 path: path.split('.').map(str::to_owned).collect(),

@@ -55,8 +55,8 @@ pub(crate) struct Key {
 #[derive(Debug, Default)]
 struct Collection {
     objects: BTreeMap<Key, Arc<Stored>>,
-    /// Objects that show more than was written: the next write is one, whatever it changes.
-    partly_written: BTreeSet<Key>,
+    /// What was written of objects that show something else: more, or less.
+    written: BTreeMap<Key, Value>,
     history: VecDeque<Arc<Change>>,
     /// Changes up to this version are told to nobody: to a client they are forgotten.
     forgotten: u64,
@@ -346,7 +346,7 @@ impl Store {
             key: key.clone(),
         };
         let collection = self.collections.entry(id.clone()).or_default();
-        collection.partly_written.remove(&key);
+        collection.written.remove(&key);
         let previous = collection.objects.insert(key.clone(), Arc::clone(&object));
         if let Some(previous) = &previous {
             self.unlink(&place, previous);
@@ -360,26 +360,25 @@ impl Store {
         object
     }
 
-    pub(crate) fn set_partly_written(&mut self, id: &KindId, key: Key) {
+    pub(crate) fn set_written(&mut self, id: &KindId, key: Key, written: Value) {
         if let Some(collection) = self.collections.get_mut(id) {
-            collection.partly_written.insert(key);
+            collection.written.insert(key, written);
         }
     }
 
-    pub(crate) fn is_partly_written(&self, id: &KindId, key: &Key) -> bool {
-        self.collections
-            .get(id)
-            .is_some_and(|collection| collection.partly_written.contains(key))
+    /// What was written of an object, where it is not what is shown.
+    pub(crate) fn written(&self, id: &KindId, key: &Key) -> Option<&Value> {
+        self.collections.get(id)?.written.get(key)
     }
 
     /// Replaces an object without anybody noticing: what a new schema makes of what is stored.
-    pub(crate) fn reread(&mut self, id: &KindId, object: &Value) {
+    pub(crate) fn reread(&mut self, id: &KindId, object: &Value, before: Value) {
         if let Some(collection) = self.collections.get_mut(id) {
             let key = Key::of(object);
             let shown = Arc::new(Stored::new(object));
-            let before = collection.objects.insert(key.clone(), Arc::clone(&shown));
-            if before.is_none_or(|before| before.json() != shown.json()) {
-                collection.partly_written.insert(key);
+            let was = collection.objects.insert(key.clone(), Arc::clone(&shown));
+            if was.is_none_or(|was| was.json() != shown.json()) {
+                collection.written.entry(key).or_insert(before);
             }
         }
     }
@@ -395,7 +394,7 @@ impl Store {
             key: key.clone(),
         };
         let previous = self.collections.get_mut(id).and_then(|collection| {
-            collection.partly_written.remove(&key);
+            collection.written.remove(&key);
             collection.objects.remove(&key)
         });
         if let Some(previous) = &previous {

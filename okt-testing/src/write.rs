@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use self::finish::{commit_update, finish_create, finish_update};
 use crate::{
     apply::{self, Manager, Scene},
-    event,
+    builtin, event,
     kind::{Kind, KindId, Origin},
     object,
     refusal::{Cause, Refusal, Subject},
@@ -28,6 +28,8 @@ pub(crate) struct Door {
     pub(crate) subresource: Subresource,
     pub(crate) manager: Manager,
     pub(crate) dry_run: bool,
+    /// A patch brings it, and not a whole object.
+    pub(crate) is_patch: bool,
     pub(crate) unknown_fields: UnknownFields,
     /// The fields that the body has twice.
     pub(crate) twins: Vec<String>,
@@ -74,27 +76,28 @@ impl Precondition {
     }
 
     /// Holds it against the object of a PUT.
-    fn check_put(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
+    fn check_put(&self, kind: &Kind, dry_run: bool, object: &Value) -> Result<(), Refusal> {
         let found = object::uid(object);
         if !self.uid.is_empty() && self.uid != found {
             let (group, plural) = (&kind.group, &kind.plural);
-            let (namespace, name) = (object::namespace(object), object::name(object));
+            let name = object::name(object);
+            let namespace = match object::namespace(object) {
+                "" => String::new(),
+                namespace => format!("{namespace}/"),
+            };
+            // A dry run does not come as far as the storage.
+            let root = if dry_run { "" } else { "/registry" };
+            let group = match kind.origin {
+                Origin::Crd => format!("/{group}"),
+                Origin::BuiltIn => String::new(),
+            };
             let why = format!(
-                "StorageError: invalid object, Code: 4, Key: /registry/{group}/{plural}/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object meta: {found}",
+                "StorageError: invalid object, Code: 4, Key: {root}{group}/{plural}/{namespace}{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object meta: {found}",
                 self.uid
             );
             return Err(Refusal::conflict(kind.subject(name), &why));
         }
         self.check_version(kind, object)
-    }
-
-    /// Holds it against the object of a patch, where the uid is a field like others.
-    pub(crate) fn check_patch(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
-        self.check_version(kind, object)?;
-        if self.uid.is_empty() || self.uid == object::uid(object) {
-            return Ok(());
-        }
-        Err(self.immutable_uid(kind, object::name(object)))
     }
 
     /// Holds it against the object of a deletion.
@@ -121,18 +124,13 @@ impl Precondition {
         Err(Refusal::conflict(subject, &why))
     }
 
-    fn check_version(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
+    /// Holds it against the object of a patch, where the uid is a field like others.
+    pub(crate) fn check_version(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
         if matches!(self.version.as_str(), "" | "0") || self.version == object::version(object) {
             Ok(())
         } else {
             Err(Refusal::stale(kind.subject(object::name(object))))
         }
-    }
-
-    fn immutable_uid(&self, kind: &Kind, name: &str) -> Refusal {
-        let uid = Value::from(self.uid.as_str());
-        let cause = Cause::invalid("metadata.uid", &uid, "field is immutable");
-        Refusal::invalid(kind.subject(name), &[cause])
     }
 }
 
@@ -144,13 +142,6 @@ pub(crate) fn create(
     mut body: Value,
 ) -> Result<Written, Refusal> {
     let kind = &*door.kind;
-    if !object::version(&body).is_empty() {
-        return Err(Refusal::new(
-            500,
-            "",
-            "resourceVersion should not be set on objects to be created",
-        ));
-    }
     place(kind, namespace, &mut body)?;
     let metadata = object::metadata(&mut body);
     let generate = object::text(&json!(metadata), &["generateName"]).to_owned();
@@ -167,7 +158,7 @@ pub(crate) fn create(
         &door.manager,
     );
     let name = object::name(&body).to_owned();
-    let object = finish_create(store, door, body)?;
+    let object = finish_create(store, door, body).map_err(|refusal| refusal.warned(&warnings))?;
     Ok(Written {
         name,
         object,
@@ -184,13 +175,7 @@ pub(crate) fn replace(
     mut body: Value,
 ) -> Result<Written, Refusal> {
     let kind = &*door.kind;
-    let name = object::name(&body);
-    if !name.is_empty() && name != key.name {
-        return Err(Refusal::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            key.name
-        )));
-    }
+    check_address(kind, key, &body)?;
     object::metadata(&mut body).insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut body)?;
     let Some(old) = current(store, kind, key) else {
@@ -207,10 +192,17 @@ pub(crate) fn replace(
             &0.into(),
             "must be specified for an update",
         );
-        return Err(Refusal::invalid(kind.subject(&key.name), &[cause]));
+        // Here a server names the resource where it else names the kind.
+        let subject = Subject {
+            kind: &kind.plural,
+            ..kind.subject(&key.name)
+        };
+        return Err(Refusal::invalid(subject, &[cause]));
     }
     let old = old.read();
-    precondition.check_put(kind, &old)?;
+    precondition
+        .check_put(kind, door.dry_run, &old)
+        .map_err(|refusal| warn(door, &body, refusal))?;
     update(store, door, &old, body)
 }
 
@@ -222,14 +214,24 @@ pub(crate) fn update(
     mut new: Value,
 ) -> Result<Written, Refusal> {
     let kind = &*door.kind;
-    let warnings = clean(door, &mut new)?;
-    isolate(kind, door.subresource, old, &mut new);
+    let warnings = match door.subresource {
+        // Of a scale there is nothing to clean but the object that was there before.
+        Subresource::Scale => Vec::new(),
+        Subresource::None | Subresource::Status => clean(door, &mut new)?,
+    };
     let now = store.clock.text();
     let api_version = kind.api_version();
     let scene = scene(kind, &api_version, &now);
-    apply::account(scene, Some(old), &mut new, &door.manager);
-    let changes = finish_update(door, old, &mut new, &now)?;
-    let object = commit_update(store, door, old, &mut new, changes)?;
+    match (door.subresource, &kind.scale) {
+        (Subresource::Scale, Some(scale)) => {
+            apply::account_scale(scene, old, &mut new, &door.manager, &scale.spec_replicas);
+        }
+        _ => apply::account(scene, Some(old), &mut new, &door.manager),
+    }
+    isolate(kind, door.subresource, old, &mut new);
+    let warned = |refusal: Refusal| refusal.warned(&warnings);
+    let changes = finish_update(door, old, &mut new, &now).map_err(warned)?;
+    let object = commit_update(store, door, old, &mut new, changes).map_err(warned)?;
     Ok(Written {
         name: object::name(old).to_owned(),
         object,
@@ -300,7 +302,7 @@ pub(crate) fn apply(
     store: &mut Store,
     door: &Door,
     key: &Key,
-    config: Value,
+    config: &Value,
     force: bool,
 ) -> Result<Written, Refusal> {
     let moment = Moment::of(store, &door.kind, key);
@@ -312,54 +314,52 @@ pub(crate) fn draft_apply(
     moment: &Moment,
     door: &Door,
     key: &Key,
-    mut config: Value,
+    config: &Value,
     force: bool,
 ) -> Result<Draft, Refusal> {
     let kind = &*door.kind;
-    if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
-        return Err(Refusal::bad_request("metadata.managedFields must be nil"));
-    }
-    let name = object::name(&config).to_owned();
-    if !name.is_empty() && name != key.name {
-        return Err(Refusal::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            key.name
-        )));
-    }
-    object::metadata(&mut config).insert("name".to_owned(), key.name.clone().into());
-    place(kind, &key.namespace, &mut config)?;
-    let precondition = Precondition::of(&config);
+    let name = object::name(config).to_owned();
+    let precondition = Precondition::of(config);
     let old = moment.stored.as_ref();
     let old = old.map(|old| event::present(kind, old).read());
-    if let Some(old) = &old {
-        precondition.check_patch(kind, old)?;
-    } else {
-        if door.subresource != Subresource::None {
-            return Err(Refusal::not_found(kind.subject(&key.name)));
-        }
-        if name.is_empty() {
-            return Err(Refusal::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                key.name
-            )));
-        }
-        // A version is no obstacle to a creation, as on the server; a uid is.
-        if !precondition.uid.is_empty() {
-            return Err(precondition.immutable_uid(kind, &key.name));
-        }
+    if old.is_none() && door.subresource != Subresource::None {
+        return Err(Refusal::not_found(kind.subject(&key.name)));
+    }
+    if object::at(config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
+        return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }
     if door.subresource == Subresource::Scale {
         return Err(Refusal::not_served("server-side apply of a scale"));
     }
     let api_version = kind.api_version();
     let scene = scene(kind, &api_version, &moment.now);
-    let mut new = apply::apply(scene, old.as_ref(), &config, &door.manager, force)?;
+    let mut new = apply::apply(scene, old.as_ref(), config, &door.manager, force)?;
+    check_address(kind, key, config)?;
+    if old.is_none() && name.is_empty() {
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            key.name
+        )));
+    }
+    // A version is no obstacle to a creation, as on the server; a uid is.
+    if old.is_none() && !precondition.uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {}, and no existing object was found",
+            precondition.uid
+        );
+        return Err(Refusal::conflict(kind.subject(&key.name), &why));
+    }
     let metadata = object::metadata(&mut new);
+    if !precondition.uid.is_empty() {
+        // It is a field like others here, which nobody may change.
+        metadata.insert("uid".to_owned(), precondition.uid.clone().into());
+    }
     metadata.insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut new)?;
     let warnings = clean(door, &mut new)?;
     let mut changes = true;
     if let Some(old) = &old {
+        precondition.check_version(kind, old)?;
         isolate(kind, door.subresource, old, &mut new);
         changes = finish_update(door, old, &mut new, &moment.now)?;
     }
@@ -387,37 +387,89 @@ pub(crate) fn stored_id(kind: &Kind) -> KindId {
     }
 }
 
+/// What is shown of what is stored.
+fn show(kind: &Kind, object: &mut Value) {
+    if kind.origin == Origin::Crd {
+        schema::prune(&kind.schema, object);
+        schema::drop_nulls(&kind.schema, object);
+    }
+    object::tidy_metadata(object);
+    schema::apply_defaults(&kind.schema, object);
+}
+
 fn scene<'a>(kind: &'a Kind, api_version: &'a str, now: &'a str) -> Scene<'a> {
     Scene {
         schema: &kind.schema,
         api_version,
+        kind: &kind.kind,
         has_status: kind.has_status,
+        built_in: kind.origin == Origin::BuiltIn,
         now,
     }
 }
 
 /// Puts an object where the path says it is.
 fn place(kind: &Kind, namespace: &str, object: &mut Value) -> Result<(), Refusal> {
+    check_namespace(kind, namespace, object)?;
+    let namespace = kind.namespaced.then(|| namespace.into());
+    object::set(object::metadata(object), "namespace", namespace);
+    Ok(())
+}
+
+/// Whether an object is the one that the path names, as far as it says.
+pub(crate) fn check_address(kind: &Kind, key: &Key, object: &Value) -> Result<(), Refusal> {
+    check_namespace(kind, &key.namespace, object)?;
+    let name = object::name(object);
+    if name.is_empty() || name == key.name {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!(
+        "the name of the object ({name}) does not match the name on the URL ({})",
+        key.name
+    )))
+}
+
+fn check_namespace(kind: &Kind, namespace: &str, object: &Value) -> Result<(), Refusal> {
     let given = object::namespace(object);
     if !given.is_empty() && given != namespace && kind.namespaced {
         return Err(Refusal::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    let namespace = kind.namespaced.then(|| namespace.into());
-    object::set(object::metadata(object), "namespace", namespace);
     Ok(())
+}
+
+/// A refusal with the warnings that the body deserves, which a server reads first.
+pub(crate) fn warn(door: &Door, body: &Value, refusal: Refusal) -> Refusal {
+    match clean(door, &mut body.clone()) {
+        Ok(warnings) => refusal.warned(&warnings),
+        Err(worse) => worse,
+    }
 }
 
 /// Drops what the schema does not know and fills in what it gives.
 fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refusal> {
     let kind = &*door.kind;
+    if kind.origin == Origin::Crd && door.manager.operation == apply::Operation::Apply {
+        // What an apply made is checked as it is.
+        schema::apply_defaults(&kind.schema, object);
+        return Ok(Vec::new());
+    }
     let unknown = schema::prune(&kind.schema, object);
     if kind.origin == Origin::BuiltIn {
+        schema::nulls_to_texts(&kind.schema, object);
         drop_nulls(object);
     }
     if kind.is("", "secrets") {
         encode_strings(object);
+    }
+    if kind.origin == Origin::BuiltIn {
+        schema::drop_empty(&kind.schema, object);
+    }
+    schema::drop_nulls(&kind.schema, object);
+    object::tidy_metadata(object);
+    if kind.origin == Origin::BuiltIn {
+        builtin::fill(&kind.kind, object);
     }
     schema::apply_defaults(&kind.schema, object);
     if (unknown.is_empty() && door.twins.is_empty())
@@ -434,6 +486,10 @@ fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refusal> {
     match door.unknown_fields {
         UnknownFields::Ignore => Ok(Vec::new()),
         UnknownFields::Warn => Ok(found),
+        UnknownFields::Refuse if door.is_patch => {
+            let why = format!("strict decoding error: {}", found.join(", "));
+            Err(Refusal::undecodable_patch(object, &why))
+        }
         UnknownFields::Refuse => Err(Refusal::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
             kind.kind,
@@ -477,9 +533,9 @@ fn isolate(kind: &Kind, subresource: Subresource, old: &Value, new: &mut Value) 
         }
         Subresource::Status => {
             if let Some(metadata) = old.get("metadata") {
-                let entries = object::metadata(new).contains_key("managedFields");
-                let written = if entries { "managedFields" } else { "" };
-                take_over(metadata, object::metadata(new), &[written]);
+                let entries = object::metadata(new).remove("managedFields");
+                take_over(metadata, object::metadata(new), &["managedFields"]);
+                object::set(object::metadata(new), "managedFields", entries);
             }
             take_over(old, object::fields(new), &["metadata", "status"]);
         }

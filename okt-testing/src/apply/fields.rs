@@ -197,11 +197,6 @@ impl FieldSet {
         }
     }
 
-    /// Keeps one step and all below it, and nothing else.
-    pub(crate) fn keep_only(&mut self, step: &Step) {
-        self.branches.retain(|branch| branch.step == *step);
-    }
-
     /// The steps that have something below them.
     pub(crate) fn branches(&self) -> impl Iterator<Item = (&Step, &FieldSet)> {
         self.branches

@@ -26,7 +26,8 @@ pub(crate) enum Operation {
 pub(super) struct Share {
     pub(super) fields: FieldSet,
     pub(super) api_version: String,
-    pub(super) time: String,
+    /// None where an apply changed nothing but who owns what.
+    pub(super) time: Option<String>,
 }
 
 pub(super) type Shares = BTreeMap<Manager, Share>;
@@ -43,8 +44,8 @@ pub(super) fn describe(manager: &Manager, share: &Share) -> String {
     text
 }
 
-/// Who owns what of an object.
-pub(super) fn read(object: &Value) -> Shares {
+/// Who owns what of an object; nothing where its entries cannot be read.
+pub(super) fn read(object: &Value) -> Option<Shares> {
     let entries = object::at(object, &["metadata", "managedFields"])
         .and_then(Value::as_array)
         .map(Vec::as_slice)
@@ -54,22 +55,72 @@ pub(super) fn read(object: &Value) -> Shares {
         .map(|entry| {
             let text = |key| object::text(entry, &[key]).to_owned();
             let manager = Manager {
-                operation: if entry.get("operation") == Some(&json!("Apply")) {
-                    Operation::Apply
-                } else {
-                    Operation::Update
+                operation: match object::text(entry, &["operation"]) {
+                    "Apply" => Operation::Apply,
+                    "Update" => Operation::Update,
+                    _ => return None,
                 },
                 name: text("manager"),
                 subresource: text("subresource"),
             };
+            if text("apiVersion").is_empty() || text("fieldsType") != "FieldsV1" {
+                return None;
+            }
             let share = Share {
                 fields: FieldSet::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)),
                 api_version: text("apiVersion"),
-                time: text("time"),
+                time: entry.get("time").and_then(Value::as_str).map(str::to_owned),
             };
-            (manager, share)
+            Some((manager, share))
         })
         .collect()
+}
+
+/// As many managers that update are told apart.
+const UPDATERS: usize = 10;
+
+/// The manager of what was updated long ago.
+const ANCIENT: &str = "ancient-changes";
+
+/// Merges the oldest updates into one entry, where there are too many.
+pub(super) fn cap(shares: &mut Shares) {
+    let mut updaters: Vec<_> = shares
+        .iter()
+        .filter(|(manager, _)| manager.operation == Operation::Update)
+        .map(|(manager, share)| (share.time.clone(), manager.clone()))
+        .collect();
+    if updaters.len() <= UPDATERS {
+        return;
+    }
+    updaters.sort();
+    let mut excess = updaters.len() - UPDATERS;
+    let bucket = Manager {
+        operation: Operation::Update,
+        name: ANCIENT.to_owned(),
+        subresource: String::new(),
+    };
+    let mut first: Option<Manager> = None;
+    for (time, manager) in updaters {
+        if excess == 0 {
+            return;
+        }
+        let Some(begun) = &first else {
+            first = Some(manager);
+            continue;
+        };
+        if !shares.contains_key(&bucket)
+            && let Some(share) = shares.remove(begun)
+        {
+            shares.insert(bucket.clone(), share);
+        }
+        if let Some(share) = shares.remove(&manager)
+            && let Some(ancient) = shares.get_mut(&bucket)
+        {
+            ancient.fields = ancient.fields.union(&share.fields);
+            ancient.time = time;
+        }
+        excess -= 1;
+    }
 }
 
 /// Writes down who owns what, in the order of a server.
@@ -104,10 +155,12 @@ pub(super) fn write(object: &mut Value, shares: Shares) {
                     Operation::Update => "Update",
                 },
                 "apiVersion": share.api_version,
-                "time": share.time,
                 "fieldsType": "FieldsV1",
                 "fieldsV1": share.fields.to_json(),
             });
+            if let Some(time) = share.time {
+                entry["time"] = time.into();
+            }
             if !manager.subresource.is_empty() {
                 entry["subresource"] = manager.subresource.into();
             }

@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::{Additional, Bound, ListType, Schema, Type, apply_defaults, prune, validate};
+use super::{
+    Additional, Bound, ListType, Schema, Type, apply_defaults, drop_nulls, prune, validate,
+    validate_lists,
+};
 use crate::{
     cel::{Rule, check_rules},
     refusal::Cause,
@@ -294,6 +297,7 @@ fn check_default(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
         return;
     };
     let mut filled = default.clone();
+    drop_nulls(schema, &mut filled);
     apply_defaults(schema, &mut filled);
     if filled.is_null() && schema.nullable {
         return;
@@ -309,6 +313,7 @@ fn check_default(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
     }
     let mut found = Vec::new();
     validate(schema, &filled, None, "", &mut found);
+    validate_lists(schema, &filled, "", &mut found);
     if found.is_empty() && check_rules(schema, &filled, None, false, &mut found).is_err() {
         causes.push(Cause::not_served(
             path,

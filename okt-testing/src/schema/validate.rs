@@ -26,12 +26,25 @@ pub(crate) fn validate(
         return;
     }
     let fits = check_type(schema, value, path, causes);
+    if schema.kind == Some(Type::Integer) && value.is_f64() && !fits {
+        let format = schema.format.as_deref();
+        let format = format.map_or_else(
+            || "(default format)".to_owned(),
+            |format| format!("with format {format}"),
+        );
+        let detail = format!("Checked value must be of type integer {format} in {path}");
+        causes.push(Cause::invalid("<nil>", &"".into(), &detail));
+    }
     if let Some(values) = &schema.values
         && !values.contains(value)
     {
         causes.push(Cause::unsupported(path, value, values));
     }
     if !fits {
+        if schema.kind == Some(Type::Integer) && value.is_f64() {
+            check_number(schema, value, path, causes);
+        }
+        check_junctors(schema, value, path, causes);
         return;
     }
     match value {
@@ -58,6 +71,23 @@ fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause
             Some(kind) => kind.name(),
         }
     };
+    if let (Some(format), false, false) = (
+        &schema.format,
+        value.is_null(),
+        value.is_string() || value.is_array(),
+    ) {
+        let found = match value {
+            Value::Number(number) if number.is_f64() => "float64",
+            Value::Number(_) => "int64",
+            _ => "",
+        };
+        let detail = format!(
+            "{} in body must be of type {format}: \"{found}\"",
+            subject(path)
+        );
+        causes.push(Cause::mistyped(path, &found.into(), &detail));
+        return false;
+    }
     let found = match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -108,7 +138,7 @@ fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut Vec<Cause>
             "{} in body must be of type {format}: \"{text}\"",
             subject(path)
         );
-        causes.push(Cause::invalid(path, &value(), &detail));
+        causes.push(Cause::mistyped(path, &value(), &detail));
     }
 }
 
@@ -197,14 +227,64 @@ fn check_list(
             }
         }
     }
-    let mut seen = BTreeSet::new();
+}
+
+/// Adds what keeps the items of lists from being told apart.
+pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                // Of metadata nobody insists on it.
+                let below = schema
+                    .field(key)
+                    .filter(|_| !path.is_empty() || key != "metadata");
+                let path = if schema.properties.contains_key(key) {
+                    join(path, key)
+                } else {
+                    format!("{path}[{key}]")
+                };
+                if let Some(below) = below {
+                    validate_lists(below, value, &path, causes);
+                }
+            }
+        }
+        Value::Array(items) => {
+            check_twins(schema, items, path, causes);
+            for (index, item) in items.iter().enumerate() {
+                if let Some(below) = &schema.items {
+                    validate_lists(below, item, &format!("{path}[{index}]"), causes);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn check_twins(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
+    if let ListType::Map(_) = &schema.list
+        && let Some(index) = items
+            .iter()
+            .position(|item| !item.is_object() && !item.is_null())
+    {
+        let detail = "must be an object for an array of list-type map";
+        causes.push(Cause::invalid(
+            format!("{path}[{index}]"),
+            &items[index],
+            detail,
+        ));
+        return;
+    }
+    let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
     for (index, item) in items.iter().enumerate() {
         let identity = match &schema.list {
             ListType::Atomic => break,
             ListType::Set => item.clone(),
+            ListType::Map(_) if item.is_null() => continue,
             ListType::Map(keys) => key_of(keys, item),
         };
-        if !seen.insert(identity.to_string()) {
+        // A third one is not told again.
+        let identity_text = identity.to_string();
+        if !seen.insert(identity_text.clone()) && told.insert(identity_text) {
             causes.push(Cause::duplicate(format!("{path}[{index}]"), &identity));
         }
     }
@@ -256,6 +336,17 @@ fn check_map(
     for key in &schema.required {
         if !fields.contains_key(key) {
             causes.push(Cause::required(join(path, key), ""));
+        }
+    }
+    if schema.embedded {
+        for key in ["apiVersion", "kind"] {
+            match fields.get(key) {
+                None => causes.push(Cause::required(join(path, key), "")),
+                Some(value) if value == "" => {
+                    causes.push(Cause::invalid(join(path, key), value, "must not be empty"));
+                }
+                Some(_) => {}
+            }
         }
     }
     for (key, value) in fields {

@@ -80,7 +80,7 @@ pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
                 Some(text) => ("text/plain; charset=utf-8", Bytes::from(text)),
                 None => ("application/json", bytes_of(&refusal.body())),
             };
-            (refusal.code, content_type, body, Vec::new())
+            (refusal.code, content_type, body, refusal.warnings)
         }
     };
     let mut response = Response::new(whole(body));

@@ -13,11 +13,11 @@ use tokio::time::Instant;
 use crate::{
     apply::{Manager, Operation},
     endpoint::Endpoint,
-    kind::Kind,
+    kind::{Kind, Origin},
     object, patch,
     path::{Query, ResourcePath, Target},
     record::{RequestRecord, Verb},
-    refusal::Refusal,
+    refusal::{Cause, Refusal},
     selector::Selector,
     twins,
     write::{Door, Subresource, UnknownFields},
@@ -132,8 +132,9 @@ impl Call {
             return Err(Refusal::unsupported_media_type(accepted));
         }
         match serde_json::from_slice(&self.body) {
-            Ok(value) => Ok(value),
+            Ok(value) => Ok(whole_numbers(value)),
             Err(_) if media.ends_with("yaml") => serde_saphyr::from_slice(&self.body)
+                .map(whole_numbers)
                 .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}"))),
             Err(error) => Err(Refusal::bad_request(format!(
                 "the object provided is unrecognized (must be of type JSON): {error}"
@@ -197,6 +198,7 @@ impl Call {
             subresource,
             manager: self.manager(operation, name),
             dry_run: self.dry_run(),
+            is_patch: self.method == Method::PATCH,
             unknown_fields,
             twins: if counts {
                 twins::find(&self.body)
@@ -205,6 +207,30 @@ impl Call {
             },
         }
     }
+}
+
+/// Numbers that have a point but no fraction are kept without (e.g. `1.0` is `1`).
+fn whole_numbers(mut value: Value) -> Value {
+    fn walk(value: &mut Value) {
+        match value {
+            Value::Number(number) if number.is_f64() => {
+                // Larger ones are written with an exponent, and stay as they are.
+                const LIMIT: f64 = 9_007_199_254_740_992.0;
+                let float = number.as_f64().unwrap_or(0.5);
+                if float.fract() == 0.0
+                    && float.abs() < LIMIT
+                    && let Ok(whole) = format!("{float:.0}").parse::<i64>()
+                {
+                    *value = whole.into();
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(walk),
+            Value::Object(fields) => fields.values_mut().for_each(walk),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    walk(&mut value);
+    value
 }
 
 /// Whether a body is an object of this kind, with metadata of the right types.
@@ -226,25 +252,30 @@ pub(super) fn check_object(kind: &Kind, body: &Value) -> Result<(), Refusal> {
             kind.api_version()
         )));
     }
-    if given("kind") != kind.kind {
+    // Of a custom resource it is looked at later, with the rest of it.
+    if given("kind") != kind.kind && kind.origin == Origin::BuiltIn {
+        let (found, version) = (given("kind"), kind.api_version());
         return Err(Refusal::bad_request(format!(
-            "the kind in the data ({}) does not match the expected kind ({})",
-            given("kind"),
-            kind.kind
+            "{found} in version \"{}\" cannot be handled as a {}: no kind \"{found}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\"",
+            kind.version, kind.kind
         )));
     }
-    let metadata = fields.get("metadata").unwrap_or(&Value::Null);
-    let mut causes = Vec::new();
-    if let (Some(schema), false) = (kind.schema.properties.get("metadata"), metadata.is_null()) {
-        schema.check_types(metadata, "metadata", &mut causes);
-    }
-    match causes.first() {
+    match mistyped_metadata(kind, body) {
         None => Ok(()),
         Some(cause) => Err(Refusal::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {}: {}",
             kind.kind, kind.version, kind.kind, cause.field, cause.message
         ))),
     }
+}
+
+/// What in the metadata has not the type that it must have.
+pub(super) fn mistyped_metadata(kind: &Kind, body: &Value) -> Option<Cause> {
+    let metadata = body.get("metadata").filter(|value| !value.is_null())?;
+    let mut causes = Vec::new();
+    let schema = kind.schema.properties.get("metadata")?;
+    schema.check_types(metadata, "metadata", &mut causes);
+    causes.into_iter().next()
 }
 
 fn unrecognised(kind: &Kind, body: &Value, missing: &str) -> Refusal {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Answer, Shared,
-    call::{Call, check_object},
+    call::{Call, check_object, mistyped_metadata},
 };
 use crate::{
     apply::Operation,
@@ -90,8 +90,11 @@ fn answer_from(
             let object = read::get(store, seen, &kind, &scope.key(&kind)?)?;
             return Ok(match (&kind.scale, subresource) {
                 (Some(scale), Subresource::Scale) => {
-                    let scale = scale.of(&object.read());
-                    Answer::json(form.show_scale(scale, store))
+                    let object = object.read();
+                    if kind.origin == Origin::Crd && !scale.is_set(&object) {
+                        return Err(scale.unset());
+                    }
+                    Answer::json(form.show_scale(scale.of(&object), store))
                 }
                 _ => Answer::json(form.show(&kind, &object, store)),
             });
@@ -127,7 +130,7 @@ fn answer_from(
         Verb::Apply => {
             let key = scope.key(&kind)?;
             let (door, config) = read_apply(call, &kind, subresource)?;
-            write::apply(store, &door, &key, config, call.query.flag("force"))?
+            write::apply(store, &door, &key, &config, call.query.flag("force"))?
         }
     };
     record.name = Some(written.name.clone());
@@ -160,7 +163,7 @@ fn apply_beside(
     let subresource = subresource(&kind, path)?;
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
     let (door, config) = read_apply(call, &kind, subresource)?;
-    let mut draft = write::draft_apply(&moment, &door, &key, config, call.query.flag("force"))?;
+    let mut draft = write::draft_apply(&moment, &door, &key, &config, call.query.flag("force"))?;
     let mut store = shared.lock();
     if !moment.holds(&store, &kind, &key) {
         return Ok(None);
@@ -178,6 +181,7 @@ fn read_apply(
 ) -> Result<(Door, Value), Refusal> {
     let door = call.door(kind, subresource, Operation::Apply);
     let config = call.parse(&[patch::APPLY])?;
+    check_applied(kind, &config)?;
     check_object(kind, &config)?;
     Ok((door, config))
 }
@@ -264,6 +268,28 @@ fn create(
     write::create(store, &door, namespace, body)
 }
 
+/// Whether a configuration is one of this kind.
+fn check_applied(kind: &Kind, config: &Value) -> Result<(), Refusal> {
+    let (found, version) = (
+        object::text(config, &["kind"]),
+        object::text(config, &["apiVersion"]),
+    );
+    if found.is_empty()
+        || version.is_empty()
+        || (found == kind.kind && version == kind.api_version())
+    {
+        return Ok(());
+    }
+    let version = if version.contains('/') {
+        version.to_owned()
+    } else {
+        format!("/{version}")
+    };
+    Err(Refusal::bad_request(format!(
+        "invalid object type: {version}, Kind={found}"
+    )))
+}
+
 /// Patches an object, but for server-side apply.
 fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Written, Refusal> {
     let kind = &*door.kind;
@@ -273,20 +299,23 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
     let old = old.read();
     let mut new = old.clone();
     apply_patch(call, Some(kind), &mut new)?;
+    if call.media() == patch::STRATEGIC {
+        // What kind it is, such a patch does not say.
+        object::fields(&mut new).insert("kind".to_owned(), kind.kind.clone().into());
+    }
+    let found = object::text(&new, &["kind"]);
+    if kind.origin == Origin::BuiltIn && found != kind.kind {
+        return Err(Refusal::undecodable_patch(&new, "it is of another kind"));
+    }
+    if let Some(cause) = mistyped_metadata(kind, &new) {
+        let why = format!("{}: {}", cause.field, cause.message);
+        return Err(Refusal::undecodable_patch(&new, &why));
+    }
     check_object(kind, &new)?;
-    if object::name(&new) != key.name {
-        return Err(Refusal::bad_request(format!(
-            "the name of the object ({}) does not match the name on the URL ({})",
-            object::name(&new),
-            key.name
-        )));
-    }
-    if object::namespace(&new) != key.namespace {
-        return Err(Refusal::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    Precondition::of(&new).check_patch(kind, &old)?;
+    write::check_address(kind, key, &new)?;
+    Precondition::of(&new)
+        .check_version(kind, &old)
+        .map_err(|refusal| write::warn(door, &new, refusal))?;
     write::update(store, door, &old, new)
 }
 
@@ -350,7 +379,7 @@ fn rescale(
     let old = old.read();
     let mut shown = scale.of(&old);
     edit(&mut shown)?;
-    Precondition::of(&shown).check_patch(kind, &old)?;
+    Precondition::of(&shown).check_version(kind, &old)?;
     let replicas = object::at(&shown, &["spec", "replicas"]).cloned();
     let replicas = replicas.unwrap_or_else(|| json!(0));
     if replicas.as_i64().is_none_or(|replicas| replicas < 0) {
@@ -372,7 +401,13 @@ fn deletion(call: &Call) -> Result<Deletion, Refusal> {
         call.parse(&["application/json", "application/yaml"])?
     };
     let from_body = object::text(&options, &["propagationPolicy"]).to_owned();
-    let from_query = call.query.text("propagationPolicy");
+    // Where there is a body, a server looks at nothing else: not even at `dryRun` in the query.
+    let in_query = call.body.is_empty();
+    let from_query = if in_query {
+        call.query.text("propagationPolicy")
+    } else {
+        ""
+    };
     let policy = if from_query.is_empty() {
         &from_body
     } else {
@@ -394,7 +429,7 @@ fn deletion(call: &Call) -> Result<Deletion, Refusal> {
             uid: object::text(&options, &["preconditions", "uid"]).to_owned(),
         },
         propagation,
-        dry_run: dry_run || call.dry_run(),
+        dry_run: dry_run || (in_query && call.dry_run()),
     })
 }
 
@@ -418,13 +453,23 @@ fn delete_collection(
         };
         if selector.selects(&object) {
             delete::delete(store, kind, &key, deletion)?;
-            items.push(object.read());
+            let mut item = object.read();
+            if kind.origin == Origin::BuiltIn {
+                let fields = object::fields(&mut item);
+                fields.remove("apiVersion");
+                fields.remove("kind");
+            }
+            items.push(item);
         }
+    }
+    let mut metadata = json!({ "resourceVersion": store.version().to_string() });
+    if kind.origin == Origin::Crd {
+        metadata["continue"] = "".into();
     }
     Ok(Answer::ok(json!({
         "kind": kind.list_kind,
         "apiVersion": kind.api_version(),
-        "metadata": { "resourceVersion": store.version().to_string() },
+        "metadata": metadata,
         "items": items,
     })))
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Door, Subresource, current, stored_id};
+use super::{Door, Subresource, current, show, stored_id};
 use crate::{
+    apply::Operation,
     cel, crd, delete, event,
     kind::{Kind, KindId, Origin},
     object,
-    refusal::{Cause, Refusal},
+    refusal::{Cause, Refusal, Subject},
     rules, schema,
     store::{Key, Store},
     stored::Stored,
@@ -47,33 +48,38 @@ pub(super) fn finish_create(
         "selfLink",
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
-        "resourceVersion",
     ] {
         metadata.remove(key);
     }
     metadata.insert("uid".to_owned(), uid.into());
     metadata.insert("creationTimestamp".to_owned(), now.clone().into());
-    let generation = kind.has_generation.then(|| 1.into());
-    object::set(metadata, "generation", generation);
-    // What the schema gives to a status is there from the start, but it is shown, not written.
-    let bare = kind.has_status && object.get("status").is_none();
-    schema::apply_defaults(&kind.schema, &mut object);
-    let given_status = bare && object.get("status").is_some();
+    if kind.has_generation {
+        metadata.insert("generation".to_owned(), 1.into());
+    }
     let declared = initialise(kind, &mut object, &now)?;
     check(door, &object, None)?;
+    let written = hide(door, &mut object);
     let mut object = event::absorb(kind, object);
     let id = stored_id(kind);
     let key = Key::of(&object);
-    if store.get(&id, &key).is_some() {
-        return Err(Refusal::already_exists(kind.subject(&name)));
+    if !object::version(&object).is_empty() && !door.dry_run {
+        return Err(Refusal::new(
+            500,
+            "",
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    if let Some(found) = store.get(&id, &key) {
+        let deleting = object::is_deleting(&found.read());
+        return Err(Refusal::already_exists(kind.subject(&name), deleting));
     }
     if door.dry_run {
         return Ok(event::present(kind, &Arc::new(Stored::new(&object))));
     }
     object::metadata(&mut object).remove("resourceVersion");
     let created = store.put(&id, &mut object);
-    if given_status {
-        store.set_partly_written(&id, key);
+    if let Some(written) = written {
+        store.set_written(&id, key, written);
     }
     if let Some(declared) = declared {
         store.add_kind(Arc::new(declared));
@@ -109,13 +115,7 @@ pub(super) fn finish_update(
     now: &str,
 ) -> Result<bool, Refusal> {
     let kind = &*door.kind;
-    let name = object::name(old).to_owned();
     keep_metadata(old, new);
-    let mut causes = Vec::new();
-    rules::check_finalizers(old, new, &mut causes);
-    if !causes.is_empty() {
-        return Err(Refusal::invalid(kind.subject(&name), &causes));
-    }
     if kind.is(crd::GROUP, crd::PLURAL) {
         check_crd_update(kind, old, new)?;
         crd::read(new)?;
@@ -138,12 +138,28 @@ pub(super) fn commit_update(
 ) -> Result<Arc<Stored>, Refusal> {
     let kind = &*door.kind;
     let (id, key) = (stored_id(kind), Key::of(old));
-    if !changes
-        && !store.is_partly_written(&id, &key)
-        && let Some(same) = current(store, kind, &key)
-    {
+    if !changes {
+        // The times of entries alone are no change.
+        let entries = object::at(old, &["metadata", "managedFields"]).cloned();
+        object::set(object::metadata(new), "managedFields", entries);
+    }
+    let unchanged = match store.written(&id, &key) {
+        Some(written) => *written == bare(new),
+        None => *old == *new,
+    };
+    if unchanged && let Some(same) = current(store, kind, &key) {
         return Ok(same);
     }
+    if object::is_deleting(new) && object::finalizers(new).is_empty() && !kind.is("", "namespaces")
+    {
+        // What is removed is what was stored: the change that lets it go is only in the answer.
+        if !door.dry_run {
+            let last = store.remove(&id, &mut event::absorb(kind, old.clone()));
+            delete::after_removal(store, &door.kind, &last);
+        }
+        return Ok(Arc::new(Stored::new(new)));
+    }
+    let written = hide(door, new);
     if door.dry_run {
         return Ok(Arc::new(Stored::new(new)));
     }
@@ -156,36 +172,50 @@ pub(super) fn commit_update(
         None
     };
     *new = event::absorb(kind, std::mem::take(new));
-    if object::is_deleting(new) && object::finalizers(new).is_empty() && !kind.is("", "namespaces")
-    {
-        let last = store.remove(&id, new);
-        delete::after_removal(store, &door.kind, &last);
-        return Ok(event::present(kind, &last));
+    let shown = store.put(&id, new);
+    if let Some(written) = written {
+        store.set_written(&id, key, written);
     }
-    let written = store.put(&id, new);
     if let Some(declared) = declared {
         reread(store, declared);
     }
-    delete::collect_if_orphaned(store, &id, &written);
-    Ok(event::present(kind, &written))
+    delete::collect_if_orphaned(store, &id, &shown);
+    Ok(event::present(kind, &shown))
 }
 
-/// What no client can change.
+/// Makes of an object what is shown of it; if that is not what is written, the latter is returned.
+fn hide(door: &Door, object: &mut Value) -> Option<Value> {
+    // Other ways of writing begin with what is shown already.
+    let differs = door.manager.operation == Operation::Apply
+        || door.subresource == Subresource::Scale
+        || object.get("status").is_none();
+    if door.kind.origin != Origin::Crd || !differs {
+        return None;
+    }
+    let written = object.clone();
+    show(&door.kind, object);
+    (written != *object).then(|| bare(&written))
+}
+
+/// An object as it is written: its version is no part of it.
+fn bare(object: &Value) -> Value {
+    let mut bare = object.clone();
+    object::metadata(&mut bare).remove("resourceVersion");
+    bare
+}
+
+/// What no client can change, and what it need not repeat.
 fn keep_metadata(old: &Value, new: &mut Value) {
-    for key in [
-        "name",
-        "namespace",
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "resourceVersion",
-        "generateName",
-        "selfLink",
-    ] {
+    let metadata = object::metadata(new);
+    for key in ["generation", "creationTimestamp", "resourceVersion"] {
         let value = object::at(old, &["metadata", key]).cloned();
-        object::set(object::metadata(new), key, value);
+        object::set(metadata, key, value);
+    }
+    for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let given = metadata.contains_key(key) && key != "deletionTimestamp";
+        if let (Some(value), false) = (object::at(old, &["metadata", key]), given) {
+            metadata.insert(key.to_owned(), value.clone());
+        }
     }
 }
 
@@ -209,12 +239,12 @@ fn is_same(old: &Value, new: &Value) -> bool {
             .unwrap_or_default()
     }
     let (before, after) = (entries(old), entries(new));
-    // The order of the entries goes by their times.
+    // A time that puts them in another order is a change.
     let same_entries = before.len() == after.len()
-        && before.iter().all(|entry| {
-            let entry = but(Some(entry), "time");
-            after.iter().any(|other| but(Some(other), "time") == entry)
-        });
+        && before
+            .iter()
+            .zip(after)
+            .all(|(a, b)| but(Some(a), "time") == but(Some(b), "time"));
     same_entries
         && but(Some(old), "metadata") == but(Some(new), "metadata")
         && but(old.get("metadata"), "managedFields") == but(new.get("metadata"), "managedFields")
@@ -229,15 +259,14 @@ fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal
         )));
     }
     let mut causes = Vec::new();
-    rules::check_metadata(kind, object, &mut causes);
-    schema::validate(&kind.schema, object, old, "", &mut causes);
-    if door.subresource == Subresource::Status {
-        causes.iter_mut().for_each(Cause::shorten_to_status);
-    }
-    if kind.origin == Origin::Crd
-        && let Some(scale) = &kind.scale
-    {
-        scale.check(object, &mut causes);
+    let found = object::text(object, &["kind"]);
+    let is_other = kind.origin == Origin::Crd && found != kind.kind;
+    if is_other {
+        // An object of another kind is not held against the schema, but against its rules.
+        let detail = format!("must be {}", kind.kind);
+        causes.push(Cause::invalid("kind", &found.into(), &detail));
+    } else {
+        check_fields(door, object, old, &mut causes);
     }
     let blocking = causes.iter().any(|cause| {
         matches!(
@@ -245,7 +274,6 @@ fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal
             "FieldValueRequired"
                 | "FieldValueNotSupported"
                 | "FieldValueTypeInvalid"
-                | "FieldValueNotSupported"
                 | "FieldValueTooLong"
                 | "FieldValueTooMany"
         )
@@ -260,10 +288,11 @@ fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal
         ));
     }
     if !causes.is_empty() {
-        return Err(Refusal::invalid(
-            kind.subject(object::name(object)),
-            &causes,
-        ));
+        let subject = Subject {
+            kind: if is_other { found } else { &kind.kind },
+            ..kind.subject(object::name(object))
+        };
+        return Err(Refusal::invalid(subject, &causes));
     }
     match weight(object) {
         size if size > MESSAGE_LIMIT => Err(Refusal::new(
@@ -284,6 +313,37 @@ fn depth(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+    }
+}
+
+/// Metadata and schema.
+fn check_fields(door: &Door, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let kind = &*door.kind;
+    rules::check_metadata(kind, object, causes);
+    if let Some(old) = old {
+        rules::check_kept(old, object, causes);
+        // A server looks twice, and says so twice.
+        rules::check_kept(old, object, causes);
+    }
+    let status = object.get("status");
+    if door.subresource == Subresource::Status && status.is_some_and(Value::is_null) {
+        // What is null there is not looked at.
+        let mut rest = object.clone();
+        object::fields(&mut rest).remove("status");
+        schema::validate(&kind.schema, &rest, old, "", causes);
+    } else {
+        schema::validate(&kind.schema, object, old, "", causes);
+    }
+    if door.subresource == Subresource::Status {
+        causes.iter_mut().for_each(Cause::shorten_to_status);
+    }
+    if kind.origin == Origin::Crd
+        && let Some(scale) = &kind.scale
+    {
+        scale.check(object, causes);
+    }
+    if kind.origin == Origin::Crd {
+        schema::validate_lists(&kind.schema, object, "", causes);
     }
 }
 
@@ -348,9 +408,9 @@ fn reread(store: &mut Store, declared: Kind) {
         .map(|(_, object)| object.read())
         .collect();
     for mut object in objects {
-        schema::prune(&declared.schema, &mut object);
-        schema::apply_defaults(&declared.schema, &mut object);
-        store.reread(&id, &object);
+        let before = bare(&object);
+        show(&declared, &mut object);
+        store.reread(&id, &object, before);
     }
     store.add_kind(Arc::new(declared));
 }

@@ -1,0 +1,164 @@
+//! This file says what keeps a configuration from being applied.
+
+use serde_json::Value;
+
+use super::{Atom, Atoms, Shape, field_shape, is_named, item_shape, list_type, step_to};
+use crate::{
+    apply::fields::Step,
+    kind::{in_go, type_in_go},
+    schema::{Additional, Type},
+};
+
+/// Whether a list may hold items that nothing tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Twins {
+    Allowed,
+    Refused,
+}
+
+/// Says what keeps a value from being applied; an empty list means nothing.
+pub(crate) fn check(shape: Shape<'_>, value: &Value, twins: Twins) -> Vec<String> {
+    let mut errors = Vec::new();
+    walk(
+        shape,
+        value,
+        (false, twins),
+        &mut String::new(),
+        &mut errors,
+    );
+    errors
+}
+
+/// `open`: a schema further up keeps unknown fields, which here goes for all below it.
+fn walk(
+    shape: Shape<'_>,
+    value: &Value,
+    (open, twins): (bool, Twins),
+    path: &mut String,
+    errors: &mut Vec<String>,
+) {
+    let open = open || shape.is_some_and(|schema| schema.keeps_unknown);
+    let mut complain = |path: &str, what: &str| {
+        errors.push(if path.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{path}: {what}")
+        });
+    };
+    match Atoms::of(shape).deduced(Some(value)).first() {
+        Atom::Scalar => {
+            if let Some(what) = mistyped(shape, value) {
+                complain(path, &what);
+            }
+        }
+        Atom::Map => match value {
+            Value::Null => {}
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    let length = path.len();
+                    path.push_str(&Step::field(key).to_string());
+                    let declared = is_named(shape, key) || takes(shape, open);
+                    if declared {
+                        walk(field_shape(shape, key), value, (open, twins), path, errors);
+                    } else {
+                        errors.push(format!("{path}: field not declared in schema"));
+                    }
+                    path.truncate(length);
+                    if !declared {
+                        // The first one ends the walk through this map.
+                        break;
+                    }
+                }
+            }
+            _ => complain(path, &format!("expected map, got {}", shown(value))),
+        },
+        Atom::List => match value {
+            Value::Null => {}
+            Value::Array(items) => {
+                let mut seen = Vec::new();
+                for (index, item) in items.iter().enumerate() {
+                    let length = path.len();
+                    match list_type(shape) {
+                        None => path.push_str(&format!("[{index}]")),
+                        Some(list) => match step_to(shape, list, item) {
+                            Ok(step) => {
+                                if seen.contains(&step) && twins == Twins::Refused {
+                                    let what = format!("duplicate entries for key {step}");
+                                    errors.push(format!("{path}: {what}"));
+                                }
+                                path.push_str(&step.to_string());
+                                seen.push(step);
+                            }
+                            Err(what) => {
+                                errors.push(format!("{path}: element {index}: {what}"));
+                                break;
+                            }
+                        },
+                    }
+                    walk(item_shape(shape), item, (open, twins), path, errors);
+                    path.truncate(length);
+                }
+            }
+            _ => complain(path, &format!("expected list, got {}", shown(value))),
+        },
+    }
+}
+
+/// Whether a map takes fields that it does not name.
+fn takes(shape: Shape<'_>, open: bool) -> bool {
+    shape.is_none_or(|schema| {
+        open || schema.properties.is_empty() || !matches!(schema.additional, Additional::None)
+    })
+}
+
+fn mistyped(shape: Shape<'_>, value: &Value) -> Option<String> {
+    let schema = shape?;
+    if value.is_null() {
+        return None;
+    }
+    let is_scalar = !value.is_object() && !value.is_array();
+    let formatted = schema
+        .format
+        .as_deref()
+        .is_some_and(|format| format != "byte");
+    let (fits, wanted) = match schema.kind? {
+        Type::Integer | Type::Number => (value.is_number(), "numeric (int or float)"),
+        Type::Boolean => (value.is_boolean(), "boolean"),
+        Type::String if formatted => (is_scalar, "any scalar"),
+        Type::String => (value.is_string(), "string"),
+        Type::Object | Type::Array => (true, ""),
+    };
+    let got = match schema.kind? {
+        // Here a server names the type of the language that it is written in.
+        Type::Integer | Type::Number => type_in_go(value).to_owned(),
+        Type::String if !formatted => {
+            format!("&value.valueUnstructured{{Value:{}}}", verbose(value))
+        }
+        _ => shown(value),
+    };
+    (!fits).then(|| format!("expected {wanted}, got {got}"))
+}
+
+/// A value in the short notation of the server's language.
+fn shown(value: &Value) -> String {
+    format!("&{{{}}}", in_go(value))
+}
+
+/// A value in its long notation.
+fn verbose(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(verbose).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|(key, value)| format!("{key:?}:{}", verbose(value)))
+                .collect();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
+        }
+        Value::String(text) => format!("{text:?}"),
+        _ => in_go(value),
+    }
+}

@@ -1,0 +1,97 @@
+//! This file says in what two answers differ, and which differences are known.
+
+use serde_json::Value;
+
+use crate::{operation::Operation, side::Answer};
+
+/// A place where two values differ, with both sides (`null` where there is nothing).
+pub(crate) type Spot = (String, Value, Value);
+
+/// Something on which the servers disagree.
+#[derive(Clone, Debug)]
+pub(crate) struct Divergence {
+    pub(crate) lane: usize,
+    pub(crate) number: usize,
+    /// What is counted together.
+    pub(crate) kind: String,
+    pub(crate) operation: String,
+    pub(crate) spots: Vec<Spot>,
+    pub(crate) history: Vec<Operation>,
+}
+
+/// The differences of two answers.
+pub(crate) fn spots(left: &Answer, right: &Answer) -> Vec<Spot> {
+    let mut found = Vec::new();
+    if left.code != right.code {
+        found.push(("code".to_owned(), left.code.into(), right.code.into()));
+    }
+    if left.warnings != right.warnings {
+        let (left, right) = (left.warnings.clone().into(), right.warnings.clone().into());
+        found.push(("warnings".to_owned(), left, right));
+    }
+    differ("", &left.body, &right.body, &mut found);
+    found
+}
+
+pub(crate) fn differ(path: &str, left: &Value, right: &Value, found: &mut Vec<Spot>) {
+    match (left, right) {
+        _ if left == right => {}
+        (Value::Object(a), Value::Object(b)) => {
+            let mut keys: Vec<_> = a.keys().chain(b.keys()).collect();
+            keys.sort();
+            keys.dedup();
+            for key in keys {
+                let null = Value::Null;
+                let (x, y) = (a.get(key), b.get(key));
+                let path = format!("{path}.{key}");
+                if x.is_some() == y.is_some() {
+                    differ(&path, x.unwrap_or(&null), y.unwrap_or(&null), found);
+                } else {
+                    let shown =
+                        |value: Option<&Value>| value.cloned().unwrap_or_else(|| "(absent)".into());
+                    found.push((path, shown(x), shown(y)));
+                }
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (x, y)) in a.iter().zip(b).enumerate() {
+                differ(&format!("{path}[{index}]"), x, y, found);
+            }
+        }
+        _ => found.push((path.to_owned(), left.clone(), right.clone())),
+    }
+}
+
+/// What divergences are counted by.
+pub(crate) fn name(operation: &Operation, spots: &[Spot]) -> String {
+    let what = match spots.first() {
+        Some((path, left, right)) if path == "code" => format!("code {left} / {right}"),
+        Some((path, ..)) => {
+            let path: String = path.chars().filter(|c| !c.is_ascii_digit()).collect();
+            let steps: Vec<_> = path.split('.').take(4).collect();
+            steps.join(".")
+        }
+        None => String::new(),
+    };
+    let door = operation.door();
+    format!(
+        "{} ({door}) of {}: {what}",
+        operation.verb, operation.plural
+    )
+}
+
+/// The reason for a difference that is known and left as it is.
+pub(crate) fn known(operation: &Operation, left: &Answer, right: &Answer) -> Option<&'static str> {
+    if right.code == 501 {
+        return Some("the double says that it does not serve this");
+    }
+    let spots = spots(left, right);
+    let only_versions = spots
+        .iter()
+        .all(|(path, ..)| path == ".metadata.resourceVersion");
+    if operation.door() == "scale" && only_versions {
+        // It depends on who holds the replicas, and by which way they came to hold them.
+        return Some("a scale that changes nothing moves the version, or does not");
+    }
+    None
+}

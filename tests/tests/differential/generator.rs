@@ -1,0 +1,443 @@
+//! This file makes up operations.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    changes,
+    dice::Dice,
+    kinds::Kind,
+    model::Model,
+    operation::{Operation, Slot},
+    values::{self, Style},
+};
+
+pub(crate) const MANAGERS: [&str; 3] = ["alice", "bob", "carol"];
+const JSON: &str = "application/json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// Where operations take place.
+pub(crate) struct Scene<'a> {
+    pub(crate) kind: &'a Kind,
+    pub(crate) namespace: &'a str,
+    pub(crate) slot: Slot,
+}
+
+impl Scene<'_> {
+    pub(crate) fn style(&self, dice: &mut Dice) -> Style {
+        Style {
+            fill: *dice.pick(&[8, 15, 30, 60]),
+            mistakes: if self.kind.built_in { 0 } else { 6 },
+            nulls: 3,
+            careful: false,
+        }
+    }
+
+    /// An operation on the object of this scene.
+    pub(crate) fn operation(
+        &self,
+        verb: &'static str,
+        method: &'static str,
+        door: &str,
+    ) -> Operation {
+        Operation {
+            verb,
+            method,
+            path: format!(
+                "{}/{}{door}",
+                self.kind.path(self.namespace),
+                self.slot.name
+            ),
+            query: Vec::new(),
+            media: JSON,
+            accept: JSON,
+            body: None,
+            plural: self.kind.plural.clone(),
+            slot: Some(self.slot.clone()),
+        }
+    }
+
+    /// An operation on all objects of the kind.
+    fn on_all(&self, verb: &'static str, method: &'static str) -> Operation {
+        Operation {
+            path: self.kind.path(self.namespace),
+            slot: None,
+            ..self.operation(verb, method, "")
+        }
+    }
+
+    pub(crate) fn version(&self, back: usize) -> String {
+        format!("@v:{}:{back}@", self.slot)
+    }
+
+    pub(crate) fn uid(&self) -> String {
+        format!("@u:{}:1@", self.slot)
+    }
+}
+
+/// Makes up the next operation about a kind.
+pub(crate) fn next(dice: &mut Dice, model: &mut Model, kind: &Kind, namespace: &str) -> Operation {
+    let slot = model.slot(kind, namespace, dice.below(3));
+    let scene = Scene {
+        kind,
+        namespace,
+        slot,
+    };
+    let object = model.object(&scene.slot).cloned();
+    let old = model.is_old(&scene.slot);
+    let mut operation = match &object {
+        None => match dice.below(20) {
+            0 | 3 => scene.operation("get", "GET", ""),
+            1 => delete(dice, &scene, false),
+            2 => changes::merge(dice, &scene, &json!({})),
+            4 => changes::replace(dice, &scene, &scene.kind.bare()),
+            5..=10 => apply(dice, model, &scene, None),
+            _ => create(dice, &scene),
+        },
+        Some(object) => match dice.below(100) {
+            0..=2 => get(dice, &scene),
+            3..=7 => collection(dice, &scene),
+            8..=9 => create(dice, &scene),
+            10..=14 => delete(dice, &scene, old),
+            15..=28 => changes::replace(dice, &scene, object),
+            29..=42 => changes::merge(dice, &scene, object),
+            43..=54 => changes::json_patch(dice, &scene, object),
+            55..=59 if kind.built_in => changes::strategic(dice, &scene, object),
+            60..=62 if kind.scale => changes::scale(dice, &scene),
+            63..=65 => changes::finalizers(dice, &scene, object),
+            66 => changes::reset(dice, &scene),
+            _ => apply(dice, model, &scene, Some(object)),
+        },
+    };
+    if operation.method != "GET" {
+        if operation.method != "DELETE" {
+            if operation.verb != "apply" && dice.chance(80) {
+                let manager = *dice.pick(&MANAGERS);
+                operation.query.push(("fieldManager", manager.to_owned()));
+            }
+            if dice.chance(8) {
+                let how = *dice.pick(&["Strict", "Warn", "Ignore"]);
+                operation.query.push(("fieldValidation", how.to_owned()));
+            }
+        }
+        if dice.chance(4) {
+            operation.query.push(("dryRun", "All".to_owned()));
+        }
+    }
+    operation
+}
+
+/// The metadata that a client gives.
+pub(crate) fn metadata(dice: &mut Dice) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    let pairs = |dice: &mut Dice, keys: &[&str], values: &[&str]| -> Value {
+        let count = dice.below(3);
+        let pairs = (0..count).map(|_| {
+            (
+                (*dice.pick(keys)).to_owned(),
+                Value::from(*dice.pick(values)),
+            )
+        });
+        pairs
+            .collect::<Vec<_>>()
+            .into_iter()
+            .collect::<Map<_, _>>()
+            .into()
+    };
+    if dice.chance(30) {
+        let labels = pairs(dice, &["app", "team", "okt.dev/x"], &["a", "b", ""]);
+        metadata.insert("labels".to_owned(), labels);
+    }
+    if dice.chance(15) {
+        let notes = pairs(dice, &["note", "okt.dev/note"], &["some text", "{\"a\":1}"]);
+        metadata.insert("annotations".to_owned(), notes);
+    }
+    if dice.chance(12) {
+        let count = dice.below(3);
+        let names: Vec<_> = ["okt.dev/one", "okt.dev/two"]
+            .into_iter()
+            .take(count)
+            .collect();
+        metadata.insert("finalizers".to_owned(), json!(names));
+    }
+    if dice.chance(6) {
+        metadata.insert("ownerReferences".to_owned(), json!([owner(dice)]));
+    }
+    metadata
+}
+
+/// A reference to the object that every lane has from the beginning to the end.
+pub(crate) fn owner(dice: &mut Dice) -> Value {
+    let mut owner = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "anchor", "uid": "@u:configmaps/anchor:1@",
+    });
+    if dice.chance(40) {
+        owner["controller"] = dice.chance(80).into();
+    }
+    if dice.chance(30) {
+        owner["blockOwnerDeletion"] = true.into();
+    }
+    owner
+}
+
+/// An object of the kind, made up.
+pub(crate) fn made_up(dice: &mut Dice, scene: &Scene<'_>) -> Value {
+    let style = scene.style(dice);
+    let style = Style {
+        nulls: 0,
+        mistakes: 0,
+        ..style
+    };
+    let mut fields = values::value(dice, style, &scene.kind.schema);
+    // Most of what happens is below these two.
+    for (key, chance) in [("spec", 90), ("data", 80), ("status", 40)] {
+        let below = scene.kind.schema["properties"].get(key);
+        if let (Some(below), true) = (below, fields.get(key).is_none() && dice.chance(chance)) {
+            fields[key] = values::value(dice, style, below);
+        }
+    }
+    let mut object = scene.kind.bare();
+    values::lay(&mut object, &fields);
+    if !scene.kind.built_in && dice.chance(25) {
+        let style = scene.style(dice);
+        values::change(
+            dice,
+            Style {
+                mistakes: 300,
+                nulls: 20,
+                ..style
+            },
+            &scene.kind.schema,
+            &mut object,
+        );
+    }
+    object
+}
+
+fn create(dice: &mut Dice, scene: &Scene<'_>) -> Operation {
+    let mut operation = scene.operation("create", "POST", "");
+    operation.path = scene.kind.path(scene.namespace);
+    let mut object = made_up(dice, scene);
+    let mut given = metadata(dice);
+    if dice.chance(4) {
+        operation.verb = "create generated";
+        operation.slot = None;
+        given.insert("generateName".to_owned(), "gen-".into());
+    } else if !dice.chance(2) {
+        given.insert("name".to_owned(), scene.slot.name.clone().into());
+    }
+    match dice.below(60) {
+        0 => {
+            given.insert("resourceVersion".to_owned(), "1".into());
+        }
+        1 => {
+            given.insert("namespace".to_owned(), "elsewhere".into());
+        }
+        2 => {
+            given.insert("name".to_owned(), "Not_A_Name".into());
+        }
+        3 => {
+            given.insert("uid".to_owned(), scene.uid().into());
+            given.insert("generation".to_owned(), 7.into());
+            given.insert("creationTimestamp".to_owned(), Value::Null);
+        }
+        4 => {
+            given.insert("labels".to_owned(), json!({ "app": "not a label!" }));
+        }
+        5 => {
+            object["kind"] = "Other".into();
+        }
+        _ => {}
+    }
+    object["metadata"] = given.into();
+    operation.body = Some(object);
+    operation
+}
+
+fn get(dice: &mut Dice, scene: &Scene<'_>) -> Operation {
+    let door = match dice.below(5) {
+        0 => "/status",
+        1 => "/scale",
+        _ => "",
+    };
+    let mut operation = scene.operation("get", "GET", door);
+    if door.is_empty() && dice.chance(30) {
+        operation.verb = "get metadata";
+        operation.accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    }
+    if dice.chance(10) {
+        operation
+            .query
+            .push(("resourceVersion", (*dice.pick(&["0", ""])).to_owned()));
+    }
+    if (door == "/status" && scene.kind.built_in && !scene.kind.status)
+        || (door == "/scale" && scene.kind.built_in && !scene.kind.scale)
+    {
+        return scene.operation("get", "GET", "");
+    }
+    operation
+}
+
+fn collection(dice: &mut Dice, scene: &Scene<'_>) -> Operation {
+    let mut operation = scene.on_all("list", "GET");
+    if !scene.kind.namespaced {
+        // The lanes share the cluster.
+        return scene.operation("get", "GET", "");
+    }
+    let mut query = Vec::new();
+    match dice.below(10) {
+        0..=2 => return operation,
+        3 => query.push((
+            "labelSelector",
+            (*dice.pick(&[
+                "app=a",
+                "app",
+                "!app",
+                "app in (a,b),team!=b",
+                "team notin (a)",
+                "app==",
+            ]))
+            .to_owned(),
+        )),
+        4 => {
+            let mut choices = vec![
+                ("metadata.name", scene.slot.name.as_str()),
+                ("metadata.namespace", scene.namespace),
+            ];
+            choices.extend(scene.kind.selectable.iter().copied());
+            let (path, value) = *dice.pick(&choices);
+            let operator = *dice.pick(&["=", "!=", "=="]);
+            query.push(("fieldSelector", format!("{path}{operator}{value}")));
+        }
+        5 => query.push(("fieldSelector", "spec.nothing=x".to_owned())),
+        6 => query.push(("limit", (dice.below(3) + 1).to_string())),
+        7 => {
+            query.push(("limit", "1".to_owned()));
+            query.push(("labelSelector", "app".to_owned()));
+        }
+        8 => {
+            query.push(("resourceVersion", scene.version(1)));
+            let how = *dice.pick(&["Exact", "NotOlderThan", "Wrong"]);
+            query.push(("resourceVersionMatch", how.to_owned()));
+        }
+        _ => {
+            let mut gone = scene.on_all("delete collection", "DELETE");
+            let selector = *dice.pick(&["app=a", "team", "app=b,team=a"]);
+            gone.query = vec![("labelSelector", selector.to_owned())];
+            return gone;
+        }
+    }
+    operation.verb = "list some";
+    operation.query = query;
+    operation
+}
+
+fn delete(dice: &mut Dice, scene: &Scene<'_>, surely: bool) -> Operation {
+    let mut operation = scene.operation("delete", "DELETE", "");
+    if surely {
+        return operation;
+    }
+    let mut options = json!({ "apiVersion": "v1", "kind": "DeleteOptions" });
+    match dice.below(14) {
+        0 => options["preconditions"] = json!({ "uid": "00000000-0000-4000-8000-999999999999" }),
+        1 => options["preconditions"] = json!({ "uid": scene.uid() }),
+        2 => options["preconditions"] = json!({ "resourceVersion": scene.version(1) }),
+        3 => options["preconditions"] = json!({ "resourceVersion": scene.version(2) }),
+        4 => options["propagationPolicy"] = "Background".into(),
+        5 => options["propagationPolicy"] = "Sideways".into(),
+        6 => options["dryRun"] = json!(["All"]),
+        7 => options["gracePeriodSeconds"] = 0.into(),
+        8 => {
+            operation
+                .query
+                .push(("propagationPolicy", "Background".to_owned()));
+            return operation;
+        }
+        _ => return operation,
+    }
+    operation.body = Some(options);
+    operation
+}
+
+/// The endpoints of an object that take a write like that.
+pub(crate) fn door(dice: &mut Dice, kind: &Kind) -> &'static str {
+    if kind.status && dice.chance(35) {
+        "/status"
+    } else {
+        ""
+    }
+}
+
+fn apply(dice: &mut Dice, model: &mut Model, scene: &Scene<'_>, live: Option<&Value>) -> Operation {
+    let door = if live.is_some() || dice.chance(5) {
+        door(dice, scene.kind)
+    } else {
+        ""
+    };
+    let mut operation = scene.operation("apply", "PATCH", door);
+    operation.media = APPLY;
+    let manager = *dice.pick(&MANAGERS);
+    operation.query.push(("fieldManager", manager.to_owned()));
+    if dice.chance(55) {
+        operation.query.push(("force", "true".to_owned()));
+    }
+    let key = (manager.to_owned(), door);
+    let last = model.entry(&scene.slot).applied.get(&key).cloned();
+    let mut config = match last {
+        Some(last) if dice.chance(25) => last,
+        Some(mut last) if dice.chance(65) && !scene.kind.built_in => {
+            let style = scene.style(dice);
+            for _ in 0..=dice.below(3) {
+                values::change(
+                    dice,
+                    Style {
+                        mistakes: 8,
+                        ..style
+                    },
+                    &scene.kind.schema,
+                    &mut last,
+                );
+            }
+            if dice.chance(20) {
+                last["metadata"] = metadata(dice).into();
+            }
+            last
+        }
+        _ => {
+            let mut made = made_up(dice, scene);
+            made["metadata"] = metadata(dice).into();
+            made
+        }
+    };
+    if door == "/status" {
+        // What an operator sends there is the status, and now and then more.
+        if let (Some(fields), true) = (config.as_object_mut(), dice.chance(85)) {
+            fields.remove("spec");
+            if !fields.contains_key("status") {
+                let style = scene.style(dice);
+                let schema = &scene.kind.schema["properties"]["status"];
+                fields.insert("status".to_owned(), values::value(dice, style, schema));
+            }
+        }
+    }
+    model.entry(&scene.slot).applied.insert(key, config.clone());
+    config["metadata"]["name"] = scene.slot.name.clone().into();
+    match dice.below(40) {
+        0..=3 => config["metadata"]["resourceVersion"] = scene.version(1).into(),
+        4..=5 => config["metadata"]["resourceVersion"] = scene.version(2).into(),
+        6 => config["metadata"]["uid"] = scene.uid().into(),
+        7 if dice.chance(50) => {
+            config["metadata"]["uid"] = "00000000-0000-4000-8000-999999999999".into();
+        }
+        8 if dice.chance(50) => config["metadata"]["managedFields"] = json!([]),
+        9 if dice.chance(50) => config["metadata"]["name"] = "other".into(),
+        10 if dice.chance(50) => {
+            if let Some(metadata) = config["metadata"].as_object_mut() {
+                metadata.remove("name");
+            }
+        }
+        11 if dice.chance(50) => config["apiVersion"] = "other/v1".into(),
+        _ => {}
+    }
+    operation.body = Some(config);
+    operation
+}
