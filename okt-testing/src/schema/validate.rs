@@ -3,12 +3,15 @@
 //! What an update leaves as it was is not looked at again (ratcheting), so that an object which a
 //! stricter schema no longer allows can still be repaired field by field.
 
-use std::collections::BTreeSet;
+mod lists;
+mod scalars;
 
-use jiff::{Timestamp, civil};
+pub(crate) use self::lists::{old_item, validate_lists};
+
 use serde_json::{Map, Value};
 
-use super::{ListType, Schema, Type};
+use self::scalars::{check_number, check_string};
+use super::{Schema, Type};
 use crate::refusal::Cause;
 
 /// Adds to `causes` all that is wrong with `value` but its CEL rules.
@@ -108,96 +111,6 @@ fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause
     false
 }
 
-fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut Vec<Cause>) {
-    let value = || Value::from(text);
-    let length = text.chars().count() as u64;
-    if let Some(limit) = schema.max_length
-        && length > limit
-    {
-        causes.push(Cause::too_long(path, limit));
-    }
-    if let Some(limit) = schema.min_length
-        && length < limit
-    {
-        let detail = format!(
-            "{} in body should be at least {limit} chars long",
-            subject(path)
-        );
-        causes.push(Cause::invalid(path, &value(), &detail));
-    }
-    if let Some((pattern, regex)) = &schema.pattern
-        && !regex.is_match(text)
-    {
-        let detail = format!("{} in body should match '{pattern}'", subject(path));
-        causes.push(Cause::invalid(path, &value(), &detail));
-    }
-    if let Some(format) = &schema.format
-        && !has_format(format, text)
-    {
-        let detail = format!(
-            "{} in body must be of type {format}: \"{text}\"",
-            subject(path)
-        );
-        causes.push(Cause::mistyped(path, &value(), &detail));
-    }
-}
-
-/// Formats that a server does not know are not checked; so it is here.
-fn has_format(format: &str, text: &str) -> bool {
-    match format {
-        "date-time" | "datetime" => text.parse::<Timestamp>().is_ok(),
-        "date" => text.parse::<civil::Date>().is_ok(),
-        "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
-        "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
-        "uuid" => {
-            let plain = text.replace('-', "");
-            plain.len() == 32 && plain.bytes().all(|byte| byte.is_ascii_hexdigit())
-        }
-        _ => true,
-    }
-}
-
-fn check_number(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let Some(number) = value.as_f64() else { return };
-    let mut complain = |detail: String| {
-        let detail = format!("{} in body should be {detail}", subject(path));
-        causes.push(Cause::invalid(path, value, &detail));
-    };
-    if let Some(bound) = schema.minimum {
-        if bound.exclusive && number <= bound.value {
-            complain(format!("greater than {}", bound.value));
-        } else if number < bound.value {
-            complain(format!("greater than or equal to {}", bound.value));
-        }
-    }
-    if let Some(bound) = schema.maximum {
-        if bound.exclusive && number >= bound.value {
-            complain(format!("less than {}", bound.value));
-        } else if number > bound.value {
-            complain(format!("less than or equal to {}", bound.value));
-        }
-    }
-    if let Some(of) = schema.multiple_of
-        && of != 0.0
-        && (number / of).fract() != 0.0
-    {
-        complain(format!("a multiple of {of}"));
-    }
-    let fits = match schema.format.as_deref() {
-        Some("int32") => value.as_i64().is_none_or(|n| i32::try_from(n).is_ok()),
-        Some("int64") => value.is_i64() || value.is_f64(),
-        _ => true,
-    };
-    if !fits {
-        let format = schema.format.as_deref().unwrap_or_default();
-        let detail = format!(
-            "{} in body must be of type {format}: \"{value}\"",
-            subject(path)
-        );
-        causes.push(Cause::invalid(path, value, &detail));
-    }
-}
-
 fn check_list(
     schema: &Schema,
     items: &[Value],
@@ -227,89 +140,6 @@ fn check_list(
             }
         }
     }
-}
-
-/// Adds what keeps the items of lists from being told apart.
-pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                // Of metadata nobody insists on it.
-                let below = schema
-                    .field(key)
-                    .filter(|_| !path.is_empty() || key != "metadata");
-                let path = if schema.properties.contains_key(key) {
-                    join(path, key)
-                } else {
-                    format!("{path}[{key}]")
-                };
-                if let Some(below) = below {
-                    validate_lists(below, value, &path, causes);
-                }
-            }
-        }
-        Value::Array(items) => {
-            check_twins(schema, items, path, causes);
-            for (index, item) in items.iter().enumerate() {
-                if let Some(below) = &schema.items {
-                    validate_lists(below, item, &format!("{path}[{index}]"), causes);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-fn check_twins(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
-    if let ListType::Map(_) = &schema.list
-        && let Some(index) = items
-            .iter()
-            .position(|item| !item.is_object() && !item.is_null())
-    {
-        let detail = "must be an object for an array of list-type map";
-        causes.push(Cause::invalid(
-            format!("{path}[{index}]"),
-            &items[index],
-            detail,
-        ));
-        return;
-    }
-    let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
-    for (index, item) in items.iter().enumerate() {
-        let identity = match &schema.list {
-            ListType::Atomic => break,
-            ListType::Set => item.clone(),
-            ListType::Map(_) if item.is_null() => continue,
-            ListType::Map(keys) => key_of(keys, item),
-        };
-        // A third one is not told again.
-        let identity_text = identity.to_string();
-        if !seen.insert(identity_text.clone()) && told.insert(identity_text) {
-            causes.push(Cause::duplicate(format!("{path}[{index}]"), &identity));
-        }
-    }
-}
-
-/// The item of the old list that is the same one, where the list can tell.
-pub(crate) fn old_item<'a>(
-    schema: &Schema,
-    item: &Value,
-    old: Option<&'a Value>,
-) -> Option<&'a Value> {
-    let ListType::Map(keys) = &schema.list else {
-        return None;
-    };
-    let wanted = key_of(keys, item);
-    old?.as_array()?
-        .iter()
-        .find(|other| key_of(keys, other) == wanted)
-}
-
-fn key_of(keys: &[String], item: &Value) -> Value {
-    keys.iter()
-        .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
-        .collect::<Map<_, _>>()
-        .into()
 }
 
 fn check_map(

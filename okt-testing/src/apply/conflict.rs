@@ -1,0 +1,74 @@
+//! This file settles who gives up a field that two managers set.
+
+use std::collections::BTreeMap;
+
+use super::{
+    fields::{FieldSet, Step, show},
+    shares::{Manager, Share, Shares, describe},
+};
+use crate::refusal::{Cause, Refusal};
+
+/// Takes from the others what this manager sets now.
+pub(super) fn settle(
+    shares: &mut Shares,
+    manager: &Manager,
+    taken: &FieldSet,
+    removed: &FieldSet,
+    force: bool,
+) -> Result<(), Refusal> {
+    let mut conflicts = Vec::new();
+    for (other, share) in shares.iter() {
+        if other != manager {
+            let common = share.fields.intersection(taken);
+            conflicts.extend(common.paths().into_iter().map(|path| (other, share, path)));
+        }
+    }
+    if !force && !conflicts.is_empty() {
+        return Err(conflict(&conflicts));
+    }
+    for (other, share) in shares.iter_mut() {
+        if other != manager {
+            share.fields = share.fields.difference(taken).difference(removed);
+        }
+    }
+    shares.retain(|_, share| !share.fields.is_empty());
+    Ok(())
+}
+
+fn conflict(conflicts: &[(&Manager, &Share, Vec<Step>)]) -> Refusal {
+    let causes: Vec<_> = conflicts
+        .iter()
+        .map(|(manager, share, path)| Cause {
+            field: show(path),
+            reason: "FieldManagerConflict",
+            message: format!("conflict with {}", describe(manager, share)),
+        })
+        .collect();
+    let message = match conflicts {
+        [(manager, share, path)] => format!(
+            "Apply failed with 1 conflict: conflict with {}: {}",
+            describe(manager, share),
+            show(path)
+        ),
+        many => {
+            let mut by_manager = BTreeMap::<String, Vec<String>>::new();
+            for (manager, share, path) in many {
+                by_manager
+                    .entry(describe(manager, share))
+                    .or_default()
+                    .push(show(path));
+            }
+            let mut lines = Vec::new();
+            for (manager, paths) in by_manager {
+                lines.push(format!("conflicts with {manager}:"));
+                lines.extend(paths.iter().map(|path| format!("- {path}")));
+            }
+            format!(
+                "Apply failed with {} conflicts: {}",
+                many.len(),
+                lines.join("\n")
+            )
+        }
+    };
+    Refusal::apply_conflict(message, &causes)
+}

@@ -1,0 +1,79 @@
+//! This file knows the fields that belong to nobody: those that Kubernetes itself sets, and those
+//! that an endpoint ignores.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Scene,
+    fields::{FieldSet, Step},
+};
+use crate::object;
+
+/// The fields that a writer through this endpoint may own.
+pub(super) fn writable(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -> FieldSet {
+    let reset: &[&[&str]] = match (subresource, scene.has_status) {
+        ("", true) => &[&["status"]],
+        ("status", true) if scene.built_in => &[&["spec"], &["metadata", "labels"]],
+        ("status", true) => &[&["metadata"], &["spec"]],
+        _ => &[],
+    };
+    for path in reset {
+        let path: Vec<_> = path.iter().map(|key| Step::field(key)).collect();
+        set.cut(&path);
+    }
+    set
+}
+
+/// The set without what nobody owns.
+pub(super) fn own(mut set: FieldSet) -> FieldSet {
+    for key in ["apiVersion", "kind", "metadata"] {
+        set.remove(&[Step::field(key)]);
+    }
+    for key in SYSTEM_FIELDS {
+        set.remove(&[Step::field("metadata"), Step::field(key)]);
+    }
+    set
+}
+
+const SYSTEM_FIELDS: [&str; 9] = [
+    "name",
+    "namespace",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+];
+
+/// The object without what Kubernetes itself sets.
+pub(super) fn strip(object: &Value) -> Value {
+    let Value::Object(fields) = object else {
+        return object.clone();
+    };
+    let strip_metadata = |metadata: &Map<String, Value>| {
+        let kept = metadata.iter();
+        let kept = kept.filter(|(key, _)| !SYSTEM_FIELDS.contains(&key.as_str()));
+        kept.map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    let bare = fields.iter().map(|(key, value)| match value {
+        Value::Object(metadata) if key == "metadata" => {
+            (key.clone(), Value::Object(strip_metadata(metadata)))
+        }
+        _ => (key.clone(), value.clone()),
+    });
+    Value::Object(bare.collect())
+}
+
+/// Puts back what [`strip`] took, but for the account that is about to be written anew.
+pub(super) fn restore(from: &Value, to: &mut Value) {
+    for key in SYSTEM_FIELDS {
+        if key != "managedFields"
+            && let Some(value) = object::at(from, &["metadata", key])
+        {
+            object::metadata(to).insert(key.to_owned(), value.clone());
+        }
+    }
+}

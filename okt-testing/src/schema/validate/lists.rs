@@ -1,0 +1,94 @@
+//! This file tells the items of lists apart.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::join;
+use crate::{
+    refusal::Cause,
+    schema::{ListType, Schema},
+};
+
+/// Adds what keeps the items of lists from being told apart.
+pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                // Of metadata nobody insists on it.
+                let below = schema
+                    .field(key)
+                    .filter(|_| !path.is_empty() || key != "metadata");
+                let path = if schema.properties.contains_key(key) {
+                    join(path, key)
+                } else {
+                    format!("{path}[{key}]")
+                };
+                if let Some(below) = below {
+                    validate_lists(below, value, &path, causes);
+                }
+            }
+        }
+        Value::Array(items) => {
+            check_twins(schema, items, path, causes);
+            for (index, item) in items.iter().enumerate() {
+                if let Some(below) = &schema.items {
+                    validate_lists(below, item, &format!("{path}[{index}]"), causes);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn check_twins(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
+    if let ListType::Map(_) = &schema.list
+        && let Some(index) = items
+            .iter()
+            .position(|item| !item.is_object() && !item.is_null())
+    {
+        let detail = "must be an object for an array of list-type map";
+        causes.push(Cause::invalid(
+            format!("{path}[{index}]"),
+            &items[index],
+            detail,
+        ));
+        return;
+    }
+    let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+    for (index, item) in items.iter().enumerate() {
+        let identity = match &schema.list {
+            ListType::Atomic => break,
+            ListType::Set => item.clone(),
+            ListType::Map(_) if item.is_null() => continue,
+            ListType::Map(keys) => key_of(keys, item),
+        };
+        // A third one is not told again.
+        let identity_text = identity.to_string();
+        if !seen.insert(identity_text.clone()) && told.insert(identity_text) {
+            causes.push(Cause::duplicate(format!("{path}[{index}]"), &identity));
+        }
+    }
+}
+
+/// The item of the old list that is the same one, where the list can tell.
+pub(crate) fn old_item<'a>(
+    schema: &Schema,
+    item: &Value,
+    old: Option<&'a Value>,
+) -> Option<&'a Value> {
+    let ListType::Map(keys) = &schema.list else {
+        return None;
+    };
+    let wanted = key_of(keys, item);
+    old?.as_array()?
+        .iter()
+        .find(|other| key_of(keys, other) == wanted)
+}
+
+fn key_of(keys: &[String], item: &Value) -> Value {
+    keys.iter()
+        .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
+        .collect::<Map<_, _>>()
+        .into()
+}

@@ -1,0 +1,90 @@
+//! This file brings what a client sends into the form of its schema.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::Value;
+
+use super::{Door, UnknownFields};
+use crate::{apply::Operation, builtin, kind::Origin, object, refusal::Refusal, schema};
+
+/// Drops what the schema does not know and fills in what it gives.
+pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refusal> {
+    let kind = &*door.kind;
+    if kind.origin == Origin::Crd && door.manager.operation == Operation::Apply {
+        // What an apply made is checked as it is.
+        schema::apply_defaults(&kind.schema, object);
+        return Ok(Vec::new());
+    }
+    let unknown = schema::prune(&kind.schema, object);
+    if kind.origin == Origin::BuiltIn {
+        schema::nulls_to_texts(&kind.schema, object);
+        drop_nulls(object);
+    }
+    if kind.is("", "secrets") {
+        encode_strings(object);
+    }
+    if kind.origin == Origin::BuiltIn {
+        schema::drop_empty(&kind.schema, object);
+    }
+    schema::drop_nulls(&kind.schema, object);
+    object::tidy_metadata(object);
+    if kind.origin == Origin::BuiltIn {
+        builtin::fill(&kind.kind, object);
+    }
+    schema::apply_defaults(&kind.schema, object);
+    if (unknown.is_empty() && door.twins.is_empty()) || door.manager.operation == Operation::Apply {
+        return Ok(Vec::new());
+    }
+    let twins = door.twins.iter();
+    let twins = twins.map(|path| format!("duplicate field \"{path}\""));
+    let unknown = unknown
+        .iter()
+        .map(|path| format!("unknown field \"{path}\""));
+    let found: Vec<_> = twins.chain(unknown).collect();
+    match door.unknown_fields {
+        UnknownFields::Ignore => Ok(Vec::new()),
+        UnknownFields::Warn => Ok(found),
+        UnknownFields::Refuse if door.is_patch => {
+            let why = format!("strict decoding error: {}", found.join(", "));
+            Err(Refusal::undecodable_patch(object, &why))
+        }
+        UnknownFields::Refuse => Err(Refusal::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
+            kind.kind,
+            kind.version,
+            kind.kind,
+            found.join(", ")
+        ))),
+    }
+}
+
+/// A refusal with the warnings that the body deserves, which a server reads first.
+pub(crate) fn warn(door: &Door, body: &Value, refusal: Refusal) -> Refusal {
+    match clean(door, &mut body.clone()) {
+        Ok(warnings) => refusal.warned(&warnings),
+        Err(worse) => worse,
+    }
+}
+
+/// The types of built-in kinds know no nulls.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// `stringData` is a way to write `data`, and is not kept.
+fn encode_strings(secret: &mut Value) {
+    let Some(Value::Object(strings)) = object::fields(secret).remove("stringData") else {
+        return;
+    };
+    for (key, value) in strings {
+        if let Value::String(text) = value {
+            object::put(secret, &["data", &key], BASE64_STANDARD.encode(text).into());
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! This file applies: most of the work needs no store, and so is done beside it.
+
+use std::{mem, sync::Arc};
+
+use serde_json::Value;
+
+use super::{
+    Door, Precondition, Subresource, Written, check_address,
+    clean::clean,
+    finish::{commit_update, finish_create, finish_update},
+    isolate, place, scene, stored_id,
+};
+use crate::{
+    apply, event,
+    kind::Kind,
+    object,
+    refusal::Refusal,
+    store::{Key, Store},
+    stored::Stored,
+};
+
+/// An object at a moment: what a write is thought through on.
+#[derive(Debug)]
+pub(crate) struct Moment {
+    stored: Option<Arc<Stored>>,
+    now: String,
+}
+
+impl Moment {
+    pub(crate) fn of(store: &Store, kind: &Kind, key: &Key) -> Self {
+        Self {
+            stored: store.get(&stored_id(kind), key).cloned(),
+            now: store.clock.text(),
+        }
+    }
+
+    /// Whether the object and its kind are still what they were.
+    pub(crate) fn holds(&self, store: &Store, kind: &Arc<Kind>, key: &Key) -> bool {
+        let same_kind = store
+            .kind(&kind.id())
+            .is_some_and(|now| Arc::ptr_eq(now, kind));
+        same_kind
+            && match (&self.stored, store.get(&stored_id(kind), key)) {
+                (Some(then), Some(now)) => Arc::ptr_eq(then, now),
+                (then, now) => then.is_none() && now.is_none(),
+            }
+    }
+}
+
+/// A write that only has to be committed, on the moment that it was thought through on.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    name: String,
+    warnings: Vec<String>,
+    /// None for an object that is to be created.
+    old: Option<Value>,
+    new: Value,
+    changes: bool,
+}
+
+impl Draft {
+    /// Commits it; the moment still holds.
+    ///
+    /// What is left of it may be dropped when the store is free for others again.
+    pub(crate) fn commit(&mut self, store: &mut Store, door: &Door) -> Result<Written, Refusal> {
+        let object = match &self.old {
+            Some(old) => commit_update(store, door, old, &mut self.new, self.changes)?,
+            None => finish_create(store, door, mem::take(&mut self.new))?,
+        };
+        Ok(Written {
+            name: mem::take(&mut self.name),
+            object,
+            created: self.old.is_none(),
+            warnings: mem::take(&mut self.warnings),
+        })
+    }
+}
+
+/// Applies a configuration, and creates the object where there is none.
+pub(crate) fn apply(
+    store: &mut Store,
+    door: &Door,
+    key: &Key,
+    config: &Value,
+    force: bool,
+) -> Result<Written, Refusal> {
+    let moment = Moment::of(store, &door.kind, key);
+    draft_apply(&moment, door, key, config, force)?.commit(store, door)
+}
+
+/// Thinks an apply through, which is most of its work and needs no store.
+pub(crate) fn draft_apply(
+    moment: &Moment,
+    door: &Door,
+    key: &Key,
+    config: &Value,
+    force: bool,
+) -> Result<Draft, Refusal> {
+    let kind = &*door.kind;
+    let name = object::name(config).to_owned();
+    let precondition = Precondition::of(config);
+    let old = moment.stored.as_ref();
+    let old = old.map(|old| event::present(kind, old).read());
+    if old.is_none() && door.subresource != Subresource::None {
+        return Err(Refusal::not_found(kind.subject(&key.name)));
+    }
+    if object::at(config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
+        return Err(Refusal::bad_request("metadata.managedFields must be nil"));
+    }
+    if door.subresource == Subresource::Scale {
+        return Err(Refusal::not_served("server-side apply of a scale"));
+    }
+    let api_version = kind.api_version();
+    let scene = scene(kind, &api_version, &moment.now);
+    let mut new = apply::apply(scene, old.as_ref(), config, &door.manager, force)?;
+    check_address(kind, key, config)?;
+    if old.is_none() && name.is_empty() {
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            key.name
+        )));
+    }
+    // A version is no obstacle to a creation, as on the server; a uid is.
+    if old.is_none() && !precondition.uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {}, and no existing object was found",
+            precondition.uid
+        );
+        return Err(Refusal::conflict(kind.subject(&key.name), &why));
+    }
+    let metadata = object::metadata(&mut new);
+    if !precondition.uid.is_empty() {
+        // It is a field like others here, which nobody may change.
+        metadata.insert("uid".to_owned(), precondition.uid.clone().into());
+    }
+    metadata.insert("name".to_owned(), key.name.clone().into());
+    place(kind, &key.namespace, &mut new)?;
+    let warnings = clean(door, &mut new)?;
+    let mut changes = true;
+    if let Some(old) = &old {
+        precondition.check_version(kind, old)?;
+        isolate(kind, door.subresource, old, &mut new);
+        changes = finish_update(door, old, &mut new, &moment.now)?;
+    }
+    Ok(Draft {
+        name: key.name.clone(),
+        warnings,
+        old,
+        new,
+        changes,
+    })
+}

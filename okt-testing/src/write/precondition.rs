@@ -1,0 +1,89 @@
+//! This file is what a request asks of the object before it is changed.
+
+use serde_json::Value;
+
+use crate::{
+    kind::{Kind, Origin},
+    object,
+    refusal::{Refusal, Subject},
+};
+
+/// What a PUT or a patch asks of the object before it is changed.
+#[derive(Debug, Default)]
+pub(crate) struct Precondition {
+    pub(crate) version: String,
+    pub(crate) uid: String,
+}
+
+impl Precondition {
+    /// Takes the preconditions out of a body.
+    pub(crate) fn of(body: &Value) -> Self {
+        Self {
+            version: object::version(body).to_owned(),
+            uid: object::uid(body).to_owned(),
+        }
+    }
+
+    /// Holds it against the object of a PUT.
+    pub(super) fn check_put(
+        &self,
+        kind: &Kind,
+        dry_run: bool,
+        object: &Value,
+    ) -> Result<(), Refusal> {
+        let found = object::uid(object);
+        if !self.uid.is_empty() && self.uid != found {
+            let (group, plural) = (&kind.group, &kind.plural);
+            let name = object::name(object);
+            let namespace = match object::namespace(object) {
+                "" => String::new(),
+                namespace => format!("{namespace}/"),
+            };
+            // A dry run does not come as far as the storage.
+            let root = if dry_run { "" } else { "/registry" };
+            let group = match kind.origin {
+                Origin::Crd => format!("/{group}"),
+                Origin::BuiltIn => String::new(),
+            };
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: {root}{group}/{plural}/{namespace}{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object meta: {found}",
+                self.uid
+            );
+            return Err(Refusal::conflict(kind.subject(name), &why));
+        }
+        self.check_version(kind, object)
+    }
+
+    /// Holds it against the object of a deletion.
+    pub(crate) fn check_delete(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
+        let (uid, version) = (object::uid(object), object::version(object));
+        let why = if !self.uid.is_empty() && self.uid != uid {
+            format!(
+                "the UID in the precondition ({}) does not match the UID in record ({uid}). The object might have been deleted and then recreated",
+                self.uid
+            )
+        } else if !self.version.is_empty() && self.version != version {
+            format!(
+                "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({version}). The object might have been modified",
+                self.version
+            )
+        } else {
+            return Ok(());
+        };
+        // Here a server names the kind where it else names the resource.
+        let subject = Subject {
+            plural: &kind.kind,
+            ..kind.subject(object::name(object))
+        };
+        Err(Refusal::conflict(subject, &why))
+    }
+
+    /// Holds it against the object of a patch, where the uid is a field like others.
+    pub(crate) fn check_version(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
+        if matches!(self.version.as_str(), "" | "0") || self.version == object::version(object) {
+            Ok(())
+        } else {
+            Err(Refusal::stale(kind.subject(object::name(object))))
+        }
+    }
+}
