@@ -85,7 +85,7 @@ async fn a_cut_watch_ends_in_the_middle_of_a_line() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     let first = create(&maps, "a").await.unwrap();
-    server.inject(Fault::cut_body(600).on(Verb::Watch));
+    server.inject(Fault::cut_body(350).on(Verb::Watch));
     let mut events = watch(&maps, &version(&first)).await;
     for number in 0..10 {
         set(&maps, "a", &number.to_string()).await.unwrap();

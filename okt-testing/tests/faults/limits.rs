@@ -188,9 +188,10 @@ fn misuse_is_told_in_a_sentence() {
 async fn a_named_client_is_the_manager_of_what_it_writes() {
     let server = ApiServer::new();
     let maps = maps(server.client_named("operator"));
-    maps.create(&PostParams::default(), &map("a"))
-        .await
-        .unwrap();
+    let mut full = map("a");
+    // Who creates an empty map owns nothing, and then nobody is accounted for.
+    full.data = Some([("y".to_owned(), "0".to_owned())].into());
+    maps.create(&PostParams::default(), &full).await.unwrap();
     let written = set(&maps, "a", "1").await.unwrap();
     let managers = written.metadata.managed_fields.unwrap();
     assert!(
