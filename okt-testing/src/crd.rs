@@ -1,15 +1,17 @@
 //! This file reads a `CustomResourceDefinition`: what it declares, and what is wrong with it.
 
+mod names;
 mod rules;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::names::{accept, is_established, reconsider};
 use crate::{
     kind::{Kind, Origin, Scale},
     object::{self, text},
     refusal::{Cause, Refusal, Subject},
     schema::Schema,
-    table::Column,
+    table::{Column, Fault},
 };
 
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
@@ -65,7 +67,13 @@ pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
     let (Some(schema), true) = (schema, causes.is_empty()) else {
         return Err(invalid(&causes));
     };
-    let names = |key: &str| text(crd, &["spec", "names", key]).to_owned();
+    let accepted = ["status", "acceptedNames"];
+    let given = [&accepted[..], &["spec", "names"]]
+        .into_iter()
+        .filter_map(|path| object::at(crd, path))
+        .find(|names| !text(names, &["kind"]).is_empty())
+        .unwrap_or(&null);
+    let names = |key: &str| text(given, &[key]).to_owned();
     let or = |given: String, other: String| if given.is_empty() { other } else { given };
     let kind = names("kind");
     Ok(Kind {
@@ -74,8 +82,8 @@ pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
         list_kind: or(names("listKind"), format!("{kind}List")),
         singular: or(names("singular"), kind.to_lowercase()),
         plural: names("plural"),
-        short_names: words(crd, "shortNames"),
-        categories: words(crd, "categories"),
+        short_names: words(given, "shortNames"),
+        categories: words(given, "categories"),
         namespaced: text(crd, &["spec", "scope"]) == "Namespaced",
         origin: Origin::Crd,
         schema,
@@ -84,7 +92,7 @@ pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
         scale: object::at(version, &["subresources", "scale"]).map(scale),
         has_generation: true,
         selectable,
-        columns: columns(version),
+        columns: columns(version)?,
         updates_unconditionally: false,
         creates_on_update: false,
         was_changed: false,
@@ -92,8 +100,8 @@ pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
     })
 }
 
-/// What the API server itself writes into a CRD that it accepts.
-pub(crate) fn establish(crd: &mut Value, now: &str) {
+/// What the API server itself writes into a CRD, but for who has which names.
+pub(crate) fn complete(crd: &mut Value) {
     let mut names = object::at(crd, &["spec", "names"])
         .cloned()
         .unwrap_or_default();
@@ -105,7 +113,7 @@ pub(crate) fn establish(crd: &mut Value, now: &str) {
     fields
         .entry("listKind")
         .or_insert_with(|| format!("{kind}List").into());
-    object::put(crd, &["spec", "names"], names.clone());
+    object::put(crd, &["spec", "names"], names);
     if object::at(crd, &["spec", "conversion"]).is_none() {
         object::put(crd, &["spec", "conversion"], json!({ "strategy": "None" }));
     }
@@ -116,25 +124,14 @@ pub(crate) fn establish(crd: &mut Value, now: &str) {
         .filter(|version| version.get("storage") == Some(&true.into()))
         .map(|version| text(version, &["name"]).into())
         .collect::<Vec<Value>>();
-    if object::at(crd, &["status", "conditions"]).is_none() {
-        let condition = |kind: &str, reason: &str, message: &str| {
-            json!({
-                "type": kind, "status": "True", "lastTransitionTime": now,
-                "reason": reason, "message": message,
-            })
-        };
-        let conditions = json!([
-            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-            condition(
-                "Established",
-                "InitialNamesAccepted",
-                "the initial names have been accepted"
-            ),
-        ]);
-        object::put(crd, &["status", "conditions"], conditions);
-    }
-    object::put(crd, &["status", "acceptedNames"], names);
-    object::put(crd, &["status", "storedVersions"], stored.into());
+    let mut versions = object::at(crd, &["status", "storedVersions"])
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let new = stored.into_iter().filter(|new| !versions.contains(new));
+    let new: Vec<_> = new.collect();
+    versions.extend(new);
+    object::put(crd, &["status", "storedVersions"], versions.into());
 }
 
 fn check_names(crd: &Value) -> Vec<Cause> {
@@ -223,8 +220,9 @@ fn pick_version<'a>(crd: &'a Value, causes: &mut Vec<Cause>) -> Result<Option<&'
     }
 }
 
-fn words(crd: &Value, key: &str) -> Vec<String> {
-    object::at(crd, &["spec", "names", key])
+fn words(names: &Value, key: &str) -> Vec<String> {
+    names
+        .get(key)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
@@ -258,17 +256,28 @@ fn scale(raw: &Value) -> Scale {
     }
 }
 
-fn columns(version: &Value) -> Vec<Column> {
-    let columns: Vec<_> = version
+/// The columns up to the first one that a server cannot read.
+fn columns(version: &Value) -> Result<Vec<Column>, Refusal> {
+    let given = version
         .get("additionalPrinterColumns")
         .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .map(Column::read)
-        .collect();
-    if columns.is_empty() {
-        vec![Column::age()]
-    } else {
-        columns
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    if given.is_empty() {
+        return Ok(vec![Column::age()]);
     }
+    let mut columns = Vec::new();
+    for raw in given {
+        match Column::read(raw) {
+            Ok(column) => columns.push(column),
+            Err(Fault::Wrong) => break,
+            Err(Fault::Unknown) => {
+                let path = text(raw, &["jsonPath"]);
+                return Err(Refusal::not_served(format!(
+                    "the JSON path {path} of a column"
+                )));
+            }
+        }
+    }
+    Ok(columns)
 }

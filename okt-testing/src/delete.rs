@@ -272,6 +272,10 @@ pub(crate) fn after_removal(store: &mut Store, kind: &Arc<Kind>, last: &Stored) 
         let namespace = place_of("", "namespaces", object::namespace(&last.read()));
         proceed_if_deleting(store, &namespace);
     }
+    if kind.is(crd::GROUP, crd::PLURAL) {
+        let last = last.read();
+        crd::reconsider(store, object::text(&last, &["spec", "group"]));
+    }
     if kind.origin == Origin::Crd {
         let name = format!("{}.{}", kind.plural, kind.group);
         proceed_if_deleting(store, &place_of(crd::GROUP, crd::PLURAL, &name));

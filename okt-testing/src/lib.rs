@@ -90,9 +90,8 @@
 //!   server, but the first mistake of an expression is named alone and without its line and column.
 //!   What a rule costs while it runs is not limited. Why an evaluation fails (e.g. a missing key)
 //!   is said in the words of the `cel` crate.
-//! - A CRD is established whatever names another one has (a server says `NamesAccepted: False`),
-//!   its `storedVersions` are the server's own and not to be written, and the paths of its columns
-//!   are not parsed.
+//! - A CRD has its conditions at once, not some time later, and its `storedVersions` are the
+//!   server's own and not to be written.
 //! - A watch cache is never behind unless a test says so. A list without a version is answered
 //!   from the store at once, where a real server first waits up to 3 seconds for its cache; a
 //!   streamed list without a version likewise begins with what the store has.
@@ -106,7 +105,8 @@
 //! of a scale · other subresources of built-in kinds (logs, exec, eviction, tokens) · built-in
 //! resources and groups that are not in the list of the README · bodies in protobuf (`kubectl
 //! create` of built-in kinds) · CEL macros with two variables (e.g. `all(k, v, ..)`), `sortBy` ·
-//! objects nested deeper than 100 levels · the old `/watch/` paths.
+//! objects nested deeper than 100 levels · columns of a CRD whose JSON path has `..`, slices,
+//! unions or other filters than `==` and `!=` · the old `/watch/` paths.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

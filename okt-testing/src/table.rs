@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub(crate) use self::builtin::{columns as builtin_columns, scale as scale_columns};
+pub(crate) use self::jsonpath::Fault;
 use self::jsonpath::JsonPath;
 use crate::object;
 
@@ -30,8 +31,7 @@ pub(crate) struct Column {
 
 /// Where the cells of a column come from.
 enum Source {
-    /// `None` where the path cannot be read: the cells stay empty.
-    Path(Option<JsonPath>),
+    Path(JsonPath),
     /// What a built-in kind computes, at this time.
     Computed(Box<Cell>),
 }
@@ -65,14 +65,20 @@ impl Column {
         }
     }
 
+    /// A column of a built-in kind.
     pub(crate) fn plain(name: &str, path: &str) -> Self {
+        let path = JsonPath::parse(path).expect("the paths of built-in kinds are simple");
+        Self::new(name, Source::Path(path))
+    }
+
+    fn new(name: &str, source: Source) -> Self {
         Self {
             name: name.to_owned(),
             kind: "string".to_owned(),
             format: String::new(),
             description: String::new(),
             priority: 0,
-            source: Source::Path(JsonPath::parse(path)),
+            source,
         }
     }
 
@@ -88,10 +94,7 @@ impl Column {
         name: &str,
         cell: impl Fn(&Value, Timestamp) -> Value + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            source: Source::Computed(Box::new(cell)),
-            ..Self::plain(name, "")
-        }
+        Self::new(name, Source::Computed(Box::new(cell)))
     }
 
     /// The same column, shown with `-o wide` only.
@@ -103,16 +106,26 @@ impl Column {
     }
 
     /// Reads an entry of `additionalPrinterColumns`.
-    pub(crate) fn read(raw: &Value) -> Self {
+    ///
+    /// # Errors
+    /// Its path cannot be followed.
+    pub(crate) fn read(raw: &Value) -> Result<Self, Fault> {
         let text = |key| object::text(raw, &[key]).to_owned();
-        Self {
+        let path = text("jsonPath");
+        let description = match text("description") {
+            none if none.is_empty() => {
+                format!("Custom resource definition column (in JSONPath format): {path}")
+            }
+            given => given,
+        };
+        Ok(Self {
             name: text("name"),
             kind: text("type"),
             format: text("format"),
-            description: text("description"),
+            description,
             priority: raw.get("priority").and_then(Value::as_i64).unwrap_or(0),
-            source: Source::Path(JsonPath::parse(&text("jsonPath"))),
-        }
+            source: Source::Path(JsonPath::parse(&path)?),
+        })
     }
 
     fn definition(&self) -> Value {
@@ -136,7 +149,7 @@ impl Column {
             Source::Path(path) => path,
             Source::Computed(cell) => return cell(object, now),
         };
-        let Some(found) = path.as_ref().and_then(|path| path.first(object)) else {
+        let Some(found) = path.first(object) else {
             return Value::Null;
         };
         match (self.kind.as_str(), found) {

@@ -166,7 +166,7 @@ pub(crate) fn update(
     }
     isolate(kind, door.subresource, old, &mut new);
     let warned = |refusal: Refusal| refusal.warned(&warnings);
-    let changes = finish_update(door, old, &mut new, &now).map_err(warned)?;
+    let changes = finish_update(door, old, &mut new).map_err(warned)?;
     let object = commit_update(store, door, old, &mut new, changes).map_err(warned)?;
     Ok(Written {
         name: object::name(old).to_owned(),

@@ -3,10 +3,10 @@
 use futures::TryStreamExt;
 use kube::{
     ResourceExt,
-    api::{DeleteParams, ListParams, PatchParams, PostParams, WatchEvent, WatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
     runtime::{conditions, wait::await_condition},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     claim::{Failure, Given, Outcome, eventually, refusal},
@@ -163,6 +163,161 @@ async fn a_kind_of_the_cluster_has_no_namespace(world: &World) -> Outcome {
     Ok(())
 }
 
+/// The CRD of another kind in the group of the widgets.
+fn gadgets(world: &World, names: &Value) -> Value {
+    let mut crd = world.crd();
+    crd["metadata"]["name"] = format!("gadgets.{}", world.group).into();
+    crd["spec"]["names"] = json!({ "plural": "gadgets", "singular": "gadget", "kind": "Gadget" });
+    for (key, value) in names.as_object().into_iter().flatten() {
+        crd["spec"]["names"][key] = value.clone();
+    }
+    crd
+}
+
+/// Waits for what the server says about the names of a CRD, in JSON.
+async fn names_of(world: &World, plural: &str, status: &str) -> Result<Value, Failure> {
+    let name = format!("{plural}.{}", world.group);
+    eventually("the names are looked at", || async {
+        let crd = serde_json::to_value(world.crds().get(&name).await?)?;
+        let said = condition(&crd, "NamesAccepted")["status"] == status;
+        Ok(said.then_some(crd))
+    })
+    .await
+}
+
+fn condition(crd: &Value, kind: &str) -> Value {
+    let conditions = crd["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    let found = conditions.find(|condition| condition["type"] == kind);
+    found.cloned().unwrap_or_default()
+}
+
+async fn a_crd_whose_names_are_taken_is_not_served(world: &World) -> Outcome {
+    let world = &world.own_kind().await?;
+    let list = format!("/apis/{}/v1/gadgets", world.group);
+    for (names, reason, message) in [
+        (
+            json!({ "singular": "widget" }),
+            "SingularConflict",
+            "\"widget\" is already in use",
+        ),
+        (
+            json!({ "shortNames": ["wd", "ga", "widgets"] }),
+            "ShortNamesConflict",
+            "[\"wd\" is already in use, \"widgets\" is already in use]",
+        ),
+        (
+            json!({ "kind": "Widget", "listKind": "GadgetList" }),
+            "KindConflict",
+            "\"Widget\" is already in use",
+        ),
+        (
+            json!({ "kind": "Widget", "shortNames": ["wd"] }),
+            "ListKindConflict",
+            "\"WidgetList\" is already in use",
+        ),
+    ] {
+        world.create_crd(gadgets(world, &names)).await?;
+        let crd = names_of(world, "gadgets", "False").await?;
+        let accepted = condition(&crd, "NamesAccepted");
+        ensure_eq!(accepted["reason"], reason);
+        ensure_eq!(accepted["message"], message);
+        let established = condition(&crd, "Established");
+        ensure_eq!(established["status"], "False");
+        ensure_eq!(established["reason"], "NotAccepted");
+        ensure_eq!(established["message"], "not all names are accepted");
+        // What it has, it has.
+        ensure_eq!(crd["status"]["acceptedNames"]["plural"], "gadgets");
+        ensure_eq!(world.send("GET", &list, &[], "").await?.code, 404);
+        let name = format!("gadgets.{}", world.group);
+        world.crds().delete(&name, &DeleteParams::default()).await?;
+        eventually("the CRD is gone", || async {
+            Ok(world.crds().get_opt(&name).await?.is_none().then_some(()))
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+async fn names_that_become_free_are_given_to_who_waits(world: &World) -> Outcome {
+    let world = &world.own_kind().await?;
+    world
+        .create_crd(gadgets(world, &json!({ "shortNames": ["wd"] })))
+        .await?;
+    names_of(world, "gadgets", "False").await?;
+    let params = DeleteParams::default();
+    world.crds().delete(&world.crd_name(), &params).await?;
+    let crd = names_of(world, "gadgets", "True").await?;
+    ensure_eq!(crd["status"]["acceptedNames"]["shortNames"], json!(["wd"]));
+    let list = format!("/apis/{}/v1/gadgets", world.group);
+    eventually("the kind is served", || async {
+        let reply = world.send("GET", &list, &[], "").await?;
+        Ok((reply.code == 200).then_some(()))
+    })
+    .await
+}
+
+async fn a_served_kind_keeps_its_names_when_it_asks_for_taken_ones(world: &World) -> Outcome {
+    let world = &world.own_kind().await?;
+    let given = gadgets(world, &json!({ "shortNames": ["ga"] }));
+    world.create_crd(given).await?;
+    names_of(world, "gadgets", "True").await?;
+    let asks = json!({ "spec": { "names": { "shortNames": ["wd", "gad"] } } });
+    let name = format!("gadgets.{}", world.group);
+    let params = PatchParams::default();
+    let crds = world.crds();
+    crds.patch(&name, &params, &Patch::Merge(asks)).await?;
+    let crd = names_of(world, "gadgets", "False").await?;
+    ensure_eq!(
+        condition(&crd, "NamesAccepted")["reason"],
+        "ShortNamesConflict"
+    );
+    eventually("the kind is established", || async {
+        let crd = names_of(world, "gadgets", "False").await?;
+        Ok((condition(&crd, "Established")["status"] == "True").then_some(()))
+    })
+    .await?;
+    let names = &crd["status"]["acceptedNames"];
+    ensure_eq!(names["shortNames"], json!(["ga"]));
+    Ok(())
+}
+
+async fn a_column_whose_path_is_wrong_ends_the_table(world: &World) -> Outcome {
+    let world = &world.own_group();
+    let mut crd = world.crd();
+    let column =
+        |name: &str, path: &str| json!({ "name": name, "type": "string", "jsonPath": path });
+    crd["spec"]["versions"][0]["additionalPrinterColumns"] = json!([
+        column("Missing", r#".spec.plain[?(@.a!="x")].b"#),
+        column("Dotted", r".metadata.annotations['okt\.dev/a']"),
+        column("Wrong", r#".spec["color"]"#),
+        column("Late", ".spec.color"),
+    ]);
+    world.create_kind(crd).await?;
+    let mut widget = world.widget("a", json!({ "color": "red" }));
+    widget
+        .annotations_mut()
+        .insert("okt.dev/a".to_owned(), "x".to_owned());
+    world
+        .widgets()
+        .create(&PostParams::default(), &widget)
+        .await?;
+    let accept = ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
+    let table = world
+        .send("GET", &world.path(), &[accept], "")
+        .await?
+        .json()?;
+    let columns = table["columnDefinitions"].as_array().given()?;
+    let names: Vec<_> = columns.iter().map(|column| &column["name"]).collect();
+    ensure_eq!(names, ["Name", "Missing", "Dotted"]);
+    ensure_eq!(
+        columns[2]["description"],
+        r"Custom resource definition column (in JSONPath format): .metadata.annotations['okt\.dev/a']"
+    );
+    ensure_eq!(table["rows"][0]["cells"], json!(["a", null, "x"]));
+    Ok(())
+}
+
 behaviours! { "crds":
     1 an_applied_crd_is_established_and_then_served,
     further an_unknown_kind_is_404,
@@ -172,4 +327,8 @@ behaviours! { "crds":
     further a_schema_that_is_not_structural_is_422,
     further the_scope_of_a_kind_cannot_change,
     further a_kind_of_the_cluster_has_no_namespace,
+    further a_crd_whose_names_are_taken_is_not_served,
+    further names_that_become_free_are_given_to_who_waits,
+    further a_served_kind_keeps_its_names_when_it_asks_for_taken_ones,
+    further a_column_whose_path_is_wrong_ends_the_table,
 }

@@ -3,7 +3,11 @@
 //! Fields (dotted, escaped or in brackets), indexes, `[*]` and filters that compare one field with
 //! one literal; that is what columns are written with.
 
+mod grammar;
+
 use serde_json::Value;
+
+pub(crate) use self::grammar::Fault;
 
 /// A path such as `.status.conditions[?(@.type=="Ready")].status`.
 #[derive(Debug)]
@@ -22,40 +26,12 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Reads a path; `None` for what this file does not know.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let text = text
-            .strip_prefix('{')
-            .and_then(|text| text.strip_suffix('}'))
-            .unwrap_or(text);
-        let mut rest = text.strip_prefix(['$', '@']).unwrap_or(text);
-        let mut steps = Vec::new();
-        while let Some(first) = rest.chars().next() {
-            match first {
-                '.' => {
-                    let (name, after) = field(&rest[1..]);
-                    match name.as_str() {
-                        "" => {}
-                        "*" => steps.push(Step::All),
-                        _ => steps.push(Step::Field(name)),
-                    }
-                    rest = after;
-                }
-                '[' => {
-                    let end = closing(rest)?;
-                    steps.push(bracket(&rest[1..end])?);
-                    rest = &rest[end + 1..];
-                }
-                _ if steps.is_empty() => {
-                    let (name, after) = field(rest);
-                    steps.push(Step::Field(name));
-                    rest = after;
-                }
-                _ => return None,
-            }
-        }
-        Some(Self(steps))
+    /// Reads a path.
+    ///
+    /// # Errors
+    /// What no server takes for a path, and what this file does not know.
+    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
+        grammar::parse(text)
     }
 
     /// The first value that the path leads to.
@@ -88,82 +64,12 @@ fn follow<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
         } => value
             .as_array()?
             .iter()
-            .filter(|item| (path.first(item) == Some(wanted)) == *equal)
+            // An item without the field is left out of both.
+            .filter(|item| {
+                let found = path.first(item);
+                found.is_some_and(|found| (found == wanted) == *equal)
+            })
             .find_map(|item| follow(rest, item)),
-    }
-}
-
-/// A name up to the next dot or bracket; a backslash takes the next character as it is.
-fn field(text: &str) -> (String, &str) {
-    let mut name = String::new();
-    let mut chars = text.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\\' => {
-                if let Some((_, escaped)) = chars.next() {
-                    name.push(escaped);
-                }
-            }
-            '.' | '[' => return (name, &text[at..]),
-            _ => name.push(c),
-        }
-    }
-    (name, "")
-}
-
-/// The place of the bracket that closes the one at the start.
-fn closing(text: &str) -> Option<usize> {
-    let mut depth = 0;
-    let mut quote = None;
-    for (at, c) in text.char_indices() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '[') => depth += 1,
-            (None, ']') => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            (Some(_) | None, _) => {}
-        }
-    }
-    None
-}
-
-fn bracket(inner: &str) -> Option<Step> {
-    let inner = inner.trim();
-    if inner == "*" {
-        return Some(Step::All);
-    }
-    if let Some(filter) = inner.strip_prefix("?(").and_then(|f| f.strip_suffix(')')) {
-        let (at, equal) = match (filter.find("=="), filter.find("!=")) {
-            (Some(at), _) => (at, true),
-            (None, Some(at)) => (at, false),
-            (None, None) => return None,
-        };
-        return Some(Step::Filter {
-            path: JsonPath::parse(&filter[..at])?,
-            equal,
-            value: literal(filter[at + 2..].trim())?,
-        });
-    }
-    match literal(inner)? {
-        Value::String(name) => Some(Step::Field(name)),
-        Value::Number(index) => Some(Step::Index(index.as_i64()?)),
-        _ => None,
-    }
-}
-
-fn literal(text: &str) -> Option<Value> {
-    let quoted = |quote: char| {
-        text.strip_prefix(quote)
-            .and_then(|text| text.strip_suffix(quote))
-    };
-    match quoted('"').or_else(|| quoted('\'')) {
-        Some(inner) => Some(inner.into()),
-        None => serde_json::from_str(text).ok(),
     }
 }
 
@@ -171,7 +77,7 @@ fn literal(text: &str) -> Option<Value> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::JsonPath;
+    use super::{Fault, JsonPath};
 
     fn find(path: &str) -> Option<Value> {
         let object = json!({
@@ -181,7 +87,7 @@ mod tests {
                 { "type": "Ready", "status": "True", "count": 2 },
             ] },
         });
-        JsonPath::parse(path)?.first(&object).cloned()
+        JsonPath::parse(path).ok()?.first(&object).cloned()
     }
 
     #[test]
@@ -191,16 +97,14 @@ mod tests {
             find(".status.conditions[?(@.type==\"Ready\")].status"),
             ready
         );
-        assert_eq!(
-            find("{.status.conditions[?(@.type=='Ready')].status}"),
-            ready
-        );
+        assert_eq!(find(".status.conditions[?(@.type=='Ready')].status"), ready);
         assert_eq!(find(".status.conditions[?(@.count==2)].status"), ready);
         assert_eq!(
             find(".status.conditions[?(@.type!=\"Fast\")].status"),
             ready
         );
         assert_eq!(find(".status.conditions[?(@.type==\"Slow\")].status"), None);
+        assert_eq!(find(".status.conditions[?(@.count!=3)].status"), ready);
     }
 
     #[test]
@@ -212,15 +116,34 @@ mod tests {
     }
 
     #[test]
-    fn a_key_with_dots_is_escaped_or_quoted() {
-        assert_eq!(find(r".metadata.labels.a\.b/c"), Some(json!("dotted")));
-        assert_eq!(find("$.metadata.labels['a.b/c']"), Some(json!("dotted")));
+    fn a_key_with_dots_is_escaped() {
+        let dotted = Some(json!("dotted"));
+        assert_eq!(find(r".metadata.labels.a\.b/c"), dotted);
+        assert_eq!(find(r"$.metadata.labels['a\.b/c']"), dotted);
+        assert_eq!(find("$.metadata.labels['a.b/c']"), None);
     }
 
     #[test]
-    fn what_is_no_path_is_none() {
-        for path in [".a[", ".a[?(x)]", ".a[b]", "[]", ".a]"] {
-            assert_eq!(find(path), None, "{path}");
+    fn what_no_server_reads_is_wrong() {
+        for path in [".a[", ".a[b]", ".a]", ".a[?(@.x==]", ".a{b", ".a[\"b\"]"] {
+            let read = JsonPath::parse(path).map(|_| ());
+            assert_eq!(read, Err(Fault::Wrong), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_only_a_server_reads_is_told_apart() {
+        for path in [
+            "..a",
+            ".a[0:2]",
+            ".a[0,1]",
+            ".a[?(@.x)]",
+            ".a[?(@.x>1)]",
+            ".a}",
+            ".a b",
+        ] {
+            let read = JsonPath::parse(path).map(|_| ());
+            assert_eq!(read, Err(Fault::Unknown), "{path}");
         }
     }
 }

@@ -140,7 +140,7 @@ pub(crate) fn draft_apply(
     if let Some(old) = &old {
         precondition.check_version(kind, old)?;
         isolate(kind, door.subresource, old, &mut new);
-        changes = finish_update(door, old, &mut new, &moment.now)?;
+        changes = finish_update(door, old, &mut new)?;
     }
     Ok(Draft {
         name: key.name.clone(),

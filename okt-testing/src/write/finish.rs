@@ -52,7 +52,7 @@ pub(super) fn finish_create(
     if kind.has_generation {
         metadata.insert("generation".to_owned(), 1.into());
     }
-    let declared = initialise(kind, &mut object, &now)?;
+    let declared = initialise(store, kind, &mut object, &now)?;
     check(door, &object, None)?;
     let written = hide(door, &mut object);
     let mut object = event::absorb(kind, object);
@@ -84,8 +84,13 @@ pub(super) fn finish_create(
     Ok(event::present(kind, &created))
 }
 
-/// What some built-in kinds get from the server; the kind that a CRD declares.
-fn initialise(kind: &Kind, object: &mut Value, now: &str) -> Result<Option<Kind>, Refusal> {
+/// What some built-in kinds get from the server; the kind that a CRD declares, if it is served.
+fn initialise(
+    store: &Store,
+    kind: &Kind,
+    object: &mut Value,
+    now: &str,
+) -> Result<Option<Kind>, Refusal> {
     if kind.is("", "namespaces") {
         let name = object::name(object).to_owned();
         object::put(object, &["spec", "finalizers"], json!(["kubernetes"]));
@@ -95,8 +100,9 @@ fn initialise(kind: &Kind, object: &mut Value, now: &str) -> Result<Option<Kind>
     }
     if kind.is(crd::GROUP, crd::PLURAL) {
         let declared = crd::read(object)?;
-        crd::establish(object, now);
-        return Ok(Some(declared));
+        crd::complete(object);
+        crd::accept(store, object, now);
+        return Ok(Some(declared).filter(|_| crd::is_established(object)));
     }
     Ok(None)
 }
@@ -104,18 +110,16 @@ fn initialise(kind: &Kind, object: &mut Value, now: &str) -> Result<Option<Kind>
 /// Makes a new state of an object ready to be committed, unless something is wrong with it.
 ///
 /// Says whether it changes anything.
-pub(super) fn finish_update(
-    door: &Door,
-    old: &Value,
-    new: &mut Value,
-    now: &str,
-) -> Result<bool, Refusal> {
+pub(super) fn finish_update(door: &Door, old: &Value, new: &mut Value) -> Result<bool, Refusal> {
     let kind = &*door.kind;
     keep_metadata(old, new);
     if kind.is(crd::GROUP, crd::PLURAL) {
         check_crd_update(kind, old, new)?;
+        // The status is the server's own.
+        let status = old.get("status").cloned();
+        object::set(object::fields(new), "status", status);
         crd::read(new)?;
-        crd::establish(new, now);
+        crd::complete(new);
     }
     if kind.has_generation && !kind.same_content(old, new) {
         raise_generation(new);
@@ -160,10 +164,13 @@ pub(super) fn commit_update(
         return Ok(Arc::new(Stored::new(new)));
     }
     let declared = if kind.is(crd::GROUP, crd::PLURAL) {
-        Some(Kind {
+        let now = store.clock.text();
+        crd::accept(store, new, &now);
+        let declared = Kind {
             was_changed: true,
             ..crd::read(new)?
-        })
+        };
+        Some(declared).filter(|_| crd::is_established(new))
     } else {
         None
     };
@@ -174,6 +181,9 @@ pub(super) fn commit_update(
     }
     if let Some(declared) = declared {
         reread(store, declared);
+    }
+    if kind.is(crd::GROUP, crd::PLURAL) {
+        crd::reconsider(store, object::text(new, &["spec", "group"]));
     }
     delete::collect_if_orphaned(store, &id, &shown);
     Ok(event::present(kind, &shown))

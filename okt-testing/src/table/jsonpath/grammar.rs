@@ -1,0 +1,271 @@
+//! This file tells which JSON paths a server can read, and what they say.
+
+use serde_json::Value;
+
+use super::{JsonPath, Step};
+
+/// Why a path is not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A server cannot read it either.
+    Wrong,
+    /// A server can read it.
+    Unknown,
+}
+
+/// What is left of a path, and what was read.
+struct Reader<'t> {
+    rest: &'t str,
+    steps: Vec<Step>,
+    /// Something was read that has no step.
+    unknown: bool,
+    after_recursion: bool,
+}
+
+/// Reads the text of a column.
+pub(super) fn parse(text: &str) -> Result<JsonPath, Fault> {
+    // A server puts it into braces, so those of its own end the path.
+    let mut reader = Reader {
+        rest: text,
+        steps: Vec::new(),
+        unknown: false,
+        after_recursion: false,
+    };
+    while !reader.rest.is_empty() {
+        reader.step()?;
+    }
+    if reader.unknown {
+        return Err(Fault::Unknown);
+    }
+    Ok(JsonPath(reader.steps))
+}
+
+impl Reader<'_> {
+    fn step(&mut self) -> Result<(), Fault> {
+        let recursion_before = std::mem::take(&mut self.after_recursion);
+        if let Some(rest) = self.rest.strip_prefix("[?(") {
+            self.rest = rest;
+            return self.filter();
+        }
+        if let Some(rest) = self.rest.strip_prefix("..") {
+            if recursion_before {
+                return Err(Fault::Wrong);
+            }
+            self.rest = rest;
+            self.unknown = true;
+            if rest.starts_with(is_word) {
+                self.field();
+            } else {
+                self.after_recursion = true;
+            }
+            return Ok(());
+        }
+        let mut chars = self.rest.chars();
+        let first = chars.next().unwrap_or('\n');
+        let rest = chars.as_str();
+        match first {
+            '}' => {
+                self.rest = "";
+                self.unknown = true;
+            }
+            ' ' | '@' | '$' => {
+                self.rest = rest;
+                self.after_recursion = recursion_before;
+            }
+            '.' => {
+                self.rest = rest;
+                self.field();
+            }
+            '[' => {
+                self.rest = rest;
+                self.bracket()?;
+            }
+            '"' | '\'' => {
+                self.rest = skip_quoted(rest, first)?;
+                self.unknown = true;
+            }
+            '+' | '-' | '0'..='9' => self.number()?,
+            first if is_word(first) => {
+                let end = self.rest.find(ends_field).unwrap_or(self.rest.len());
+                self.rest = &self.rest[end..];
+                self.unknown = true;
+            }
+            _ => return Err(Fault::Wrong),
+        }
+        Ok(())
+    }
+
+    /// A name up to the next mark; a backslash takes the next character as it is.
+    fn field(&mut self) {
+        let (mut name, mut escaped) = (String::new(), false);
+        let mut end = self.rest.len();
+        for (at, c) in self.rest.char_indices() {
+            if !escaped && ends_field(c) {
+                end = at;
+                break;
+            }
+            if escaped || c != '\\' {
+                name.push(c);
+            }
+            escaped = !escaped && c == '\\';
+        }
+        self.rest = &self.rest[end..];
+        self.steps.push(if name == "*" {
+            Step::All
+        } else {
+            Step::Field(name)
+        });
+    }
+
+    fn bracket(&mut self) -> Result<(), Fault> {
+        let (inner, rest) = self.rest.split_once(']').ok_or(Fault::Wrong)?;
+        if inner.contains('\n') {
+            return Err(Fault::Wrong);
+        }
+        self.rest = rest;
+        if inner.contains(',') {
+            for part in inner.split(',') {
+                check(&format!("[{}]", part.trim_matches(' ')))?;
+            }
+            self.unknown = true;
+            return Ok(());
+        }
+        let quoted = inner
+            .strip_prefix('\'')
+            .and_then(|inner| inner.strip_suffix('\''))
+            .filter(|inner| !inner.contains('\''));
+        if let Some(key) = quoted {
+            // Dots divide it, as they do without the brackets.
+            let key = format!(".{key}");
+            check(&key)?;
+            match parse(&key) {
+                Ok(path) => self.steps.extend(path.0),
+                Err(_) => self.unknown = true,
+            }
+            return Ok(());
+        }
+        if matches!(inner, "*" | ":") {
+            self.steps.push(Step::All);
+            return Ok(());
+        }
+        let digits = |part: &str| {
+            let digits = part.strip_prefix('-').unwrap_or(part);
+            digits.chars().all(|c| c.is_ascii_digit())
+        };
+        if let Ok(index) = inner.parse()
+            && digits(inner)
+        {
+            self.steps.push(Step::Index(index));
+        } else if inner.split(':').count() <= 3
+            && inner.split(':').all(|part| digits(part) && part != "-")
+        {
+            self.unknown = true;
+        } else {
+            return Err(Fault::Wrong);
+        }
+        Ok(())
+    }
+
+    fn filter(&mut self) -> Result<(), Fault> {
+        let (inner, rest) = split_filter(self.rest)?;
+        self.rest = rest;
+        let is_operator = |c: char| matches!(c, '!' | '<' | '>' | '=');
+        let start = inner.find(is_operator).filter(|&start| start > 0);
+        let compared = start.and_then(|start| {
+            let (left, right) = inner.split_at(start);
+            let end = right.find(|c| !is_operator(c))?;
+            Some((left, &right[..end], &right[end..]))
+        });
+        let Some((left, operator, right)) = compared else {
+            self.unknown = true;
+            return check(inner);
+        };
+        check(left)?;
+        check(right)?;
+        match (parse(left), operator, literal(right.trim_matches(' '))) {
+            (Ok(path), "==" | "!=", Some(value)) => self.steps.push(Step::Filter {
+                path,
+                equal: operator == "==",
+                value,
+            }),
+            _ => self.unknown = true,
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        let sign = usize::from(self.rest.starts_with(['+', '-']));
+        let digits = &self.rest[sign..];
+        let end = digits.find(|c: char| c != '.' && !c.is_ascii_digit());
+        let end = sign + end.unwrap_or(digits.len());
+        self.rest[..end].parse::<f64>().map_err(|_| Fault::Wrong)?;
+        self.rest = &self.rest[end..];
+        self.unknown = true;
+        Ok(())
+    }
+}
+
+/// Whether a server can read a path.
+fn check(text: &str) -> Result<(), Fault> {
+    match parse(text) {
+        Err(Fault::Wrong) => Err(Fault::Wrong),
+        Ok(_) | Err(Fault::Unknown) => Ok(()),
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c == '_' || c.is_alphanumeric()
+}
+
+fn ends_field(c: char) -> bool {
+    matches!(
+        c,
+        ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}'
+    )
+}
+
+/// What follows a quoted text, whose first quote is read.
+fn skip_quoted(text: &str, quote: char) -> Result<&str, Fault> {
+    let mut before = quote;
+    for (at, c) in text.char_indices() {
+        match c {
+            '\n' => return Err(Fault::Wrong),
+            _ if c == quote && before != '\\' => return Ok(&text[at + 1..]),
+            _ => before = c,
+        }
+    }
+    Err(Fault::Wrong)
+}
+
+/// The inside of a filter, and what follows it.
+fn split_filter(text: &str) -> Result<(&str, &str), Fault> {
+    let (mut open, mut before) = (None, '(');
+    let mut is_closed = false;
+    for (at, c) in text.char_indices() {
+        match (c, open) {
+            ('\n', _) => return Err(Fault::Wrong),
+            ('"' | '\'', None) => open = Some(c),
+            ('"' | '\'', Some(quote)) if c == quote && before != '\\' => is_closed = true,
+            (')', open) if open.is_some() == is_closed => {
+                let rest = text[at + 1..].strip_prefix(']').ok_or(Fault::Wrong)?;
+                return Ok((&text[..at], rest));
+            }
+            _ => {}
+        }
+        before = c;
+    }
+    Err(Fault::Wrong)
+}
+
+fn literal(text: &str) -> Option<Value> {
+    let quoted = |quote: char| {
+        text.strip_prefix(quote)
+            .and_then(|text| text.strip_suffix(quote))
+    };
+    match quoted('"').or_else(|| quoted('\'')) {
+        // Escapes are rare, and read by nobody here.
+        Some(inner) if inner.contains('\\') => None,
+        Some(inner) => Some(inner.into()),
+        None => serde_json::from_str(text).ok(),
+    }
+}
