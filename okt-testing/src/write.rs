@@ -111,7 +111,7 @@ pub(crate) fn replace(
     mut body: Value,
 ) -> Result<Written, Refusal> {
     let kind = &*door.kind;
-    check_address(kind, key, &body)?;
+    check_address(kind, key, &body).map_err(|refusal| warn(door, &body, refusal))?;
     object::metadata(&mut body).insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut body)?;
     let Some(old) = current(store, kind, key) else {
