@@ -22,7 +22,7 @@ use self::{
     account::take,
     conflict::settle,
     fields::FieldSet,
-    reserved::{own, restore, strip, writable},
+    reserved::{differs_in_system, own, restore, strip, writable},
     shares::{Share, Shares, read, write},
     typed::Twins,
 };
@@ -88,7 +88,7 @@ pub(crate) fn apply(
     let mut merged = typed::merge(shape, &live_bare, &given);
     let wanted = writable(scene, &manager.subresource, typed::fields_of(shape, &given));
     let last = shares.get(manager).map(|share| share.fields.clone());
-    let unchanged = last.as_ref() == Some(&wanted);
+    let unchanged = last.as_ref() == Some(&own(wanted.clone()));
     let time = shares.get(manager).and_then(|share| share.time.clone());
     let share = Share {
         fields: wanted,
@@ -108,7 +108,8 @@ pub(crate) fn apply(
     settle(&mut shares, manager, &set, &removed, force)?;
     if let Some(share) = shares.get_mut(manager) {
         share.fields = own(std::mem::take(&mut share.fields));
-        if live.is_none() || !typed::same(&live_bare, &merged) {
+        if live.is_none() || !typed::same(&live_bare, &merged) || differs_in_system(before, config)
+        {
             share.time = Some(scene.now.to_owned());
         }
     }

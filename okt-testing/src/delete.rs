@@ -106,7 +106,7 @@ fn remove(store: &mut Store, kind: &Arc<Kind>, old: &Value, propagation: Propaga
         return Left::Nothing(last);
     };
     // What is marked already is not marked again, unless it was not written as it is shown.
-    let is_marked = object::is_deleting(old) && store.written(&id, &place.key).is_none();
+    let is_marked = object::is_deleting(old) && !store.is_hiding(&id, &place.key);
     let marked = match store.at(&place) {
         Some(marked) if is_marked => Arc::clone(marked),
         _ => store.put(&id, &mut marked),

@@ -235,6 +235,15 @@ fn strategic_list(
             None => merged.push(item.clone()),
         }
     }
+    if matches!(list, ListType::Set) {
+        let mut seen = Vec::new();
+        merged.retain(|item| {
+            !seen.contains(item) && {
+                seen.push(item.clone());
+                true
+            }
+        });
+    }
     if !matches!(list, ListType::Atomic) {
         merged = in_order(merged, order.unwrap_or(&patch), &live, same);
     }

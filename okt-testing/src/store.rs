@@ -55,8 +55,8 @@ pub(crate) struct Key {
 #[derive(Debug, Default)]
 struct Collection {
     objects: BTreeMap<Key, Arc<Stored>>,
-    /// What was written of objects that show something else: more, or less.
-    written: BTreeMap<Key, Value>,
+    /// The objects that were written otherwise than they are shown: with more in them, or less.
+    hiding: BTreeSet<Key>,
     history: VecDeque<Arc<Change>>,
     /// Changes up to this version are told to nobody: to a client they are forgotten.
     forgotten: u64,
@@ -346,7 +346,7 @@ impl Store {
             key: key.clone(),
         };
         let collection = self.collections.entry(id.clone()).or_default();
-        collection.written.remove(&key);
+        collection.hiding.remove(&key);
         let previous = collection.objects.insert(key.clone(), Arc::clone(&object));
         if let Some(previous) = &previous {
             self.unlink(&place, previous);
@@ -360,25 +360,26 @@ impl Store {
         object
     }
 
-    pub(crate) fn set_written(&mut self, id: &KindId, key: Key, written: Value) {
+    /// Remembers that an object was written otherwise than it is shown.
+    pub(crate) fn set_hiding(&mut self, id: &KindId, key: Key) {
         if let Some(collection) = self.collections.get_mut(id) {
-            collection.written.insert(key, written);
+            collection.hiding.insert(key);
         }
     }
 
-    /// What was written of an object, where it is not what is shown.
-    pub(crate) fn written(&self, id: &KindId, key: &Key) -> Option<&Value> {
-        self.collections.get(id)?.written.get(key)
+    pub(crate) fn is_hiding(&self, id: &KindId, key: &Key) -> bool {
+        let collection = self.collections.get(id);
+        collection.is_some_and(|collection| collection.hiding.contains(key))
     }
 
     /// Replaces an object without anybody noticing: what a new schema makes of what is stored.
-    pub(crate) fn reread(&mut self, id: &KindId, object: &Value, before: Value) {
+    pub(crate) fn reread(&mut self, id: &KindId, object: &Value) {
         if let Some(collection) = self.collections.get_mut(id) {
             let key = Key::of(object);
             let shown = Arc::new(Stored::new(object));
             let was = collection.objects.insert(key.clone(), Arc::clone(&shown));
             if was.is_none_or(|was| was.json() != shown.json()) {
-                collection.written.entry(key).or_insert(before);
+                collection.hiding.insert(key);
             }
         }
     }
@@ -394,7 +395,7 @@ impl Store {
             key: key.clone(),
         };
         let previous = self.collections.get_mut(id).and_then(|collection| {
-            collection.written.remove(&key);
+            collection.hiding.remove(&key);
             collection.objects.remove(&key)
         });
         if let Some(previous) = &previous {

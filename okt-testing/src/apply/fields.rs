@@ -44,13 +44,30 @@ impl fmt::Display for Step {
                 let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
                 let pairs: Vec<_> = keys
                     .iter()
-                    .map(|(key, value)| format!("{key}={value}"))
+                    .map(|(key, value)| format!("{key}={}", shown(value)))
                     .collect();
                 write!(f, "[{}]", pairs.join(","))
             }
             Some((_, other)) => write!(f, "[{other}]"),
             None => write!(f, "{}", self.0),
         }
+    }
+}
+
+/// A value as a step shows it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(key, value)| format!("{key}={}", shown(value)))
+                .collect()
+        }
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(shown).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }
 

@@ -54,7 +54,8 @@ pub(super) fn strip(object: &Value) -> Value {
     };
     let strip_metadata = |metadata: &Map<String, Value>| {
         let kept = metadata.iter();
-        let kept = kept.filter(|(key, _)| !SYSTEM_FIELDS.contains(&key.as_str()));
+        // The name is what every configuration sets: so nobody's metadata comes to be empty.
+        let kept = kept.filter(|(key, _)| *key == "name" || !SYSTEM_FIELDS.contains(&key.as_str()));
         kept.map(|(key, value)| (key.clone(), value.clone()))
             .collect()
     };
@@ -65,6 +66,16 @@ pub(super) fn strip(object: &Value) -> Value {
         _ => (key.clone(), value.clone()),
     });
     Value::Object(bare.collect())
+}
+
+/// Whether a configuration says anything else than the live object of what Kubernetes itself sets.
+///
+/// It comes to nothing, but the apply that brings it counts as one that changes something.
+pub(super) fn differs_in_system(live: &Value, config: &Value) -> bool {
+    SYSTEM_FIELDS.iter().any(|key| {
+        let given = object::at(config, &["metadata", key]);
+        given.is_some_and(|given| object::at(live, &["metadata", key]) != Some(given))
+    })
 }
 
 /// Puts back what [`strip`] took, but for the account that is about to be written anew.

@@ -86,9 +86,10 @@ fn check_fields(door: &Door, object: &Value, old: Option<&Value>, causes: &mut V
         // A server looks twice, and says so twice.
         rules::check_kept(old, object, causes);
     }
-    let status = object.get("status");
-    if door.subresource == Subresource::Status && status.is_some_and(Value::is_null) {
-        // What is null there is not looked at.
+    let is_null = |object: &Value| object.get("status").is_some_and(Value::is_null);
+    let had_none = old.is_some_and(|old| old.get("status").is_none_or(Value::is_null));
+    if door.subresource == Subresource::Status && is_null(object) && had_none {
+        // Null where there was nothing is no change, and so it is not looked at.
         let mut rest = object.clone();
         object::fields(&mut rest).remove("status");
         schema::validate(&kind.schema, &rest, old, "", causes);

@@ -133,6 +133,13 @@ pub(crate) fn draft_apply(
         // It is a field like others here, which nobody may change.
         metadata.insert("uid".to_owned(), precondition.uid.clone().into());
     }
+    if old.is_none() && door.dry_run && !precondition.version.is_empty() {
+        // Only what is stored gets a version of its own.
+        metadata.insert(
+            "resourceVersion".to_owned(),
+            precondition.version.clone().into(),
+        );
+    }
     metadata.insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut new)?;
     let warnings = clean(door, &mut new)?;

@@ -8,7 +8,7 @@ use super::{
     Door,
     check::{check, check_crd_update, check_namespace},
     current,
-    shown::{bare, hide, reread},
+    shown::{hide, reread},
     stored_id,
 };
 use crate::{
@@ -54,7 +54,7 @@ pub(super) fn finish_create(
     }
     let declared = initialise(store, kind, &mut object, &now)?;
     check(door, &object, None)?;
-    let written = hide(door, &mut object);
+    let hides = hide(door, &mut object);
     let mut object = event::absorb(kind, object);
     let id = stored_id(kind);
     let key = Key::of(&object);
@@ -74,8 +74,8 @@ pub(super) fn finish_create(
     }
     object::metadata(&mut object).remove("resourceVersion");
     let created = store.put(&id, &mut object);
-    if let Some(written) = written {
-        store.set_written(&id, key, written);
+    if hides {
+        store.set_hiding(&id, key);
     }
     if let Some(declared) = declared {
         store.add_kind(Arc::new(declared));
@@ -143,10 +143,8 @@ pub(super) fn commit_update(
         let entries = object::at(old, &["metadata", "managedFields"]).cloned();
         object::set(object::metadata(new), "managedFields", entries);
     }
-    let unchanged = match store.written(&id, &key) {
-        Some(written) => *written == bare(new),
-        None => *old == *new,
-    };
+    // Whatever is written to what was not written as it is shown is a change.
+    let unchanged = *old == *new && !store.is_hiding(&id, &key);
     if unchanged && let Some(same) = current(store, kind, &key) {
         return Ok(same);
     }
@@ -159,7 +157,7 @@ pub(super) fn commit_update(
         }
         return Ok(Arc::new(Stored::new(new)));
     }
-    let written = hide(door, new);
+    let hides = hide(door, new);
     if door.dry_run {
         return Ok(Arc::new(Stored::new(new)));
     }
@@ -176,8 +174,8 @@ pub(super) fn commit_update(
     };
     *new = event::absorb(kind, std::mem::take(new));
     let shown = store.put(&id, new);
-    if let Some(written) = written {
-        store.set_written(&id, key, written);
+    if hides {
+        store.set_hiding(&id, key);
     }
     if let Some(declared) = declared {
         reread(store, declared);

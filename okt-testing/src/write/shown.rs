@@ -12,25 +12,18 @@ use crate::{
     store::Store,
 };
 
-/// Makes of an object what is shown of it; if that is not what is written, the latter is returned.
-pub(super) fn hide(door: &Door, object: &mut Value) -> Option<Value> {
+/// Makes of an object what is shown of it, and says whether that is not what is written.
+pub(super) fn hide(door: &Door, object: &mut Value) -> bool {
     // Other ways of writing begin with what is shown already.
     let differs = door.manager.operation == Operation::Apply
         || door.subresource == Subresource::Scale
         || object.get("status").is_none();
     if door.kind.origin != Origin::Crd || !differs {
-        return None;
+        return false;
     }
     let written = object.clone();
     show(&door.kind, object);
-    (written != *object).then(|| bare(&written))
-}
-
-/// An object as it is written: its version is no part of it.
-pub(super) fn bare(object: &Value) -> Value {
-    let mut bare = object.clone();
-    object::metadata(&mut bare).remove("resourceVersion");
-    bare
+    written != *object
 }
 
 /// Shows what is stored through a changed schema.
@@ -41,9 +34,8 @@ pub(super) fn reread(store: &mut Store, declared: Kind) {
         .map(|(_, object)| object.read())
         .collect();
     for mut object in objects {
-        let before = bare(&object);
         show(&declared, &mut object);
-        store.reread(&id, &object, before);
+        store.reread(&id, &object);
     }
     store.add_kind(Arc::new(declared));
 }

@@ -81,7 +81,14 @@ pub(crate) fn name(operation: &Operation, spots: &[Spot]) -> String {
 }
 
 /// The reason for a difference that is known and left as it is.
-pub(crate) fn known(operation: &Operation, left: &Answer, right: &Answer) -> Option<&'static str> {
+///
+/// `turned` says that the object was written while a second turned.
+pub(crate) fn known(
+    operation: &Operation,
+    left: &Answer,
+    right: &Answer,
+    turned: bool,
+) -> Option<&'static str> {
     if right.code == 501 {
         return Some("the double says that it does not serve this");
     }
@@ -92,6 +99,9 @@ pub(crate) fn known(operation: &Operation, left: &Answer, right: &Answer) -> Opt
     if operation.door() == "scale" && only_versions {
         // It depends on who holds the replicas, and by which way they came to hold them.
         return Some("a scale that changes nothing moves the version, or does not");
+    }
+    if turned && only_versions {
+        return Some("a second turned between the two servers");
     }
     None
 }

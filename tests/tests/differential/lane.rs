@@ -34,6 +34,8 @@ pub(crate) struct Lane {
     dice: Dice,
     model: Model,
     watches: Option<(Watches, Watches)>,
+    /// What was written while a second turned, which the servers may have seen differently.
+    turned: BTreeSet<Slot>,
     /// What is no longer compared in this batch of events.
     given_up: BTreeSet<Slot>,
     pub(crate) outcome: Outcome,
@@ -65,6 +67,7 @@ impl Lane {
             dice: Dice::new(seed.wrapping_add(number as u64 * 1_000_003)),
             model: Model::default(),
             watches: None,
+            turned: BTreeSet::new(),
             given_up: BTreeSet::new(),
             outcome: Outcome::default(),
         }
@@ -150,14 +153,26 @@ impl Lane {
         if let Some(slot) = &operation.slot {
             self.model.entry(slot).history.push(operation.clone());
         }
-        avoid_the_turn_of_a_second().await;
+        self.left.catch_up(&operation).await;
+        let second = avoid_the_turn_of_a_second().await;
         let (left, right) = self.both(&operation).await;
+        if let Some(slot) = operation
+            .slot
+            .as_ref()
+            .filter(|_| second != this_second().0)
+        {
+            self.turned.insert(slot.clone());
+        }
+        let turned = operation
+            .slot
+            .as_ref()
+            .is_some_and(|slot| self.turned.contains(slot));
         if std::env::var_os("OKT_TRACE").is_some() {
             eprintln!("{number} {operation}\n  -> {} {}", left.code, left.body);
         }
         if left == right {
             self.model.learn(&operation, &left);
-        } else if let Some(reason) = difference::known(&operation, &left, &right) {
+        } else if let Some(reason) = difference::known(&operation, &left, &right, turned) {
             *self.outcome.known.entry(reason).or_default() += 1;
             self.give_up(&operation).await;
         } else {
@@ -216,6 +231,7 @@ impl Lane {
         };
         self.reset(operation, &slot).await;
         self.model.retire(&slot);
+        self.turned.remove(&slot);
         self.given_up.insert(slot);
     }
 
@@ -322,11 +338,15 @@ impl Lane {
         };
         self.reset(last, &slot).await;
         for operation in before {
+            self.left.catch_up(operation).await;
+            avoid_the_turn_of_a_second().await;
             let (a, b) = self.both(operation).await;
             if a != b {
                 return false;
             }
         }
+        self.left.catch_up(last).await;
+        avoid_the_turn_of_a_second().await;
         let (a, b) = self.both(last).await;
         a != b
     }
@@ -336,12 +356,19 @@ impl Lane {
 ///
 /// Servers write times in seconds, and a write that changes nothing but a time is none within the
 /// same second: both servers are to see the same one.
-async fn avoid_the_turn_of_a_second() {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let millis = now.map_or(0, |now| now.subsec_millis());
-    if millis > 930 {
-        tokio::time::sleep(Duration::from_millis(u64::from(1001 - millis))).await;
+async fn avoid_the_turn_of_a_second() -> u64 {
+    let (second, millis) = this_second();
+    if millis <= 930 {
+        return second;
     }
+    tokio::time::sleep(Duration::from_millis(u64::from(1001 - millis))).await;
+    this_second().0
+}
+
+/// The second of the clock, and the milliseconds that have passed since it began.
+fn this_second() -> (u64, u32) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or((0, 0), |now| (now.as_secs(), now.subsec_millis()))
 }
 
 /// Removes an object whatever holds it.

@@ -56,7 +56,7 @@ async fn the_double_answers_what_a_server_answers() {
         Some(seed) => vec![seed],
         None => vec![FIXED, fresh],
     };
-    let operations = number("OKT_OPERATIONS").unwrap_or(1500);
+    let operations = number("OKT_OPERATIONS").unwrap_or(3000);
     let operations = usize::try_from(operations).expect("it is a number of operations");
     let mut bad = Vec::new();
     for seed in seeds {

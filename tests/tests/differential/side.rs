@@ -187,6 +187,31 @@ impl Side {
         (parts.status.as_u16(), warnings, body)
     }
 
+    /// Waits until the server's cache has the newest version of an object that is to be written.
+    ///
+    /// A server compares what is written with what its cache shows, and only where that is old with
+    /// what is stored: whether a write changes nothing is, right after another, a matter of chance.
+    pub(crate) async fn catch_up(&self, operation: &Operation) {
+        if matches!(operation.method, "GET" | "POST") {
+            return;
+        }
+        let Some(slot) = &operation.slot else { return };
+        let seen = self.names.versions.get(slot).into_iter().flatten();
+        let newest = seen.filter_map(|version| version.parse::<u64>().ok()).max();
+        let Some(newest) = newest else { return };
+        let path = operation
+            .path
+            .trim_end_matches(&format!("/{}", operation.door()));
+        let read = Operation {
+            method: "GET",
+            path: path.to_owned(),
+            query: vec![("resourceVersion", newest.to_string())],
+            body: None,
+            ..operation.clone()
+        };
+        self.send(&read, None).await;
+    }
+
     /// Carries out an operation.
     pub(crate) async fn perform(&mut self, operation: &Operation, next: Option<&str>) -> Answer {
         let (code, warnings, mut body) = self.send(operation, next).await;

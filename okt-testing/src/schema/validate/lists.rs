@@ -60,7 +60,7 @@ fn check_twins(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Ca
         let identity = match &schema.list {
             ListType::Atomic => break,
             ListType::Set => item.clone(),
-            ListType::Map(_) if item.is_null() => continue,
+            // What is null has no keys, like an item that leaves them out.
             ListType::Map(keys) => key_of(keys, item),
         };
         // A third one is not told again.
