@@ -8,11 +8,13 @@ mod account;
 mod conflict;
 mod fields;
 mod reserved;
+mod scale;
 mod shares;
 mod typed;
 
 pub(crate) use self::{
     account::{account, account_scale},
+    scale::apply_scale,
     shares::{Manager, Operation},
 };
 

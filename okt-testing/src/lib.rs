@@ -102,11 +102,12 @@
 //!   are no webhooks or admission policies.
 //!
 //! Answered with 501: CRDs with several served versions or conversion webhooks · server-side apply
-//! of a scale · other subresources of built-in kinds (logs, exec, eviction, tokens) · built-in
-//! resources and groups that are not in the list of the README · bodies in protobuf (`kubectl
-//! create` of built-in kinds) · CEL macros with two variables (e.g. `all(k, v, ..)`), `sortBy` ·
-//! objects nested deeper than 100 levels · columns of a CRD whose JSON path has `..`, slices,
-//! unions or other filters than `==` and `!=` · the old `/watch/` paths.
+//! of the scale of a custom resource (a real server fails with 500), and of a scale that says more
+//! than its name and replicas · other subresources of built-in kinds (logs, exec, eviction, tokens)
+//! · built-in resources and groups that are not in the list of the README · bodies in protobuf
+//! (`kubectl create` of built-in kinds) · CEL macros with two variables (e.g. `all(k, v, ..)`),
+//! `sortBy` · objects nested deeper than 100 levels · columns of a CRD whose JSON path has `..`,
+//! slices, unions or other filters than `==` and `!=` · the old `/watch/` paths.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -5,6 +5,7 @@
 mod answer;
 mod call;
 mod resource;
+mod scale;
 
 use std::{
     collections::BTreeMap,

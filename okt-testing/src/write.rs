@@ -9,7 +9,7 @@ mod shown;
 
 pub(crate) use self::{
     clean::warn,
-    draft::{Moment, apply, draft_apply},
+    draft::{Moment, apply, apply_scale, draft_apply},
     finish::raise_generation,
     precondition::Precondition,
 };

@@ -141,6 +141,59 @@ async fn a_deployment_has_a_scale_and_a_status_of_its_own(world: &World) -> Outc
     Ok(())
 }
 
+async fn an_applied_scale_of_a_deployment_owns_the_replicas(world: &World) -> Outcome {
+    make::<Deployment>(world, deployment()).await?;
+    let api: Api<Deployment> = world.namespaced();
+    let scale = |replicas: i32| {
+        Patch::Apply(json!({
+            "apiVersion": "autoscaling/v1",
+            "kind": "Scale",
+            "metadata": { "name": "d" },
+            "spec": { "replicas": replicas },
+        }))
+    };
+    let params = PatchParams::apply("scaler");
+    let status = refusal(api.patch_scale("d", &params, &scale(5)).await)?;
+    ensure_eq!(status.code, 409);
+    ensure!(
+        status.message.starts_with("Apply failed with 1 conflict: ")
+            && status
+                .message
+                .ends_with(" using autoscaling/v1: .spec.replicas"),
+        "{}",
+        status.message
+    );
+    let forced = params.clone().force();
+    let scaled = api.patch_scale("d", &forced, &scale(5)).await?;
+    ensure_eq!(scaled.spec.given()?.replicas, Some(5));
+    let again = api.patch_scale("d", &params, &scale(5)).await?;
+    ensure_eq!(
+        again.metadata.resource_version,
+        scaled.metadata.resource_version
+    );
+    api.patch_scale("d", &params, &scale(6)).await?;
+    let object = api.get("d").await?;
+    ensure_eq!(object.spec.replicas, Some(6));
+    let entries = serde_json::to_value(object.metadata.managed_fields)?;
+    let entries = entries.as_array().given()?;
+    let replicas = |entry: &&Value| entry["fieldsV1"]["f:spec"].get("f:replicas").is_some();
+    let owners: Vec<_> = entries.iter().filter(replicas).collect();
+    ensure_eq!(owners.len(), 1);
+    let owner = owners[0];
+    ensure_eq!(owner["manager"], "scaler");
+    ensure_eq!(owner["operation"], "Apply");
+    ensure_eq!(owner["subresource"], "scale");
+    ensure_eq!(owner["apiVersion"], "apps/v1");
+    ensure_eq!(owner["fieldsV1"], json!({ "f:spec": { "f:replicas": {} } }));
+    let status = refusal(api.patch_scale("d", &params, &scale(-1)).await)?;
+    ensure_eq!(status.code, 422);
+    ensure_eq!(
+        status.message,
+        "Scale.autoscaling \"d\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0"
+    );
+    Ok(())
+}
+
 async fn items_of_a_built_in_list_do_not_say_what_they_are(world: &World) -> Outcome {
     make::<ConfigMap>(world, json!({ "metadata": { "name": "a" } })).await?;
     let path = format!("/api/v1/namespaces/{}/configmaps", world.namespace);
@@ -196,6 +249,7 @@ behaviours! { "builtin":
     further ports_of_a_service_are_merged_by_port_and_protocol,
     further a_strategic_merge_patch_merges_containers_by_name,
     further a_deployment_has_a_scale_and_a_status_of_its_own,
+    further an_applied_scale_of_a_deployment_owns_the_replicas,
     further items_of_a_built_in_list_do_not_say_what_they_are,
     43 a_recorder_that_says_a_thing_twice_makes_one_event_with_a_series,
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Answer, Shared,
     call::{Call, check_object, mistyped_metadata},
+    scale,
 };
 use crate::{
     apply::Operation,
@@ -129,6 +130,9 @@ fn answer_from(
         }
         Verb::Apply => {
             let key = scope.key(&kind)?;
+            if subresource == Subresource::Scale {
+                return scale::apply(store, call, &kind, &key);
+            }
             let (door, config) = read_apply(call, &kind, subresource)?;
             write::apply(store, &door, &key, &config, call.query.flag("force"))?
         }
@@ -148,7 +152,7 @@ fn show_written(store: &Store, kind: &Kind, form: Form, written: Written) -> Ans
 /// Applies with most of the work done while others use the store, as a real server does.
 ///
 /// `None` where the object has changed meanwhile: then the work is to be done again, with the
-/// store held for it.
+/// store held for it. So it is for a scale, where there is little work.
 fn apply_beside(
     shared: &Shared,
     call: &Call,
@@ -161,6 +165,9 @@ fn apply_beside(
     let moment = Moment::of(&store, &kind, &key);
     drop(store);
     let subresource = subresource(&kind, path)?;
+    if subresource == Subresource::Scale {
+        return Ok(None);
+    }
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
     let (door, config) = read_apply(call, &kind, subresource)?;
     let mut draft = write::draft_apply(&moment, &door, &key, &config, call.query.flag("force"))?;

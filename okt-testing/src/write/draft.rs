@@ -88,6 +88,22 @@ pub(crate) fn apply(
     draft_apply(&moment, door, key, config, force)?.commit(store, door)
 }
 
+/// Applies a number of replicas through the scale of an object that is there.
+pub(crate) fn apply_scale(
+    store: &mut Store,
+    door: &Door,
+    old: &Value,
+    replicas: (&[String], i64),
+    force: bool,
+) -> Result<Arc<Stored>, Refusal> {
+    let kind = &*door.kind;
+    let (api_version, now) = (kind.api_version(), store.clock.text());
+    let scene = scene(kind, &api_version, &now);
+    let mut new = apply::apply_scale(scene, old, replicas, &door.manager, force)?;
+    let changes = finish_update(door, old, &mut new)?;
+    commit_update(store, door, old, &mut new, changes)
+}
+
 /// Thinks an apply through, which is most of its work and needs no store.
 pub(crate) fn draft_apply(
     moment: &Moment,
@@ -106,9 +122,6 @@ pub(crate) fn draft_apply(
     }
     if object::at(config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
-    }
-    if door.subresource == Subresource::Scale {
-        return Err(Refusal::not_served("server-side apply of a scale"));
     }
     let api_version = kind.api_version();
     let scene = scene(kind, &api_version, &moment.now);

@@ -3,12 +3,12 @@
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api,
-    api::{EvictParams, ListParams},
+    api::{EvictParams, ListParams, Patch, PatchParams},
 };
 use okt_testing::ApiServer;
 use serde_json::json;
 
-use crate::support::{create_crd, refusal, widget_crd};
+use crate::support::{create, create_crd, refusal, server, widget_crd, widgets};
 
 #[tokio::test]
 async fn what_a_real_server_has_beyond_this_is_501() {
@@ -42,6 +42,38 @@ async fn what_is_not_served_says_so() {
         status.message.contains("more than one served version"),
         "{}",
         status.message
+    );
+}
+
+#[tokio::test]
+async fn a_column_whose_path_only_a_server_can_follow_is_501() {
+    let client = ApiServer::new().client();
+    let mut crd = widget_crd();
+    crd["spec"]["versions"][0]["additionalPrinterColumns"] =
+        json!([{ "name": "Any", "type": "string", "jsonPath": "..color" }]);
+    let status = refusal(create_crd(&client, crd).await);
+    assert_eq!(status.code, 501);
+    let message = &status.message;
+    assert!(message.contains("the JSON path ..color"), "{message}");
+}
+
+#[tokio::test]
+async fn an_applied_scale_of_a_custom_resource_is_501() {
+    let (_server, client) = server().await;
+    create(&client, "a", json!({ "replicas": 2 })).await;
+    let scale = Patch::Apply(json!({
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": { "name": "a" },
+        "spec": { "replicas": 5 },
+    }));
+    let params = PatchParams::apply("scaler").force();
+    let status = refusal(widgets(&client).patch_scale("a", &params, &scale).await);
+    assert_eq!(status.code, 501);
+    let message = &status.message;
+    assert!(
+        message.contains("the scale of a custom resource"),
+        "{message}"
     );
 }
 

@@ -1,0 +1,55 @@
+//! This file applies the replicas of a scale to the object that has them.
+
+use serde_json::Value;
+
+use super::{
+    Scene,
+    conflict::settle,
+    fields::{FieldSet, Step},
+    shares::{Manager, Share, read, write},
+};
+use crate::{object, refusal::Refusal};
+
+/// Who sets the replicas elsewhere does it, to the one who scales, in this version.
+const SCALE: &str = "autoscaling/v1";
+
+/// Sets the replicas at a path, as a manager that owns them from then on.
+///
+/// # Errors
+/// They are another one's, and `force` is not given.
+pub(crate) fn apply_scale(
+    scene: Scene<'_>,
+    live: &Value,
+    replicas: (&[String], i64),
+    manager: &Manager,
+    force: bool,
+) -> Result<Value, Refusal> {
+    let (path, number) = replicas;
+    let steps: Vec<_> = path.iter().map(|key| Step::field(key)).collect();
+    let keys: Vec<_> = path.iter().map(String::as_str).collect();
+    let mut field = FieldSet::default();
+    field.insert(&steps);
+    let changed = object::at(live, &keys).and_then(Value::as_i64) != Some(number);
+    let mut shares = read(live).unwrap_or_default();
+    if changed {
+        let mut seen = shares.clone();
+        for share in seen.values_mut() {
+            SCALE.clone_into(&mut share.api_version);
+        }
+        let nothing = FieldSet::default();
+        settle(&mut seen, manager, &field, &nothing, force)?;
+        settle(&mut shares, manager, &field, &nothing, true)?;
+    }
+    let share = shares.entry(manager.clone()).or_insert_with(|| Share {
+        fields: field,
+        api_version: scene.api_version.to_owned(),
+        time: None,
+    });
+    if changed {
+        share.time = Some(scene.now.to_owned());
+    }
+    let mut new = live.clone();
+    object::put(&mut new, &keys, number.into());
+    write(&mut new, shares);
+    Ok(new)
+}
