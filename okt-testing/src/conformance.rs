@@ -55,6 +55,7 @@ mod runtime;
 mod schema;
 mod status;
 mod watch;
+mod writes;
 
 use core::fmt;
 
@@ -102,6 +103,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         crds::BEHAVIOURS,
         builtin::BEHAVIOURS,
         discovery::BEHAVIOURS,
+        writes::BEHAVIOURS,
         runtime::BEHAVIOURS,
     ]
     .concat()

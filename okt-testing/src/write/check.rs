@@ -35,6 +35,10 @@ pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<
         // An object of another kind is not held against the schema, but against its rules.
         let detail = format!("must be {}", kind.kind);
         causes.push(Cause::invalid("kind", &found.into(), &detail));
+        if let Some(old) = old {
+            rules::check_kept(old, object, &mut causes);
+        }
+        schema::validate_lists(&kind.schema, object, "", &mut causes);
     } else {
         check_fields(door, object, old, &mut causes);
     }

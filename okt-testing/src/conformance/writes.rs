@@ -1,0 +1,173 @@
+//! This file says what else a write does that random operations brought to light: whether it counts
+//! as a change, what is left of the object, and who owns what afterwards.
+
+use core::{pin::pin, time::Duration};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{
+        DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy, WatchEvent, WatchParams,
+    },
+};
+use serde_json::{Value, json};
+
+use super::{
+    claim::{Failure, Given, Outcome, refusal},
+    world::{World, by, fields_of, released, version},
+};
+
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
+
+async fn an_applied_null_is_422(world: &World) -> Outcome {
+    let applied = world
+        .apply_spec(&by("m"), "a", json!({ "color": null }))
+        .await;
+    let status = refusal(applied)?;
+    ensure_eq!(status.code, 422);
+    ensure!(status.message.contains("spec.color"), "{}", status.message);
+    Ok(())
+}
+
+async fn a_removal_by_the_last_finalizer_carries_what_was_stored(world: &World) -> Outcome {
+    let mut object = world.widget("a", json!({ "color": "red" }));
+    object.metadata.finalizers = Some(vec!["okt.dev/a".to_owned()]);
+    let api = world.widgets();
+    api.create(&PostParams::default(), &object).await?;
+    let marked = api.delete("a", &DeleteParams::default()).await?;
+    let from = version(&marked.left().given()?)?;
+    api.patch("a", &PatchParams::default(), &released()).await?;
+    let mut events = pin!(api.watch(&WatchParams::default(), &from).await?);
+    let WatchEvent::Deleted(last) = events.next().await.given()?? else {
+        return Err(Failure::new("expected a removal"));
+    };
+    ensure_eq!(last.metadata.finalizers, Some(vec!["okt.dev/a".to_owned()]));
+    Ok(())
+}
+
+async fn an_apply_that_changes_nothing_keeps_its_version_in_later_seconds_too(
+    world: &World,
+) -> Outcome {
+    // What a creation stores is less than what is shown: defaults come with the next write.
+    world
+        .apply_spec(&by("m"), "a", json!({ "color": "red" }))
+        .await?;
+    let first = world
+        .apply_spec(&by("m"), "a", json!({ "color": "red" }))
+        .await?;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let again = world
+        .apply_spec(&by("m"), "a", json!({ "color": "red" }))
+        .await?;
+    ensure_eq!(version(&again)?, version(&first)?);
+    Ok(())
+}
+
+async fn an_apply_of_an_empty_map_is_a_change_each_time(world: &World) -> Outcome {
+    let config = Patch::Apply(json!({
+        "apiVersion": world.api_version(),
+        "kind": "Widget",
+        "metadata": { "name": "a", "labels": {} },
+        "spec": {},
+    }));
+    let api = world.widgets();
+    let first = api.patch("a", &by("m"), &config).await?;
+    // What a server compares with is what its cache shows.
+    world.caught_up().await?;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let again = api.patch("a", &by("m"), &config).await?;
+    ensure!(version(&again)? != version(&first)?);
+    Ok(())
+}
+
+async fn replicas_go_to_who_scales_them(world: &World) -> Outcome {
+    world
+        .apply_spec(&by("m"), "a", json!({ "color": "red", "replicas": 2 }))
+        .await?;
+    let params = PatchParams {
+        field_manager: Some("scaler".to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = Patch::Merge(json!({ "spec": { "replicas": 5 } }));
+    world.widgets().patch_scale("a", &params, &patch).await?;
+    let scaled = world.get("a").await?;
+    let replicas = json!({ "f:spec": { "f:replicas": {} } });
+    ensure_eq!(fields_of(&scaled, "scaler"), Some(replicas));
+    let left = fields_of(&scaled, "m").given()?;
+    ensure!(left["f:spec"].get("f:replicas").is_none(), "{left}");
+    Ok(())
+}
+
+async fn options_in_the_body_of_a_deletion_are_those_that_count(world: &World) -> Outcome {
+    world.create("a", json!({})).await?;
+    let path = format!("{}/a?dryRun=All", world.path());
+    let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions" });
+    let reply = world
+        .send("DELETE", &path, &JSON, options.to_string())
+        .await?;
+    ensure_eq!(reply.code, 200);
+    ensure!(world.widgets().get_opt("a").await?.is_none());
+    Ok(())
+}
+
+async fn a_deletion_that_waits_for_dependents_answers_the_marked_object(world: &World) -> Outcome {
+    for (name, policy, finalizer) in [
+        ("a", PropagationPolicy::Foreground, "foregroundDeletion"),
+        ("b", PropagationPolicy::Orphan, "orphan"),
+    ] {
+        world.create(name, json!({})).await?;
+        let params = DeleteParams {
+            propagation_policy: Some(policy),
+            ..DeleteParams::default()
+        };
+        let marked = world
+            .widgets()
+            .delete(name, &params)
+            .await?
+            .left()
+            .given()?;
+        ensure!(marked.metadata.deletion_timestamp.is_some());
+        let finalizers = marked.metadata.finalizers.unwrap_or_default();
+        ensure_eq!(finalizers, [finalizer]);
+    }
+    Ok(())
+}
+
+async fn more_than_ten_updaters_are_one_of_old(world: &World) -> Outcome {
+    let maps: Api<ConfigMap> = world.namespaced();
+    maps.create(
+        &PostParams::default(),
+        &serde_json::from_value(json!({ "metadata": { "name": "many" }, "data": { "k": "v" } }))?,
+    )
+    .await?;
+    let mut last = None;
+    for number in 0..12 {
+        let params = PatchParams {
+            field_manager: Some(format!("m{number}")),
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(json!({ "data": { format!("k{number}"): "v" } }));
+        last = Some(maps.patch("many", &params, &patch).await?);
+    }
+    let entries: Value = serde_json::to_value(last.given()?.metadata.managed_fields)?;
+    let entries = entries.as_array().given()?;
+    ensure_eq!(entries.len(), 10);
+    ensure!(
+        entries
+            .iter()
+            .any(|entry| entry["manager"] == "ancient-changes")
+    );
+    Ok(())
+}
+
+behaviours! { "writes":
+    further an_applied_null_is_422,
+    further a_removal_by_the_last_finalizer_carries_what_was_stored,
+    further an_apply_that_changes_nothing_keeps_its_version_in_later_seconds_too,
+    further an_apply_of_an_empty_map_is_a_change_each_time,
+    further replicas_go_to_who_scales_them,
+    further options_in_the_body_of_a_deletion_are_those_that_count,
+    further a_deletion_that_waits_for_dependents_answers_the_marked_object,
+    further more_than_ten_updaters_are_one_of_old,
+}
