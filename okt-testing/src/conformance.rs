@@ -113,7 +113,7 @@ pub fn behaviours() -> Vec<Behaviour> {
 ///
 /// # Errors
 /// The suite cannot start: the server does not take a CRD or does not serve it. What a behaviour
-/// says is in the report.
+/// says is in the report; so is what was left behind because it could not be deleted.
 pub async fn run(client: Client) -> Result<Report, Failure> {
     let suite = Suite::start(client).await?;
     let results: Vec<_> = stream::iter(behaviours())
@@ -121,8 +121,11 @@ pub async fn run(client: Client) -> Result<Report, Failure> {
         .buffered(AT_ONCE)
         .collect()
         .await;
-    suite.finish().await?;
-    Ok(results.into_iter().collect())
+    let mut report: Report = results.into_iter().collect();
+    if let Err(why) = suite.finish().await {
+        report.leave(why);
+    }
+    Ok(report)
 }
 
 impl Behaviour {

@@ -21,10 +21,11 @@ use self::{process::Process, source::Source};
 ///
 /// # Where it comes from
 /// The first of these that is there:
-/// 1. `KUBECONFIG`, if its current context leads to the loopback interface (kind, k3d, minikube),
-///    or if `OKT_TEST_CONTEXT` names one of its contexts. `cargo test` must never write into
-///    somebody's production cluster: any other context is left alone, and a line says so. The
-///    cluster is expected to collect garbage.
+/// 1. `KUBECONFIG`, if its current context has the name of a developer's own cluster (e.g.
+///    `kind-dev`, `k3d-dev`, `minikube`) and leads to the loopback interface, or if
+///    `OKT_TEST_CONTEXT` names one of its contexts. `cargo test` must not write into somebody's
+///    production cluster: any other context is left alone, and a line says so. The cluster is
+///    expected to collect garbage.
 /// 2. `KUBEBUILDER_ASSETS`: a directory with `kube-apiserver` and `etcd`, as envtest lays them
 ///    out; also `kube-controller-manager` and `kubectl`, if they are there. Without the former
 ///    nothing collects garbage.

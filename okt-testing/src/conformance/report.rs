@@ -10,6 +10,7 @@ use super::{Behaviour, Failure};
 #[derive(Debug, Default)]
 pub struct Report {
     results: Vec<(Behaviour, Result<(), Failure>)>,
+    left: Option<Failure>,
 }
 
 impl Report {
@@ -23,6 +24,16 @@ impl Report {
     /// Adds what came of one more.
     pub fn add(&mut self, behaviour: Behaviour, outcome: Result<(), Failure>) {
         self.results.push((behaviour, outcome));
+    }
+
+    /// Why something was left behind on the server, if it was; it says nothing of the behaviours.
+    pub fn left_behind(&self) -> Option<&Failure> {
+        self.left.as_ref()
+    }
+
+    /// Adds that not everything could be deleted.
+    pub(super) fn leave(&mut self, why: Failure) {
+        self.left = Some(why);
     }
 
     /// How many behaviours the server has, of those that were checked.
@@ -52,6 +63,7 @@ impl FromIterator<(Behaviour, Result<(), Failure>)> for Report {
     fn from_iter<I: IntoIterator<Item = (Behaviour, Result<(), Failure>)>>(results: I) -> Self {
         Self {
             results: results.into_iter().collect(),
+            left: None,
         }
     }
 }
@@ -61,6 +73,9 @@ impl fmt::Display for Report {
         f.write_str(&self.count())?;
         for (behaviour, failure) in self.failures() {
             write!(f, "\n{behaviour}: {failure}")?;
+        }
+        if let Some(why) = &self.left {
+            write!(f, "\nleft behind: {why}")?;
         }
         Ok(())
     }

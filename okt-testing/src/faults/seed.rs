@@ -11,6 +11,9 @@ const VARIABLE: &str = "OKT_SEED";
 
 /// What a random run begins with, and can be repeated by.
 ///
+/// It decides what goes wrong, not what time it is: timestamps are those of the wall clock, moved
+/// on by tokio's, so what is written within one second in one run may not be in the next.
+///
 /// # Example
 /// ```
 /// use okt_testing::{ApiServer, Chaos, Seed};

@@ -6,7 +6,7 @@ use std::{
     path::Path,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -16,6 +16,8 @@ use super::KubernetesError;
 const LINES: usize = 40;
 /// How long a program may take to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long the last words of an ended program may take.
+const READ_ON: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(5);
 
 /// A program that ends when its standard input is closed: the system does that when this process
@@ -26,6 +28,8 @@ pub(super) struct Process {
     child: Child,
     input: Option<ChildStdin>,
     log: Arc<Mutex<VecDeque<String>>>,
+    /// Who reads the output; they end with it.
+    readers: Vec<JoinHandle<()>>,
 }
 
 impl Process {
@@ -37,6 +41,7 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()?;
         let log = Arc::default();
+        let mut readers = Vec::new();
         for output in [
             child
                 .stdout
@@ -46,10 +51,12 @@ impl Process {
                 .stderr
                 .take()
                 .map(|out| Box::new(out) as Box<dyn Read + Send>),
-        ] {
+        ]
+        .into_iter()
+        .flatten()
+        {
             let log = Arc::clone(&log);
-            // Ends with the output.
-            thread::spawn(move || output.map(|output| keep(output, &log)));
+            readers.push(thread::spawn(move || keep(output, &log)));
         }
         let input = child.stdin.take();
         Ok(Self {
@@ -57,6 +64,7 @@ impl Process {
             child,
             input,
             log,
+            readers,
         })
     }
 
@@ -76,15 +84,36 @@ impl Process {
         Self::start(name, command)
     }
 
+    /// Removes a directory when this process ends, also when it is killed.
+    pub(super) fn guard(directory: &Path) -> io::Result<Self> {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", r#"trap '' PIPE; cat >/dev/null; rm -rf "$0""#])
+            .arg(directory);
+        Self::start("the guard of a directory", command)
+    }
+
     /// Fails once the program has ended.
     pub(super) fn check(&mut self) -> Result<(), KubernetesError> {
         match self.child.try_wait()? {
             None => Ok(()),
-            Some(status) => Err(KubernetesError::Ended {
-                program: self.name.to_owned(),
-                status: status.to_string(),
-                log: self.log(),
-            }),
+            Some(status) => {
+                self.read_on();
+                Err(KubernetesError::Ended {
+                    program: self.name.to_owned(),
+                    status: status.to_string(),
+                    log: self.log(),
+                })
+            }
+        }
+    }
+
+    /// Waits until the output of an ended program is read; not for ever, as children of it may
+    /// hold it open.
+    fn read_on(&self) {
+        let since = Instant::now();
+        while since.elapsed() < READ_ON && !self.readers.iter().all(JoinHandle::is_finished) {
+            thread::sleep(POLL);
         }
     }
 
@@ -123,10 +152,14 @@ trap '' PIPE
 exec 3<&0
 "$@" </dev/null 3<&- &
 child=$!
-(cat <&3 >/dev/null; kill -9 $child) 2>/dev/null &
+# It holds no output, which is read to its end.
+(cat <&3; kill -9 $child) >/dev/null 2>&1 &
+watcher=$!
 exec 3<&-
 wait $child
 status=$?
+# Later the number may be somebody else's.
+kill $watcher 2>/dev/null
 test -z "$0" || rm -rf "$0"
 exit $status
 "#;

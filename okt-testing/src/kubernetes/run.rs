@@ -1,10 +1,10 @@
 //! This file starts API servers and waits until they work.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, OpenOptions, Permissions},
     io::{self, Read, Write},
     net::{Ipv4Addr, TcpListener},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
@@ -37,7 +37,9 @@ pub(super) async fn given(kubeconfig: Kubeconfig) -> Result<Kubernetes, Kubernet
         program,
         argument: None,
     });
-    finish(directory, file, Vec::new(), kubectl, true).await
+    // It holds somebody's credentials.
+    let guard = Process::guard(directory.path())?;
+    finish(directory, file, vec![guard], kubectl, true).await
 }
 
 /// Runs the program that `tests/kubernetes` builds.
@@ -271,9 +273,12 @@ async fn until(
     }
 }
 
-/// A short path: Unix sockets lie in it.
+/// A short path: Unix sockets lie in it, which everybody could use who can reach them.
 fn directory() -> io::Result<tempfile::TempDir> {
-    tempfile::Builder::new().prefix("okt-kubernetes-").tempdir()
+    tempfile::Builder::new()
+        .prefix("okt-kubernetes-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()
 }
 
 /// Writes a file that only its owner reads.

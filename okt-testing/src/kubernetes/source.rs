@@ -8,12 +8,29 @@ use std::{
 };
 
 use http::Uri;
-use kube::config::{Kubeconfig, KubeconfigError};
+use kube::config::{Cluster, Kubeconfig, KubeconfigError, NamedCluster, NamedContext};
 
 use super::KubernetesError;
 
 /// Names the context of `KUBECONFIG` that may be written to, wherever it leads.
 const CONTEXT: &str = "OKT_TEST_CONTEXT";
+
+/// How tools that run a cluster on the machine of a developer name their contexts.
+///
+/// The loopback interface alone proves nothing: a tunnel or `kubectl proxy` to a cluster elsewhere
+/// is there too.
+const LOCAL: [&str; 10] = [
+    "kind-",
+    "k3d-",
+    "minikube",
+    "docker-desktop",
+    "rancher-desktop",
+    "orbstack",
+    "colima",
+    "microk8s",
+    "envtest",
+    "okt",
+];
 
 /// What the choice is made from.
 #[derive(Debug, Default)]
@@ -91,7 +108,7 @@ fn given(
 ) -> Result<Result<Kubeconfig, String>, KubernetesError> {
     let mut kubeconfig = kubeconfig.clone();
     if let Some(wanted) = wanted {
-        if server(&kubeconfig, wanted).is_none() {
+        if cluster(&kubeconfig, wanted).is_none() {
             return Err(KubernetesError::Context(wanted.to_owned()));
         }
         kubeconfig.current_context = Some(wanted.to_owned());
@@ -100,25 +117,31 @@ fn given(
     let Some(current) = &kubeconfig.current_context else {
         return Ok(Err("it has no current context".to_owned()));
     };
-    Ok(match server(&kubeconfig, current) {
-        None => Err(format!(
+    let Some(cluster) = cluster(&kubeconfig, current) else {
+        return Ok(Err(format!(
             "its current context {current:?} leads to no server"
-        )),
-        Some(server) if is_loopback(server) => Ok(kubeconfig),
-        Some(server) => Err(format!(
-            "its current context {current:?} leads to {server}, which is not on this machine; \
-             set {CONTEXT}={current} if tests may write there"
-        )),
-    })
+        )));
+    };
+    let server = cluster.server.as_deref().unwrap_or_default();
+    let is_local = cluster.proxy_url.is_none()
+        && is_loopback(server)
+        && LOCAL.iter().any(|name| current.starts_with(name));
+    if is_local {
+        return Ok(Ok(kubeconfig));
+    }
+    Ok(Err(format!(
+        "its current context {current:?} leads to {server}, which is not known to be a cluster of \
+         this machine; set {CONTEXT}={current} if tests may write there"
+    )))
 }
 
-/// The address of a context's server.
-fn server<'a>(kubeconfig: &'a Kubeconfig, context: &str) -> Option<&'a str> {
-    let named = |named: &&kube::config::NamedContext| named.name == context;
+/// The cluster of a context, if it has a server.
+fn cluster<'a>(kubeconfig: &'a Kubeconfig, context: &str) -> Option<&'a Cluster> {
+    let named = |named: &&NamedContext| named.name == context;
     let context = kubeconfig.contexts.iter().find(named)?.context.as_ref()?;
-    let named = |named: &&kube::config::NamedCluster| named.name == context.cluster;
+    let named = |named: &&NamedCluster| named.name == context.cluster;
     let cluster = kubeconfig.clusters.iter().find(named)?.cluster.as_ref()?;
-    cluster.server.as_deref()
+    cluster.server.is_some().then_some(cluster)
 }
 
 fn is_loopback(server: &str) -> bool {
@@ -155,10 +178,10 @@ mod tests {
     use super::{Environment, Source, choose, is_loopback};
     use crate::KubernetesError;
 
-    fn kubeconfig(server: &str) -> Kubeconfig {
+    fn kubeconfig(context: &str, cluster: &str) -> Kubeconfig {
         let text = format!(
-            "{{clusters: [{{name: c, cluster: {{server: '{server}'}}}}], \
-             contexts: [{{name: dev, context: {{cluster: c}}}}], current-context: dev}}"
+            "{{clusters: [{{name: c, cluster: {{{cluster}}}}}], \
+             contexts: [{{name: {context}, context: {{cluster: c}}}}], current-context: {context}}}"
         );
         Kubeconfig::from_yaml(&text).expect("a kubeconfig")
     }
@@ -169,9 +192,10 @@ mod tests {
         (source, notice)
     }
 
-    fn environment(server: &str) -> Environment {
+    fn environment(context: &str, server: &str) -> Environment {
+        let cluster = format!("server: '{server}'");
         Environment {
-            kubeconfig: Some(Ok(kubeconfig(server))),
+            kubeconfig: Some(Ok(kubeconfig(context, &cluster))),
             assets: Some("assets".into()),
             go: Some("go".into()),
             cache: Some("cache".into()),
@@ -181,14 +205,14 @@ mod tests {
 
     #[test]
     fn a_cluster_on_this_machine_is_taken() {
-        let (source, notice) = chosen(&environment("https://127.0.0.1:6443"));
+        let (source, notice) = chosen(&environment("kind-dev", "https://127.0.0.1:6443"));
         assert!(matches!(source, Ok(Source::Given { .. })));
-        assert!(notice.unwrap().contains("\"dev\""));
+        assert!(notice.unwrap().contains("\"kind-dev\""));
     }
 
     #[test]
     fn a_cluster_elsewhere_is_left_alone_with_a_sentence() {
-        let (source, notice) = chosen(&environment("https://prod.example.com"));
+        let (source, notice) = chosen(&environment("dev", "https://prod.example.com"));
         assert!(matches!(source, Ok(Source::Assets { .. })));
         let notice = notice.unwrap();
         assert!(notice.contains("https://prod.example.com"), "{notice}");
@@ -196,8 +220,20 @@ mod tests {
     }
 
     #[test]
+    fn a_way_out_of_this_machine_is_left_alone_too() {
+        let tunnel = environment("prod", "https://127.0.0.1:6443");
+        let (source, _) = chosen(&tunnel);
+        assert!(matches!(source, Ok(Source::Assets { .. })));
+        let mut proxied = environment("kind-dev", "");
+        let cluster = "server: 'https://127.0.0.1:6443', proxy-url: 'http://10.0.0.1:80'";
+        proxied.kubeconfig = Some(Ok(kubeconfig("kind-dev", cluster)));
+        let (source, _) = chosen(&proxied);
+        assert!(matches!(source, Ok(Source::Assets { .. })));
+    }
+
+    #[test]
     fn a_cluster_elsewhere_is_taken_by_its_name() {
-        let mut environment = environment("https://prod.example.com");
+        let mut environment = environment("dev", "https://prod.example.com");
         environment.context = Some("dev".to_owned());
         let (source, _) = chosen(&environment);
         assert!(matches!(source, Ok(Source::Given { .. })));
@@ -205,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_context_that_is_not_there_is_an_error_and_no_reason_to_look_further() {
-        let mut environment = environment("https://127.0.0.1:6443");
+        let mut environment = environment("dev", "https://127.0.0.1:6443");
         environment.context = Some("other".to_owned());
         let error = chosen(&environment).0.unwrap_err();
         assert!(matches!(error, KubernetesError::Context(name) if name == "other"));
@@ -213,7 +249,7 @@ mod tests {
 
     #[test]
     fn without_a_kubeconfig_assets_come_before_go() {
-        let mut environment = environment("");
+        let mut environment = environment("dev", "");
         environment.kubeconfig = None;
         let (source, notice) = chosen(&environment);
         assert!(matches!(source, Ok(Source::Assets { .. })));
