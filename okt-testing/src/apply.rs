@@ -90,7 +90,6 @@ pub(crate) fn apply(
     let mut merged = typed::merge(shape, &live_bare, &given);
     let wanted = writable(scene, &manager.subresource, typed::fields_of(shape, &given));
     let last = shares.get(manager).map(|share| share.fields.clone());
-    let unchanged = last.as_ref() == Some(&own(wanted.clone()));
     let time = shares.get(manager).and_then(|share| share.time.clone());
     let share = Share {
         fields: wanted,
@@ -98,10 +97,8 @@ pub(crate) fn apply(
         time,
     };
     shares.insert(manager.clone(), share);
-    // Who sets the same fields as the last time gives none up.
-    if let Some(last) = last
-        && !unchanged
-    {
+    // Even who sets the same fields as the last time may give up what an emptied list leaves.
+    if let Some(last) = last {
         merged = prune(scene.schema, &merged, &shares, &last);
     }
     let changed = typed::compare(shape, &live_bare, &merged);
