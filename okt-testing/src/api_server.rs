@@ -253,7 +253,8 @@ impl ApiServer {
 
     /// Whether requests, versions and events are recorded from now on; they are from the start.
     ///
-    /// Without a recording a server does not grow with what is written, as in a benchmark.
+    /// Without a recording a server does not grow with what is written, as in a benchmark; it does
+    /// with each strike of a fault, and with each client and object that a chaos has a fate for.
     /// A replica can then be behind by no more than watches can: the last 4096 changes of a kind.
     ///
     /// # Example

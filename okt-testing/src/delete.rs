@@ -1,15 +1,15 @@
-//! This file deletes objects, and what goes with them: dependents, the content of a namespace, the
-//! objects of a CRD.
-//!
-//! What controllers of a cluster do in their own time happens here within the same request.
+//! This file deletes objects.
+
+mod cascade;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use self::cascade::Cascade;
 use crate::{
     crd,
-    kind::{Kind, KindId, Origin},
+    kind::{Kind, KindId},
     object,
     refusal::Refusal,
     store::{Key, Place, Store},
@@ -60,7 +60,10 @@ pub(crate) fn delete(
             None => success(kind, &old),
         });
     }
-    Ok(match remove(store, kind, &old, deletion.propagation) {
+    let mut cascade = Cascade::default();
+    let left = cascade.remove(store, kind, &old, deletion.propagation);
+    cascade.run(store);
+    Ok(match left {
         Left::Marked(left) => left.read(),
         Left::Nothing(last) if is_shown => last.read(),
         Left::Nothing(_) => success(kind, &old),
@@ -91,28 +94,6 @@ enum Left {
     Marked(Arc<Stored>),
     /// It is gone; this was its last state, under the version of its removal.
     Nothing(Arc<Stored>),
-}
-
-/// Removes an object or, where finalizers hold it, marks it.
-fn remove(store: &mut Store, kind: &Arc<Kind>, old: &Value, propagation: Propagation) -> Left {
-    let id = stored_id(kind);
-    let place = Place {
-        kind: id.clone(),
-        key: Key::of(old),
-    };
-    let Some(mut marked) = mark(kind, old, propagation, &store.clock.text()) else {
-        let last = store.remove(&id, &mut old.clone());
-        after_removal(store, kind, &last);
-        return Left::Nothing(last);
-    };
-    // What is marked already is not marked again, unless it was not written as it is shown.
-    let is_marked = object::is_deleting(old) && !store.is_hiding(&id, &place.key);
-    let marked = match store.at(&place) {
-        Some(marked) if is_marked => Arc::clone(marked),
-        _ => store.put(&id, &mut marked),
-    };
-    proceed(store, kind, &place);
-    Left::Marked(marked)
 }
 
 /// The object with the marks of its deletion; nothing where it does not have to wait for anybody.
@@ -157,138 +138,6 @@ fn mark(kind: &Kind, old: &Value, propagation: Propagation, now: &str) -> Option
     Some(marked)
 }
 
-/// Does what the finalizers of Kubernetes itself wait for, as far as it can be done now.
-fn proceed(store: &mut Store, kind: &Arc<Kind>, place: &Place) {
-    let Some(object) = store.at(place) else {
-        return;
-    };
-    let object = object.read();
-    let uid = object::uid(&object).to_owned();
-    let has = |finalizer: &str| object::finalizers(&object).contains(&finalizer);
-    if has(FOREGROUND) {
-        let mut blocked = false;
-        for dependent in store.dependents(&uid) {
-            delete_dependent(store, &dependent, &uid);
-            blocked |= store
-                .at(&dependent)
-                .is_some_and(|dependent| blocks(&dependent.read(), &uid));
-        }
-        if !blocked {
-            drop_finalizer(store, kind, place, FOREGROUND);
-        }
-    } else if has(ORPHAN) {
-        for dependent in store.dependents(&uid) {
-            disown(store, &dependent, &uid);
-        }
-        drop_finalizer(store, kind, place, ORPHAN);
-    } else if has(CRD_CLEANUP) {
-        proceed_crd(store, kind, place, &object);
-    } else if kind.is("", "namespaces") {
-        proceed_namespace(store, kind, place);
-    }
-}
-
-fn blocks(dependent: &Value, owner: &str) -> bool {
-    object::owners(dependent).iter().any(|reference| {
-        object::text(reference, &["uid"]) == owner
-            && reference.get("blockOwnerDeletion") == Some(&true.into())
-    })
-}
-
-fn proceed_crd(store: &mut Store, kind: &Arc<Kind>, place: &Place, crd: &Value) {
-    let id = KindId {
-        group: object::text(crd, &["spec", "group"]).to_owned(),
-        plural: object::text(crd, &["spec", "names", "plural"]).to_owned(),
-    };
-    let objects: Vec<_> = store
-        .list(&id, None)
-        .map(|(_, object)| Arc::clone(object))
-        .collect();
-    if let Some(declared) = store.kind(&id).cloned() {
-        for object in objects.iter().filter(|object| !object.is_deleting()) {
-            remove(store, &declared, &object.read(), Propagation::Background);
-        }
-    }
-    if store.at(place).is_some() && store.list(&id, None).next().is_none() {
-        store.remove_kind(&id);
-        drop_finalizer(store, kind, place, CRD_CLEANUP);
-    }
-}
-
-fn proceed_namespace(store: &mut Store, kind: &Arc<Kind>, place: &Place) {
-    let namespace = place.key.name.clone();
-    for inner in store.in_namespace(&namespace) {
-        if let (Some(object), Some(kind)) =
-            (store.at(&inner).cloned(), store.kind(&inner.kind).cloned())
-            && !object.is_deleting()
-        {
-            remove(store, &kind, &object.read(), Propagation::Background);
-        }
-    }
-    if store.in_namespace(&namespace).is_empty()
-        && let Some(mut object) = store.at(place).map(|object| object.read())
-        && object::finalizers(&object).is_empty()
-    {
-        let last = store.remove(&place.kind, &mut object);
-        after_removal(store, kind, &last);
-    }
-}
-
-fn drop_finalizer(store: &mut Store, kind: &Arc<Kind>, place: &Place, finalizer: &str) {
-    let Some(object) = store.at(place) else {
-        return;
-    };
-    let mut object = object.read();
-    let rest: Vec<Value> = object::finalizers(&object)
-        .into_iter()
-        .filter(|&other| other != finalizer)
-        .map(Value::from)
-        .collect();
-    let empty = rest.is_empty();
-    let rest = (!empty).then(|| rest.into());
-    object::set(object::metadata(&mut object), "finalizers", rest);
-    if empty {
-        let last = store.remove(&place.kind, &mut object);
-        after_removal(store, kind, &last);
-    } else {
-        store.put(&place.kind, &mut object);
-    }
-}
-
-/// What follows when an object is gone.
-pub(crate) fn after_removal(store: &mut Store, kind: &Arc<Kind>, last: &Stored) {
-    let uid = last.uid();
-    for dependent in store.dependents(uid) {
-        delete_dependent(store, &dependent, uid);
-    }
-    // Whoever waited for it may go on.
-    for owner in last.owners() {
-        let Some(place) = store.by_uid(owner).cloned() else {
-            continue;
-        };
-        proceed_if_deleting(store, &place);
-    }
-    if kind.namespaced {
-        let namespace = place_of("", "namespaces", object::namespace(&last.read()));
-        proceed_if_deleting(store, &namespace);
-    }
-    if kind.is(crd::GROUP, crd::PLURAL) {
-        let last = last.read();
-        crd::reconsider(store, object::text(&last, &["spec", "group"]));
-    }
-    if kind.origin == Origin::Crd {
-        let name = format!("{}.{}", kind.plural, kind.group);
-        proceed_if_deleting(store, &place_of(crd::GROUP, crd::PLURAL, &name));
-    }
-}
-
-fn proceed_if_deleting(store: &mut Store, place: &Place) {
-    let deleting = store.at(place).is_some_and(|object| object.is_deleting());
-    if deleting && let Some(kind) = store.kind(&place.kind).cloned() {
-        proceed(store, &kind, place);
-    }
-}
-
 fn place_of(group: &str, plural: &str, name: &str) -> Place {
     Place {
         kind: KindId {
@@ -302,36 +151,11 @@ fn place_of(group: &str, plural: &str, name: &str) -> Place {
     }
 }
 
-/// Deletes a dependent of an owner that is going, unless it has another one.
-fn delete_dependent(store: &mut Store, place: &Place, owner: &str) {
-    let (Some(object), Some(kind)) = (store.at(place).cloned(), store.kind(&place.kind).cloned())
-    else {
-        return;
-    };
-    let has_another = object
-        .owners()
-        .any(|uid| uid != owner && store.is_alive(uid));
-    if has_another {
-        disown(store, place, owner);
-    } else if !object.is_deleting() {
-        remove(store, &kind, &object.read(), Propagation::Background);
-    }
-}
-
-/// Takes the reference to an owner away.
-fn disown(store: &mut Store, place: &Place, owner: &str) {
-    let Some(object) = store.at(place) else {
-        return;
-    };
-    let mut object = object.read();
-    let rest: Vec<Value> = object::owners(&object)
-        .iter()
-        .filter(|reference| object::text(reference, &["uid"]) != owner)
-        .cloned()
-        .collect();
-    let rest = (!rest.is_empty()).then(|| rest.into());
-    object::set(object::metadata(&mut object), "ownerReferences", rest);
-    store.put(&place.kind, &mut object);
+/// What follows when an object is gone.
+pub(crate) fn after_removal(store: &mut Store, kind: &Arc<Kind>, last: &Stored) {
+    let mut cascade = Cascade::default();
+    cascade.after_removal(store, kind, last);
+    cascade.run(store);
 }
 
 /// Collects an object that names owners none of which exists.
@@ -342,7 +166,9 @@ pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Store
         && !object.is_deleting()
         && let Some(kind) = store.kind(id).cloned()
     {
-        remove(store, &kind, &object.read(), Propagation::Background);
+        let mut cascade = Cascade::default();
+        cascade.remove(store, &kind, &object.read(), Propagation::Background);
+        cascade.run(store);
     }
 }
 

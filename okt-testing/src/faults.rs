@@ -21,8 +21,8 @@ pub use seed::Seed;
 pub use target::EventKind;
 pub use what::What;
 
-pub(crate) use book::{Book, Verdict};
+pub(crate) use book::{Book, Delay, Doom, Verdict};
 pub(crate) use event::Twist;
-pub(crate) use injected::Tally;
+pub(crate) use injected::{Due, Hold};
 pub(crate) use request::{Failure, Mishap};
 pub(crate) use target::{Delivery, write_client, write_place};

@@ -102,7 +102,8 @@ pub struct RequestRecord {
     /// The version under which it changed the store, whatever the client was told; the last one
     /// where it changed several objects.
     pub committed: Option<u64>,
-    /// The faults that struck it (e.g. `504 Timeout after the commit`).
+    /// The faults that struck it, in the order in which they happened (e.g.
+    /// `504 Timeout after the commit`).
     pub faults: Vec<String>,
 }
 

@@ -18,7 +18,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header::ACCEPT};
-use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, LengthLimitError, combinators::UnsyncBoxBody};
 use tokio::time;
 
 pub(crate) use self::answer::{Answer, cut_off};
@@ -26,7 +26,7 @@ use self::call::Call;
 use crate::{
     discovery,
     endpoint::Endpoint,
-    faults::{Book, Mishap, Verdict},
+    faults::{Book, Delay, Doom, Due, Mishap, Verdict},
     options,
     path::{Query, Target},
     read,
@@ -120,7 +120,8 @@ impl Shared {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A change is complete before the lock is released, so a panic elsewhere spoils nothing.
+    // A panic elsewhere spoils nothing. One within the store would leave the change in hand half
+    // done, and each single object and version of it whole; nothing in there is known to panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -137,7 +138,7 @@ where
     B::Error: Into<tower::BoxError>,
 {
     let (parts, body) = request.into_parts();
-    let body = collect(body).await;
+    let body = collect(body).await?;
     let call = Call {
         method: parts.method,
         path: parts.uri.path().to_owned(),
@@ -149,10 +150,13 @@ where
     let (mut record, verb) = call.record(endpoint, &target);
     let verdict = judge(endpoint, &call, &mut record);
     let mut entry = Entry::make(endpoint, record);
-    time_passes(verdict.before).await;
-    if let Some(mishap) = &verdict.mishap
-        && !mishap.after_commit
-        && let Some(instead) = entry.befalls(&mishap.mishap).await
+    entry.wait(verdict.before).await;
+    let (early, late) = match verdict.doom {
+        Some(doom) if doom.is_early() => (Some(doom), None),
+        doom => (None, doom),
+    };
+    if let Some(doom) = early
+        && let Some(instead) = entry.befalls(doom).await
     {
         return entry.close(instead);
     }
@@ -160,39 +164,27 @@ where
         Ok(_) => carry_out(&call, target, &mut entry).await,
         Err(refusal) => Err(refusal),
     };
+    // Whatever becomes of the answer: this happened.
+    entry.note();
     let mut response = answer::respond(answer);
-    time_passes(verdict.after).await;
-    match &verdict.mishap {
-        Some(mishap) if let Mishap::Cut(bytes) = mishap.mishap => {
+    entry.wait(verdict.after).await;
+    if let Some(doom) = late {
+        if let Mishap::Cut(bytes) = doom.what.mishap {
             response = response.map(|body| answer::cut(body, bytes));
         }
-        Some(mishap) => {
-            if let Some(instead) = entry.befalls(&mishap.mishap).await {
-                return entry.close(instead);
-            }
+        if let Some(instead) = entry.befalls(doom).await {
+            return entry.close(instead);
         }
-        None => {}
     }
     entry.close(Ok(response))
 }
 
 fn judge(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) -> Verdict {
-    let book = endpoint.shared.book();
-    if !book.has_requests() {
-        return Verdict::default();
-    }
-    if record.verb == Verb::Create {
+    let court = endpoint.shared.book().court();
+    if record.verb == Verb::Create && (court.is_some() || endpoint.shared.records()) {
         record.name = call.name_in_body();
     }
-    let mut verdict = book.judge(record);
-    record.faults = std::mem::take(&mut verdict.faults);
-    verdict
-}
-
-async fn time_passes(time: std::time::Duration) {
-    if !time.is_zero() {
-        time::sleep(time).await;
-    }
+    court.map_or_else(Verdict::default, |court| court.judge(record))
 }
 
 /// A request on its way, and its place in the recording.
@@ -215,14 +207,32 @@ impl<'e> Entry<'e> {
     }
 
     /// What happens instead of an answer; nothing where the answer is left to come.
-    async fn befalls(&self, mishap: &Mishap) -> Option<Result<Response<Body>, io::Error>> {
-        self.note();
-        match mishap {
-            Mishap::Refused(failure) => Some(Ok(answer::fail(failure, &self.record))),
+    async fn befalls(&mut self, doom: Doom) -> Option<Result<Response<Body>, io::Error>> {
+        self.strike([doom.due]);
+        match doom.what.mishap {
+            Mishap::Refused(failure) => Some(Ok(answer::fail(&failure, &self.record))),
             Mishap::Silence => std::future::pending().await,
             Mishap::Broken => Some(Err(answer::reset())),
-            // Delays are over by now, and a cut needs an answer.
+            // Delays are over by now, and a cut leaves part of the answer.
             Mishap::Delayed(_) | Mishap::Cut(_) => None,
+        }
+    }
+
+    async fn wait(&mut self, delay: Delay) {
+        if !delay.dues.is_empty() {
+            self.strike(delay.dues);
+        }
+        if !delay.time.is_zero() {
+            time::sleep(delay.time).await;
+        }
+    }
+
+    /// Faults strike now; whoever is told so finds it written down.
+    fn strike(&mut self, dues: impl IntoIterator<Item = Due>) {
+        for due in dues {
+            self.record.faults.push(due.fault().to_owned());
+            self.note();
+            due.happens();
         }
     }
 
@@ -253,19 +263,24 @@ impl<'e> Entry<'e> {
     }
 }
 
-async fn collect<B>(body: B) -> Result<Bytes, Refusal>
+/// Reads the body of a request.
+///
+/// # Errors
+/// It breaks off: nobody waits for an answer.
+async fn collect<B>(body: B) -> io::Result<Result<Bytes, Refusal>>
 where
     B: http_body::Body,
     B::Error: Into<tower::BoxError>,
 {
     let body = http_body_util::Limited::new(body, BODY_LIMIT);
     match body.collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(_) => Err(Refusal::new(
+        Ok(body) => Ok(Ok(body.to_bytes())),
+        Err(error) if error.is::<LengthLimitError>() => Ok(Err(Refusal::new(
             413,
             "RequestEntityTooLarge",
             format!("Request entity too large: limit is {BODY_LIMIT}"),
-        )),
+        ))),
+        Err(error) => Err(io::Error::other(error)),
     }
 }
 

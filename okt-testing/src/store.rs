@@ -191,7 +191,10 @@ impl Store {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         self.uids += 1;
         // A step that is prime to the number of suffixes visits all of them before one comes again.
-        let mut number = self.uids.wrapping_mul(6_364_137) % 14_348_907;
+        const STEP: u64 = 6_364_139;
+        const SUFFIXES: u64 = 3_u64.pow(15);
+        const { assert!(!STEP.is_multiple_of(3)) };
+        let mut number = self.uids.wrapping_mul(STEP) % SUFFIXES;
         let mut suffix = String::new();
         for _ in 0..5 {
             let digit = usize::try_from(number % 27).unwrap_or_default();
@@ -215,8 +218,8 @@ impl Store {
         self.collections
             .entry(kind.id())
             .or_insert_with(|| Collection {
+                // Who names an older version is told nothing; who names none, that it was empty.
                 forgotten: version,
-                dropped: version,
                 ..Collection::default()
             });
         self.kinds.insert(kind.id(), kind);

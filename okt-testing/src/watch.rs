@@ -15,7 +15,7 @@ use self::{
     seen::{Seen, line},
 };
 use crate::{
-    faults::{Delivery, Tally, Twist},
+    faults::{Delivery, EventKind, Hold, Twist},
     kind::{Kind, KindId},
     path::Query,
     read::{Form, no_version, parse_version},
@@ -57,14 +57,23 @@ pub(crate) struct Watch {
     bookmark: Option<Instant>,
     /// How often the watches of the replica had been ended when this one began.
     endings: u64,
+    /// Everything up to this version was told; no bookmark is older.
+    told: u64,
+    /// Whether the kind is gone: no change comes any more.
+    closed: bool,
     over: bool,
 }
 
 /// An event that something holds up.
 struct Pending {
     seen: Seen,
-    until: Instant,
-    held: Vec<Arc<Tally>>,
+    /// When its lag is over.
+    opens: Instant,
+    held: Vec<Hold>,
+    /// Whether lag and holds are over.
+    is_open: bool,
+    /// For how long it waits for the next one about its object.
+    merges: Option<Instant>,
     twist: Option<Twist>,
 }
 
@@ -124,10 +133,14 @@ impl Watch {
         let bookmarks = query.flag("allowWatchBookmarks");
         let ends = query
             .number("timeoutSeconds")
+            // To a server this is the same as none.
+            .filter(|&seconds| seconds > 0)
             .map(|seconds| now + Duration::from_secs(seconds.min(86_400)));
         Ok(Self {
             endings: audience.sight.endings(),
             audience,
+            told: after,
+            closed: false,
             over: !out.is_empty(),
             feed: store.feed(&id, after),
             lens,
@@ -169,11 +182,17 @@ impl Watch {
                 self.judge(seen);
                 continue;
             }
+            if self.closed && self.pending.is_none() {
+                return None;
+            }
             if self.next.is_none() {
                 self.next = self.feed.backlog.pop_front();
             }
             let sight = Arc::clone(&self.audience.sight);
-            let takes_more = self.pending.as_ref().is_none_or(Pending::is_merging);
+            let takes_more = match &self.pending {
+                Some(pending) => pending.merges.is_some(),
+                None => true,
+            };
             tokio::select! {
                 biased;
                 () = time_or_never(self.ends) => return None,
@@ -183,7 +202,7 @@ impl Watch {
                     match arrival {
                         Arrival::Seen => self.see(),
                         Arrival::Came(change) => self.next = Some(change),
-                        Arrival::Closed => return None,
+                        Arrival::Closed => self.close(),
                     }
                 }
                 () = time_or_never(self.bookmark) => self.place_bookmark(),
@@ -216,30 +235,37 @@ impl Watch {
             name: &seen.key.name,
             kind: seen.kind,
         });
-        let merging = match fate.twist {
-            Some(Twist::Merged(within)) => Some(within),
+        let opens = Instant::now() + fate.lag;
+        let merges = match fate.twist {
+            Some(Twist::Merged(within)) if !self.closed => Some(opens + within),
             _ => None,
         };
-        if fate.lag.is_zero() && fate.held.is_empty() && merging.is_none() {
+        let is_open = fate.lag.is_zero() && fate.held.is_empty();
+        if is_open && merges.is_none() {
             return self.send(&seen, fate.twist);
         }
         self.pending = Some(Pending {
             seen,
-            until: Instant::now() + fate.lag + merging.unwrap_or_default(),
+            opens,
             held: fate.held,
+            is_open,
+            merges,
             twist: fate.twist,
         });
         self.merge_pending();
     }
 
-    /// Puts an event that waits for its object's next one together with it, if that is there.
+    /// Puts an event that waits for its object's next one together with it, if that is there and
+    /// nothing else holds it up.
+    ///
+    /// No event gets behind a bookmark, which promises that it was sent.
     fn merge_pending(&mut self) {
-        let Some(pending) = self.pending.take_if(|pending| pending.is_merging()) else {
+        let waits = |pending: &mut Pending| pending.is_open && pending.merges.is_some();
+        let Some(pending) = self.pending.take_if(waits) else {
             return;
         };
-        let next = self
-            .inbox
-            .iter()
+        let next = (self.inbox.iter())
+            .take_while(|seen| seen.kind != EventKind::Bookmark)
             .position(|seen| seen.is_about(&pending.seen));
         match next.and_then(|index| Some((index, self.inbox.remove(index)?))) {
             Some((index, next)) => {
@@ -251,13 +277,34 @@ impl Watch {
         }
     }
 
+    /// No change comes any more; what is there is sent.
+    fn close(&mut self) {
+        self.closed = true;
+        if let Some(pending) = &mut self.pending {
+            pending.merges = None;
+            if pending.is_open {
+                self.let_go();
+            }
+        }
+    }
+
+    /// What held the event up is over.
     fn let_go(&mut self) {
+        if let Some(pending) = &mut self.pending
+            && !pending.is_open
+        {
+            pending.is_open = true;
+            if pending.merges.is_some() {
+                return self.merge_pending();
+            }
+        }
         if let Some(pending) = self.pending.take() {
             self.send(&pending.seen, pending.twist);
         }
     }
 
     fn send(&mut self, seen: &Seen, twist: Option<Twist>) {
+        self.told = self.told.max(seen.version);
         let sent = match twist {
             None | Some(Twist::Late(_) | Twist::Held | Twist::Merged(_) | Twist::Ends) => 1,
             Some(Twist::Doubled) => 2,
@@ -309,36 +356,36 @@ impl Watch {
 
     /// A bookmark promises that everything up to its version was sent.
     fn place_bookmark(&mut self) {
+        let shared = Arc::clone(&self.audience.shared);
+        // Changes come under this lock: none does between the question and the answer.
+        let store = shared.lock();
         let caught_up = self.next.is_none()
             && self.feed.backlog.is_empty()
             && self.feed.coming.is_empty()
             && self.inbox.is_empty()
             && self.pending.is_none();
-        if caught_up {
-            let shared = Arc::clone(&self.audience.shared);
-            let store = shared.lock();
-            let version = self.audience.sight.version(&store);
+        let version = self.audience.sight.version(&store);
+        if caught_up && version >= self.told {
             let bookmark = self.lens.bookmark(version, false, &store);
             self.inbox.push_back(bookmark);
         }
+        drop(store);
         self.bookmark = next_bookmark(Instant::now(), self.ends);
     }
 }
 
-impl Pending {
-    fn is_merging(&self) -> bool {
-        matches!(self.twist, Some(Twist::Merged(_)))
-    }
-}
-
-/// Waits until an event that was held up may be sent.
+/// Waits until something changes for an event that is held up: first lag and holds are over, then
+/// the time for its object's next one.
 async fn go_ahead(pending: Option<&Pending>) {
     let Some(pending) = pending else {
         return std::future::pending().await;
     };
-    time::sleep_until(pending.until).await;
-    for tally in &pending.held {
-        tally.ended().await;
+    if pending.is_open {
+        return time_or_never(pending.merges).await;
+    }
+    time::sleep_until(pending.opens).await;
+    for hold in &pending.held {
+        hold.ended().await;
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     chaos::{Chaos, Unleashed},
     event::{OnEvent, Twist},
     fault::Fault,
-    injected::{Injected, Log, Strike, Tally, lock},
+    injected::{Due, Hold, Injected, Log, Strike, Tally, lock},
     request::{Mishap, OnRequest},
     target::Delivery,
     what::{Either, What},
@@ -16,9 +16,9 @@ use crate::record::RequestRecord;
 /// All faults of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    requests: Vec<Planned<OnRequest>>,
+    requests: Vec<Arc<Planned<OnRequest>>>,
     events: Vec<Planned<OnEvent>>,
-    chaos: Vec<Unleashed>,
+    chaos: Vec<Arc<Unleashed>>,
     /// Of all faults that were not forgotten.
     tallies: Vec<Arc<Tally>>,
     strikes: Log,
@@ -33,12 +33,38 @@ struct Planned<W> {
 /// What goes wrong with a request.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
-    pub(crate) before: Duration,
-    pub(crate) after: Duration,
+    pub(crate) before: Delay,
+    pub(crate) after: Delay,
     /// Anything but a delay.
-    pub(crate) mishap: Option<OnRequest>,
-    /// All of it, in words.
-    pub(crate) faults: Vec<String>,
+    pub(crate) doom: Option<Doom>,
+}
+
+/// Time that passes, and because of what.
+#[derive(Debug, Default)]
+pub(crate) struct Delay {
+    pub(crate) time: Duration,
+    pub(crate) dues: Vec<Due>,
+}
+
+/// What happens with a request or its answer.
+#[derive(Debug)]
+pub(crate) struct Doom {
+    pub(crate) what: OnRequest,
+    pub(crate) due: Due,
+}
+
+impl Doom {
+    /// Whether it happens instead of carrying out the request.
+    pub(crate) fn is_early(&self) -> bool {
+        !self.what.after_commit && !matches!(self.what.mishap, Mishap::Cut(_))
+    }
+}
+
+/// All faults of requests at a moment.
+#[derive(Debug)]
+pub(crate) struct Court {
+    requests: Vec<Arc<Planned<OnRequest>>>,
+    chaos: Vec<Arc<Unleashed>>,
 }
 
 /// What goes wrong with an event.
@@ -46,7 +72,7 @@ pub(crate) struct Verdict {
 pub(crate) struct Fate {
     pub(crate) lag: Duration,
     /// Until these end.
-    pub(crate) held: Vec<Arc<Tally>>,
+    pub(crate) held: Vec<Hold>,
     /// Anything but a lag.
     pub(crate) twist: Option<Twist>,
 }
@@ -57,10 +83,10 @@ impl Book {
         let tally = Tally::new(&self.strikes);
         self.tallies.push(Arc::clone(&tally));
         match W::sort(fault) {
-            Either::Request(fault) => self.requests.push(Planned {
+            Either::Request(fault) => self.requests.push(Arc::new(Planned {
                 fault,
                 tally: Arc::clone(&tally),
-            }),
+            })),
             Either::Event(fault) => self.events.push(Planned {
                 fault,
                 tally: Arc::clone(&tally),
@@ -74,7 +100,7 @@ impl Book {
         let unleashed = Unleashed::new(mix, Tally::new(&self.strikes));
         let tally = Arc::clone(&unleashed.tally);
         self.tallies.push(Arc::clone(&tally));
-        self.chaos.push(unleashed);
+        self.chaos.push(Arc::new(unleashed));
         Injected(tally)
     }
 
@@ -98,26 +124,13 @@ impl Book {
         self.chaos.retain(|chaos| !chaos.is_over());
     }
 
-    /// Whether any request can go wrong.
-    pub(crate) fn has_requests(&self) -> bool {
-        !self.requests.is_empty() || !self.chaos.is_empty()
-    }
-
-    pub(crate) fn judge(&self, request: &RequestRecord) -> Verdict {
-        let mut verdict = Verdict::default();
-        for planned in &self.requests {
-            let meets = planned.fault.target.meets_request(request);
-            if planned.is_struck(meets, || takes_request(&verdict, &planned.fault.what)) {
-                planned.strike(request.to_string());
-                verdict.add(&planned.fault.what);
-            }
-        }
-        for chaos in &self.chaos {
-            if let Some(what) = chaos.request(request, |what| takes_request(&verdict, what)) {
-                verdict.add(&what);
-            }
-        }
-        verdict
+    /// What judges requests, if any of them can go wrong; the book may be closed meanwhile, so
+    /// that a user's test may open it.
+    pub(crate) fn court(&self) -> Option<Court> {
+        (!self.requests.is_empty() || !self.chaos.is_empty()).then(|| Court {
+            requests: self.requests.clone(),
+            chaos: self.chaos.clone(),
+        })
     }
 
     pub(crate) fn fate(&self, event: &Delivery<'_>) -> Fate {
@@ -125,22 +138,43 @@ impl Book {
         for planned in &self.events {
             let meets = planned.fault.target.meets_event(event);
             if planned.is_struck(meets, || takes_event(&fate, &planned.fault.what)) {
-                planned.strike(event.to_string());
-                fate.add(&planned.fault.what, &planned.tally);
+                planned.settle(event.to_string()).happens();
+                fate.add(&planned.fault.what, || planned.hold());
             }
         }
         for chaos in &self.chaos {
-            if let Some(what) = chaos.event(event, |what| takes_event(&fate, what)) {
-                fate.add(&what, &chaos.tally);
+            if let Some((what, due)) = chaos.event(event, |what| takes_event(&fate, what)) {
+                due.happens();
+                fate.add(&what, || chaos.hold());
             }
         }
         fate
     }
 }
 
+impl Court {
+    pub(crate) fn judge(&self, request: &RequestRecord) -> Verdict {
+        let mut verdict = Verdict::default();
+        for planned in &self.requests {
+            let meets = planned.fault.target.meets_request(request);
+            if planned.is_struck(meets, || takes_request(&verdict, &planned.fault.what)) {
+                let due = planned.settle(request.to_string());
+                verdict.add(planned.fault.what.clone(), due);
+            }
+        }
+        for chaos in &self.chaos {
+            let takes = |what: &OnRequest| takes_request(&verdict, what);
+            if let Some((what, due)) = chaos.request(request, takes) {
+                verdict.add(what, due);
+            }
+        }
+        verdict
+    }
+}
+
 /// Delays add up; of anything else there is one.
 fn takes_request(verdict: &Verdict, what: &OnRequest) -> bool {
-    matches!(what.mishap, Mishap::Delayed(_)) || verdict.mishap.is_none()
+    matches!(what.mishap, Mishap::Delayed(_)) || verdict.doom.is_none()
 }
 
 fn takes_event(fate: &Fate, what: &OnEvent) -> bool {
@@ -152,35 +186,48 @@ impl<W: std::fmt::Display> Planned<W> {
         if !meets || self.tally.is_ended() {
             return false;
         }
-        let matched = {
-            let mut counts = self.tally.counts();
-            counts.matched += 1;
-            counts.matched
-        };
-        self.fault.window.admits(matched, self.tally.struck()) && is_free()
+        // In one go, so that of two requests at once no more are struck than are to be.
+        let mut counts = self.tally.counts();
+        counts.matched += 1;
+        let is_struck = self.fault.window.admits(counts.matched, counts.settled) && is_free();
+        counts.settled += u64::from(is_struck);
+        is_struck
     }
 
-    fn strike(&self, on: String) {
-        self.tally.strike(self.fault.what.to_string(), on);
+    fn settle(&self, on: String) -> Due {
+        self.tally.settle(self.fault.what.to_string(), on)
     }
-}
 
-impl Verdict {
-    fn add(&mut self, what: &OnRequest) {
-        self.faults.push(what.to_string());
-        match &what.mishap {
-            Mishap::Delayed(time) if what.after_commit => self.after += *time,
-            Mishap::Delayed(time) => self.before += *time,
-            _ => self.mishap = Some(what.clone()),
+    fn hold(&self) -> Hold {
+        Hold {
+            tally: Arc::clone(&self.tally),
+            until: None,
         }
     }
 }
 
+impl Verdict {
+    fn add(&mut self, what: OnRequest, due: Due) {
+        match what.mishap {
+            Mishap::Delayed(time) if what.after_commit => self.after.add(time, due),
+            Mishap::Delayed(time) => self.before.add(time, due),
+            _ => self.doom = Some(Doom { what, due }),
+        }
+    }
+}
+
+impl Delay {
+    fn add(&mut self, time: Duration, due: Due) {
+        self.time += time;
+        self.dues.push(due);
+    }
+}
+
 impl Fate {
-    fn add(&mut self, what: &OnEvent, tally: &Arc<Tally>) {
+    fn add(&mut self, what: &OnEvent, hold: impl FnOnce() -> Hold) {
         match what.0 {
             Twist::Late(time) => self.lag += time,
-            Twist::Held => self.held.push(Arc::clone(tally)),
+            Twist::Held => self.held.push(hold()),
             twist => self.twist = Some(twist),
         }
     }

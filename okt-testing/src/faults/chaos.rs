@@ -12,7 +12,7 @@ use super::{
     draw::draw,
     event::OnEvent,
     fault::Fault,
-    injected::{Tally, lock},
+    injected::{Due, Hold, Tally, lock},
     request::OnRequest,
     seed::Seed,
     target::{Delivery, EventKind, Resource, Target},
@@ -201,13 +201,13 @@ impl Chaos {
         self
     }
 
-    /// Ends after so many strikes.
+    /// Ends after so many strikes; what it held back until then is let go.
     pub fn at_most(mut self, strikes: u64) -> Self {
         self.at_most = Some(strikes);
         self
     }
 
-    /// Ends after this time, on tokio's clock.
+    /// Ends after this time, on tokio's clock; what it held back until then is let go.
     pub fn lasting(mut self, time: Duration) -> Self {
         self.lasting = Some(time);
         self
@@ -259,9 +259,31 @@ impl Unleashed {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.tally.is_ended()
-            || self.until.is_some_and(|until| until <= Instant::now())
-            || (self.mix.at_most).is_some_and(|most| self.tally.struck() >= most)
+        self.tally.is_ended() || self.until.is_some_and(|until| until <= Instant::now())
+    }
+
+    /// What holds an event back that this chaos holds.
+    pub(super) fn hold(&self) -> Hold {
+        Hold {
+            tally: Arc::clone(&self.tally),
+            until: self.until,
+        }
+    }
+
+    /// Counts what matched; none is struck once all strikes were used up.
+    fn settle(&self, fault: String, on: String) -> Option<Due> {
+        let settled = {
+            let mut counts = self.tally.counts();
+            if (self.mix.at_most).is_some_and(|most| counts.settled >= most) {
+                return None;
+            }
+            counts.settled += 1;
+            counts.settled
+        };
+        if self.mix.at_most == Some(settled) {
+            self.tally.end();
+        }
+        Some(self.tally.settle(fault, on))
     }
 
     /// What goes wrong with a request, if anything.
@@ -271,7 +293,7 @@ impl Unleashed {
         &self,
         request: &RequestRecord,
         takes: impl Fn(&OnRequest) -> bool,
-    ) -> Option<OnRequest> {
+    ) -> Option<(OnRequest, Due)> {
         if self.is_over() || !self.mix.target.meets_request(request) {
             return None;
         }
@@ -287,8 +309,8 @@ impl Unleashed {
             |fault: &Fault<OnRequest>| fault.target.meets_request(request) && takes(&fault.what);
         let (what, size) = self.pick(Side::Requests, &self.mix.requests, &who, meets)?;
         let what = what.scaled(size);
-        self.tally.strike(what.to_string(), request.to_string());
-        Some(what)
+        let due = self.settle(what.to_string(), request.to_string())?;
+        Some((what, due))
     }
 
     /// What goes wrong with an event, if anything.
@@ -298,7 +320,7 @@ impl Unleashed {
         &self,
         event: &Delivery<'_>,
         takes: impl Fn(&OnEvent) -> bool,
-    ) -> Option<OnEvent> {
+    ) -> Option<(OnEvent, Due)> {
         if self.is_over() || !self.mix.target.meets_event(event) {
             return None;
         }
@@ -315,8 +337,8 @@ impl Unleashed {
         let meets = |fault: &Fault<OnEvent>| fault.target.meets_event(event) && takes(&fault.what);
         let (what, size) = self.pick(Side::Events, &self.mix.events, &who, meets)?;
         let what = what.scaled(size);
-        self.tally.strike(what.to_string(), event.to_string());
-        Some(what)
+        let due = self.settle(what.to_string(), event.to_string())?;
+        Some((what, due))
     }
 
     fn pick<'m, W>(

@@ -6,6 +6,8 @@ pub(crate) struct Window {
     pub(super) skip: u64,
     pub(super) every: u64,
     pub(super) times: Option<u64>,
+    /// No match after the one of this number.
+    pub(super) last: Option<u64>,
 }
 
 impl Default for Window {
@@ -14,6 +16,7 @@ impl Default for Window {
             skip: 0,
             every: 1,
             times: None,
+            last: None,
         }
     }
 }
@@ -23,6 +26,7 @@ impl Window {
     pub(crate) fn admits(self, matched: u64, struck: u64) -> bool {
         matched > self.skip
             && (matched - self.skip).is_multiple_of(self.every)
+            && self.last.is_none_or(|last| matched <= last)
             && self.times.is_none_or(|times| struck < times)
     }
 }
@@ -51,8 +55,15 @@ mod tests {
             skip: 1,
             every: 3,
             times: Some(2),
+            ..all
         };
         assert_eq!(struck(some), [4, 7]);
+        let third = Window {
+            skip: 2,
+            last: Some(3),
+            ..all
+        };
+        assert_eq!(struck(third), [3]);
         let none = Window {
             times: Some(0),
             ..all

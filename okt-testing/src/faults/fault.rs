@@ -108,17 +108,20 @@ impl<What> Fault<What> {
         self
     }
 
-    /// Strikes the match of this number, counted from 1, and no other.
+    /// Strikes the match of this number, counted from 1, and no other; none at all where another
+    /// fault is in its place.
     ///
     /// # Panics
     /// For 0.
     #[track_caller]
-    pub fn nth(self, number: u64) -> Self {
+    pub fn nth(mut self, number: u64) -> Self {
         assert!(
             number > 0,
             "nth counts from 1: there is no match of number 0"
         );
-        self.skip(number - 1).times(1)
+        self.window.skip = number - 1;
+        self.window.last = Some(number);
+        self
     }
 
     /// Strikes each match whose number, after those that are let pass, is a multiple of this.
@@ -139,7 +142,8 @@ impl<What> Fault<What> {
 impl Fault<OnRequest> {
     /// Strikes requests that a test of your own picks; `status` of the record is not known yet.
     ///
-    /// It must not ask the server to inject or end anything: that waits for the test.
+    /// It may ask the server, and inject or end faults; what it injects is not for the request in
+    /// hand.
     ///
     /// # Example
     /// ```

@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
 
 /// Something that went wrong because a fault or a chaos said so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +69,8 @@ pub(crate) struct Tally {
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) matched: u64,
+    /// Strikes that are settled, whether they happened yet or not.
+    pub(super) settled: u64,
     pub(super) strikes: Vec<Strike>,
 }
 
@@ -95,6 +100,8 @@ impl Injected {
     }
 
     /// Waits until it has struck so often; without end if it does not.
+    ///
+    /// A strike is told when it happens: one after the commit when the write is done.
     pub async fn struck_at_least(&self, times: u64) {
         let mut news = self.0.news.subscribe();
         // The sender lives as long as this.
@@ -120,11 +127,13 @@ impl Tally {
         lock(&self.counts)
     }
 
-    pub(super) fn struck(&self) -> u64 {
-        self.news.borrow().struck
+    /// Settles a strike, which is to happen.
+    pub(super) fn settle(self: &Arc<Self>, fault: String, on: String) -> Due {
+        let tally = Arc::clone(self);
+        Due { tally, fault, on }
     }
 
-    pub(super) fn strike(&self, fault: String, on: String) {
+    fn strike(&self, fault: String, on: String) {
         let at = Instant::now();
         let strike = Strike { at, fault, on };
         self.counts().strikes.push(strike.clone());
@@ -141,10 +150,55 @@ impl Tally {
     }
 
     /// Waits until somebody ends it.
-    pub(crate) async fn ended(&self) {
+    async fn ended(&self) {
         let mut news = self.news.subscribe();
         // The sender lives as long as this.
         let _ = news.wait_for(|news| news.ended).await;
+    }
+}
+
+/// A strike that is settled and has not happened yet; it never does where the client gives up
+/// before.
+#[derive(Debug)]
+pub(crate) struct Due {
+    tally: Arc<Tally>,
+    fault: String,
+    on: String,
+}
+
+impl Due {
+    /// What goes wrong, in words.
+    pub(crate) fn fault(&self) -> &str {
+        &self.fault
+    }
+
+    /// It happens now.
+    pub(crate) fn happens(self) {
+        self.tally.strike(self.fault, self.on);
+    }
+}
+
+/// What holds an event back.
+#[derive(Clone, Debug)]
+pub(crate) struct Hold {
+    pub(super) tally: Arc<Tally>,
+    /// When it ends by itself.
+    pub(super) until: Option<Instant>,
+}
+
+impl Hold {
+    /// Waits until it lets go.
+    pub(crate) async fn ended(&self) {
+        let by_itself = async {
+            match self.until {
+                Some(until) => time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.tally.ended() => {}
+            () = by_itself => {}
+        }
     }
 }
 

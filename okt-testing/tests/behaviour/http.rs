@@ -8,6 +8,10 @@ use kube::{
 };
 use okt_testing::Served;
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::support::{create, get, refusal, server, widgets};
 
@@ -75,4 +79,20 @@ async fn a_body_in_protobuf_is_refused_with_a_way_out() {
         "{}",
         status.message
     );
+}
+
+#[tokio::test]
+async fn who_hangs_up_within_a_body_is_not_told_that_it_is_too_large() {
+    let (server, _client) = server().await;
+    let served = server.serve().await.unwrap();
+    let mark = server.mark();
+    let mut socket = TcpStream::connect(served.address()).await.unwrap();
+    let head = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    socket.write_all(head.as_bytes()).await.unwrap();
+    socket.shutdown().await.unwrap();
+    let mut answer = String::new();
+    // However it ends: what counts is that there is no answer.
+    let _ = socket.read_to_string(&mut answer).await;
+    assert!(!answer.contains("413"), "{answer}");
+    assert_eq!(server.requests_since(mark), []);
 }

@@ -1,6 +1,7 @@
 //! These tests are about the double itself; what it shares with a real server is in
 //! `okt_testing::conformance`.
 
+mod cascades;
 mod derived;
 mod handles;
 mod http;

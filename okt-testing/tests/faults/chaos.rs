@@ -101,13 +101,13 @@ async fn rates_can_be_raised_together() {
 }
 
 /// What a cache has after everything went wrong and then nothing more.
-async fn cached(seed: Seed) -> (Vec<String>, u64) {
+async fn cached(seed: Seed, config: watcher::Config) -> (Vec<String>, u64) {
     let server = ApiServer::new();
     let user = maps(server.client());
     let chaos = server.misbehave(Chaos::seeded(seed).times_as_often(3.0).client("operator"));
     let (reader, writer) = reflector::store();
     let operator: Api<ConfigMap> = maps(server.client_named("operator"));
-    let stream = reflector(writer, watcher(operator, watcher::Config::default()));
+    let stream = reflector(writer, watcher(operator, config));
     let running = tokio::spawn(stream.default_backoff().for_each(|_| async {}));
     for number in 0..200 {
         let name = format!("m{}", number % 5);
@@ -131,13 +131,49 @@ async fn cached(seed: Seed) -> (Vec<String>, u64) {
 
 #[tokio::test(start_paused = true)]
 async fn after_any_chaos_a_cache_comes_to_the_truth() {
+    let lists = watcher::Config::default();
+    let streams = watcher::Config::default().streaming_lists();
     for seed in Seed::several(10) {
-        let (seen, struck) = cached(seed).await;
-        assert_eq!(
-            seen,
-            ["m0=195", "m1=196", "m2=197", "m3=198", "m4=199"],
-            "seed {seed}"
-        );
-        assert!(struck > 10, "seed {seed} struck {struck} times only");
+        for config in [lists.clone(), streams.clone()] {
+            let how = format!("seed {seed}, {:?}", config.initial_list_strategy);
+            let (seen, struck) = cached(seed, config).await;
+            let expected = ["m0=195", "m1=196", "m2=197", "m3=198", "m4=199"];
+            assert_eq!(seen, expected, "{how}");
+            assert!(struck > 10, "{how} struck {struck} times only");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streamed_list_misses_nothing_whatever_is_merged() {
+    for seed in Seed::several(10) {
+        let server = ApiServer::new();
+        let user = maps(server.client());
+        for name in ["a", "b", "c"] {
+            create(&user, name).await.unwrap();
+        }
+        let merges = Fault::merge_events(Duration::from_secs(1));
+        server.misbehave(Chaos::none(seed).with(0.5, merges).client("operator"));
+        let operator: Api<ConfigMap> = maps(server.client_named("operator"));
+        let config = watcher::Config::default().streaming_lists();
+        let mut stream = Box::pin(watcher(operator, config));
+        let mut there = 0;
+        let listing = async {
+            while let Some(event) = stream.next().await {
+                match event.unwrap() {
+                    watcher::Event::InitApply(_) => there += 1,
+                    watcher::Event::InitDone => break,
+                    _ => {}
+                }
+            }
+        };
+        let writing = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            for name in ["a", "b", "c"] {
+                set(&user, name, "1").await.unwrap();
+            }
+        };
+        tokio::join!(listing, writing);
+        assert_eq!(there, 3, "seed {seed}");
     }
 }

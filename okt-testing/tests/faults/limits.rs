@@ -1,6 +1,10 @@
 //! This file tests whom faults strike, and how often.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
 use kube::{
@@ -9,6 +13,7 @@ use kube::{
 };
 use okt_testing::{ApiServer, Chaos, Fault, Injected, Verb};
 use serde_json::json;
+use tokio::time::{Instant, timeout};
 
 use crate::support::{create, map, maps, set};
 
@@ -199,4 +204,84 @@ async fn a_named_client_is_the_manager_of_what_it_writes() {
             .iter()
             .all(|entry| entry.manager.as_deref() == Some("operator"))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_has_its_name_also_where_no_fault_looks_at_it() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    create(&maps, "a").await.unwrap();
+    create(&maps, "a").await.unwrap_err();
+    let names: Vec<_> = server.requests().into_iter().map(|r| r.name).collect();
+    assert_eq!(names, [Some("a".to_owned()), Some("a".to_owned())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_nth_match_is_struck_or_none() {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    server.inject(Fault::unavailable().on(Verb::Create).nth(1));
+    let second = server.inject(Fault::conflict().on(Verb::Create).nth(1));
+    create(&maps, "a").await.unwrap_err();
+    create(&maps, "b").await.unwrap();
+    assert_eq!(second.struck(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strike_after_the_commit_is_told_when_the_write_is_done() {
+    let server = ApiServer::new();
+    server.inject(Fault::delay(Duration::from_secs(5)));
+    let late = server.inject(Fault::delay(Duration::from_secs(5)).after_commit());
+    let cut = server.inject(Fault::timeout().after_commit());
+    let writer = maps(server.client());
+    let before = Instant::now();
+    let writing = tokio::spawn(async move { create(&writer, "a").await });
+    late.struck_at_least(1).await;
+    assert_eq!(before.elapsed(), Duration::from_secs(5));
+    assert_eq!(server.versions().resource("configmaps").len(), 1);
+    assert_eq!(cut.struck(), 0);
+    cut.struck_at_least(1).await;
+    assert_eq!(before.elapsed(), Duration::from_secs(10));
+    writing.await.unwrap().unwrap_err();
+    assert_eq!(
+        server.requests()[0].faults,
+        [
+            "a delay of 5s",
+            "a delay of 5s after the commit",
+            "504 Timeout after the commit"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_waited_for_is_no_strike() {
+    let server = ApiServer::new();
+    server.inject(Fault::delay(Duration::from_secs(5)));
+    let cut = server.inject(Fault::timeout().after_commit());
+    let maps = maps(server.client());
+    let asking = create(&maps, "a");
+    assert!(timeout(Duration::from_secs(1), asking).await.is_err());
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!((cut.struck(), cut.matched()), (0, 1));
+    assert_eq!(server.strikes().len(), 1, "the delay");
+    assert_eq!(server.requests()[0].faults, ["a delay of 5s"]);
+}
+
+#[tokio::test]
+async fn a_test_of_your_own_may_ask_the_server() {
+    let server = Arc::new(ApiServer::new());
+    let asked = Arc::downgrade(&server);
+    let fault = Fault::unavailable().matching(move |_| {
+        let server = asked.upgrade().expect("the test holds it");
+        server.inject(Fault::conflict().times(0));
+        server.strikes().is_empty()
+    });
+    server.inject(fault);
+    let maps = maps(server.client());
+    let answered = tokio::task::spawn_blocking({
+        let runtime = tokio::runtime::Handle::current();
+        move || runtime.block_on(create(&maps, "a"))
+    });
+    let answered = timeout(Duration::from_secs(20), answered).await;
+    answered.expect("no deadlock").unwrap().unwrap_err();
 }

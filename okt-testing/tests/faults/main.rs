@@ -6,6 +6,7 @@ mod connections;
 mod events;
 mod http;
 mod limits;
+mod order;
 mod recordings;
 mod refusals;
 mod replicas;

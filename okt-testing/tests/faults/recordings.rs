@@ -60,7 +60,7 @@ async fn a_request_says_what_struck_it_and_whether_it_was_committed_all_the_same
             of("504 Timeout after the commit", 504, true),
             of("504 Timeout", 504, false),
             of(
-                "a broken connection after the commit, a delay of 1s",
+                "a delay of 1s, a broken connection after the commit",
                 0,
                 true
             ),
@@ -217,4 +217,19 @@ async fn a_long_history_is_recorded_but_told_to_no_watch() {
     assert_eq!(server.versions().resource("configmaps").len(), 4201);
     let mut gone = watch(&maps, &version(&first)).await;
     assert_eq!(take(&mut gone, 1).await, ["ERROR 410"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_is_told_also_where_the_client_gave_up() {
+    let server = ApiServer::new();
+    server.inject(Fault::delay(Duration::from_secs(9)).after_commit());
+    let maps = maps(server.client());
+    let asking = create(&maps, "a");
+    let given_up = tokio::time::timeout(Duration::from_secs(1), asking).await;
+    assert!(given_up.is_err());
+    let [request] = server.requests().try_into().expect("one request");
+    let version = server.versions().resource("configmaps");
+    let version = version.iter().next().map(|version| version.version);
+    assert_eq!((request.status, request.committed), (0, version));
+    assert_eq!(request.faults, ["a delay of 9s after the commit"]);
 }

@@ -1,0 +1,282 @@
+//! This file deletes what goes with an object: its dependents, the content of a namespace, the
+//! objects of a CRD.
+//!
+//! What controllers of a cluster do in their own time happens here within the same request, step by
+//! step: thousands of objects that go one because of the other need no deeper stack than one.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::Value;
+
+use super::{CRD_CLEANUP, FOREGROUND, Left, ORPHAN, Propagation, mark, place_of};
+use crate::{
+    crd,
+    kind::{Kind, KindId, Origin},
+    object,
+    store::{Key, Place, Store},
+    stored::Stored,
+    write::stored_id,
+};
+
+/// What is left to be done after a deletion.
+#[derive(Debug, Default)]
+pub(super) struct Cascade {
+    /// The last one comes first, so that what follows from a step is done before the next.
+    steps: Vec<Step>,
+    /// Whose deletion goes on already: what it waits for is looked at when all of it was deleted.
+    under_way: BTreeSet<Place>,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// Deletes an object, unless that was done before.
+    Remove(Place),
+    /// Deletes a dependent of an owner that is going, unless it has another one.
+    Collect { dependent: Place, owner: String },
+    /// Does what the finalizers of Kubernetes itself wait for, if the object is being deleted.
+    Proceed(Place),
+    /// Ends what `Proceed` began, as far as it can be ended now.
+    Conclude(Place),
+}
+
+/// What Kubernetes itself does before an object that is being deleted may go.
+enum Duty {
+    Foreground,
+    Orphan,
+    Crd(KindId),
+    Namespace,
+}
+
+impl Duty {
+    fn of(kind: &Kind, object: &Value) -> Option<Self> {
+        let finalizers = object::finalizers(object);
+        if finalizers.contains(&FOREGROUND) {
+            Some(Self::Foreground)
+        } else if finalizers.contains(&ORPHAN) {
+            Some(Self::Orphan)
+        } else if finalizers.contains(&CRD_CLEANUP) {
+            Some(Self::Crd(KindId {
+                group: object::text(object, &["spec", "group"]).to_owned(),
+                plural: object::text(object, &["spec", "names", "plural"]).to_owned(),
+            }))
+        } else {
+            kind.is("", "namespaces").then_some(Self::Namespace)
+        }
+    }
+}
+
+impl Cascade {
+    /// Does all that is left to be done.
+    pub(super) fn run(mut self, store: &mut Store) {
+        while let Some(step) = self.steps.pop() {
+            match step {
+                Step::Remove(place) => self.remove_at(store, &place),
+                Step::Collect { dependent, owner } => self.collect(store, &dependent, &owner),
+                Step::Proceed(place) => self.proceed(store, place),
+                Step::Conclude(place) => self.conclude(store, &place),
+            }
+        }
+    }
+
+    /// Removes an object or, where finalizers hold it, marks it.
+    pub(super) fn remove(
+        &mut self,
+        store: &mut Store,
+        kind: &Arc<Kind>,
+        old: &Value,
+        propagation: Propagation,
+    ) -> Left {
+        let id = stored_id(kind);
+        let place = Place {
+            kind: id.clone(),
+            key: Key::of(old),
+        };
+        let Some(mut marked) = mark(kind, old, propagation, &store.clock.text()) else {
+            let last = store.remove(&id, &mut old.clone());
+            self.after_removal(store, kind, &last);
+            return Left::Nothing(last);
+        };
+        // What is marked already is not marked again, unless it was not written as it is shown.
+        let is_marked = object::is_deleting(old) && !store.is_hiding(&id, &place.key);
+        let marked = match store.at(&place) {
+            Some(marked) if is_marked => Arc::clone(marked),
+            _ => store.put(&id, &mut marked),
+        };
+        self.steps.push(Step::Proceed(place));
+        Left::Marked(marked)
+    }
+
+    /// What follows when an object is gone.
+    pub(super) fn after_removal(&mut self, store: &Store, kind: &Kind, last: &Stored) {
+        // In the order of their turns, which is the other way round.
+        if kind.origin == Origin::Crd {
+            let name = format!("{}.{}", kind.plural, kind.group);
+            let crd = place_of(crd::GROUP, crd::PLURAL, &name);
+            self.steps.push(Step::Proceed(crd));
+        }
+        if kind.namespaced {
+            let namespace = object::namespace(&last.read()).to_owned();
+            let namespace = place_of("", "namespaces", &namespace);
+            self.steps.push(Step::Proceed(namespace));
+        }
+        // Whoever waited for it may go on.
+        let owners = last.owners().filter_map(|owner| store.by_uid(owner));
+        self.steps.extend(owners.cloned().map(Step::Proceed));
+        self.collect_all(store, last.uid());
+    }
+
+    fn collect_all(&mut self, store: &Store, owner: &str) {
+        let dependents = store.dependents(owner).into_iter().rev();
+        self.steps.extend(dependents.map(|dependent| Step::Collect {
+            dependent,
+            owner: owner.to_owned(),
+        }));
+    }
+
+    fn remove_at(&mut self, store: &mut Store, place: &Place) {
+        if let (Some(object), Some(kind)) =
+            (store.at(place).cloned(), store.kind(&place.kind).cloned())
+            && !object.is_deleting()
+        {
+            self.remove(store, &kind, &object.read(), Propagation::Background);
+        }
+    }
+
+    fn collect(&mut self, store: &mut Store, dependent: &Place, owner: &str) {
+        let Some(object) = store.at(dependent) else {
+            return;
+        };
+        let has_another = object
+            .owners()
+            .any(|uid| uid != owner && store.is_alive(uid));
+        if has_another {
+            disown(store, dependent, owner);
+        } else {
+            self.remove_at(store, dependent);
+        }
+    }
+
+    fn proceed(&mut self, store: &mut Store, place: Place) {
+        let (Some(object), Some(kind)) = (store.at(&place), store.kind(&place.kind)) else {
+            return;
+        };
+        if !object.is_deleting() || self.under_way.contains(&place) {
+            return;
+        }
+        let object = object.read();
+        let Some(duty) = Duty::of(kind, &object) else {
+            return;
+        };
+        self.under_way.insert(place.clone());
+        self.steps.push(Step::Conclude(place.clone()));
+        match duty {
+            Duty::Foreground => self.collect_all(store, object::uid(&object)),
+            Duty::Orphan => {
+                let uid = object::uid(&object);
+                for dependent in store.dependents(uid) {
+                    disown(store, &dependent, uid);
+                }
+            }
+            Duty::Crd(id) => {
+                let of = |key: &Key| Place {
+                    kind: id.clone(),
+                    key: key.clone(),
+                };
+                let first = self.steps.len();
+                let objects = store.list(&id, None);
+                self.steps
+                    .extend(objects.map(|(key, _)| Step::Remove(of(key))));
+                self.steps[first..].reverse();
+            }
+            Duty::Namespace => {
+                let content = store.in_namespace(&place.key.name).into_iter().rev();
+                self.steps.extend(content.map(Step::Remove));
+            }
+        }
+    }
+
+    fn conclude(&mut self, store: &mut Store, place: &Place) {
+        self.under_way.remove(place);
+        let (Some(object), Some(kind)) = (store.at(place), store.kind(&place.kind).cloned()) else {
+            return;
+        };
+        let mut object = object.read();
+        match Duty::of(&kind, &object) {
+            Some(Duty::Foreground) => {
+                let uid = object::uid(&object);
+                let blocks = |dependent: &Place| {
+                    (store.at(dependent)).is_some_and(|dependent| blocks(&dependent.read(), uid))
+                };
+                if !store.dependents(uid).iter().any(blocks) {
+                    self.drop_finalizer(store, &kind, place, FOREGROUND);
+                }
+            }
+            Some(Duty::Orphan) => self.drop_finalizer(store, &kind, place, ORPHAN),
+            Some(Duty::Crd(id)) => {
+                if store.list(&id, None).next().is_none() {
+                    store.remove_kind(&id);
+                    self.drop_finalizer(store, &kind, place, CRD_CLEANUP);
+                }
+            }
+            Some(Duty::Namespace) => {
+                if store.in_namespace(&place.key.name).is_empty()
+                    && object::finalizers(&object).is_empty()
+                {
+                    let last = store.remove(&place.kind, &mut object);
+                    self.after_removal(store, &kind, &last);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn drop_finalizer(
+        &mut self,
+        store: &mut Store,
+        kind: &Arc<Kind>,
+        place: &Place,
+        finalizer: &str,
+    ) {
+        let Some(object) = store.at(place) else {
+            return;
+        };
+        let mut object = object.read();
+        let rest: Vec<Value> = object::finalizers(&object)
+            .into_iter()
+            .filter(|&other| other != finalizer)
+            .map(Value::from)
+            .collect();
+        let empty = rest.is_empty();
+        let rest = (!empty).then(|| rest.into());
+        object::set(object::metadata(&mut object), "finalizers", rest);
+        if empty {
+            let last = store.remove(&place.kind, &mut object);
+            self.after_removal(store, kind, &last);
+        } else {
+            store.put(&place.kind, &mut object);
+        }
+    }
+}
+
+fn blocks(dependent: &Value, owner: &str) -> bool {
+    object::owners(dependent).iter().any(|reference| {
+        object::text(reference, &["uid"]) == owner
+            && reference.get("blockOwnerDeletion") == Some(&true.into())
+    })
+}
+
+/// Takes the reference to an owner away.
+fn disown(store: &mut Store, place: &Place, owner: &str) {
+    let Some(object) = store.at(place) else {
+        return;
+    };
+    let mut object = object.read();
+    let rest: Vec<Value> = object::owners(&object)
+        .iter()
+        .filter(|reference| object::text(reference, &["uid"]) != owner)
+        .cloned()
+        .collect();
+    let rest = (!rest.is_empty()).then(|| rest.into());
+    object::set(object::metadata(&mut object), "ownerReferences", rest);
+    store.put(&place.kind, &mut object);
+}
