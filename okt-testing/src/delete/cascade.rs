@@ -72,7 +72,7 @@ impl Cascade {
             match step {
                 Step::Remove(place) => self.remove_at(store, &place),
                 Step::Collect { dependent, owner } => self.collect(store, &dependent, &owner),
-                Step::Proceed(place) => self.proceed(store, place),
+                Step::Proceed(place) => self.proceed(store, &place),
                 Step::Conclude(place) => self.conclude(store, &place),
             }
         }
@@ -107,7 +107,12 @@ impl Cascade {
     }
 
     /// What follows when an object is gone.
-    pub(super) fn after_removal(&mut self, store: &Store, kind: &Kind, last: &Stored) {
+    pub(super) fn after_removal(&mut self, store: &mut Store, kind: &Kind, last: &Stored) {
+        if kind.is(crd::GROUP, crd::PLURAL) {
+            // Another CRD may take the names that this one had.
+            let last = last.read();
+            crd::reconsider(store, object::text(&last, &["spec", "group"]));
+        }
         // In the order of their turns, which is the other way round.
         if kind.origin == Origin::Crd {
             let name = format!("{}.{}", kind.plural, kind.group);
@@ -156,11 +161,11 @@ impl Cascade {
         }
     }
 
-    fn proceed(&mut self, store: &mut Store, place: Place) {
-        let (Some(object), Some(kind)) = (store.at(&place), store.kind(&place.kind)) else {
+    fn proceed(&mut self, store: &mut Store, place: &Place) {
+        let (Some(object), Some(kind)) = (store.at(place), store.kind(&place.kind)) else {
             return;
         };
-        if !object.is_deleting() || self.under_way.contains(&place) {
+        if !object.is_deleting() || self.under_way.contains(place) {
             return;
         }
         let object = object.read();
@@ -212,21 +217,19 @@ impl Cascade {
                 }
             }
             Some(Duty::Orphan) => self.drop_finalizer(store, &kind, place, ORPHAN),
-            Some(Duty::Crd(id)) => {
-                if store.list(&id, None).next().is_none() {
-                    store.remove_kind(&id);
-                    self.drop_finalizer(store, &kind, place, CRD_CLEANUP);
-                }
+            Some(Duty::Crd(id)) if store.list(&id, None).next().is_none() => {
+                store.remove_kind(&id);
+                self.drop_finalizer(store, &kind, place, CRD_CLEANUP);
             }
-            Some(Duty::Namespace) => {
+            Some(Duty::Namespace)
                 if store.in_namespace(&place.key.name).is_empty()
-                    && object::finalizers(&object).is_empty()
-                {
-                    let last = store.remove(&place.kind, &mut object);
-                    self.after_removal(store, &kind, &last);
-                }
+                    && object::finalizers(&object).is_empty() =>
+            {
+                let last = store.remove(&place.kind, &mut object);
+                self.after_removal(store, &kind, &last);
             }
-            None => {}
+            // It waits for what is left.
+            Some(Duty::Crd(_) | Duty::Namespace) | None => {}
         }
     }
 
