@@ -189,11 +189,11 @@ impl Store {
     /// Five characters as `generateName` appends them.
     pub(crate) fn new_suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        self.uids += 1;
         // A step that is prime to the number of suffixes visits all of them before one comes again.
         const STEP: u64 = 6_364_139;
         const SUFFIXES: u64 = 3_u64.pow(15);
         const { assert!(!STEP.is_multiple_of(3)) };
+        self.uids += 1;
         let mut number = self.uids.wrapping_mul(STEP) % SUFFIXES;
         let mut suffix = String::new();
         for _ in 0..5 {
