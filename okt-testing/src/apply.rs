@@ -14,6 +14,7 @@ mod typed;
 
 pub(crate) use self::{
     account::{account, account_scale},
+    reserved::Bare,
     scale::apply_scale,
     shares::{Manager, Operation},
 };
@@ -24,8 +25,8 @@ use self::{
     account::take,
     conflict::settle,
     fields::FieldSet,
-    reserved::{differs_in_system, own, restore, strip, writable},
-    shares::{Share, Shares, read, write},
+    reserved::{own, writable},
+    shares::{Share, Shares, read_entries, write},
     typed::Twins,
 };
 use crate::{builtin, object, refusal::Refusal, schema::Schema};
@@ -52,27 +53,28 @@ pub(crate) struct Scene<'a> {
 /// A configuration that does not fit the schema, and fields that others own.
 pub(crate) fn apply(
     scene: Scene<'_>,
-    live: Option<&Value>,
-    config: &Value,
+    live: Option<&Bare>,
+    config: Value,
     manager: &Manager,
     force: bool,
 ) -> Result<Value, Refusal> {
     let shape = Some(scene.schema);
-    let errors = typed::check(shape, config, Twins::Refused);
+    let errors = typed::check(shape, &config, Twins::Refused);
     if !errors.is_empty() {
         let errors = match errors.as_slice() {
             [one] => one.clone(),
             many => format!("errors:\n  {}", many.join("\n  ")),
         };
-        let what = identify(scene, config);
+        let what = identify(scene, &config);
         return Err(Refusal::unexplained(format!(
             "failed to create typed patch object ({what}): {errors}"
         )));
     }
     let empty = json!({});
-    let before = live.unwrap_or(&empty);
-    let mut shares = read(before).unwrap_or_default();
-    let live_bare = strip(before);
+    let live_bare = live.map_or(&empty, |live| &live.object);
+    let mut shares = live
+        .and_then(|live| read_entries(live.entries()))
+        .unwrap_or_default();
     if live.is_some() && shares.is_empty() {
         let first = Manager {
             operation: Operation::Update,
@@ -84,11 +86,12 @@ pub(crate) fn apply(
         } else {
             json!({})
         };
-        take(scene, &blank, &live_bare, &mut shares, &first);
+        take(scene, &blank, live_bare, &mut shares, &first);
     }
-    let given = strip(config);
-    let mut merged = typed::merge(shape, &live_bare, &given);
-    let wanted = writable(scene, &manager.subresource, typed::fields_of(shape, &given));
+    let config = Bare::of(config);
+    let given = &config.object;
+    let mut merged = typed::merge(shape, live_bare, given);
+    let wanted = writable(scene, &manager.subresource, typed::fields_of(shape, given));
     let last = shares.get(manager).map(|share| share.fields.clone());
     let time = shares.get(manager).and_then(|share| share.time.clone());
     let share = Share {
@@ -101,13 +104,14 @@ pub(crate) fn apply(
     if let Some(last) = last {
         merged = prune(scene.schema, &merged, &shares, &last);
     }
-    let changed = typed::compare(shape, &live_bare, &merged);
+    let changed = typed::compare(shape, live_bare, &merged);
     let set = writable(scene, &manager.subresource, changed.set);
     let removed = writable(scene, &manager.subresource, changed.removed);
     settle(&mut shares, manager, &set, &removed, force)?;
     if let Some(share) = shares.get_mut(manager) {
         share.fields = own(std::mem::take(&mut share.fields));
-        if live.is_none() || !typed::same(&live_bare, &merged) || differs_in_system(before, config)
+        if live.is_none_or(|live| live.differs_in_system(&config))
+            || !typed::same(live_bare, &merged)
         {
             share.time = Some(scene.now.to_owned());
         }
@@ -118,9 +122,11 @@ pub(crate) fn apply(
         Value::Object(fields) => Value::Object(fields),
         _ => json!({}),
     };
-    restore(before, &mut new);
+    if let Some(live) = live {
+        live.lend(&mut new);
+    }
     for key in ["apiVersion", "kind"] {
-        if let Some(value) = config.get(key) {
+        if let Some(value) = given.get(key) {
             object::fields(&mut new).insert(key.to_owned(), value.clone());
         }
     }

@@ -29,6 +29,11 @@ impl Step {
         Self(format!("v:{value}").into())
     }
 
+    /// An item of a list that is one value, where a message is about it.
+    pub(crate) fn index(index: usize) -> Self {
+        Self(format!("i:{index}").into())
+    }
+
     /// The name of the field; `None` for an item of a list.
     pub(crate) fn name(&self) -> Option<&str> {
         self.0.strip_prefix("f:")

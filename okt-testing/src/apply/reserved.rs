@@ -68,23 +68,56 @@ pub(super) fn strip(object: &Value) -> Value {
     Value::Object(bare.collect())
 }
 
-/// Whether a configuration says anything else than the live object of what Kubernetes itself sets.
-///
-/// It comes to nothing, but the apply that brings it counts as one that changes something.
-pub(super) fn differs_in_system(live: &Value, config: &Value) -> bool {
-    SYSTEM_FIELDS.iter().any(|key| {
-        let given = object::at(config, &["metadata", key]);
-        given.is_some_and(|given| object::at(live, &["metadata", key]) != Some(given))
-    })
+/// An object from which the fields that Kubernetes itself sets are taken out for a while.
+#[derive(Debug)]
+pub(crate) struct Bare {
+    pub(super) object: Value,
+    reserved: Vec<(&'static str, Value)>,
 }
 
-/// Puts back what [`strip`] took, but for the account that is about to be written anew.
-pub(super) fn restore(from: &Value, to: &mut Value) {
-    for key in SYSTEM_FIELDS {
-        if key != "managedFields"
-            && let Some(value) = object::at(from, &["metadata", key])
-        {
-            object::metadata(to).insert(key.to_owned(), value.clone());
+impl Bare {
+    pub(crate) fn of(mut object: Value) -> Self {
+        let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+        let reserved = metadata.map(|metadata| {
+            let reserved = SYSTEM_FIELDS.into_iter();
+            let reserved = reserved.filter_map(|key| Some((key, metadata.remove(key)?)));
+            reserved.collect()
+        });
+        Self {
+            object,
+            reserved: reserved.unwrap_or_default(),
         }
+    }
+
+    /// The entries of `managedFields`.
+    pub(super) fn entries(&self) -> Option<&Value> {
+        let mut reserved = self.reserved.iter();
+        reserved.find_map(|(key, value)| (*key == "managedFields").then_some(value))
+    }
+
+    /// Gives another object the fields that were taken out, but for the account that is about to
+    /// be written anew.
+    pub(super) fn lend(&self, other: &mut Value) {
+        for (key, value) in &self.reserved {
+            if *key != "managedFields" {
+                object::metadata(other).insert((*key).to_owned(), value.clone());
+            }
+        }
+    }
+
+    /// Whether a configuration says anything else than this object of what Kubernetes itself sets.
+    ///
+    /// It comes to nothing, but the apply that brings it counts as one that changes something.
+    pub(super) fn differs_in_system(&self, config: &Self) -> bool {
+        let mut given = config.reserved.iter();
+        given.any(|given| !self.reserved.contains(given))
+    }
+
+    /// The object as it was.
+    pub(crate) fn whole(mut self) -> Value {
+        for (key, value) in self.reserved {
+            object::metadata(&mut self.object).insert(key.to_owned(), value);
+        }
+        self.object
     }
 }

@@ -46,7 +46,12 @@ pub(super) fn describe(manager: &Manager, share: &Share) -> String {
 
 /// Who owns what of an object; nothing where its entries cannot be read.
 pub(super) fn read(object: &Value) -> Option<Shares> {
-    let entries = object::at(object, &["metadata", "managedFields"])
+    read_entries(object::at(object, &["metadata", "managedFields"]))
+}
+
+/// Who owns what by these entries; nothing where they cannot be read.
+pub(super) fn read_entries(entries: Option<&Value>) -> Option<Shares> {
+    let entries = entries
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default();

@@ -106,6 +106,14 @@ fn is_named(shape: Shape<'_>, key: &str) -> bool {
     shape.is_some_and(|schema| schema.properties.contains_key(key))
 }
 
+/// The items of a list; none where there is no list.
+fn items_of(value: Option<&Value>) -> &[Value] {
+    value
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
 /// The step to an item of a list that tells its items apart.
 ///
 /// # Errors

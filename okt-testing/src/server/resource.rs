@@ -134,7 +134,7 @@ fn answer_from(
                 return scale::apply(store, call, &kind, &key);
             }
             let (door, config) = read_apply(call, &kind, subresource)?;
-            write::apply(store, &door, &key, &config, call.query.flag("force"))?
+            write::apply(store, &door, &key, config, call.query.flag("force"))?
         }
     };
     record.name = Some(written.name.clone());
@@ -170,7 +170,7 @@ fn apply_beside(
     }
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
     let (door, config) = read_apply(call, &kind, subresource)?;
-    let mut draft = write::draft_apply(&moment, &door, &key, &config, call.query.flag("force"))?;
+    let mut draft = write::draft_apply(&moment, &door, &key, config, call.query.flag("force"))?;
     let mut store = shared.lock();
     if !moment.holds(&store, &kind, &key) {
         return Ok(None);

@@ -11,7 +11,8 @@ use super::{
     isolate, place, scene, stored_id,
 };
 use crate::{
-    apply, event,
+    apply::{self, Bare},
+    event,
     kind::Kind,
     object,
     refusal::Refusal,
@@ -81,7 +82,7 @@ pub(crate) fn apply(
     store: &mut Store,
     door: &Door,
     key: &Key,
-    config: &Value,
+    config: Value,
     force: bool,
 ) -> Result<Written, Refusal> {
     let moment = Moment::of(store, &door.kind, key);
@@ -109,24 +110,27 @@ pub(crate) fn draft_apply(
     moment: &Moment,
     door: &Door,
     key: &Key,
-    config: &Value,
+    config: Value,
     force: bool,
 ) -> Result<Draft, Refusal> {
     let kind = &*door.kind;
-    let name = object::name(config).to_owned();
-    let precondition = Precondition::of(config);
+    let name = object::name(&config).to_owned();
+    let precondition = Precondition::of(&config);
     let old = moment.stored.as_ref();
     let old = old.map(|old| event::present(kind, old).read());
     if old.is_none() && door.subresource != Subresource::None {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     }
-    if object::at(config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
+    if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }
     let api_version = kind.api_version();
     let scene = scene(kind, &api_version, &moment.now);
+    let address = check_address(kind, key, &config);
+    let old = old.map(Bare::of);
     let mut new = apply::apply(scene, old.as_ref(), config, &door.manager, force)?;
-    check_address(kind, key, config)?;
+    let old = old.map(Bare::whole);
+    address?;
     if old.is_none() && name.is_empty() {
         return Err(Refusal::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",

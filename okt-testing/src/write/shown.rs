@@ -15,15 +15,19 @@ use crate::{
 /// Makes of an object what is shown of it, and says whether that is not what is written.
 pub(super) fn hide(door: &Door, object: &mut Value) -> bool {
     // Other ways of writing begin with what is shown already.
-    let differs = door.manager.operation == Operation::Apply
+    let may_differ = door.manager.operation == Operation::Apply
         || door.subresource == Subresource::Scale
         || object.get("status").is_none();
-    if door.kind.origin != Origin::Crd || !differs {
+    if door.kind.origin != Origin::Crd || !may_differ {
         return false;
     }
+    // They are as large as the rest, and the same in both.
+    let entries = object::metadata(object).remove("managedFields");
     let written = object.clone();
     show(&door.kind, object);
-    written != *object
+    let differs = written != *object;
+    object::set(object::metadata(object), "managedFields", entries);
+    differs
 }
 
 /// Shows what is stored through a changed schema.

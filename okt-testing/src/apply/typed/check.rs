@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Atom, Atoms, Shape, field_shape, is_named, item_shape, list_type, step_to};
 use crate::{
-    apply::fields::Step,
+    apply::fields::{Step, show},
     kind::{in_go, type_in_go},
     schema::{Additional, Type},
 };
@@ -19,13 +19,7 @@ pub(crate) enum Twins {
 /// Says what keeps a value from being applied; an empty list means nothing.
 pub(crate) fn check(shape: Shape<'_>, value: &Value, twins: Twins) -> Vec<String> {
     let mut errors = Vec::new();
-    walk(
-        shape,
-        value,
-        (false, twins),
-        &mut String::new(),
-        &mut errors,
-    );
+    walk(shape, value, (false, twins), &mut Vec::new(), &mut errors);
     errors
 }
 
@@ -34,15 +28,15 @@ fn walk(
     shape: Shape<'_>,
     value: &Value,
     (open, twins): (bool, Twins),
-    path: &mut String,
+    path: &mut Vec<Step>,
     errors: &mut Vec<String>,
 ) {
     let open = open || shape.is_some_and(|schema| schema.keeps_unknown);
-    let mut complain = |path: &str, what: &str| {
+    let mut complain = |path: &[Step], what: &str| {
         errors.push(if path.is_empty() {
             what.to_owned()
         } else {
-            format!("{path}: {what}")
+            format!("{}: {what}", show(path))
         });
     };
     match Atoms::of(shape).deduced(Some(value)).first() {
@@ -55,15 +49,14 @@ fn walk(
             Value::Null => {}
             Value::Object(fields) => {
                 for (key, value) in fields {
-                    let length = path.len();
-                    path.push_str(&Step::field(key).to_string());
+                    path.push(Step::field(key));
                     let declared = is_named(shape, key) || takes(shape, open);
                     if declared {
                         walk(field_shape(shape, key), value, (open, twins), path, errors);
                     } else {
-                        errors.push(format!("{path}: field not declared in schema"));
+                        errors.push(format!("{}: field not declared in schema", show(path)));
                     }
-                    path.truncate(length);
+                    path.pop();
                     if !declared {
                         // The first one ends the walk through this map.
                         break;
@@ -77,26 +70,25 @@ fn walk(
             Value::Array(items) => {
                 let mut seen = Vec::new();
                 for (index, item) in items.iter().enumerate() {
-                    let length = path.len();
                     match list_type(shape) {
-                        None => path.push_str(&format!("[{index}]")),
+                        None => path.push(Step::index(index)),
                         Some(list) => match step_to(shape, list, item) {
                             Ok(step) => {
                                 if seen.contains(&step) && twins == Twins::Refused {
                                     let what = format!("duplicate entries for key {step}");
-                                    errors.push(format!("{path}: {what}"));
+                                    errors.push(format!("{}: {what}", show(path)));
                                 }
-                                path.push_str(&step.to_string());
+                                path.push(step.clone());
                                 seen.push(step);
                             }
                             Err(what) => {
-                                errors.push(format!("{path}: element {index}: {what}"));
+                                errors.push(format!("{}: element {index}: {what}", show(path)));
                                 break;
                             }
                         },
                     }
                     walk(item_shape(shape), item, (open, twins), path, errors);
-                    path.truncate(length);
+                    path.pop();
                 }
             }
             _ => complain(path, &format!("expected list, got {}", shown(value))),

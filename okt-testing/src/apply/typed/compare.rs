@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Atom, Atoms, Shape, by_step, field_shape, is_atomic_map, item_shape, list_type, same};
+use super::{
+    Atom, Atoms, Shape, by_step, field_shape, is_atomic_map, item_shape, items_of, list_type, same,
+};
 use crate::apply::fields::{FieldSet, Step};
 
 /// What changed between two values.
@@ -155,11 +157,4 @@ fn differ_items(
         }
     }
     path.pop();
-}
-
-fn items_of(value: Option<&Value>) -> &[Value] {
-    value
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
 }

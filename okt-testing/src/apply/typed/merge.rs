@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{Atom, Atoms, Shape, field_shape, is_atomic_map, item_shape, list_type, step_to};
+use super::{
+    Atom, Atoms, Shape, field_shape, is_atomic_map, item_shape, items_of, list_type, step_to,
+};
 use crate::{apply::fields::Step, schema::ListType};
 
 /// Lays a configuration over a live value.
@@ -43,13 +45,10 @@ fn overlay(shape: Shape<'_>, live: Option<&Value>, config: Option<&Value>) -> Op
             (!merged.is_empty()).then(|| merged.into())
         }
         Atom::List => {
-            let items = |value: Option<&Value>| -> Vec<Value> {
-                value.and_then(Value::as_array).cloned().unwrap_or_default()
-            };
-            let (before, after) = (items(live), items(config));
+            let (before, after) = (items_of(live), items_of(config));
             match list_type(shape) {
                 Some(list) if !(before.is_empty() && after.is_empty()) => {
-                    let merged = overlay_items(shape, list, &before, &after);
+                    let merged = overlay_items(shape, list, before, after);
                     (!merged.is_empty()).then(|| merged.into())
                 }
                 _ => whole(),

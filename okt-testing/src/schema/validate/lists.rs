@@ -19,12 +19,14 @@ pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes:
                 let below = schema
                     .field(key)
                     .filter(|_| !path.is_empty() || key != "metadata");
-                let path = if schema.properties.contains_key(key) {
-                    join(path, key)
-                } else {
-                    format!("{path}[{key}]")
-                };
-                if let Some(below) = below {
+                if let Some(below) = below
+                    && (value.is_object() || value.is_array())
+                {
+                    let path = if schema.properties.contains_key(key) {
+                        join(path, key)
+                    } else {
+                        format!("{path}[{key}]")
+                    };
                     validate_lists(below, value, &path, causes);
                 }
             }
