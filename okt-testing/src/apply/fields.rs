@@ -63,10 +63,11 @@ impl fmt::Display for Step {
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
-            let fields = fields.iter();
-            fields
+            let fields: Vec<_> = fields
+                .iter()
                 .map(|(key, value)| format!("{key}={}", shown(value)))
-                .collect()
+                .collect();
+            fields.concat()
         }
         Value::Array(items) => {
             let items: Vec<_> = items.iter().map(shown).collect();
