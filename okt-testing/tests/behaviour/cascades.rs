@@ -21,7 +21,7 @@ use crate::support::{create_crd, server, version, widget, widget_crd, widgets};
 /// More than fit on a stack, one within the other.
 const MANY: usize = 5000;
 
-fn map(metadata: Value) -> ConfigMap {
+fn map(metadata: &Value) -> ConfigMap {
     serde_json::from_value(json!({ "metadata": metadata })).expect("a config map")
 }
 
@@ -75,7 +75,7 @@ async fn with_a_namespace_each_of_its_objects_goes_once() {
     let maps: Api<ConfigMap> = Api::namespaced(client, "shop");
     let before = recorded(&server, "configmaps");
     for number in 0..MANY {
-        let map = map(json!({ "name": format!("m{number}") }));
+        let map = map(&json!({ "name": format!("m{number}") }));
         maps.create(&PostParams::default(), &map)
             .await
             .expect("new");
@@ -106,7 +106,7 @@ async fn owned(is_row: bool) -> (ApiServer, Api<ConfigMap>) {
             metadata["ownerReferences"] = json!([owner]);
         }
         let made = maps
-            .create(&PostParams::default(), &map(metadata))
+            .create(&PostParams::default(), &map(&metadata))
             .await
             .expect("new");
         if is_row || owner.is_null() {
