@@ -13,6 +13,14 @@ use super::{
     world::{World, released},
 };
 
+/// Waits until a CRD is gone.
+async fn gone(world: &World, crd: &str) -> Outcome {
+    eventually("the CRD is gone", || async {
+        Ok(world.crds().get_opt(crd).await?.is_none().then_some(()))
+    })
+    .await
+}
+
 async fn an_applied_crd_is_established_and_then_served(world: &World) -> Outcome {
     let world = world.own_group();
     world.apply_crd(world.crd()).await?;
@@ -40,14 +48,7 @@ async fn a_kind_goes_with_its_crd_and_watches_end(world: &World) -> Outcome {
     let crds = world.crds();
     crds.delete(&world.crd_name(), &DeleteParams::default())
         .await?;
-    eventually("the CRD is gone", || async {
-        Ok(crds
-            .get_opt(&world.crd_name())
-            .await?
-            .is_none()
-            .then_some(()))
-    })
-    .await?;
+    gone(world, &world.crd_name()).await?;
     eventually("the kind is gone", || async {
         Ok(world.widgets().list(&ListParams::default()).await.err())
     })
@@ -88,15 +89,7 @@ async fn a_crd_waits_for_the_finalizers_of_its_objects(world: &World) -> Outcome
         .widgets()
         .patch("a", &PatchParams::default(), &released())
         .await?;
-    eventually("the CRD is gone", || async {
-        Ok(crds
-            .get_opt(&world.crd_name())
-            .await?
-            .is_none()
-            .then_some(()))
-    })
-    .await?;
-    Ok(())
+    gone(world, &world.crd_name()).await
 }
 
 async fn an_identical_apply_of_a_crd_changes_nothing(world: &World) -> Outcome {
@@ -231,10 +224,7 @@ async fn a_crd_whose_names_are_taken_is_not_served(world: &World) -> Outcome {
         ensure_eq!(world.send("GET", &list, &[], "").await?.code, 404);
         let name = format!("gadgets.{}", world.group);
         world.crds().delete(&name, &DeleteParams::default()).await?;
-        eventually("the CRD is gone", || async {
-            Ok(world.crds().get_opt(&name).await?.is_none().then_some(()))
-        })
-        .await?;
+        gone(world, &name).await?;
     }
     Ok(())
 }
