@@ -47,15 +47,20 @@ const SYSTEM_FIELDS: [&str; 9] = [
     "resourceVersion",
 ];
 
-/// The object without what Kubernetes itself sets.
+/// Whether a field of the metadata is taken out before values are compared and merged.
+///
+/// The name stays: every configuration sets it, so nobody's metadata comes to be empty.
+fn is_reserved(key: &str) -> bool {
+    key != "name" && SYSTEM_FIELDS.contains(&key)
+}
+
+/// A copy of the object without the [reserved](is_reserved) fields.
 pub(super) fn strip(object: &Value) -> Value {
     let Value::Object(fields) = object else {
         return object.clone();
     };
     let strip_metadata = |metadata: &Map<String, Value>| {
-        let kept = metadata.iter();
-        // The name is what every configuration sets: so nobody's metadata comes to be empty.
-        let kept = kept.filter(|(key, _)| *key == "name" || !SYSTEM_FIELDS.contains(&key.as_str()));
+        let kept = metadata.iter().filter(|(key, _)| !is_reserved(key));
         kept.map(|(key, value)| (key.clone(), value.clone()))
             .collect()
     };
@@ -68,7 +73,7 @@ pub(super) fn strip(object: &Value) -> Value {
     Value::Object(bare.collect())
 }
 
-/// An object from which the fields that Kubernetes itself sets are taken out for a while.
+/// An object from which the [reserved](is_reserved) fields are taken out for a while.
 #[derive(Debug)]
 pub(crate) struct Bare {
     pub(super) object: Value,
@@ -79,7 +84,7 @@ impl Bare {
     pub(crate) fn of(mut object: Value) -> Self {
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
         let reserved = metadata.map(|metadata| {
-            let reserved = SYSTEM_FIELDS.into_iter();
+            let reserved = SYSTEM_FIELDS.into_iter().filter(|key| is_reserved(key));
             let reserved = reserved.filter_map(|key| Some((key, metadata.remove(key)?)));
             reserved.collect()
         });
