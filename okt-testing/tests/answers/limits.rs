@@ -1,9 +1,10 @@
 //! This file holds the limits of names, labels and sizes to the sentences of a real API server
 //! (kube-apiserver 1.36.1).
 
-use http::Request;
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
+
+use crate::support::post;
 
 /// The code, and why the object is refused.
 async fn create(plural: &str, kind: &str, object: Value) -> (u16, String) {
@@ -22,19 +23,7 @@ async fn create(plural: &str, kind: &str, object: Value) -> (u16, String) {
         "namespaces" => "/api/v1/namespaces".to_owned(),
         _ => format!("/api/v1/namespaces/default/{plural}"),
     };
-    let request = Request::post(path)
-        .header("content-type", "application/json")
-        .body(serde_json::to_vec(&body).expect("JSON"))
-        .expect("a request");
-    match ApiServer::new().client().request::<Value>(request).await {
-        Ok(_) => (201, String::new()),
-        Err(kube::Error::Api(status)) => {
-            let message = status.message.clone();
-            let refusal = message.split_once(" is invalid: ").map(|(_, it)| it);
-            (status.code, refusal.unwrap_or(&message).to_owned())
-        }
-        Err(error) => panic!("no answer: {error}"),
-    }
+    post(&ApiServer::new(), &path, &body).await
 }
 
 #[tokio::test]

@@ -5,9 +5,10 @@
 //! without the line and column that it shows.
 //! `cel_values.json` holds rules with values, and what it answered to an object with that value.
 
-use http::Request;
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
+
+use crate::support::{CRDS, Comparison, post, without_reason};
 
 /// What the `cel` crate does not know, in rules of the tables.
 const NOT_SERVED: [&str; 4] = [
@@ -36,80 +37,40 @@ fn crd(schema: &Value) -> Value {
     })
 }
 
-/// The code of the answer, and why the object is invalid.
-async fn post(server: &ApiServer, path: &str, object: &Value) -> (u16, String) {
-    let request = Request::post(path)
-        .header("content-type", "application/json")
-        .body(serde_json::to_vec(object).expect("JSON"))
-        .expect("a request");
-    match server.client().request::<Value>(request).await {
-        Ok(_) => (201, String::new()),
-        Err(kube::Error::Api(status)) => {
-            let message = status.message.clone();
-            let refusal = message.split_once(" is invalid: ").map(|(_, it)| it);
-            (status.code, refusal.unwrap_or(&message).to_owned())
-        }
-        Err(error) => panic!("no answer: {error}"),
-    }
-}
-
-/// Where the double and the real server differ.
+/// How the double did with a table; rules that are not served are counted apart.
 #[derive(Default)]
-struct Comparison {
-    same: usize,
+struct Table {
+    served: Comparison,
     not_served: Vec<String>,
-    differ: Vec<String>,
 }
 
-impl Comparison {
+impl Table {
     fn add(&mut self, case: &Value, code: u16, answer: &str) {
         let expected = case["answer"].as_str().unwrap_or_default();
         let what = format!("{} {} {}", case["schema"], case["rule"], case["value"]);
         if code == 501 && NOT_SERVED.iter().any(|known| answer.contains(known)) {
             self.not_served.push(what);
-        } else if code != 501 && without_reason(answer) == without_reason(expected) {
-            self.same += 1;
         } else {
-            self.differ.push(format!(
-                "{what}\n  real:   {expected}\n  double: {code} {answer}"
-            ));
+            let is_same = code != 501 && without_reason(answer) == without_reason(expected);
+            let answer = format!("{code} {answer}");
+            self.served.add(is_same, &what, expected, &answer);
         }
     }
 
     fn check(&self, not_served: usize) {
-        let differ = &self.differ;
-        assert!(
-            differ.is_empty(),
-            "{} the same, {} differ:\n{}",
-            self.same,
-            differ.len(),
-            differ.join("\n")
-        );
+        self.served.check();
         assert_eq!(self.not_served.len(), not_served, "{:?}", self.not_served);
     }
 }
 
-/// Why an evaluation failed is said by the library in its own words.
-fn without_reason(answer: &str) -> String {
-    match (
-        answer.split_once(": \"object\": "),
-        answer.split_once(" evaluating rule: "),
-    ) {
-        (Some((before, _)), Some((_, after))) => format!("{before}: evaluating rule: {after}"),
-        _ => answer.to_owned(),
-    }
-}
-
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
 #[tokio::test]
 async fn rules_are_accepted_and_refused_as_a_real_server_does() {
-    let table: Value = serde_json::from_str(include_str!("cel_rules.json")).expect("JSON");
+    let file: Value = serde_json::from_str(include_str!("cel_rules.json")).expect("JSON");
     let server = ApiServer::new();
-    let mut comparison = Comparison::default();
-    for case in table["cases"].as_array().expect("cases") {
+    let mut table = Table::default();
+    for case in file["cases"].as_array().expect("cases") {
         let name = case["schema"].as_str().expect("a name");
-        let mut schema = table["schemas"][name].clone();
+        let mut schema = file["schemas"][name].clone();
         if let Some(rule) = case.get("rule") {
             schema["x-kubernetes-validations"] = json!([{ "rule": rule }]);
         }
@@ -118,18 +79,18 @@ async fn rules_are_accepted_and_refused_as_a_real_server_does() {
         }
         let path = format!("{CRDS}?dryRun=All");
         let (code, answer) = post(&server, &path, &crd(&schema)).await;
-        comparison.add(case, code, &answer);
+        table.add(case, code, &answer);
     }
-    comparison.check(2);
+    table.check(2);
 }
 
 #[tokio::test]
 async fn rules_say_of_values_what_they_say_on_a_real_server() {
-    let table: Value = serde_json::from_str(include_str!("cel_values.json")).expect("JSON");
-    let mut comparison = Comparison::default();
-    for case in table["cases"].as_array().expect("cases") {
+    let file: Value = serde_json::from_str(include_str!("cel_values.json")).expect("JSON");
+    let mut table = Table::default();
+    for case in file["cases"].as_array().expect("cases") {
         let server = ApiServer::new();
-        let mut schema = table["schema"].clone();
+        let mut schema = file["schema"].clone();
         schema["x-kubernetes-validations"] =
             json!([{ "rule": case["rule"], "message": "it does not hold" }]);
         let schema = json!({ "type": "object", "properties": { "value": schema } });
@@ -144,9 +105,9 @@ async fn rules_say_of_values_what_they_say_on_a_real_server() {
             });
             (code, answer) = post(&server, path, &thing).await;
         }
-        comparison.add(case, code, &answer);
+        table.add(case, code, &answer);
     }
-    comparison.check(9);
+    table.check(9);
 }
 
 /// As large a graph as an operator of OKT has, with some states renamed: a real server takes it too.
