@@ -1,9 +1,12 @@
 //! This file streams changes to those who watch.
 
+mod bookmark;
 mod lens;
+mod pending;
 mod seen;
+mod start;
 
-use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+use std::{collections::VecDeque, io, sync::Arc};
 
 use bytes::Bytes;
 use futures::{Stream, stream};
@@ -11,27 +14,20 @@ use http_body::Frame;
 use tokio::time::{self, Instant};
 
 use self::{
+    bookmark::next_bookmark,
     lens::Lens,
-    seen::{Seen, line},
+    pending::{Pending, go_ahead},
+    seen::{Seen, error},
 };
 use crate::{
-    faults::{Delivery, EventKind, Hold, Twist},
-    kind::{Kind, KindId},
-    path::Query,
-    read::{Form, no_version, parse_version},
+    faults::Twist,
     refusal::Refusal,
-    selector::Selector,
     server::{Shared, cut_off},
     sight::Sight,
-    store::{Change, Feed, Store},
+    store::{Change, Feed},
     versions::EventRecord,
     write::stored_id,
 };
-
-/// How often those who asked for bookmarks get one.
-const BOOKMARKS: Duration = Duration::from_mins(1);
-/// How long before its end a watch gets one more.
-const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// Who watches, and through what.
 pub(crate) struct Audience {
@@ -64,19 +60,6 @@ pub(crate) struct Watch {
     over: bool,
 }
 
-/// An event that something holds up.
-struct Pending {
-    seen: Seen,
-    /// When its lag is over.
-    opens: Instant,
-    held: Vec<Hold>,
-    /// Whether lag and holds are over.
-    is_open: bool,
-    /// For how long it waits for the next one about its object.
-    merges: Option<Instant>,
-    twist: Option<Twist>,
-}
-
 /// What goes to the client.
 enum Out {
     Data(Bytes),
@@ -85,74 +68,6 @@ enum Out {
 }
 
 impl Watch {
-    /// Starts a watch; it misses nothing after the version that it starts from.
-    pub(crate) fn start(
-        audience: Audience,
-        store: &mut Store,
-        kind: &Arc<Kind>,
-        namespace: Option<&str>,
-        selector: Selector,
-        query: &Query,
-        form: Form,
-    ) -> Result<Self, Refusal> {
-        let lens = Lens {
-            kind: Arc::clone(kind),
-            namespace: namespace.map(str::to_owned),
-            selector,
-            form,
-        };
-        let id = stored_id(kind);
-        let streams_list = query.flag("sendInitialEvents");
-        let text = query.text("resourceVersion");
-        // A real server has no better code for it either.
-        let version = parse_version(text).map_err(|_| Refusal::new(500, "", no_version(text)))?;
-        let has_list = streams_list || (version == 0 && !query.has("sendInitialEvents"));
-        // Who names no version gets the newest; who names one gets what the replica has.
-        let newest = if text.is_empty() {
-            store.version()
-        } else {
-            audience.sight.version(store)
-        };
-        let mut after = version;
-        let mut inbox = VecDeque::new();
-        let mut out = VecDeque::new();
-        if has_list {
-            after = newest;
-            for (key, object) in &store.list_then(&id, newest)? {
-                inbox.extend(lens.see_first(key, object, store));
-            }
-            if streams_list && query.flag("allowWatchBookmarks") {
-                inbox.push_back(lens.bookmark(newest, true, store));
-            }
-        } else if version == 0 {
-            after = newest;
-        } else if let Err(gone) = check_told(store, &id, version, newest) {
-            out.push_back(Out::Data(error(&gone)));
-        }
-        let now = Instant::now();
-        let bookmarks = query.flag("allowWatchBookmarks");
-        let ends = query
-            .number("timeoutSeconds")
-            // To a server this is the same as none.
-            .filter(|&seconds| seconds > 0)
-            .map(|seconds| now + Duration::from_secs(seconds.min(86_400)));
-        Ok(Self {
-            endings: audience.sight.endings(),
-            audience,
-            told: after,
-            closed: false,
-            over: !out.is_empty(),
-            feed: store.feed(&id, after),
-            lens,
-            next: None,
-            inbox,
-            pending: None,
-            out,
-            ends,
-            bookmark: next_bookmark(now, ends).filter(|_| bookmarks),
-        })
-    }
-
     /// The body of the answer: one line of JSON for each event.
     pub(crate) fn stream(self) -> impl Stream<Item = Result<Frame<Bytes>, io::Error>> + Send {
         stream::unfold(self, |mut watch| async move {
@@ -189,10 +104,7 @@ impl Watch {
                 self.next = self.feed.backlog.pop_front();
             }
             let sight = Arc::clone(&self.audience.sight);
-            let takes_more = match &self.pending {
-                Some(pending) => pending.merges.is_some(),
-                None => true,
-            };
+            let takes_more = self.pending.as_ref().is_none_or(Pending::wants_next);
             tokio::select! {
                 biased;
                 () = time_or_never(self.ends) => return None,
@@ -219,88 +131,6 @@ impl Watch {
         let seen = self.lens.see(&change, &shared.lock());
         self.inbox.extend(seen);
         self.merge_pending();
-    }
-
-    /// Finds out what goes wrong with an event, and sends it where nothing holds it up.
-    fn judge(&mut self, seen: Seen) {
-        if seen.is_judged {
-            return self.send(&seen, None);
-        }
-        let resource = stored_id(&self.lens.kind);
-        let fate = self.audience.shared.book().fate(&Delivery {
-            client: &self.audience.client,
-            replica: self.audience.sight.name(),
-            resource: &resource,
-            namespace: &seen.key.namespace,
-            name: &seen.key.name,
-            kind: seen.kind,
-        });
-        let opens = Instant::now() + fate.lag;
-        let merges = match fate.twist {
-            Some(Twist::Merged(within)) if !self.closed => Some(opens + within),
-            _ => None,
-        };
-        let is_open = fate.lag.is_zero() && fate.held.is_empty();
-        if is_open && merges.is_none() {
-            return self.send(&seen, fate.twist);
-        }
-        self.pending = Some(Pending {
-            seen,
-            opens,
-            held: fate.held,
-            is_open,
-            merges,
-            twist: fate.twist,
-        });
-        self.merge_pending();
-    }
-
-    /// Puts an event that waits for its object's next one together with it, if that is there and
-    /// nothing else holds it up.
-    ///
-    /// No event gets behind a bookmark, which promises that it was sent.
-    fn merge_pending(&mut self) {
-        let waits = |pending: &mut Pending| pending.is_open && pending.merges.is_some();
-        let Some(pending) = self.pending.take_if(waits) else {
-            return;
-        };
-        let next = (self.inbox.iter())
-            .take_while(|seen| seen.kind != EventKind::Bookmark)
-            .position(|seen| seen.is_about(&pending.seen));
-        match next.and_then(|index| Some((index, self.inbox.remove(index)?))) {
-            Some((index, next)) => {
-                if let Some(merged) = pending.seen.merge(next) {
-                    self.inbox.insert(index, merged);
-                }
-            }
-            None => self.pending = Some(pending),
-        }
-    }
-
-    /// No change comes any more; what is there is sent.
-    fn close(&mut self) {
-        self.closed = true;
-        if let Some(pending) = &mut self.pending {
-            pending.merges = None;
-            if pending.is_open {
-                self.let_go();
-            }
-        }
-    }
-
-    /// What held the event up is over.
-    fn let_go(&mut self) {
-        if let Some(pending) = &mut self.pending
-            && !pending.is_open
-        {
-            pending.is_open = true;
-            if pending.merges.is_some() {
-                return self.merge_pending();
-            }
-        }
-        if let Some(pending) = self.pending.take() {
-            self.send(&pending.seen, pending.twist);
-        }
     }
 
     fn send(&mut self, seen: &Seen, twist: Option<Twist>) {
@@ -374,21 +204,6 @@ impl Watch {
     }
 }
 
-/// Waits until something changes for an event that is held up: first lag and holds are over, then
-/// the time for its object's next one.
-async fn go_ahead(pending: Option<&Pending>) {
-    let Some(pending) = pending else {
-        return std::future::pending().await;
-    };
-    if pending.is_open {
-        return time_or_never(pending.merges).await;
-    }
-    time::sleep_until(pending.opens).await;
-    for hold in &pending.held {
-        hold.ended().await;
-    }
-}
-
 enum Arrival {
     /// The change in hand may be shown.
     Seen,
@@ -407,33 +222,9 @@ async fn next_change(in_hand: Option<&Arc<Change>>, feed: &mut Feed, sight: &Sig
     }
 }
 
-/// Each minute, and once more before the end.
-fn next_bookmark(now: Instant, ends: Option<Instant>) -> Option<Instant> {
-    let next = now + BOOKMARKS;
-    let last = ends.and_then(|end| end.checked_sub(LAST_BOOKMARK));
-    match last {
-        Some(last) if last < next => (last > now).then_some(last),
-        Some(_) | None => Some(next),
-    }
-}
-
 async fn time_or_never(at: Option<Instant>) {
     match at {
         Some(at) => time::sleep_until(at).await,
         None => std::future::pending().await,
     }
-}
-
-/// Whether a watch can be told all that comes after a version; `seen` is what its replica has.
-fn check_told(store: &Store, id: &KindId, version: u64, seen: u64) -> Result<(), Refusal> {
-    if version >= seen {
-        // The replica has forgotten nothing after this version: it has seen nothing after it.
-        return store.check_kept(id, version);
-    }
-    store.check_remembered(id, version)
-}
-
-/// The line that tells why a watch is over.
-fn error(refusal: &Refusal) -> Bytes {
-    line("ERROR", refusal.body().to_string().as_bytes())
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{faults::EventKind, store::Key};
+use crate::{faults::EventKind, refusal::Refusal, store::Key};
 
 /// An event that a watch is to send.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Seen {
 }
 
 /// A line of a watch, put together from texts.
-pub(super) fn line(event: &str, object: &[u8]) -> Bytes {
+fn line(event: &str, object: &[u8]) -> Bytes {
     let mut line = Vec::with_capacity(object.len() + 40);
     line.extend_from_slice(b"{\"type\":\"");
     line.extend_from_slice(event.as_bytes());
@@ -55,4 +55,9 @@ pub(super) fn line(event: &str, object: &[u8]) -> Bytes {
     line.extend_from_slice(object);
     line.extend_from_slice(b"}\n");
     Bytes::from(line)
+}
+
+/// The line that tells why a watch is over.
+pub(super) fn error(refusal: &Refusal) -> Bytes {
+    line("ERROR", refusal.body().to_string().as_bytes())
 }

@@ -1,0 +1,128 @@
+//! This file holds an event that lag, a hold or a merge keeps from its client.
+
+use tokio::time::{self, Instant};
+
+use super::{Watch, seen::Seen, time_or_never};
+use crate::{
+    faults::{Delivery, EventKind, Hold, Twist},
+    write::stored_id,
+};
+
+/// An event that something holds up.
+pub(super) struct Pending {
+    seen: Seen,
+    /// When its lag is over.
+    opens: Instant,
+    held: Vec<Hold>,
+    /// Whether lag and holds are over.
+    is_open: bool,
+    /// For how long it waits for the next one about its object.
+    merges: Option<Instant>,
+    twist: Option<Twist>,
+}
+
+impl Pending {
+    /// Whether it waits for its object's next one.
+    pub(super) fn wants_next(&self) -> bool {
+        self.merges.is_some()
+    }
+}
+
+impl Watch {
+    /// Finds out what goes wrong with an event, and sends it where nothing holds it up.
+    pub(super) fn judge(&mut self, seen: Seen) {
+        if seen.is_judged {
+            return self.send(&seen, None);
+        }
+        let resource = stored_id(&self.lens.kind);
+        let fate = self.audience.shared.book().fate(&Delivery {
+            client: &self.audience.client,
+            replica: self.audience.sight.name(),
+            resource: &resource,
+            namespace: &seen.key.namespace,
+            name: &seen.key.name,
+            kind: seen.kind,
+        });
+        let opens = Instant::now() + fate.lag;
+        let merges = match fate.twist {
+            Some(Twist::Merged(within)) if !self.closed => Some(opens + within),
+            _ => None,
+        };
+        let is_open = fate.lag.is_zero() && fate.held.is_empty();
+        if is_open && merges.is_none() {
+            return self.send(&seen, fate.twist);
+        }
+        self.pending = Some(Pending {
+            seen,
+            opens,
+            held: fate.held,
+            is_open,
+            merges,
+            twist: fate.twist,
+        });
+        self.merge_pending();
+    }
+
+    /// Puts an event that waits for its object's next one together with it, if that is there and
+    /// nothing else holds it up.
+    ///
+    /// No event gets behind a bookmark, which promises that it was sent.
+    pub(super) fn merge_pending(&mut self) {
+        let waits = |pending: &mut Pending| pending.is_open && pending.wants_next();
+        let Some(pending) = self.pending.take_if(waits) else {
+            return;
+        };
+        let next = (self.inbox.iter())
+            .take_while(|seen| seen.kind != EventKind::Bookmark)
+            .position(|seen| seen.is_about(&pending.seen));
+        match next.and_then(|index| Some((index, self.inbox.remove(index)?))) {
+            Some((index, next)) => {
+                if let Some(merged) = pending.seen.merge(next) {
+                    self.inbox.insert(index, merged);
+                }
+            }
+            None => self.pending = Some(pending),
+        }
+    }
+
+    /// No change comes any more; what is there is sent.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        if let Some(pending) = &mut self.pending {
+            pending.merges = None;
+            if pending.is_open {
+                self.let_go();
+            }
+        }
+    }
+
+    /// What held the event up is over.
+    pub(super) fn let_go(&mut self) {
+        if let Some(pending) = &mut self.pending
+            && !pending.is_open
+        {
+            pending.is_open = true;
+            if pending.wants_next() {
+                return self.merge_pending();
+            }
+        }
+        if let Some(pending) = self.pending.take() {
+            self.send(&pending.seen, pending.twist);
+        }
+    }
+}
+
+/// Waits until something changes for an event that is held up: first lag and holds are over, then
+/// the time for its object's next one.
+pub(super) async fn go_ahead(pending: Option<&Pending>) {
+    let Some(pending) = pending else {
+        return std::future::pending().await;
+    };
+    if pending.is_open {
+        return time_or_never(pending.merges).await;
+    }
+    time::sleep_until(pending.opens).await;
+    for hold in &pending.held {
+        hold.ended().await;
+    }
+}
