@@ -1,0 +1,150 @@
+//! This file lists the functions that Kubernetes adds to the language.
+
+use super::Signatures;
+
+pub(super) const EXTENSIONS: Signatures = &[
+    // Texts
+    ("charAt", &["string.(int) string"]),
+    ("find", &["string.(string) string"]),
+    (
+        "findAll",
+        &[
+            "string.(string) list<string>",
+            "string.(string,int) list<string>",
+        ],
+    ),
+    ("format", &["string.(list<dyn>) string"]),
+    (
+        "indexOf",
+        &[
+            "string.(string) int",
+            "string.(string,int) int",
+            "list<A>.(A) int",
+        ],
+    ),
+    (
+        "join",
+        &["list<string>.() string", "list<string>.(string) string"],
+    ),
+    (
+        "lastIndexOf",
+        &[
+            "string.(string) int",
+            "string.(string,int) int",
+            "list<A>.(A) int",
+        ],
+    ),
+    ("lowerAscii", &["string.() string"]),
+    (
+        "replace",
+        &[
+            "string.(string,string) string",
+            "string.(string,string,int) string",
+        ],
+    ),
+    (
+        "split",
+        &[
+            "string.(string) list<string>",
+            "string.(string,int) list<string>",
+        ],
+    ),
+    ("strings.quote", &["(string) string"]),
+    (
+        "substring",
+        &["string.(int) string", "string.(int,int) string"],
+    ),
+    ("trim", &["string.() string"]),
+    ("upperAscii", &["string.() string"]),
+    // Lists and sets
+    ("distinct", &["list<A>.() list<A>"]),
+    ("first", &["list<A>.() optional<A>"]),
+    (
+        "flatten",
+        &["list<list<A>>.() list<A>", "list<dyn>.(int) list<dyn>"],
+    ),
+    ("isSorted", &["list<C>.() bool"]),
+    ("last", &["list<A>.() optional<A>"]),
+    ("lists.range", &["(int) list<int>"]),
+    ("max", &["list<C>.() C"]),
+    ("min", &["list<C>.() C"]),
+    ("reverse", &["list<A>.() list<A>"]),
+    ("sets.contains", &["(list<A>,list<A>) bool"]),
+    ("sets.equivalent", &["(list<A>,list<A>) bool"]),
+    ("sets.intersects", &["(list<A>,list<A>) bool"]),
+    ("slice", &["list<A>.(int,int) list<A>"]),
+    ("sort", &["list<C>.() list<C>"]),
+    ("sum", &["list<S>.() S"]),
+    // Quantities and versions
+    (
+        "add",
+        &["quantity.(quantity) quantity", "quantity.(int) quantity"],
+    ),
+    ("asApproximateFloat", &["quantity.() double"]),
+    ("asInteger", &["quantity.() int"]),
+    (
+        "compareTo",
+        &["quantity.(quantity) int", "semver.(semver) int"],
+    ),
+    (
+        "isGreaterThan",
+        &["quantity.(quantity) bool", "semver.(semver) bool"],
+    ),
+    ("isInteger", &["quantity.() bool"]),
+    (
+        "isLessThan",
+        &["quantity.(quantity) bool", "semver.(semver) bool"],
+    ),
+    ("isQuantity", &["(string) bool"]),
+    ("isSemver", &["(string) bool", "(string,bool) bool"]),
+    ("major", &["semver.() int"]),
+    ("minor", &["semver.() int"]),
+    ("patch", &["semver.() int"]),
+    ("quantity", &["(string) quantity"]),
+    ("semver", &["(string) semver", "(string,bool) semver"]),
+    ("sign", &["(quantity) int"]),
+    (
+        "sub",
+        &["quantity.(quantity) quantity", "quantity.(int) quantity"],
+    ),
+    // Addresses
+    ("cidr", &["(string) cidr"]),
+    ("containsCIDR", &["cidr.(string) bool", "cidr.(cidr) bool"]),
+    ("containsIP", &["cidr.(string) bool", "cidr.(ip) bool"]),
+    ("family", &["ip.() int"]),
+    ("getEscapedPath", &["url.() string"]),
+    ("getHost", &["url.() string"]),
+    ("getHostname", &["url.() string"]),
+    ("getPort", &["url.() string"]),
+    ("getQuery", &["url.() map<string,list<string>>"]),
+    ("getScheme", &["url.() string"]),
+    ("ip", &["(string) ip", "cidr.() ip"]),
+    ("ip.isCanonical", &["(string) bool"]),
+    ("isCIDR", &["(string) bool"]),
+    ("isGlobalUnicast", &["ip.() bool"]),
+    ("isIP", &["(string) bool"]),
+    ("isLinkLocalMulticast", &["ip.() bool"]),
+    ("isLinkLocalUnicast", &["ip.() bool"]),
+    ("isLoopback", &["ip.() bool"]),
+    ("isURL", &["(string) bool"]),
+    ("isUnspecified", &["ip.() bool"]),
+    ("masked", &["cidr.() cidr"]),
+    ("prefixLength", &["cidr.() int"]),
+    ("url", &["(string) url"]),
+    // Formats
+    ("format.byte", &["() format"]),
+    ("format.date", &["() format"]),
+    ("format.datetime", &["() format"]),
+    ("format.dns1035Label", &["() format"]),
+    ("format.dns1035LabelPrefix", &["() format"]),
+    ("format.dns1123Label", &["() format"]),
+    ("format.dns1123LabelPrefix", &["() format"]),
+    ("format.dns1123Subdomain", &["() format"]),
+    ("format.dns1123SubdomainPrefix", &["() format"]),
+    ("format.labelValue", &["() format"]),
+    ("format.named", &["(string) optional<format>"]),
+    ("format.qualifiedName", &["() format"]),
+    ("format.uri", &["() format"]),
+    ("format.uuid", &["() format"]),
+    ("validate", &["format.(string) optional<list<string>>"]),
+];
