@@ -39,6 +39,9 @@ mod claim;
 mod reply;
 mod world;
 
+mod release;
+mod widgets;
+
 mod apply;
 mod bodies;
 mod builtin;

@@ -195,59 +195,48 @@ async fn rule(world: &World, rule: &str, good: Value, bad: Value) -> Outcome {
 }
 
 async fn names_are_escaped_as_in_kubernetes(world: &World) -> Outcome {
-    rule(
-        world,
-        "self.snake_case == 'x'",
-        json!({ "snake_case": "x" }),
-        json!({ "snake_case": "y" }),
-    )
-    .await?;
-    rule(
-        world,
-        "self.dash__dash__ed == 'x'",
-        json!({ "dash-ed": "x" }),
-        json!({ "dash-ed": "y" }),
-    )
-    .await?;
-    rule(
-        world,
-        "self.__namespace__ == 'x'",
-        json!({ "namespace": "x" }),
-        json!({ "namespace": "y" }),
-    )
-    .await?;
+    for (name, text) in [
+        ("snake_case", "snake_case"),
+        ("dash-ed", "dash__dash__ed"),
+        ("namespace", "__namespace__"),
+    ] {
+        let expression = format!("self.{text} == 'x'");
+        rule(
+            world,
+            &expression,
+            json!({ name: "x" }),
+            json!({ name: "y" }),
+        )
+        .await?;
+    }
     Ok(())
 }
 
 async fn times_lists_and_library_functions_work(world: &World) -> Outcome {
-    rule(
-        world,
-        "self.started > timestamp('2020-01-01T00:00:00Z')",
-        json!({ "started": "2026-01-01T00:00:00Z" }),
-        json!({ "started": "2019-01-01T00:00:00Z" }),
-    )
-    .await?;
-    rule(
-        world,
-        "self.plain.all(x, x.startsWith('a'))",
-        json!({ "plain": ["a", "ab"] }),
-        json!({ "plain": ["a", "b"] }),
-    )
-    .await?;
-    rule(
-        world,
-        "isURL(self.maybe)",
-        json!({ "maybe": "https://okt.dev" }),
-        json!({ "maybe": "okt" }),
-    )
-    .await?;
-    rule(
-        world,
-        "self.?color.orValue('red') == 'red'",
-        json!({}),
-        json!({ "color": "blue" }),
-    )
-    .await?;
+    for (expression, good, bad) in [
+        (
+            "self.started > timestamp('2020-01-01T00:00:00Z')",
+            json!({ "started": "2026-01-01T00:00:00Z" }),
+            json!({ "started": "2019-01-01T00:00:00Z" }),
+        ),
+        (
+            "self.plain.all(x, x.startsWith('a'))",
+            json!({ "plain": ["a", "ab"] }),
+            json!({ "plain": ["a", "b"] }),
+        ),
+        (
+            "isURL(self.maybe)",
+            json!({ "maybe": "https://okt.dev" }),
+            json!({ "maybe": "okt" }),
+        ),
+        (
+            "self.?color.orValue('red') == 'red'",
+            json!({}),
+            json!({ "color": "blue" }),
+        ),
+    ] {
+        rule(world, expression, good, bad).await?;
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! This file is a behaviour's own place on the server, and short words for what is done there.
+//! This file is a behaviour's own place on the server: its namespace, its kind, and the ways there.
 
 use std::sync::{
     Arc,
@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use k8s_openapi::{
-    api::core::v1::{ConfigMap, Namespace},
+    api::core::v1::Namespace,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -128,7 +128,7 @@ impl World {
         .await
     }
 
-    // Objects.
+    // Ways.
 
     pub(super) fn resource(&self) -> ApiResource {
         let kind = GroupVersionKind::gvk(&self.group, "v1", "Widget");
@@ -161,88 +161,6 @@ impl World {
             "/apis/{}/v1/namespaces/{}/widgets",
             self.group, self.namespace
         )
-    }
-
-    /// A widget of this spec.
-    pub(super) fn widget(&self, name: &str, spec: impl Into<Value>) -> DynamicObject {
-        let spec = spec.into();
-        DynamicObject::new(name, &self.resource()).data(json!({ "spec": spec }))
-    }
-
-    pub(super) async fn create(&self, name: &str, spec: Value) -> kube::Result<DynamicObject> {
-        let object = self.widget(name, spec);
-        self.widgets().create(&PostParams::default(), &object).await
-    }
-
-    pub(super) async fn get(&self, name: &str) -> kube::Result<DynamicObject> {
-        self.widgets().get(name).await
-    }
-
-    pub(super) async fn replace(&self, object: &DynamicObject) -> kube::Result<DynamicObject> {
-        self.widgets()
-            .replace(&object.name_any(), &PostParams::default(), object)
-            .await
-    }
-
-    /// Lays a JSON merge patch over a widget.
-    pub(super) async fn merge(&self, name: &str, patch: Value) -> kube::Result<DynamicObject> {
-        self.widgets()
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-    }
-
-    /// Lays a JSON merge patch over the status of a widget.
-    pub(super) async fn merge_status(
-        &self,
-        name: &str,
-        patch: Value,
-    ) -> kube::Result<DynamicObject> {
-        self.widgets()
-            .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-    }
-
-    /// Patches a widget by RFC 6902.
-    pub(super) async fn json_patch(&self, name: &str, patch: Value) -> kube::Result<DynamicObject> {
-        let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
-        self.widgets()
-            .patch(name, &PatchParams::default(), &Patch::Json::<()>(patch))
-            .await
-    }
-
-    /// Applies a status as one manager.
-    pub(super) async fn apply_status(
-        &self,
-        manager: &str,
-        name: &str,
-        status: Value,
-    ) -> kube::Result<DynamicObject> {
-        let patch = json!({
-            "apiVersion": self.api_version(),
-            "kind": "Widget",
-            "status": status,
-        });
-        self.widgets()
-            .patch_status(name, &PatchParams::apply(manager), &Patch::Apply(patch))
-            .await
-    }
-
-    /// Applies a spec.
-    pub(super) async fn apply_spec(
-        &self,
-        params: &PatchParams,
-        name: &str,
-        spec: Value,
-    ) -> kube::Result<DynamicObject> {
-        let patch = json!({
-            "apiVersion": self.api_version(),
-            "kind": "Widget",
-            "metadata": { "name": name },
-            "spec": spec,
-        });
-        self.widgets()
-            .patch(name, params, &Patch::Apply(patch))
-            .await
     }
 
     /// Sends what kube has no words for; any answer will do.
@@ -290,51 +208,6 @@ impl World {
             .await?;
         Ok(())
     }
-
-    // Clean-up.
-
-    /// Takes the finalizers off all objects of a CRD.
-    pub(super) async fn release(&self, crd: &CustomResourceDefinition) -> Result<(), Failure> {
-        let version = &crd.spec.versions.first().given()?.name;
-        let kind = GroupVersionKind::gvk(&crd.spec.group, version, &crd.spec.names.kind);
-        let resource = ApiResource::from_gvk_with_plural(&kind, &crd.spec.names.plural);
-        let all: Api<DynamicObject> = Api::all_with(self.client(), &resource);
-        // A CRD that is being deleted, or was not accepted, is not served.
-        let Ok(list) = all.list_metadata(&ListParams::default()).await else {
-            return Ok(());
-        };
-        for object in list {
-            let api: Api<DynamicObject> = match object.namespace() {
-                Some(namespace) => Api::namespaced_with(self.client(), &namespace, &resource),
-                None => all.clone(),
-            };
-            if !object.finalizers().is_empty() {
-                // Whoever comes first: it may be gone by now.
-                let _ = api
-                    .patch(&object.name_any(), &PatchParams::default(), &released())
-                    .await;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the finalizers off the `ConfigMap`s of a namespace.
-    pub(super) async fn release_maps(&self, namespace: &str) -> Result<(), Failure> {
-        let maps: Api<ConfigMap> = Api::namespaced(self.client(), namespace);
-        for map in maps.list_metadata(&ListParams::default()).await? {
-            if !map.finalizers().is_empty() {
-                let _ = maps
-                    .patch(&map.name_any(), &PatchParams::default(), &released())
-                    .await;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A patch that takes all finalizers away.
-pub(super) fn released() -> Patch<Value> {
-    Patch::Merge(json!({ "metadata": { "finalizers": null } }))
 }
 
 pub(super) fn version(object: &DynamicObject) -> Result<String, Failure> {
@@ -353,4 +226,9 @@ pub(super) fn fields_of(object: &DynamicObject, manager: &str) -> Option<Value> 
         .iter()
         .find(|entry| entry.manager.as_deref() == Some(manager))?;
     Some(entry.fields_v1.as_ref()?.0.clone())
+}
+
+/// A patch that takes all finalizers away.
+pub(super) fn released() -> Patch<Value> {
+    Patch::Merge(json!({ "metadata": { "finalizers": null } }))
 }
