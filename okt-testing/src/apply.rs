@@ -102,7 +102,7 @@ pub(crate) fn apply(
     shares.insert(manager.clone(), share);
     // Even who sets the same fields as the last time may give up what an emptied list leaves.
     if let Some(last) = last {
-        merged = prune(scene.schema, &merged, &shares, &last);
+        merged = prune(scene.schema, merged, &shares, last);
     }
     let changed = typed::compare(shape, live_bare, &merged);
     let set = writable(scene, &manager.subresource, changed.set);
@@ -135,24 +135,33 @@ pub(crate) fn apply(
 }
 
 /// Drops what this manager no longer sets and nobody else does.
-fn prune(schema: &Schema, merged: &Value, shares: &Shares, last: &FieldSet) -> Value {
+fn prune(schema: &Schema, merged: Value, shares: &Shares, last: FieldSet) -> Value {
     let shape = Some(schema);
-    let last = typed::with_named_fields(shape, last);
-    let everything = typed::with_named_fields(shape, &typed::fields_of(shape, merged));
-    let all_owned = shares
-        .values()
-        .fold(FieldSet::default(), |all, share| all.union(&share.fields));
-    let all_owned = typed::with_named_fields(shape, &all_owned);
     let fields_now =
-        |value: &Value| typed::with_named_fields(shape, &typed::fields_of(shape, value));
-
-    let pruned = typed::without(shape, merged, &last);
+        |value: &Value| typed::with_named_fields(shape, typed::fields_of(shape, value));
+    let last = typed::with_named_fields(shape, last);
+    let mut owned = FieldSet::default();
+    for share in shares.values() {
+        owned.add(&share.fields);
+    }
+    let owned = typed::with_named_fields(shape, owned);
+    let mut free = fields_now(&merged);
+    free.subtract(&owned);
+    if !free.meets(&last) {
+        // Nothing that goes with the last configuration is without an owner.
+        return merged;
+    }
+    let everything = fields_now(&merged);
+    let pruned = typed::without(shape, &merged, &last);
     // What somebody still owns comes back,
-    let back = fields_now(&pruned).union(&all_owned);
-    let pruned = typed::without(shape, merged, &everything.difference(&back));
+    let mut left = everything.clone();
+    left.subtract(&fields_now(&pruned));
+    left.subtract(&owned);
+    let pruned = typed::without(shape, &merged, &left);
     // and so does what this manager never owned.
-    let gone = everything.difference(&fields_now(&pruned));
-    typed::without(shape, merged, &gone.intersection(&last))
+    let mut gone = everything;
+    gone.subtract(&fields_now(&pruned));
+    typed::without(shape, &merged, &gone.intersection(&last))
 }
 
 fn identify(scene: Scene<'_>, config: &Value) -> String {

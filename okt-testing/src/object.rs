@@ -100,9 +100,10 @@ pub(crate) fn put(object: &mut Value, path: &[&str], value: Value) {
 /// Brings metadata into the form in which it is kept: what is empty is left out.
 ///
 /// `managedFields` are not touched; who owns what is accounted for elsewhere.
-pub(crate) fn tidy_metadata(object: &mut Value) {
+/// Says whether anything was not in that form.
+pub(crate) fn tidy_metadata(object: &mut Value) -> bool {
     let metadata = metadata(object);
-    metadata.retain(|key, value| match value {
+    let mut changed = retain(metadata, |key, value| match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => key == "managedFields" || !items.is_empty(),
@@ -110,17 +111,19 @@ pub(crate) fn tidy_metadata(object: &mut Value) {
         Value::Number(number) => key != "generation" || number.as_f64() != Some(0.0),
         Value::Bool(_) => true,
     });
+    let mut name = |value: &mut Value| {
+        if value.is_null() {
+            *value = "".into();
+            changed = true;
+        }
+    };
     for key in ["labels", "annotations"] {
         if let Some(Value::Object(pairs)) = metadata.get_mut(key) {
-            for value in pairs.values_mut().filter(|value| value.is_null()) {
-                *value = "".into();
-            }
+            pairs.values_mut().for_each(&mut name);
         }
     }
     if let Some(Value::Array(names)) = metadata.get_mut("finalizers") {
-        for name in names.iter_mut().filter(|name| name.is_null()) {
-            *name = "".into();
-        }
+        names.iter_mut().for_each(name);
     }
     for owner in metadata
         .get_mut("ownerReferences")
@@ -128,10 +131,25 @@ pub(crate) fn tidy_metadata(object: &mut Value) {
         .into_iter()
         .flatten()
     {
+        changed |= !owner.is_object();
         let owner = fields(owner);
-        owner.retain(|_, value| !value.is_null());
+        changed |= retain(owner, |_, value| !value.is_null());
         for key in ["apiVersion", "kind", "name", "uid"] {
-            owner.entry(key).or_insert_with(|| "".into());
+            owner.entry(key).or_insert_with(|| {
+                changed = true;
+                "".into()
+            });
         }
     }
+    changed
+}
+
+/// Keeps some fields, and says whether others went.
+pub(crate) fn retain(
+    fields: &mut Map<String, Value>,
+    keep: impl FnMut(&String, &mut Value) -> bool,
+) -> bool {
+    let before = fields.len();
+    fields.retain(keep);
+    fields.len() < before
 }

@@ -69,14 +69,14 @@ pub(crate) fn account_scale(
     let held = shares.get(manager).is_some_and(holds);
     for (other, share) in &mut shares {
         if other != manager {
-            share.fields = share.fields.difference(&field);
+            share.fields.subtract(&field);
         }
     }
     let replicas = object::at(new, &keys).and_then(Value::as_i64);
     if replicas == Some(0) {
         // To none is, for a scale, the same as to leave it out: nobody owns that.
         if let Some(share) = shares.get_mut(manager) {
-            share.fields = share.fields.difference(&field);
+            share.fields.subtract(&field);
         }
     } else if !held {
         let time = shares.get(manager).and_then(|share| share.time.clone());
@@ -124,7 +124,8 @@ pub(super) fn take(
     let set = writable(scene, &manager.subresource, changed.set);
     let removed = writable(scene, &manager.subresource, changed.removed);
     for share in shares.values_mut() {
-        share.fields = share.fields.difference(&set).difference(&removed);
+        share.fields.subtract(&set);
+        share.fields.subtract(&removed);
     }
     shares.retain(|_, share| !share.fields.is_empty());
     let taken = own(set);
@@ -134,7 +135,7 @@ pub(super) fn take(
             api_version: String::new(),
             time: None,
         });
-        share.fields = share.fields.union(&taken);
+        share.fields.add(&taken);
         scene.api_version.clone_into(&mut share.api_version);
         share.time = Some(scene.now.to_owned());
     }

@@ -28,7 +28,8 @@ pub(super) fn settle(
     }
     for (other, share) in shares.iter_mut() {
         if other != manager {
-            share.fields = share.fields.difference(taken).difference(removed);
+            share.fields.subtract(taken);
+            share.fields.subtract(removed);
         }
     }
     shares.retain(|_, share| !share.fields.is_empty());

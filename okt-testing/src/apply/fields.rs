@@ -145,38 +145,55 @@ impl FieldSet {
         (!below.is_empty()).then_some(below)
     }
 
-    pub(crate) fn union(&self, other: &Self) -> Self {
-        let mut union = self.clone();
-        for theirs in &other.branches {
-            match union.find(&theirs.step) {
-                Ok(place) => {
-                    let ours = &mut union.branches[place];
-                    ours.member |= theirs.member;
-                    if !theirs.below.is_empty() {
-                        ours.below = ours.below.union(&theirs.below);
-                    }
-                }
-                Err(place) => union.branches.insert(place, theirs.clone()),
-            }
-        }
-        union
+    /// The set of these steps: whether each is a path of its own, and what is below it.
+    pub(crate) fn of(branches: impl Iterator<Item = (Step, bool, Self)>) -> Self {
+        let branches = branches.map(|(step, member, below)| Branch {
+            step,
+            member,
+            below,
+        });
+        let mut branches: Vec<_> = branches.filter(|branch| !branch.is_empty()).collect();
+        // Fields of JSON are in order already, unless somebody builds it otherwise.
+        branches.sort_by(|a, b| a.step.cmp(&b.step));
+        Self { branches }
     }
 
-    pub(crate) fn difference(&self, other: &Self) -> Self {
-        let branches = self
-            .branches
-            .iter()
-            .map(|ours| match other.branch(&ours.step) {
-                None => ours.clone(),
-                Some(theirs) => Branch {
-                    step: ours.step.clone(),
-                    member: ours.member && !theirs.member,
-                    below: ours.below.difference(&theirs.below),
-                },
-            });
-        Self {
-            branches: branches.filter(|branch| !branch.is_empty()).collect(),
+    /// Puts in all paths of another set.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for theirs in &other.branches {
+            match self.find(&theirs.step) {
+                Ok(place) => {
+                    let ours = &mut self.branches[place];
+                    ours.member |= theirs.member;
+                    ours.below.add(&theirs.below);
+                }
+                Err(place) => self.branches.insert(place, theirs.clone()),
+            }
         }
+    }
+
+    /// Takes out all paths of another set.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        for theirs in &other.branches {
+            if let Ok(place) = self.find(&theirs.step) {
+                let ours = &mut self.branches[place];
+                ours.member &= !theirs.member;
+                ours.below.subtract(&theirs.below);
+                if ours.is_empty() {
+                    self.branches.remove(place);
+                }
+            }
+        }
+    }
+
+    /// Whether a path of one set is a path of the other, or leads to one.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        self.branches.iter().any(|ours| {
+            let theirs = other.branch(&ours.step);
+            theirs.is_some_and(|theirs| {
+                ours.member || theirs.member || ours.below.meets(&theirs.below)
+            })
+        })
     }
 
     pub(crate) fn intersection(&self, other: &Self) -> Self {
@@ -220,20 +237,13 @@ impl FieldSet {
         }
     }
 
-    /// The steps that have something below them.
-    pub(crate) fn branches(&self) -> impl Iterator<Item = (&Step, &FieldSet)> {
-        self.branches
-            .iter()
-            .filter(|branch| !branch.below.is_empty())
-            .map(|branch| (&branch.step, &branch.below))
-    }
-
-    /// Makes a member of a step that so far only leads to others, and replaces what is below it.
-    pub(crate) fn own_branch(&mut self, step: &Step, below: FieldSet, member: bool) {
-        if let Ok(place) = self.find(step) {
-            let branch = &mut self.branches[place];
-            branch.member |= member;
-            branch.below = below;
+    /// Visits what is below each step that has something below it, and makes a path of its own of
+    /// those steps for which the visit says so.
+    pub(crate) fn each_branch(&mut self, mut visit: impl FnMut(&Step, &mut Self) -> bool) {
+        for branch in &mut self.branches {
+            if !branch.below.is_empty() {
+                branch.member |= visit(&branch.step, &mut branch.below);
+            }
         }
     }
 
@@ -250,9 +260,9 @@ impl FieldSet {
             paths.push(prefix.clone());
             prefix.pop();
         }
-        for (step, below) in self.branches() {
-            prefix.push(step.clone());
-            below.collect(prefix, paths);
+        for branch in &self.branches {
+            prefix.push(branch.step.clone());
+            branch.below.collect(prefix, paths);
             prefix.pop();
         }
     }
@@ -272,22 +282,13 @@ impl FieldSet {
 
     /// Reads `fieldsV1`; what is no such thing is an empty set.
     pub(crate) fn from_json(json: &Value) -> Self {
-        let mut branches = Vec::new();
-        for (key, value) in json.as_object().into_iter().flatten() {
-            if key == "." {
-                continue;
-            }
+        let fields = json.as_object().into_iter().flatten();
+        let branches = fields.filter(|(key, _)| *key != ".").map(|(key, value)| {
             let fields = value.as_object();
             let leaf = fields.is_none_or(Map::is_empty);
-            branches.push(Branch {
-                step: Step(key.into()),
-                member: leaf || fields.is_some_and(|fields| fields.contains_key(".")),
-                below: Self::from_json(value),
-            });
-        }
-        branches.retain(|branch: &Branch| !branch.is_empty());
-        // A map of JSON is in order already, unless somebody builds it otherwise.
-        branches.sort_by(|a, b| a.step.cmp(&b.step));
-        Self { branches }
+            let member = leaf || fields.is_some_and(|fields| fields.contains_key("."));
+            (Step(key.into()), member, Self::from_json(value))
+        });
+        Self::of(branches)
     }
 }

@@ -121,7 +121,7 @@ pub(super) fn cap(shares: &mut Shares) {
         if let Some(share) = shares.remove(&manager)
             && let Some(ancient) = shares.get_mut(&bucket)
         {
-            ancient.fields = ancient.fields.union(&share.fields);
+            ancient.fields.add(&share.fields);
             ancient.time = time;
         }
         excess -= 1;

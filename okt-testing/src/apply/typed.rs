@@ -161,40 +161,35 @@ fn step_to(shape: Shape<'_>, list: &ListType, item: &Value) -> Result<Step, Stri
 
 /// The fields that a configuration sets.
 pub(crate) fn fields_of(shape: Shape<'_>, value: &Value) -> FieldSet {
-    let mut set = FieldSet::default();
-    collect(shape, value, &mut Vec::new(), &mut set);
-    set
+    collect(shape, value).unwrap_or_default()
 }
 
-fn collect(shape: Shape<'_>, value: &Value, path: &mut Vec<Step>, set: &mut FieldSet) {
+/// The fields below a value; `None` where it is a field as a whole.
+fn collect(shape: Shape<'_>, value: &Value) -> Option<FieldSet> {
     match atom(shape, value) {
-        Atom::Scalar => set.insert(path),
-        Atom::Map if is_atomic_map(shape) => set.insert(path),
+        Atom::Scalar => None,
+        Atom::Map if is_atomic_map(shape) => None,
         Atom::Map => {
-            for (key, value) in value.as_object().into_iter().flatten() {
-                path.push(Step::field(key));
-                collect(field_shape(shape, key), value, path, set);
+            let fields = value.as_object().into_iter().flatten();
+            let branches = fields.map(|(key, value)| {
+                let below = collect(field_shape(shape, key), value);
                 let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-                if empty || !is_named(shape, key) {
-                    set.insert(path);
-                }
-                path.pop();
-            }
+                let member = below.is_none() || empty || !is_named(shape, key);
+                (Step::field(key), member, below.unwrap_or_default())
+            });
+            Some(FieldSet::of(branches))
         }
         Atom::List => {
-            let Some(list) = list_type(shape) else {
-                set.insert(path);
-                return;
-            };
-            let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
-            for (step, twins) in by_step(shape, list, items) {
-                path.push(step);
-                if let [item] = twins.as_slice() {
-                    collect(item_shape(shape), item, path, set);
-                }
-                set.insert(path);
-                path.pop();
-            }
+            let list = list_type(shape)?;
+            let items = by_step(shape, list, items_of(Some(value)));
+            let branches = items.into_iter().map(|(step, twins)| {
+                let below = match twins.as_slice() {
+                    [item] => collect(item_shape(shape), item),
+                    _ => None,
+                };
+                (step, true, below.unwrap_or_default())
+            });
+            Some(FieldSet::of(branches))
         }
     }
 }
@@ -288,16 +283,20 @@ fn keep_empty(was: &Value, rest: Value) -> Value {
 }
 
 /// The set with each struct on the way to a field counted as owned.
-pub(crate) fn with_named_fields(shape: Shape<'_>, set: &FieldSet) -> FieldSet {
-    let mut named = set.clone();
-    for (step, below) in set.branches() {
+pub(crate) fn with_named_fields(shape: Shape<'_>, mut set: FieldSet) -> FieldSet {
+    name_fields(shape, &mut set);
+    set
+}
+
+fn name_fields(shape: Shape<'_>, set: &mut FieldSet) {
+    set.each_branch(|step, below| {
         let (member, shape) = match step.name() {
             Some(key) => (is_named(shape, key), field_shape(shape, key)),
             None => (false, item_shape(shape)),
         };
-        named.own_branch(step, with_named_fields(shape, below), member);
-    }
-    named
+        name_fields(shape, below);
+        member
+    });
 }
 
 /// Whether two values are the same; numbers are by what they count, not by how they are written.

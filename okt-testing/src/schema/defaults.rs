@@ -5,62 +5,71 @@ use serde_json::Value;
 use super::{Additional, Schema};
 use crate::object;
 
-/// Fills in defaults, also for nulls that the schema does not allow.
-pub(crate) fn apply_defaults(schema: &Schema, value: &mut Value) {
+/// Fills in defaults, also for nulls that the schema does not allow; says whether there were any.
+pub(crate) fn apply_defaults(schema: &Schema, value: &mut Value) -> bool {
+    let mut changed = false;
     match value {
         Value::Object(fields) => {
             for (key, property) in &schema.properties {
                 if let Some(default) = &property.default
-                    && fields
-                        .get(key)
-                        .is_none_or(|value| value.is_null() && !property.nullable)
+                    && !fields.contains_key(key)
                 {
                     fields.insert(key.clone(), default.clone());
+                    changed = true;
                 }
             }
             for (key, value) in fields {
                 if let Some(below) = schema.field(key) {
-                    fill(below, value);
+                    changed |= fill(below, value);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(below) = &schema.items {
                 for item in items {
-                    fill(below, item);
+                    changed |= fill(below, item);
                 }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+    changed
 }
 
-fn fill(schema: &Schema, value: &mut Value) {
+fn fill(schema: &Schema, value: &mut Value) -> bool {
+    let mut changed = false;
     if let (true, false, Some(default)) = (value.is_null(), schema.nullable, &schema.default) {
         *value = default.clone();
+        changed = !default.is_null();
     }
-    apply_defaults(schema, value);
+    apply_defaults(schema, value) || changed
 }
 
-/// Drops the nulls that the schema does not allow and has no default for.
-pub(crate) fn drop_nulls(schema: &Schema, value: &mut Value) {
+/// Drops the nulls that the schema does not allow and has no default for; says whether there were
+/// any.
+pub(crate) fn drop_nulls(schema: &Schema, value: &mut Value) -> bool {
+    let mut changed = false;
     match value {
-        Value::Object(fields) => fields.retain(|key, value| {
-            let Some(below) = schema.field(key) else {
-                return true;
-            };
-            drop_nulls(below, value);
-            !value.is_null() || below.nullable || below.default.is_some()
-        }),
+        Value::Object(fields) => {
+            let gone = object::retain(fields, |key, value| {
+                let Some(below) = schema.field(key) else {
+                    return true;
+                };
+                changed |= drop_nulls(below, value);
+                !value.is_null() || below.nullable || below.default.is_some()
+            });
+            changed |= gone;
+        }
         Value::Array(items) => {
             if let Some(below) = &schema.items {
                 for item in items {
-                    drop_nulls(below, item);
+                    changed |= drop_nulls(below, item);
                 }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+    changed
 }
 
 /// Makes of nulls in maps of texts what the types of built-in kinds make of them.
@@ -94,30 +103,46 @@ pub(crate) fn drop_empty(schema: &Schema, object: &mut Value) {
     });
 }
 
-/// Drops the fields that the schema does not know, and names them.
-pub(crate) fn prune(schema: &Schema, value: &mut Value) -> Vec<String> {
-    let mut dropped = Vec::new();
-    walk(schema, value, &mut dropped);
-    dropped
+/// What was done to an object so that its schema knows all of it.
+#[derive(Debug, Default)]
+pub(crate) struct Pruned {
+    /// The paths of the fields that were dropped.
+    pub(crate) dropped: Vec<String>,
+    /// Metadata of an object within it was brought into the form in which it is kept.
+    tidied: bool,
+}
+
+impl Pruned {
+    /// Whether the object is another one than before.
+    pub(crate) fn changed(&self) -> bool {
+        self.tidied || !self.dropped.is_empty()
+    }
+}
+
+/// Drops the fields that the schema does not know.
+pub(crate) fn prune(schema: &Schema, value: &mut Value) -> Pruned {
+    let mut pruned = Pruned::default();
+    walk(schema, value, &mut pruned);
+    pruned
 }
 
 /// Names what it drops from `value` on.
-fn walk(schema: &Schema, value: &mut Value, dropped: &mut Vec<String>) {
+fn walk(schema: &Schema, value: &mut Value, pruned: &mut Pruned) {
     match value {
         Value::Object(fields) => fields.retain(|key, value| {
-            let before = dropped.len();
+            let before = pruned.dropped.len();
             match schema.field(key) {
                 Some(below) => {
-                    walk(below, value, dropped);
-                    prefix(&mut dropped[before..], || key.clone());
+                    walk(below, value, pruned);
+                    prefix(&mut pruned.dropped[before..], || key.clone());
                     if below.embedded && value.get("metadata").is_some() {
-                        object::tidy_metadata(value);
+                        pruned.tidied |= object::tidy_metadata(value);
                     }
                     true
                 }
                 None if schema.takes_any_field() => true,
                 None => {
-                    dropped.push(key.clone());
+                    pruned.dropped.push(key.clone());
                     false
                 }
             }
@@ -131,9 +156,9 @@ fn walk(schema: &Schema, value: &mut Value, dropped: &mut Vec<String>) {
             };
             if let Some(below) = below {
                 for (index, item) in items.iter_mut().enumerate() {
-                    let before = dropped.len();
-                    walk(below, item, dropped);
-                    prefix(&mut dropped[before..], || format!("[{index}]"));
+                    let before = pruned.dropped.len();
+                    walk(below, item, pruned);
+                    prefix(&mut pruned.dropped[before..], || format!("[{index}]"));
                 }
             }
         }

@@ -303,7 +303,7 @@ fn check_default(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
         return;
     }
     let path = format!("{path}.default");
-    if !prune(schema, &mut default.clone()).is_empty() {
+    if !prune(schema, &mut default.clone()).dropped.is_empty() {
         causes.push(Cause::invalid(
             path,
             default,

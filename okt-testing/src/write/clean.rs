@@ -14,7 +14,7 @@ pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refu
         schema::apply_defaults(&kind.schema, object);
         return Ok(Vec::new());
     }
-    let unknown = schema::prune(&kind.schema, object);
+    let unknown = schema::prune(&kind.schema, object).dropped;
     if kind.origin == Origin::BuiltIn {
         schema::nulls_to_texts(&kind.schema, object);
         drop_nulls(object);

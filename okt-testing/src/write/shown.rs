@@ -21,13 +21,11 @@ pub(super) fn hide(door: &Door, object: &mut Value) -> bool {
     if door.kind.origin != Origin::Crd || !may_differ {
         return false;
     }
-    // They are as large as the rest, and the same in both.
+    // They are as large as the rest, and shown as they are.
     let entries = object::metadata(object).remove("managedFields");
-    let written = object.clone();
-    show(&door.kind, object);
-    let differs = written != *object;
+    let hides = show(&door.kind, object);
     object::set(object::metadata(object), "managedFields", entries);
-    differs
+    hides
 }
 
 /// Shows what is stored through a changed schema.
@@ -44,12 +42,13 @@ pub(super) fn reread(store: &mut Store, declared: Kind) {
     store.add_kind(Arc::new(declared));
 }
 
-/// What is shown of what is stored.
-fn show(kind: &Kind, object: &mut Value) {
+/// Makes of an object what is shown of it, and says whether that is another one.
+fn show(kind: &Kind, object: &mut Value) -> bool {
+    let mut changed = false;
     if kind.origin == Origin::Crd {
-        schema::prune(&kind.schema, object);
-        schema::drop_nulls(&kind.schema, object);
+        changed |= schema::prune(&kind.schema, object).changed();
+        changed |= schema::drop_nulls(&kind.schema, object);
     }
-    object::tidy_metadata(object);
-    schema::apply_defaults(&kind.schema, object);
+    changed |= object::tidy_metadata(object);
+    changed | schema::apply_defaults(&kind.schema, object)
 }

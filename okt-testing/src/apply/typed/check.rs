@@ -120,6 +120,9 @@ fn mistyped(shape: Shape<'_>, value: &Value) -> Option<String> {
         Type::String => (value.is_string(), "string"),
         Type::Object | Type::Array => (true, ""),
     };
+    if fits {
+        return None;
+    }
     let got = match schema.kind? {
         // Here a server names the type of the language that it is written in.
         Type::Integer | Type::Number => type_in_go(value).to_owned(),
@@ -128,7 +131,7 @@ fn mistyped(shape: Shape<'_>, value: &Value) -> Option<String> {
         }
         _ => shown(value),
     };
-    (!fits).then(|| format!("expected {wanted}, got {got}"))
+    Some(format!("expected {wanted}, got {got}"))
 }
 
 /// A value in the short notation of the server's language.
