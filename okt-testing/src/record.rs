@@ -108,6 +108,15 @@ pub struct RequestRecord {
 }
 
 impl RequestRecord {
+    /// Takes over what is learnt of a request while it is carried out.
+    pub(crate) fn catch_up(&mut self, later: &Self) {
+        self.name.clone_from(&later.name);
+        self.dry_run = later.dry_run;
+        self.status = later.status;
+        self.committed = later.committed;
+        self.faults.clone_from(&later.faults);
+    }
+
     /// Whether the request could have changed something: neither a read nor a dry run.
     pub fn is_write(&self) -> bool {
         !self.dry_run && Verb::WRITES.contains(&self.verb)

@@ -241,7 +241,7 @@ impl<'e> Entry<'e> {
         if let Some(number) = self.number
             && let Some(kept) = self.endpoint.shared.requests().get_mut(number)
         {
-            kept.clone_from(&self.record);
+            kept.catch_up(&self.record);
         }
     }
 
@@ -254,11 +254,7 @@ impl<'e> Entry<'e> {
         }
         let (verb, path, status) = (self.record.verb, &self.record.path, self.record.status);
         tracing::debug!(%verb, path, status, "answered");
-        if let Some(number) = self.number
-            && let Some(kept) = self.endpoint.shared.requests().get_mut(number)
-        {
-            *kept = self.record;
-        }
+        self.note();
         response
     }
 }

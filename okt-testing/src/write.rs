@@ -166,8 +166,8 @@ pub(crate) fn update(
     }
     isolate(kind, door.subresource, old, &mut new);
     let warned = |refusal: Refusal| refusal.warned(&warnings);
-    let changes = finish_update(door, old, &mut new).map_err(warned)?;
-    let object = commit_update(store, door, old, &mut new, changes).map_err(warned)?;
+    let outcome = finish_update(door, old, &mut new).map_err(warned)?;
+    let object = commit_update(store, door, old, &mut new, outcome).map_err(warned)?;
     Ok(Written {
         name: object::name(old).to_owned(),
         object,

@@ -275,7 +275,7 @@ impl FieldSet {
             if branch.member && !branch.below.is_empty() {
                 crate::object::fields(&mut below).insert(".".to_owned(), Value::Object(Map::new()));
             }
-            json.insert(branch.step.0.to_string(), below);
+            json.insert(branch.step.0.as_str().to_owned(), below);
         }
         Value::Object(json)
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Door, Precondition, Subresource, Written, check_address,
     clean::clean,
-    finish::{commit_update, finish_create, finish_update},
+    finish::{Outcome, commit_update, finish_create, finish_update},
     isolate, place, scene, stored_id,
 };
 use crate::{
@@ -53,10 +53,9 @@ impl Moment {
 pub(crate) struct Draft {
     name: String,
     warnings: Vec<String>,
-    /// None for an object that is to be created.
-    old: Option<Value>,
     new: Value,
-    changes: bool,
+    /// None for an object that is to be created.
+    old: Option<(Value, Outcome)>,
 }
 
 impl Draft {
@@ -65,7 +64,7 @@ impl Draft {
     /// What is left of it may be dropped when the store is free for others again.
     pub(crate) fn commit(&mut self, store: &mut Store, door: &Door) -> Result<Written, Refusal> {
         let object = match &self.old {
-            Some(old) => commit_update(store, door, old, &mut self.new, self.changes)?,
+            Some((old, outcome)) => commit_update(store, door, old, &mut self.new, *outcome)?,
             None => finish_create(store, door, mem::take(&mut self.new))?,
         };
         Ok(Written {
@@ -101,8 +100,8 @@ pub(crate) fn apply_scale(
     let (api_version, now) = (kind.api_version(), store.clock.text());
     let scene = scene(kind, &api_version, &now);
     let mut new = apply::apply_scale(scene, old, replicas, &door.manager, force)?;
-    let changes = finish_update(door, old, &mut new)?;
-    commit_update(store, door, old, &mut new, changes)
+    let outcome = finish_update(door, old, &mut new)?;
+    commit_update(store, door, old, &mut new, outcome)
 }
 
 /// Thinks an apply through, which is most of its work and needs no store.
@@ -160,17 +159,19 @@ pub(crate) fn draft_apply(
     metadata.insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut new)?;
     let warnings = clean(door, &mut new)?;
-    let mut changes = true;
-    if let Some(old) = &old {
-        precondition.check_version(kind, old)?;
-        isolate(kind, door.subresource, old, &mut new);
-        changes = finish_update(door, old, &mut new)?;
-    }
+    let old = match old {
+        None => None,
+        Some(old) => {
+            precondition.check_version(kind, &old)?;
+            isolate(kind, door.subresource, &old, &mut new);
+            let outcome = finish_update(door, &old, &mut new)?;
+            Some((old, outcome))
+        }
+    };
     Ok(Draft {
         name: key.name.clone(),
         warnings,
-        old,
         new,
-        changes,
+        old,
     })
 }

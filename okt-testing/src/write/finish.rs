@@ -107,10 +107,19 @@ fn initialise(
     Ok(None)
 }
 
+/// What is left to be done about a new state of an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    /// It is the old state.
+    same: bool,
+    /// It lets the object go.
+    removes: bool,
+    /// It is not written as it is shown.
+    hides: bool,
+}
+
 /// Makes a new state of an object ready to be committed, unless something is wrong with it.
-///
-/// Says whether it changes anything.
-pub(super) fn finish_update(door: &Door, old: &Value, new: &mut Value) -> Result<bool, Refusal> {
+pub(super) fn finish_update(door: &Door, old: &Value, new: &mut Value) -> Result<Outcome, Refusal> {
     let kind = &*door.kind;
     keep_metadata(old, new);
     if kind.is(crd::GROUP, crd::PLURAL) {
@@ -125,7 +134,20 @@ pub(super) fn finish_update(door: &Door, old: &Value, new: &mut Value) -> Result
         raise_generation(new);
     }
     check(door, new, Some(old))?;
-    Ok(!is_same(old, new))
+    let same = is_same(old, new);
+    if same {
+        // The times of entries alone are no change.
+        let entries = object::at(old, &["metadata", "managedFields"]).cloned();
+        object::set(object::metadata(new), "managedFields", entries);
+    }
+    // A namespace goes when it is empty, which is found out elsewhere.
+    let is_gone = object::is_deleting(new) && object::finalizers(new).is_empty();
+    let removes = is_gone && !kind.is("", "namespaces");
+    Ok(Outcome {
+        same,
+        removes,
+        hides: !removes && hide(door, new),
+    })
 }
 
 /// Commits a new state that is ready.
@@ -134,22 +156,16 @@ pub(super) fn commit_update(
     door: &Door,
     old: &Value,
     new: &mut Value,
-    changes: bool,
+    outcome: Outcome,
 ) -> Result<Arc<Stored>, Refusal> {
     let kind = &*door.kind;
     let (id, key) = (stored_id(kind), Key::of(old));
-    if !changes {
-        // The times of entries alone are no change.
-        let entries = object::at(old, &["metadata", "managedFields"]).cloned();
-        object::set(object::metadata(new), "managedFields", entries);
-    }
     // Whatever is written to what was not written as it is shown is a change.
-    let unchanged = *old == *new && !store.is_hiding(&id, &key);
+    let unchanged = outcome.same && !store.is_hiding(&id, &key);
     if unchanged && let Some(same) = current(store, kind, &key) {
         return Ok(same);
     }
-    if object::is_deleting(new) && object::finalizers(new).is_empty() && !kind.is("", "namespaces")
-    {
+    if outcome.removes {
         // What is removed is what was stored: the change that lets it go is only in the answer.
         if !door.dry_run {
             let last = store.remove(&id, &mut event::absorb(kind, old.clone()));
@@ -157,7 +173,6 @@ pub(super) fn commit_update(
         }
         return Ok(Arc::new(Stored::new(new)));
     }
-    let hides = hide(door, new);
     if door.dry_run {
         return Ok(Arc::new(Stored::new(new)));
     }
@@ -174,7 +189,7 @@ pub(super) fn commit_update(
     };
     *new = event::absorb(kind, std::mem::take(new));
     let shown = store.put(&id, new);
-    if hides {
+    if outcome.hides {
         store.set_hiding(&id, key);
     }
     if let Some(declared) = declared {
