@@ -239,10 +239,10 @@ fn known_shape(kind: &str) -> Value {
             "status": conditions(),
         }),
         "ConfigMap" => json!({
-            "data": texts(), "binaryData": texts(), "immutable": { "type": "boolean" },
+            "data": texts(), "binaryData": bytes(), "immutable": { "type": "boolean" },
         }),
         "Secret" => json!({
-            "data": texts(), "type": { "type": "string", "default": "Opaque" }, "immutable": { "type": "boolean" },
+            "data": bytes(), "type": { "type": "string", "default": "Opaque" }, "immutable": { "type": "boolean" },
         }),
         "Lease" => json!({ "spec": lease() }),
         "ServiceAccount" => {
@@ -288,6 +288,12 @@ static POD_SPEC: LazyLock<Value> = LazyLock::new(|| {
 /// A map of texts, which is left out where it is empty.
 fn texts() -> Value {
     json!({ "type": "object", "additionalProperties": { "type": "string" } })
+}
+
+/// A map of bytes, where none at all are told from an empty value until they are stored.
+fn bytes() -> Value {
+    let value = json!({ "type": "string", "nullable": true });
+    json!({ "type": "object", "additionalProperties": value })
 }
 
 fn lease() -> Value {

@@ -1,6 +1,6 @@
 //! This file holds the rules that the metadata of every object obeys.
 
-use std::sync::LazyLock;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -228,7 +228,7 @@ fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
         return;
     }
     let before = object::finalizers(old);
-    let added: Vec<_> = object::finalizers(new)
+    let added: BTreeSet<_> = object::finalizers(new)
         .into_iter()
         .filter(|finalizer| !before.contains(finalizer))
         .map(|finalizer| format!("{finalizer:?}"))
@@ -238,7 +238,7 @@ fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
             "metadata.finalizers",
             &format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                added.join(", ")
+                Vec::from_iter(added).join(", ")
             ),
         ));
     }

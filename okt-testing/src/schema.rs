@@ -7,7 +7,9 @@ mod parse;
 mod structure;
 mod validate;
 
-pub(crate) use defaults::{apply_defaults, drop_empty, drop_nulls, nulls_to_texts, prune};
+pub(crate) use defaults::{
+    apply_defaults, drop_empty, drop_nulls, drop_unknown_nulls, nulls_to_texts, prune,
+};
 pub(crate) use validate::{old_item, validate, validate_lists};
 
 use std::collections::BTreeMap;

@@ -78,7 +78,8 @@ pub(crate) fn create(
     mut body: Value,
 ) -> Result<Written, Refusal> {
     let kind = &*door.kind;
-    place(kind, namespace, &mut body)?;
+    check_namespace(kind, namespace, &body).map_err(|refusal| warn(door, &body, refusal))?;
+    place(kind, namespace, &mut body);
     let metadata = object::metadata(&mut body);
     let generate = object::text(&json!(metadata), &["generateName"]).to_owned();
     if !metadata.contains_key("name") && !generate.is_empty() {
@@ -113,15 +114,20 @@ pub(crate) fn replace(
     let kind = &*door.kind;
     check_address(kind, key, &body).map_err(|refusal| warn(door, &body, refusal))?;
     object::metadata(&mut body).insert("name".to_owned(), key.name.clone().into());
-    place(kind, &key.namespace, &mut body)?;
+    place(kind, &key.namespace, &mut body);
+    let precondition = Precondition::of(&body);
     let Some(old) = current(store, kind, key) else {
         if kind.creates_on_update && door.subresource == Subresource::None {
+            let nothing = json!({ "metadata": { "name": key.name, "namespace": key.namespace } });
+            precondition
+                .check_uid(kind, door.dry_run, &nothing)
+                .map_err(|refusal| warn(door, &body, refusal))?;
             object::metadata(&mut body).remove("resourceVersion");
             return create(store, door, &key.namespace, body);
         }
-        return Err(Refusal::not_found(kind.subject(&key.name)));
+        let missing = Refusal::not_found(kind.subject(&key.name));
+        return Err(warn(door, &body, missing));
     };
-    let precondition = Precondition::of(&body);
     if !kind.updates_unconditionally && matches!(precondition.version.as_str(), "" | "0") {
         let cause = Cause::invalid(
             "metadata.resourceVersion",
@@ -203,11 +209,9 @@ fn scene<'a>(kind: &'a Kind, api_version: &'a str, now: &'a str) -> Scene<'a> {
 }
 
 /// Puts an object where the path says it is.
-fn place(kind: &Kind, namespace: &str, object: &mut Value) -> Result<(), Refusal> {
-    check_namespace(kind, namespace, object)?;
+fn place(kind: &Kind, namespace: &str, object: &mut Value) {
     let namespace = kind.namespaced.then(|| namespace.into());
     object::set(object::metadata(object), "namespace", namespace);
-    Ok(())
 }
 
 /// Whether an object is the one that the path names, as far as it says.

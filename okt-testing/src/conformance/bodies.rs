@@ -54,6 +54,40 @@ async fn a_body_of_another_namespace_is_400(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn a_body_of_another_namespace_is_warned_of_its_unknown_fields_too(world: &World) -> Outcome {
+    let object = json!({
+        "apiVersion": world.api_version(),
+        "kind": "Widget",
+        "metadata": { "name": "a", "namespace": "default" },
+        "spec": { "bogus": 1 },
+    });
+    let reply = post(world, object.to_string()).await?;
+    ensure_eq!(reply.code, 400);
+    ensure_eq!(
+        reply.header("warning"),
+        "299 - \"unknown field \\\"spec.bogus\\\"\""
+    );
+    Ok(())
+}
+
+async fn an_object_of_a_kind_that_nobody_declared_has_no_unknown_fields(world: &World) -> Outcome {
+    let object = json!({
+        "apiVersion": world.api_version(),
+        "kind": "Other",
+        "metadata": { "name": "a" },
+        "spec": { "bogus": 1 },
+    });
+    let reply = post(world, object.to_string()).await?;
+    ensure_eq!(reply.code, 422);
+    let message = reply.message()?;
+    ensure!(
+        message.contains("kind: Invalid value: \"Other\""),
+        "{message}"
+    );
+    ensure_eq!(reply.header("warning"), "");
+    Ok(())
+}
+
 async fn a_put_under_another_name_is_400(world: &World) -> Outcome {
     let mut object = world.create("a", json!({})).await?;
     object.metadata.name = Some("b".to_owned());
@@ -176,6 +210,8 @@ behaviours! { "bodies":
     further a_body_that_is_no_json_is_400,
     further a_body_of_another_kind_is_400,
     further a_body_of_another_namespace_is_400,
+    further a_body_of_another_namespace_is_warned_of_its_unknown_fields_too,
+    further an_object_of_a_kind_that_nobody_declared_has_no_unknown_fields,
     further a_body_may_be_yaml,
     further a_put_under_another_name_is_400,
     further an_object_without_a_name_is_422,

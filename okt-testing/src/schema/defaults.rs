@@ -72,15 +72,38 @@ pub(crate) fn drop_nulls(schema: &Schema, value: &mut Value) -> bool {
     changed
 }
 
-/// Makes of nulls in maps of texts what the types of built-in kinds make of them.
-pub(crate) fn nulls_to_texts(schema: &Schema, object: &mut Value) {
+/// Makes of nulls in maps of texts what the types of built-in kinds make of them, and says whether
+/// there were any.
+///
+/// `nullable` says in which maps: in those that take nulls for a while, or in the others.
+pub(crate) fn nulls_to_texts(schema: &Schema, object: &mut Value, nullable: bool) -> bool {
+    let mut found = false;
     for (key, value) in object.as_object_mut().into_iter().flatten() {
         let below = schema.properties.get(key).map(|below| &below.additional);
-        if let (Some(Additional::Of(_)), Value::Object(fields)) = (below, value) {
+        if let (Some(Additional::Of(below)), Value::Object(fields)) = (below, value)
+            && below.nullable == nullable
+        {
             for text in fields.values_mut().filter(|text| text.is_null()) {
                 *text = "".into();
+                found = true;
             }
         }
+    }
+    found
+}
+
+/// Drops the nulls, which the types of built-in kinds do not know but in maps of bytes.
+pub(crate) fn drop_unknown_nulls(schema: Option<&Schema>, value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.retain(|key, value| {
+            let below = schema.and_then(|schema| schema.field(key));
+            drop_unknown_nulls(below, value);
+            !value.is_null() || below.is_some_and(|below| below.nullable)
+        }),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| drop_unknown_nulls(None, item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

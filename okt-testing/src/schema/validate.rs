@@ -43,6 +43,10 @@ pub(crate) fn validate(
     {
         causes.push(Cause::unsupported(path, value, values));
     }
+    if value.is_null() {
+        // What is not there cannot be held against alternatives.
+        return;
+    }
     if !fits {
         if schema.kind == Some(Type::Integer) && value.is_f64() {
             check_number(schema, value, path, causes);

@@ -4,7 +4,14 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 use super::{Door, UnknownFields};
-use crate::{apply::Operation, builtin, kind::Origin, object, refusal::Refusal, schema};
+use crate::{
+    apply::Operation,
+    builtin,
+    kind::Origin,
+    object,
+    refusal::Refusal,
+    schema::{self, Schema},
+};
 
 /// Drops what the schema does not know and fills in what it gives.
 pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refusal> {
@@ -14,10 +21,16 @@ pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refu
         schema::apply_defaults(&kind.schema, object);
         return Ok(Vec::new());
     }
+    if kind.origin == Origin::Crd && object::text(object, &["kind"]) != kind.kind {
+        // What the schema says is said of its own kind.
+        let unknown = prune_metadata(&kind.schema, object);
+        object::tidy_metadata(object);
+        return complain(door, object, &unknown);
+    }
     let unknown = schema::prune(&kind.schema, object).dropped;
     if kind.origin == Origin::BuiltIn {
-        schema::nulls_to_texts(&kind.schema, object);
-        drop_nulls(object);
+        schema::nulls_to_texts(&kind.schema, object, false);
+        schema::drop_unknown_nulls(Some(&kind.schema), object);
     }
     if kind.is("", "secrets") {
         encode_strings(object);
@@ -31,6 +44,23 @@ pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refu
         builtin::fill(&kind.kind, object);
     }
     schema::apply_defaults(&kind.schema, object);
+    complain(door, object, &unknown)
+}
+
+/// Drops the fields that no metadata has, and names them.
+fn prune_metadata(schema: &Schema, object: &mut Value) -> Vec<String> {
+    let below = schema.properties.get("metadata");
+    let (Some(below), Some(metadata)) = (below, object.get_mut("metadata")) else {
+        return Vec::new();
+    };
+    let unknown = schema::prune(below, metadata).dropped;
+    let unknown = unknown.iter().map(|path| format!("metadata.{path}"));
+    unknown.collect()
+}
+
+/// The warnings or the refusal that unknown fields and fields that are there twice deserve.
+fn complain(door: &Door, object: &Value, unknown: &[String]) -> Result<Vec<String>, Refusal> {
+    let kind = &*door.kind;
     if (unknown.is_empty() && door.twins.is_empty()) || door.manager.operation == Operation::Apply {
         return Ok(Vec::new());
     }
@@ -62,18 +92,6 @@ pub(crate) fn warn(door: &Door, body: &Value, refusal: Refusal) -> Refusal {
     match clean(door, &mut body.clone()) {
         Ok(warnings) => refusal.warned(&warnings),
         Err(worse) => worse,
-    }
-}
-
-/// The types of built-in kinds know no nulls.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|_, value| !value.is_null());
-            fields.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

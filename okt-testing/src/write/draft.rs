@@ -157,7 +157,7 @@ pub(crate) fn draft_apply(
         );
     }
     metadata.insert("name".to_owned(), key.name.clone().into());
-    place(kind, &key.namespace, &mut new)?;
+    place(kind, &key.namespace, &mut new);
     let warnings = clean(door, &mut new)?;
     let old = match old {
         None => None,

@@ -31,6 +31,17 @@ impl Precondition {
         dry_run: bool,
         object: &Value,
     ) -> Result<(), Refusal> {
+        self.check_uid(kind, dry_run, object)?;
+        self.check_version(kind, object)
+    }
+
+    /// Holds the uid of a PUT against the one that the object has: none, where there is no object.
+    pub(super) fn check_uid(
+        &self,
+        kind: &Kind,
+        dry_run: bool,
+        object: &Value,
+    ) -> Result<(), Refusal> {
         let found = object::uid(object);
         if !self.uid.is_empty() && self.uid != found {
             let (group, plural) = (&kind.group, &kind.plural);
@@ -51,7 +62,7 @@ impl Precondition {
             );
             return Err(Refusal::conflict(kind.subject(name), &why));
         }
-        self.check_version(kind, object)
+        Ok(())
     }
 
     /// Holds it against the object of a deletion.

@@ -14,11 +14,14 @@ use crate::{
 
 /// Makes of an object what is shown of it, and says whether that is not what is written.
 pub(super) fn hide(door: &Door, object: &mut Value) -> bool {
+    if door.kind.origin == Origin::BuiltIn {
+        return schema::nulls_to_texts(&door.kind.schema, object, true);
+    }
     // Other ways of writing begin with what is shown already.
     let may_differ = door.manager.operation == Operation::Apply
         || door.subresource == Subresource::Scale
         || object.get("status").is_none();
-    if door.kind.origin != Origin::Crd || !may_differ {
+    if !may_differ {
         return false;
     }
     // They are as large as the rest, and shown as they are.

@@ -161,7 +161,15 @@ pub(crate) fn strategic(dice: &mut Dice, scene: &Scene<'_>, _live: &Value) -> Op
     let mut patch = partial(dice, scene, false);
     match dice.below(12) {
         1 => patch["metadata"]["labels"] = json!({ "$patch": "delete" }),
-        2 => patch["metadata"]["$deleteFromPrimitiveList/finalizers"] = json!(["okt.dev/one"]),
+        2 => {
+            // Whether a server first adds or first deletes what is in both lists is by chance.
+            let added = patch.pointer("/metadata/finalizers").map(Value::to_string);
+            let added = added.unwrap_or_default();
+            let gone = ["okt.dev/one", "okt.dev/two"];
+            if let Some(gone) = gone.iter().find(|name| !added.contains(*name)) {
+                patch["metadata"]["$deleteFromPrimitiveList/finalizers"] = json!([gone]);
+            }
+        }
         _ => {}
     }
     if let Some(Value::Array(containers)) = patch.pointer_mut("/spec/template/spec/containers") {
