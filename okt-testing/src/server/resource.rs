@@ -319,9 +319,8 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
         return Err(Refusal::undecodable_patch(&new, &why));
     }
     check_object(kind, &new)?;
-    write::check_address(kind, key, &new)?;
-    Precondition::of(&new)
-        .check_version(kind, &old)
+    write::check_address(kind, key, &new)
+        .and_then(|()| Precondition::of(&new).check_version(kind, &old))
         .map_err(|refusal| write::warn(door, &new, refusal))?;
     write::update(store, door, &old, new)
 }
