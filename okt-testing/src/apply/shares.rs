@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::fields::FieldSet;
 use crate::object;
@@ -153,23 +153,24 @@ pub(super) fn write(object: &mut Value, shares: Shares) {
     let entries: Vec<_> = shares
         .into_iter()
         .map(|(manager, share)| {
-            let mut entry = json!({
-                "manager": manager.name,
-                "operation": match manager.operation {
-                    Operation::Apply => "Apply",
-                    Operation::Update => "Update",
-                },
-                "apiVersion": share.api_version,
-                "fieldsType": "FieldsV1",
-                "fieldsV1": share.fields.to_json(),
-            });
+            let operation = match manager.operation {
+                Operation::Apply => "Apply",
+                Operation::Update => "Update",
+            };
+            let mut entry = Map::new();
+            let mut set = |key: &str, value: Value| entry.insert(key.to_owned(), value);
+            set("manager", manager.name.into());
+            set("operation", operation.into());
+            set("apiVersion", share.api_version.into());
+            set("fieldsType", "FieldsV1".into());
+            set("fieldsV1", share.fields.to_json());
             if let Some(time) = share.time {
-                entry["time"] = time.into();
+                set("time", time.into());
             }
             if !manager.subresource.is_empty() {
-                entry["subresource"] = manager.subresource.into();
+                set("subresource", manager.subresource.into());
             }
-            entry
+            Value::Object(entry)
         })
         .collect();
     let entries = (!entries.is_empty()).then_some(Value::Array(entries));
