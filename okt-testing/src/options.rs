@@ -10,6 +10,7 @@ use crate::{
 
 /// What is not right about the options of a request, if anything.
 pub(crate) fn check(verb: Verb, query: &Query) -> Result<(), Refusal> {
+    check_numbers(verb, query)?;
     let (kind, causes) = match verb {
         Verb::Get => return Ok(()),
         Verb::List => ("ListOptions", of_list(query)),
@@ -21,6 +22,23 @@ pub(crate) fn check(verb: Verb, query: &Query) -> Result<(), Refusal> {
         Verb::Delete | Verb::DeleteCollection => ("DeleteOptions", of_delete(query)),
     };
     refuse(kind, &causes)
+}
+
+/// Whether what is to be a number is one.
+fn check_numbers(verb: Verb, query: &Query) -> Result<(), Refusal> {
+    let fields: &[&str] = match verb {
+        Verb::List | Verb::Watch => &["limit", "timeoutSeconds"],
+        Verb::Delete => &["gracePeriodSeconds"],
+        Verb::DeleteCollection => &["gracePeriodSeconds", "limit", "timeoutSeconds"],
+        Verb::Get | Verb::Create | Verb::Update | Verb::Patch | Verb::Apply => &[],
+    };
+    for text in fields.iter().map(|field| query.text(field)) {
+        if !text.is_empty() && text.parse::<i64>().is_err() {
+            let why = format!("strconv.ParseInt: parsing {text:?}: invalid syntax");
+            return Err(Refusal::bad_request(why));
+        }
+    }
+    Ok(())
 }
 
 /// How a deletion reaches what is owned, from its body or its query.

@@ -81,26 +81,27 @@ fn decode(segment: &str) -> String {
         .into_owned()
 }
 
-/// The parameters of a request; the last of a name counts.
+/// The parameters of a request; the first of a name counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
     pub(crate) fn parse(query: &str) -> Self {
-        Self(
-            form_urlencoded::parse(query.as_bytes())
-                .into_owned()
-                .collect(),
-        )
+        let mut parameters = BTreeMap::new();
+        for (key, value) in form_urlencoded::parse(query.as_bytes()).into_owned() {
+            parameters.entry(key).or_insert(value);
+        }
+        Self(parameters)
     }
 
     pub(crate) fn text(&self, key: &str) -> &str {
         self.0.get(key).map(String::as_str).unwrap_or_default()
     }
 
-    /// Whether a flag is set, in the ways in which Go reads booleans.
+    /// Whether a flag is set: by any word but these two, and by none.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        matches!(self.text(key), "1" | "t" | "T" | "true" | "TRUE" | "True")
+        let word = self.0.get(key);
+        word.is_some_and(|word| word != "0" && !word.eq_ignore_ascii_case("false"))
     }
 
     pub(crate) fn number(&self, key: &str) -> Option<u64> {

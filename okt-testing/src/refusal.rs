@@ -138,7 +138,8 @@ impl Cause {
         }
     }
 
-    fn text(&self) -> String {
+    /// The field, and what is wrong with it.
+    pub(crate) fn text(&self) -> String {
         if self.field.is_empty() {
             self.message.clone()
         } else {

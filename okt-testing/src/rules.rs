@@ -50,18 +50,7 @@ pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause
     for (key, value) in map(object, "labels") {
         let field = "metadata.labels";
         check_key(field, key, causes);
-        let value = value.as_str().unwrap_or_default();
-        if value.len() > 63 {
-            let detail = "must be no more than 63 bytes";
-            causes.push(Cause::invalid(field, &value.into(), detail));
-        }
-        if !LABEL_VALUE.is_match(value) {
-            causes.push(Cause::invalid(
-                field,
-                &value.into(),
-                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
-            ));
-        }
+        check_label(field, value.as_str().unwrap_or_default(), causes);
     }
     let mut size = 0;
     for (key, value) in map(object, "annotations") {
@@ -152,7 +141,23 @@ fn check_name(kind: &Kind, name: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
+/// Adds what is wrong with the value of a label.
+pub(crate) fn check_label(field: &str, value: &str, causes: &mut Vec<Cause>) {
+    if value.len() > 63 {
+        let detail = "must be no more than 63 bytes";
+        causes.push(Cause::invalid(field, &value.into(), detail));
+    }
+    if !LABEL_VALUE.is_match(value) {
+        causes.push(Cause::invalid(
+            field,
+            &value.into(),
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+        ));
+    }
+}
+
+/// Adds what is wrong with the key of a label, an annotation or a finalizer.
+pub(crate) fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
     let mut complain = |detail: &str| causes.push(Cause::invalid(field, &key.into(), detail));
     let parts: Vec<&str> = key.split('/').collect();
     let name = match parts.as_slice() {
@@ -188,11 +193,11 @@ fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
 fn check_owners(object: &Value, causes: &mut Vec<Cause>) {
     let field = "metadata.ownerReferences";
     let mut controllers = 0;
-    for (index, owner) in object::owners(object).iter().enumerate() {
+    for owner in object::owners(object) {
         for key in ["apiVersion", "kind", "name", "uid"] {
             if object::text(owner, &[key]).is_empty() {
                 causes.push(Cause::invalid(
-                    format!("{field}[{index}].{key}"),
+                    format!("{field}.{key}"),
                     &"".into(),
                     "must not be empty",
                 ));

@@ -1,11 +1,14 @@
 //! This file reads label and field selectors and holds objects against them.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::{
     kind::{Kind, Origin},
     object,
-    refusal::Refusal,
+    refusal::{Cause, Refusal},
+    rules,
     stored::Stored,
 };
 
@@ -28,6 +31,8 @@ enum Condition {
     NotIn(Vec<String>),
     Exists,
     Missing,
+    More(i64),
+    Less(i64),
 }
 
 #[derive(Clone, Debug)]
@@ -67,7 +72,13 @@ impl Selector {
                     !values.iter().any(|value| value == label)
                 }
                 (Condition::Exists, label) => label.is_some(),
-                (Condition::In(_), None) => false,
+                (Condition::In(_) | Condition::More(_) | Condition::Less(_), None) => false,
+                (Condition::More(limit), Some(label)) => {
+                    label.parse::<i64>().is_ok_and(|number| number > *limit)
+                }
+                (Condition::Less(limit), Some(label)) => {
+                    label.parse::<i64>().is_ok_and(|number| number < *limit)
+                }
                 (Condition::NotIn(_), None) => true,
                 (Condition::Missing, label) => label.is_none(),
             }
@@ -87,16 +98,33 @@ impl Selector {
 }
 
 fn parse_labels(text: &str) -> Result<Vec<Requirement>, Refusal> {
-    split(text)
-        .into_iter()
-        .map(|part| {
-            parse_label(part).ok_or_else(|| {
-                Refusal::bad_request(format!(
-                    "unable to parse requirement: \"{part}\" is no label selector"
-                ))
-            })
-        })
-        .collect()
+    let read = |part| {
+        let requirement = parse_label(part).ok_or_else(|| format!("{part:?} is no label selector"));
+        requirement.and_then(checked)
+    };
+    let requirements = split(text).into_iter().map(read);
+    requirements
+        .collect::<Result<_, _>>()
+        .map_err(|why| Refusal::bad_request(format!("unable to parse requirement: {why}")))
+}
+
+/// A requirement whose key and values labels can have.
+fn checked(requirement: Requirement) -> Result<Requirement, String> {
+    let mut causes = Vec::new();
+    let key = &requirement.key;
+    // A real server prints a place that it does not have.
+    rules::check_key("<nil>", key, &mut causes);
+    if let Condition::In(values) | Condition::NotIn(values) = &requirement.condition {
+        for (index, value) in values.iter().enumerate() {
+            rules::check_label(&format!("values[{index}][{key}]"), value, &mut causes);
+        }
+    }
+    let texts: Vec<_> = causes.iter().map(Cause::text).collect();
+    match texts.as_slice() {
+        [] => Ok(requirement),
+        [one] => Err(one.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
+    }
 }
 
 /// The requirements between commas; those within parentheses belong to a set.
@@ -122,7 +150,7 @@ fn split(text: &str) -> Vec<&str> {
 fn parse_label(part: &str) -> Option<Requirement> {
     let requirement = |key: &str, condition| {
         let key = key.trim();
-        is_key(key).then(|| Requirement {
+        is_word(key).then(|| Requirement {
             key: key.to_owned(),
             condition,
         })
@@ -133,30 +161,29 @@ fn parse_label(part: &str) -> Option<Requirement> {
     if let Some(inner) = part.strip_suffix(')') {
         let (head, values) = inner.split_once('(')?;
         let (key, operator) = head.trim().rsplit_once(char::is_whitespace)?;
-        let values = values
+        // In the order in which a real server counts them.
+        let values: BTreeSet<_> = values
             .split(',')
             .map(|value| value.trim().to_owned())
             .collect();
+        let values = Vec::from_iter(values);
         return match operator {
             "in" => requirement(key, Condition::In(values)),
             "notin" => requirement(key, Condition::NotIn(values)),
             _ => None,
         };
     }
-    for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
+    for operator in ["!=", "==", "=", ">", "<"] {
         if let Some((key, value)) = part.split_once(operator) {
             let value = value.trim();
-            if !value
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-            {
+            if !value.is_empty() && !is_word(value) {
                 return None;
             }
-            let values = vec![value.to_owned()];
-            let condition = if equal {
-                Condition::In(values)
-            } else {
-                Condition::NotIn(values)
+            let condition = match operator {
+                "!=" => Condition::NotIn(vec![value.to_owned()]),
+                ">" => Condition::More(value.parse().ok()?),
+                "<" => Condition::Less(value.parse().ok()?),
+                _ => Condition::In(vec![value.to_owned()]),
             };
             return requirement(key, condition);
         }
@@ -164,11 +191,9 @@ fn parse_label(part: &str) -> Option<Requirement> {
     requirement(part, Condition::Exists)
 }
 
-fn is_key(key: &str) -> bool {
-    !key.is_empty()
-        && key
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
+/// Whether this is one word, which may still be none for a label.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "(),!=<>".contains(c))
 }
 
 fn parse_fields(kind: &Kind, text: &str) -> Result<Vec<FieldRequirement>, Refusal> {

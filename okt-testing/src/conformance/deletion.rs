@@ -150,6 +150,18 @@ async fn a_deletion_of_nothing_is_404(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn an_owner_is_named_in_full(world: &World) -> Outcome {
+    let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "a" });
+    world.create("a", json!({})).await?;
+    let patch = json!({ "metadata": { "ownerReferences": [owner] } });
+    let status = refusal(world.merge("a", patch).await)?;
+    ensure_eq!(status.code, 422);
+    let message = &status.message;
+    let expected = "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty";
+    ensure!(message.ends_with(expected), "{message}");
+    Ok(())
+}
+
 async fn an_unknown_propagation_policy_is_422(world: &World) -> Outcome {
     world.create("a", json!({})).await?;
     let path = format!("{}/a?propagationPolicy=Upwards", world.path());
@@ -273,6 +285,7 @@ async fn a_namespace_takes_its_content_along(world: &World) -> Outcome {
 behaviours! { "deletion":
     further a_deletion_answers_with_a_status,
     further a_deletion_of_nothing_is_404,
+    further an_owner_is_named_in_full,
     further an_unknown_propagation_policy_is_422,
     38 a_finalizer_is_added_where_none_is_and_a_deletion_only_marks,
     39 no_finalizer_is_added_while_deleting,

@@ -37,6 +37,7 @@ async fn label_selectors_select(world: &World) -> Outcome {
         ("l", vec!["a", "b", "c"]),
         ("!l", vec!["d"]),
         ("l,l!=x", vec!["b", "c"]),
+        ("l>5", vec![]),
     ] {
         let found = names(world, &ListParams::default().labels(selector)).await?;
         ensure_eq!(found, expected, "{selector}");
@@ -46,6 +47,84 @@ async fn label_selectors_select(world: &World) -> Outcome {
         .list(&ListParams::default().labels("l in x"))
         .await;
     ensure_eq!(refusal(bad)?.code, 400);
+    Ok(())
+}
+
+async fn labels_that_are_numbers_can_be_compared(world: &World) -> Outcome {
+    for (name, label) in [("a", "9"), ("b", "10"), ("c", "many")] {
+        let mut widget = world.widget(name, json!({}));
+        widget.labels_mut().insert("n".to_owned(), label.to_owned());
+        world
+            .widgets()
+            .create(&PostParams::default(), &widget)
+            .await?;
+    }
+    world.create("d", json!({})).await?;
+    for (selector, expected) in [
+        ("n>9", vec!["b"]),
+        ("n > 8", vec!["a", "b"]),
+        ("n<10", vec!["a"]),
+        ("n<10,n>9", vec![]),
+    ] {
+        let found = names(world, &ListParams::default().labels(selector)).await?;
+        ensure_eq!(found, expected, "{selector}");
+    }
+    Ok(())
+}
+
+async fn a_label_selector_that_no_label_can_meet_is_400(world: &World) -> Outcome {
+    for (selector, message) in [
+        (
+            "-l",
+            "unable to parse requirement: <nil>: Invalid value: \"-l\": name part must consist of",
+        ),
+        (
+            "a/b/c=d",
+            "unable to parse requirement: <nil>: Invalid value: \"a/b/c\": a valid label key must",
+        ),
+        (
+            "l in (x, -y)",
+            "unable to parse requirement: values[0][l]: Invalid value: \"-y\": a valid label must be",
+        ),
+        ("l>x", "unable to parse requirement: "),
+        ("l in x", "unable to parse requirement: "),
+        ("l===x", "unable to parse requirement: "),
+        ("!", "unable to parse requirement: "),
+    ] {
+        let params = ListParams::default().labels(selector);
+        let status = refusal(world.widgets().list(&params).await)?;
+        ensure_eq!(status.code, 400, "{selector}");
+        let said = status.message;
+        ensure!(said.starts_with(message), "{selector}: {said}");
+    }
+    Ok(())
+}
+
+async fn an_option_that_is_no_number_is_400(world: &World) -> Outcome {
+    for (method, query) in [
+        ("GET", "limit=many"),
+        ("GET", "timeoutSeconds=many"),
+        ("GET", "watch=1&timeoutSeconds=many"),
+        ("DELETE", "gracePeriodSeconds=many"),
+    ] {
+        let path = format!("{}?{query}", world.path());
+        let reply = world.send(method, &path, &[], "").await?;
+        ensure_eq!(reply.code, 400, "{query}");
+        let said = reply.message()?;
+        ensure_eq!(said, "strconv.ParseInt: parsing \"many\": invalid syntax");
+    }
+    Ok(())
+}
+
+async fn any_word_but_false_and_0_sets_a_flag(world: &World) -> Outcome {
+    world.create("a", json!({})).await?;
+    for (word, watches) in [("yes", true), ("", true), ("0", false), ("False", false)] {
+        // Of a name that comes twice the first counts.
+        let path = format!("{}?watch={word}&watch=1&timeoutSeconds=1", world.path());
+        let reply = world.send("GET", &path, &[], "").await?;
+        let first = reply.lines()?.into_iter().next().given()?;
+        ensure_eq!(first["type"] == "ADDED", watches, "{word}: {first}");
+    }
     Ok(())
 }
 
@@ -187,6 +266,10 @@ async fn a_list_of_all_namespaces_has_all(world: &World) -> Outcome {
 
 behaviours! { "lists":
     28 label_selectors_select,
+    further labels_that_are_numbers_can_be_compared,
+    further a_label_selector_that_no_label_can_meet_is_400,
+    further an_option_that_is_no_number_is_400,
+    further any_word_but_false_and_0_sets_a_flag,
     27 field_selectors_know_name_namespace_and_what_the_crd_declares,
     32 pages_are_of_one_version,
     further a_list_of_an_exact_version_is_as_it_was,
