@@ -71,12 +71,21 @@ impl Served {
         )
     }
 
-    /// Writes the kubeconfig to a file (for `KUBECONFIG` or `kubectl --kubeconfig`).
+    /// Writes the kubeconfig to a file (for `KUBECONFIG` or `kubectl --kubeconfig`), in folders
+    /// that are made where they are missing.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written; a retry does not help.
     pub fn write_kubeconfig(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        fs::write(path, self.kubeconfig())
+        let path = path.as_ref();
+        let written = path
+            .parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| fs::write(path, self.kubeconfig()));
+        written.map_err(|error| {
+            let what = format!("cannot write the kubeconfig {}: {error}", path.display());
+            io::Error::new(error.kind(), what)
+        })
     }
 
     /// Stops serving and waits until all connections are closed; the store stays.

@@ -110,7 +110,15 @@ impl Versions {
     /// The values that a field went through, without repetitions; `null` where there was none.
     ///
     /// The field is a JSON pointer (e.g. `/status/phase`).
+    ///
+    /// # Panics
+    /// If the pointer does not begin with a slash: it leads nowhere.
+    #[track_caller]
     pub fn course(&self, field: &str) -> Vec<Value> {
+        assert!(
+            field.is_empty() || field.starts_with('/'),
+            "a field is named by a JSON pointer (e.g. /status/phase), not by {field:?}"
+        );
         let values = self.0.iter().map(|version| {
             let mut object = version.object();
             object

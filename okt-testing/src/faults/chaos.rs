@@ -177,6 +177,10 @@ impl Chaos {
     }
 
     /// Strikes this resource only; see [`Fault::resource`].
+    ///
+    /// # Panics
+    /// If it is no plural (e.g. `Database`).
+    #[track_caller]
     pub fn resource(mut self, resource: &str) -> Self {
         self.target.resources.push(Resource::parse(resource));
         self

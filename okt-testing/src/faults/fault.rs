@@ -63,6 +63,10 @@ impl<What> Fault<What> {
     /// (e.g. `databases`, `databases.demo.okt.dev`, `databases/status`, `databases/*`).
     ///
     /// Without a subresource all of them are meant; see also [`Fault::subresource`].
+    ///
+    /// # Panics
+    /// If it is no plural (e.g. `Database`).
+    #[track_caller]
     pub fn resource(mut self, resource: &str) -> Self {
         self.target.resources.push(Resource::parse(resource));
         self

@@ -52,7 +52,7 @@ impl fmt::Display for Strike {
 /// assert!(secrets.list(&ListParams::default()).await.is_ok());
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Injected(pub(super) Arc<Tally>);
 
 /// The strikes of all faults of a server, in order.
@@ -111,6 +111,15 @@ impl Injected {
     /// Ends it: nothing more is struck, and what it held back is let go.
     pub fn end(&self) {
         self.0.end();
+    }
+}
+
+impl fmt::Debug for Injected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Injected")
+            .field("matched", &self.matched())
+            .field("struck", &self.struck())
+            .finish_non_exhaustive()
     }
 }
 

@@ -102,7 +102,14 @@ pub(super) struct Resource {
 }
 
 impl Resource {
+    #[track_caller]
     pub(super) fn parse(text: &str) -> Self {
+        let is_odd = |c: char| c.is_uppercase() || c.is_whitespace();
+        let is_name = !text.is_empty() && !text.starts_with(['.', '/']) && !text.contains(is_odd);
+        assert!(
+            is_name && text.matches('/').count() <= 1,
+            "a resource is named by its plural (e.g. databases, databases.demo.okt.dev/status), not by {text:?}"
+        );
         let (resource, subresource) = match text.split_once('/') {
             Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
             None => (text, None),

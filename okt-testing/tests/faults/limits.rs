@@ -187,6 +187,16 @@ fn misuse_is_told_in_a_sentence() {
         told(|| drop(Fault::answer(200, "OK", "fine"))),
         "the code of a fault is between 400 and 599, not 200"
     );
+    for name in ["ConfigMap", "", "a/b/c", "config maps"] {
+        let expected = "a resource is named by its plural (e.g. databases, databases.demo.okt.dev/status), not by ";
+        let expected = format!("{expected}{name:?}");
+        assert_eq!(told(|| drop(Fault::conflict().resource(name))), expected);
+        assert_eq!(told(|| drop(Chaos::none(1).resource(name))), expected);
+    }
+    assert_eq!(
+        told(|| drop(ApiServer::new().versions().course("data"))),
+        "a field is named by a JSON pointer (e.g. /status/phase), not by \"data\""
+    );
 }
 
 #[tokio::test(start_paused = true)]
