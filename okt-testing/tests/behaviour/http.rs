@@ -46,6 +46,20 @@ async fn a_socket_leads_to_the_same_store() {
 }
 
 #[tokio::test]
+async fn a_kubeconfig_is_written_where_no_folder_is_yet_or_the_error_names_the_file() {
+    let (server, _client) = server().await;
+    let served = server.serve().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("target/kubeconfig");
+    served.write_kubeconfig(&path).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), served.kubeconfig());
+    let below = path.join("a");
+    let error = served.write_kubeconfig(&below).unwrap_err().to_string();
+    let expected = format!("cannot write the kubeconfig {}: ", below.display());
+    assert!(error.starts_with(&expected), "{error}");
+}
+
+#[tokio::test]
 async fn the_version_and_the_groups_are_told() {
     let (_server, client) = server().await;
     assert_eq!(client.apiserver_version().await.unwrap().minor, "36");
