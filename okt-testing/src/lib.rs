@@ -109,6 +109,7 @@
 //! `sortBy` · objects nested deeper than 100 levels · columns of a CRD whose JSON path has `..`,
 //! slices, unions or other filters than `==` and `!=` · the old `/watch/` paths.
 
+pub mod conditions;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 

@@ -367,8 +367,8 @@ impl<A: Served> Drop for Rig<A> {
     fn drop(&mut self) {
         let states = StateOf::<A>::GRAPH.states.iter();
         let declared = states.flat_map(|state| state.conditions);
-        let declared = declared.map(|c| c.name.to_owned()).collect();
-        let broken = (self.wire).broken_rules(A::Resource::crd_name(), declared);
+        let declared: Vec<_> = declared.map(|c| c.name.to_owned()).collect();
+        let broken = (self.wire).broken_rules(A::Resource::crd_name(), &declared);
         if !std::thread::panicking() {
             assert!(broken.is_empty(), "broken rules: {}", broken.join("\n"));
         }

@@ -1,6 +1,6 @@
 //! The wire between an operator and the API: what went over it, and whether the rules allow it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use kube::Client;
@@ -46,20 +46,26 @@ impl Wire {
     }
 
     /// The rules that every status that the operator wrote of this kind has broken; each has to have these conditions.
-    pub(crate) fn broken_rules(&self, resource: &str, declared: Vec<String>) -> Vec<String> {
-        let versions = self.server.versions().resource(resource).into_iter();
-        let versions: BTreeMap<_, _> = versions.map(|v| (v.version, v)).collect();
-        let mut rules = Rules::of(declared);
-        for request in self.server.requests() {
-            let is_status = request.subresource.as_deref() == Some("status");
-            if request.client == OPERATOR
-                && is_status
-                && let Some(version) = request.committed.and_then(|v| versions.get(&v))
-            {
-                rules.judge(&version.object());
+    pub(crate) fn broken_rules(&self, resource: &str, declared: &[String]) -> Vec<String> {
+        let rules = Rules::of(declared);
+        let writes = self.server.requests().into_iter().filter(|request| {
+            request.client == OPERATOR && request.subresource.as_deref() == Some("status")
+        });
+        let writes: BTreeSet<_> = writes.filter_map(|request| request.committed).collect();
+        let mut before = BTreeMap::new();
+        let mut broken = Vec::new();
+        for version in &self.server.versions().resource(resource) {
+            let after = version.object();
+            let place = (version.namespace.clone(), version.name.clone());
+            let last = before.insert(place, after.clone());
+            if !writes.contains(&version.version) {
+                continue;
             }
+            let found = rules.broken(last.as_ref(), &after);
+            let status = serde_json::to_string_pretty(&after["status"]).unwrap_or_default();
+            broken.extend(found.iter().map(|found| format!("{found}, in {status}")));
         }
-        rules.broken
+        broken
     }
 }
 

@@ -2,8 +2,9 @@
 
 use expect_test::expect_file;
 use kube::CustomResource;
-use okt_runtime::{CrdError, Desired, LifecycleSpec, Status, crd};
-use okt_tests::{Database, DatabaseState, Rig, SiteState, Sites};
+use okt_runtime::{CrdError, Desired, Lifecycle, LifecycleSpec, StateOf, Status, crd};
+use okt_testing::conditions::{self, Context};
+use okt_tests::{Database, DatabaseState, Databases, Rig, Served, SiteState, Sites};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -209,4 +210,18 @@ fn a_status_may_not_add_what_okt_writes() {
         }
     );
     crd::<Nothing>().expect("nothing is added");
+}
+
+#[test]
+fn a_crd_of_ours_breaks_no_rule_for_schemas() {
+    fn of<A: Served>() -> Vec<String> {
+        let crd = serde_json::to_value(crd::<A::Resource>().expect("a CRD")).expect("JSON");
+        let states = StateOf::<A>::GRAPH.states.iter();
+        let declared = states.flat_map(|state| state.conditions);
+        let context = Context::new().declares(declared.map(|condition| condition.name));
+        let found = conditions::lint(None, &crd, &context);
+        found.iter().map(ToString::to_string).collect()
+    }
+    assert_eq!(of::<Databases>(), [""; 0]);
+    assert_eq!(of::<Sites>(), [""; 0]);
 }

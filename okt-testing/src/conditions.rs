@@ -1,0 +1,76 @@
+#![doc = include_str!("conditions/README.md")]
+//!
+//! This file says what is checked for; how is a file for each subject.
+
+mod checker;
+mod context;
+mod lint;
+mod one;
+mod pair;
+mod rule;
+
+pub use self::{
+    checker::{Checker, NotRead, Verdict, read},
+    context::Context,
+    lint::lint,
+    rule::{Level, RULES, Rule, Violation},
+};
+
+use serde_json::Value;
+
+/// Holds one version of an object, and what it was before, against the rules.
+///
+/// `previous` is the version before; none where there was none, or nobody saw it. Versions between
+/// the two may have been missed: what is judged holds nevertheless, but for foreign conditions.
+///
+/// # Examples
+///
+/// ```
+/// use okt_testing::conditions::{Context, check};
+/// use serde_json::json;
+///
+/// let ready = |status: &str, at: &str| {
+///     json!({
+///         "metadata": { "generation": 1 },
+///         "status": { "observedGeneration": 1, "conditions": [{
+///             "type": "Ready", "status": status, "reason": "Up", "message": "",
+///             "observedGeneration": 1, "lastTransitionTime": at,
+///         }] },
+///     })
+/// };
+/// let before = ready("True", "2026-11-21T09:00:00Z");
+/// assert!(check(None, &before, &Context::new()).is_empty());
+///
+/// let heartbeat = ready("True", "2026-11-21T09:00:10Z");
+/// let found = check(Some(&before), &heartbeat, &Context::new());
+/// let rules: Vec<_> = found.iter().map(|violation| violation.rule.id).collect();
+/// assert_eq!(rules, ["D02", "D09"]);
+/// ```
+pub fn check(previous: Option<&Value>, next: &Value, context: &Context) -> Vec<Violation> {
+    let mut found = one::check(next, context);
+    if let Some(previous) = previous.filter(|previous| is_same_object(previous, next)) {
+        found.extend(pair::check(previous, next, context));
+    }
+    context.leave_out(&mut found);
+    found
+}
+
+fn is_same_object(previous: &Value, next: &Value) -> bool {
+    previous["metadata"]["uid"] == next["metadata"]["uid"]
+}
+
+/// The conditions of an object, in order.
+fn conditions_of(object: &Value) -> impl Iterator<Item = &Value> {
+    let conditions = object.pointer("/status/conditions");
+    conditions.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The condition of a type, if there is one.
+fn find<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    conditions_of(object).find(|condition| condition["type"] == name)
+}
+
+/// A text of a condition; empty where it has none.
+fn text<'a>(condition: &'a Value, key: &str) -> &'a str {
+    condition[key].as_str().unwrap_or_default()
+}
