@@ -11,6 +11,7 @@ mod reserved;
 mod scale;
 mod shares;
 mod typed;
+mod versions;
 
 pub(crate) use self::{
     account::{account, account_scale},
@@ -24,12 +25,12 @@ use serde_json::{Value, json};
 use self::{
     account::take,
     conflict::settle,
-    fields::FieldSet,
     reserved::{own, writable},
-    shares::{Share, Shares, read_entries, write},
+    shares::{Share, read_entries, write},
     typed::Twins,
+    versions::Changes,
 };
-use crate::{builtin, object, refusal::Refusal, schema::Schema};
+use crate::{builtin, kind::Sibling, object, refusal::Refusal, schema::Schema};
 
 /// The entry of objects that were written before anybody kept account.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -40,6 +41,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) api_version: &'a str,
     pub(crate) kind: &'a str,
+    /// The other versions of the kind.
+    pub(crate) siblings: &'a [Sibling],
     /// The kind has a status of its own endpoint.
     pub(crate) has_status: bool,
     pub(crate) built_in: bool,
@@ -61,10 +64,7 @@ pub(crate) fn apply(
     let shape = Some(scene.schema);
     let errors = typed::check(shape, &config, Twins::Refused);
     if !errors.is_empty() {
-        let errors = match errors.as_slice() {
-            [one] => one.clone(),
-            many => format!("errors:\n  {}", many.join("\n  ")),
-        };
+        let errors = typed::list(&errors);
         let what = identify(scene, &config);
         return Err(Refusal::unexplained(format!(
             "failed to create typed patch object ({what}): {errors}"
@@ -79,6 +79,7 @@ pub(crate) fn apply(
         let first = Manager {
             operation: Operation::Update,
             name: BEFORE_FIRST_APPLY.to_owned(),
+            api_version: scene.api_version.to_owned(),
             subresource: manager.subresource.clone(),
         };
         let blank = if scene.built_in {
@@ -86,14 +87,15 @@ pub(crate) fn apply(
         } else {
             json!({})
         };
-        take(scene, &blank, live_bare, &mut shares, &first);
+        take(scene, &blank, live_bare, &mut shares, &first).map_err(Refusal::unexplained)?;
     }
+    versions::check(scene, &shares, live_bare).map_err(Refusal::unexplained)?;
     let config = Bare::of(config);
     let given = &config.object;
     let mut merged = typed::merge(shape, live_bare, given);
     let wanted = writable(scene, &manager.subresource, typed::fields_of(shape, given));
-    let last = shares.get(manager).map(|share| share.fields.clone());
-    let time = shares.get(manager).and_then(|share| share.time.clone());
+    let last = shares.remove(manager);
+    let time = last.as_ref().and_then(|share| share.time.clone());
     let share = Share {
         fields: wanted,
         api_version: scene.api_version.to_owned(),
@@ -102,12 +104,12 @@ pub(crate) fn apply(
     shares.insert(manager.clone(), share);
     // Even who sets the same fields as the last time may give up what an emptied list leaves.
     if let Some(last) = last {
-        merged = prune(scene.schema, merged, &shares, last);
+        merged = versions::prune(scene, merged, &shares, last)
+            .map_err(|why| Refusal::unexplained(format!("failed to prune fields: {why}")))?;
     }
-    let changed = typed::compare(shape, live_bare, &merged);
-    let set = writable(scene, &manager.subresource, changed.set);
-    let removed = writable(scene, &manager.subresource, changed.removed);
-    settle(&mut shares, manager, &set, &removed, force)?;
+    let changes =
+        Changes::find(scene, manager, &shares, live_bare, &merged).map_err(Refusal::unexplained)?;
+    settle(&mut shares, manager, &changes, force)?;
     if let Some(share) = shares.get_mut(manager) {
         share.fields = own(std::mem::take(&mut share.fields));
         if live.is_none_or(|live| live.differs_in_system(&config))
@@ -132,36 +134,6 @@ pub(crate) fn apply(
     }
     write(&mut new, shares);
     Ok(new)
-}
-
-/// Drops what this manager no longer sets and nobody else does.
-fn prune(schema: &Schema, merged: Value, shares: &Shares, last: FieldSet) -> Value {
-    let shape = Some(schema);
-    let fields_now =
-        |value: &Value| typed::with_named_fields(shape, typed::fields_of(shape, value));
-    let last = typed::with_named_fields(shape, last);
-    let mut owned = FieldSet::default();
-    for share in shares.values() {
-        owned.add(&share.fields);
-    }
-    let owned = typed::with_named_fields(shape, owned);
-    let mut free = fields_now(&merged);
-    free.subtract(&owned);
-    if !free.meets(&last) {
-        // Nothing that goes with the last configuration is without an owner.
-        return merged;
-    }
-    let everything = fields_now(&merged);
-    let pruned = typed::without(shape, &merged, &last);
-    // What somebody still owns comes back,
-    let mut left = everything.clone();
-    left.subtract(&fields_now(&pruned));
-    left.subtract(&owned);
-    let pruned = typed::without(shape, &merged, &left);
-    // and so does what this manager never owned.
-    let mut gone = everything;
-    gone.subtract(&fields_now(&pruned));
-    typed::without(shape, &merged, &gone.intersection(&last))
 }
 
 fn identify(scene: Scene<'_>, config: &Value) -> String {

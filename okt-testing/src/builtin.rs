@@ -4,7 +4,7 @@
 //! defaults. Where a list has keys that server-side apply or a strategic merge patch goes by, it is
 //! declared; all other lists are owned and replaced as a whole.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ fn kind(line: &Line) -> Kind {
         categories: words(if has(All) { "all" } else { "" }),
         namespaced: !has(Cluster),
         origin: Origin::BuiltIn,
-        schema: Schema::of_builtin(known_shape(line.kind)),
+        schema: Arc::new(Schema::of_builtin(known_shape(line.kind))),
         openapi: json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
         has_status: has(Status),
         scale: has(Trait::Scale).then(|| Scale {
@@ -133,6 +133,10 @@ fn kind(line: &Line) -> Kind {
         updates_unconditionally: !has(Versioned),
         creates_on_update: has(Upsert),
         was_changed: false,
+        is_served: true,
+        is_stored: true,
+        deprecation: None,
+        siblings: Vec::new(),
     }
 }
 

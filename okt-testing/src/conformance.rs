@@ -57,6 +57,9 @@ mod rules;
 mod runtime;
 mod schema;
 mod status;
+mod upgrades;
+mod versioned;
+mod versions;
 mod watch;
 mod writes;
 
@@ -104,6 +107,8 @@ pub fn behaviours() -> Vec<Behaviour> {
         rules::BEHAVIOURS,
         deletion::BEHAVIOURS,
         crds::BEHAVIOURS,
+        versions::BEHAVIOURS,
+        upgrades::BEHAVIOURS,
         builtin::BEHAVIOURS,
         discovery::BEHAVIOURS,
         writes::BEHAVIOURS,

@@ -2,26 +2,30 @@
 
 mod names;
 mod rules;
+mod version;
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 pub(crate) use self::names::{accept, is_established, reconsider};
+use self::version::{Names, Place, Version};
 use crate::{
-    kind::{Kind, Origin, Scale},
+    kind::Kind,
     object::{self, text},
     refusal::{Cause, Refusal, Subject},
     schema::Schema,
-    table::{Column, Fault},
 };
 
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const PLURAL: &str = "customresourcedefinitions";
 
-/// Reads the kind that a CRD declares.
+/// Reads the kind that a CRD declares, in each version that is served or stored: first the one that
+/// objects are stored in.
 ///
 /// # Errors
 /// What a server refuses, and what this double does not do.
-pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
+pub(crate) fn read(crd: &Value) -> Result<Vec<Kind>, Refusal> {
     let subject = Subject {
         group: GROUP,
         kind: "CustomResourceDefinition",
@@ -31,73 +35,89 @@ pub(crate) fn read(crd: &Value) -> Result<Kind, Refusal> {
     let invalid = |causes: &[Cause]| Refusal::invalid(subject, causes);
     let mut causes = check_names(crd);
     rules::check_spec(crd, &mut causes);
-    let version = pick_version(crd, &mut causes)?;
-    let Some(version) = version else {
+    let raw = raw_versions(crd);
+    rules::check_versions(raw, &mut causes);
+    if raw.iter().filter(|version| is(version, "storage")).count() != 1 {
         return Err(invalid(&causes));
-    };
+    }
     if text(crd, &["spec", "conversion", "strategy"]) == "Webhook" {
         return Err(Refusal::not_served("conversion webhooks of a CRD"));
     }
-    let null = Value::Null;
-    let openapi = object::at(version, &["schema", "openAPIV3Schema"]).unwrap_or(&null);
-    let schema = if openapi.is_object() {
-        match Schema::parse_root(openapi) {
-            Ok(schema) => Some(schema),
-            Err(found) => {
-                causes.extend(found);
-                None
-            }
-        }
-    } else {
-        causes.push(Cause::required(
-            "spec.versions[0].schema.openAPIV3Schema",
-            "",
-        ));
-        None
-    };
-    let has_status = object::at(version, &["subresources", "status"]).is_some();
-    if has_status {
-        rules::check_root(openapi, &mut causes);
+    let schemas = read_schemas(raw, &mut causes);
+    for (index, (version, schema)) in raw.iter().zip(&schemas).enumerate() {
+        let place = |key: &str| Place::of(raw, index, key).look();
+        let misplaced = version::misplaced_selectable(raw, index);
+        let schema = schema.as_deref().filter(|_| misplaced.is_none());
+        causes.extend(misplaced);
+        rules::check_version(version, place, schema, &mut causes);
     }
-    rules::check_version(version, schema.as_ref(), &mut causes);
-    let selectable = paths(version.get("selectableFields"), "jsonPath");
+    rules::check_stored(crd, raw, &mut causes);
     if let Some(cause) = causes.iter().find(|cause| cause.is_not_served()) {
         return Err(Refusal::not_served(&cause.message));
     }
-    let (Some(schema), true) = (schema, causes.is_empty()) else {
+    let schemas: Option<Vec<_>> = schemas.into_iter().collect();
+    let (Some(schemas), true) = (schemas, causes.is_empty()) else {
         return Err(invalid(&causes));
     };
-    let accepted = ["status", "acceptedNames"];
-    let given = [&accepted[..], &["spec", "names"]]
-        .into_iter()
-        .filter_map(|path| object::at(crd, path))
-        .find(|names| !text(names, &["kind"]).is_empty())
-        .unwrap_or(&null);
-    let names = |key: &str| text(given, &[key]).to_owned();
-    let or = |given: String, other: String| if given.is_empty() { other } else { given };
-    let kind = names("kind");
-    Ok(Kind {
-        group: text(crd, &["spec", "group"]).to_owned(),
-        version: text(version, &["name"]).to_owned(),
-        list_kind: or(names("listKind"), format!("{kind}List")),
-        singular: or(names("singular"), kind.to_lowercase()),
-        plural: names("plural"),
-        short_names: words(given, "shortNames"),
-        categories: words(given, "categories"),
-        namespaced: text(crd, &["spec", "scope"]) == "Namespaced",
-        origin: Origin::Crd,
-        schema,
-        openapi: openapi.clone(),
-        has_status,
-        scale: object::at(version, &["subresources", "scale"]).map(scale),
-        has_generation: true,
-        selectable,
-        columns: columns(version)?,
-        updates_unconditionally: false,
-        creates_on_update: false,
-        was_changed: false,
-        kind,
-    })
+    let names = Names::of(crd);
+    let versions: Vec<_> = raw.iter().zip(schemas).map(Version::of).collect();
+    let mut kinds = Vec::new();
+    for (index, version) in versions.iter().enumerate() {
+        if is(version.raw, "served") || is(version.raw, "storage") {
+            let siblings = versions.iter().enumerate();
+            let siblings = siblings.filter(|(other, _)| *other != index);
+            let siblings = siblings.map(|(_, other)| other.sibling(&names)).collect();
+            kinds.push(version.kind(&names, siblings, raw)?);
+        }
+    }
+    kinds.sort_by_key(|kind| !kind.is_stored);
+    Ok(kinds)
+}
+
+fn raw_versions(crd: &Value) -> &[Value] {
+    object::at(crd, &["spec", "versions"])
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// Whether a version is `served`, `storage` or `deprecated`.
+fn is(version: &Value, what: &str) -> bool {
+    version.get(what) == Some(&true.into())
+}
+
+/// The schemas of the versions; nothing where one is not as it must be.
+fn read_schemas(raw: &[Value], causes: &mut Vec<Cause>) -> Vec<Option<Arc<Schema>>> {
+    let openapi = |version| object::at(version, &["schema", "openAPIV3Schema"]);
+    for (index, version) in raw.iter().enumerate() {
+        if !openapi(version).is_some_and(Value::is_object) {
+            let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
+            causes.push(Cause::required(field, ""));
+        }
+    }
+    let mut schemas: Vec<Option<Arc<Schema>>> = Vec::new();
+    for (index, version) in raw.iter().enumerate() {
+        let place = Place::of(raw, index, "schema");
+        let schema = match (place.look(), openapi(version)) {
+            (Some(path), Some(openapi)) if openapi.is_object() => {
+                let path = format!("{path}.openAPIV3Schema");
+                let parsed = Schema::parse_root(openapi, &path);
+                let parsed = parsed.map_err(|found| causes.extend(found)).ok();
+                let has_status = match place {
+                    Place::Here(_) => version::has_status(version),
+                    Place::Above(_) | Place::Met => raw.iter().any(version::has_status),
+                };
+                if has_status {
+                    rules::check_root(openapi, &path, causes);
+                }
+                parsed.map(Arc::new)
+            }
+            (None, _) => schemas.first().cloned().flatten(),
+            (Some(_), _) => None,
+        };
+        schemas.push(schema);
+    }
+    schemas
 }
 
 /// What the API server itself writes into a CRD, but for who has which names.
@@ -117,11 +137,25 @@ pub(crate) fn complete(crd: &mut Value) {
     if object::at(crd, &["spec", "conversion"]).is_none() {
         object::put(crd, &["spec", "conversion"], json!({ "strategy": "None" }));
     }
-    let stored = object::at(crd, &["spec", "versions"])
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter(|version| version.get("storage") == Some(&true.into()))
+    note_stored(crd);
+}
+
+/// Sets the versions that objects may be stored in: none given stands for the one of now.
+pub(crate) fn set_stored(crd: &mut Value, given: Value) {
+    let is_empty = given.as_array().is_none_or(Vec::is_empty);
+    let versions = if is_empty { json!([]) } else { given };
+    object::put(crd, &["status", "storedVersions"], versions);
+    if is_empty {
+        note_stored(crd);
+    }
+}
+
+/// Writes down that objects are stored in the version that is for storage now, beside those that
+/// were.
+pub(crate) fn note_stored(crd: &mut Value) {
+    let stored = raw_versions(crd)
+        .iter()
+        .filter(|version| is(version, "storage"))
         .map(|version| text(version, &["name"]).into())
         .collect::<Vec<Value>>();
     let mut versions = object::at(crd, &["status", "storedVersions"])
@@ -186,40 +220,6 @@ fn check_names(crd: &Value) -> Vec<Cause> {
     causes
 }
 
-fn pick_version<'a>(crd: &'a Value, causes: &mut Vec<Cause>) -> Result<Option<&'a Value>, Refusal> {
-    let versions = object::at(crd, &["spec", "versions"])
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let is = |version: &&Value, key: &str| version.get(key) == Some(&true.into());
-    let served: Vec<_> = versions
-        .iter()
-        .filter(|version| is(version, "served"))
-        .collect();
-    if versions
-        .iter()
-        .filter(|version| is(version, "storage"))
-        .count()
-        != 1
-    {
-        causes.push(Cause::invalid(
-            "spec.versions",
-            &object::at(crd, &["spec", "versions"])
-                .cloned()
-                .unwrap_or_default(),
-            "must have exactly one version marked as storage version",
-        ));
-        return Ok(None);
-    }
-    match served.as_slice() {
-        [] => Err(Refusal::not_served("a CRD without a served version")),
-        [one] if is(one, "storage") => Ok(Some(one)),
-        _ => Err(Refusal::not_served(
-            "a CRD with more than one served version, or one whose served version is not the stored one",
-        )),
-    }
-}
-
 fn words(names: &Value, key: &str) -> Vec<String> {
     names
         .get(key)
@@ -229,55 +229,4 @@ fn words(names: &Value, key: &str) -> Vec<String> {
         .filter_map(Value::as_str)
         .map(str::to_owned)
         .collect()
-}
-
-fn paths(list: Option<&Value>, key: &str) -> Vec<String> {
-    list.and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .map(|entry| text(entry, &[key]).trim_start_matches('.').to_owned())
-        .filter(|path| !path.is_empty())
-        .collect()
-}
-
-fn scale(raw: &Value) -> Scale {
-    let path = |key: &str| -> Vec<String> {
-        text(raw, &[key])
-            .split('.')
-            .filter(|key| !key.is_empty())
-            .map(str::to_owned)
-            .collect()
-    };
-    let selector = path("labelSelectorPath");
-    Scale {
-        spec_replicas: path("specReplicasPath"),
-        status_replicas: path("statusReplicasPath"),
-        selector: (!selector.is_empty()).then_some(selector),
-    }
-}
-
-/// The columns up to the first one that a server cannot read.
-fn columns(version: &Value) -> Result<Vec<Column>, Refusal> {
-    let given = version
-        .get("additionalPrinterColumns")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    if given.is_empty() {
-        return Ok(vec![Column::age()]);
-    }
-    let mut columns = Vec::new();
-    for raw in given {
-        match Column::read(raw) {
-            Ok(column) => columns.push(column),
-            Err(Fault::Wrong) => break,
-            Err(Fault::Unknown) => {
-                let path = text(raw, &["jsonPath"]);
-                return Err(Refusal::not_served(format!(
-                    "the JSON path {path} of a column"
-                )));
-            }
-        }
-    }
-    Ok(columns)
 }

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use self::cascade::Cascade;
 use crate::{
-    crd,
+    convert, crd,
     kind::{Kind, KindId},
     object,
     refusal::Refusal,
     store::{Key, Place, Store},
     stored::Stored,
-    write::{Precondition, raise_generation, stored_id},
+    write::{Precondition, current, raise_generation},
 };
 
 const FOREGROUND: &str = "foregroundDeletion";
@@ -44,7 +44,7 @@ pub(crate) fn delete(
     key: &Key,
     deletion: &Deletion,
 ) -> Result<Value, Refusal> {
-    let Some(old) = store.get(&stored_id(kind), key) else {
+    let Some(old) = current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
     let old = old.read();
@@ -64,7 +64,7 @@ pub(crate) fn delete(
     let left = cascade.remove(store, kind, &old, deletion.propagation);
     cascade.run(store);
     Ok(match left {
-        Left::Marked(left) => left.read(),
+        Left::Marked(left) => convert::present(kind, &left).read(),
         Left::Nothing(last) if is_shown => last.read(),
         Left::Nothing(_) => success(kind, &old),
     })

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     builtin,
     kind::{Kind, Origin},
+    priority::priority,
     refusal::Refusal,
     server::Answer,
     store::Store,
@@ -101,10 +102,10 @@ fn groups(store: &Store) -> BTreeMap<String, Vec<&Kind>> {
     groups
 }
 
-/// The versions of a group, each once.
+/// The versions of a group, each once, first the one that clients should use.
 fn versions(kinds: &[&Kind]) -> Vec<String> {
     let mut versions: Vec<_> = kinds.iter().map(|kind| kind.version.clone()).collect();
-    versions.sort();
+    versions.sort_by_key(|version| priority(version));
     versions.dedup();
     versions
 }

@@ -2,14 +2,11 @@
 //!
 //! A cluster keeps one set of events; the two kinds are two spellings of it.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use crate::{
     kind::{Kind, KindId},
     object,
-    stored::Stored,
 };
 
 /// Names in the core group, and in `events.k8s.io`.
@@ -34,24 +31,18 @@ pub(crate) fn stored_id() -> KindId {
     }
 }
 
-/// The stored object as this kind shows it.
-pub(crate) fn present(kind: &Kind, stored: &Arc<Stored>) -> Arc<Stored> {
-    if !is_view(kind) {
-        return Arc::clone(stored);
-    }
-    let mut shown = stored.read();
-    rename(&mut shown, NAMES.iter().map(|(core, new)| (*core, *new)));
-    object::fields(&mut shown).insert("apiVersion".to_owned(), "events.k8s.io/v1".into());
-    Arc::new(Stored::new(&shown))
+/// A core event as an event of `events.k8s.io`.
+pub(crate) fn present(mut event: Value) -> Value {
+    rename(&mut event, NAMES.iter().map(|(core, new)| (*core, *new)));
+    object::fields(&mut event).insert("apiVersion".to_owned(), "events.k8s.io/v1".into());
+    event
 }
 
-/// The object of this kind as it is stored.
-pub(crate) fn absorb(kind: &Kind, mut object: Value) -> Value {
-    if is_view(kind) {
-        rename(&mut object, NAMES.iter().map(|(core, new)| (*new, *core)));
-        object::fields(&mut object).insert("apiVersion".to_owned(), "v1".into());
-    }
-    object
+/// An event of `events.k8s.io` as a core event.
+pub(crate) fn absorb(mut event: Value) -> Value {
+    rename(&mut event, NAMES.iter().map(|(core, new)| (*new, *core)));
+    object::fields(&mut event).insert("apiVersion".to_owned(), "v1".into());
+    event
 }
 
 fn rename<'n>(object: &mut Value, names: impl Iterator<Item = (&'n str, &'n str)>) {

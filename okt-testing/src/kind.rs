@@ -1,5 +1,7 @@
 //! This file describes a kind of object that the API serves.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::{
@@ -27,7 +29,7 @@ pub(crate) struct Kind {
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
     pub(crate) origin: Origin,
-    pub(crate) schema: Schema,
+    pub(crate) schema: Arc<Schema>,
     /// The `OpenAPI` document of the kind, as it was given.
     pub(crate) openapi: Value,
     pub(crate) has_status: bool,
@@ -43,6 +45,24 @@ pub(crate) struct Kind {
     pub(crate) creates_on_update: bool,
     /// What is stored may have been accepted by another schema.
     pub(crate) was_changed: bool,
+    /// Requests may name this version.
+    pub(crate) is_served: bool,
+    /// What is written is stored in this version.
+    pub(crate) is_stored: bool,
+    /// What those are told who use this version.
+    pub(crate) deprecation: Option<String>,
+    /// The other versions; most kinds have none.
+    pub(crate) siblings: Vec<Sibling>,
+}
+
+/// Another version of a kind, in which its objects may be stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Sibling {
+    pub(crate) api_version: String,
+    pub(crate) schema: Arc<Schema>,
+    /// Where the number of replicas is in this version.
+    pub(crate) replicas: Option<Vec<String>>,
+    pub(crate) is_stored: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +100,25 @@ impl Kind {
         } else {
             format!("{}/{}", self.group, self.version)
         }
+    }
+
+    /// The schema of a version, if the kind has it.
+    pub(crate) fn schema_of(&self, api_version: &str) -> Option<&Schema> {
+        if self.is_in(api_version) {
+            return Some(&self.schema);
+        }
+        self.sibling(api_version).map(|sibling| &*sibling.schema)
+    }
+
+    pub(crate) fn sibling(&self, api_version: &str) -> Option<&Sibling> {
+        let mut siblings = self.siblings.iter();
+        siblings.find(|sibling| sibling.api_version == api_version)
+    }
+
+    /// Whether this is how bodies name the version (e.g. `demo.okt.dev/v1`).
+    pub(crate) fn is_in(&self, api_version: &str) -> bool {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        group == self.group && version == self.version
     }
 
     pub(crate) fn subject<'a>(&'a self, name: &'a str) -> Subject<'a> {

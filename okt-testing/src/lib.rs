@@ -90,8 +90,11 @@
 //!   server, but the first mistake of an expression is named alone and without its line and column.
 //!   What a rule costs while it runs is not limited. Why an evaluation fails (e.g. a missing key)
 //!   is said in the words of the `cel` crate.
-//! - A CRD has its conditions at once, not some time later, and its `storedVersions` are the
-//!   server's own and not to be written.
+//! - A CRD has its conditions at once, not some time later; of its status, only `storedVersions`
+//!   is to be written. A change of its spec ends the watches of its kind at once, not a second
+//!   later.
+//! - A kind in several versions is converted by name alone (`strategy: None`), with all that comes
+//!   of it on a real server: what the stored version does not know is lost.
 //! - A watch cache is never behind unless a test says so. A list without a version is answered
 //!   from the store at once, where a real server first waits up to 3 seconds for its cache; a
 //!   streamed list without a version likewise begins with what the store has.
@@ -101,8 +104,8 @@
 //! - Everybody may do everything: there is no authentication, authorization or quota, and there
 //!   are no webhooks or admission policies.
 //!
-//! Answered with 501: CRDs with several served versions or conversion webhooks · server-side apply
-//! of the scale of a custom resource (a real server fails with 500), and of a scale that says more
+//! Answered with 501: CRDs with conversion webhooks, and those without a version in which objects
+//! are still stored (a real server then fails to read them) · server-side apply of the scale of a custom resource (a real server fails with 500), and of a scale that says more
 //! than its name and replicas · other subresources of built-in kinds (logs, exec, eviction, tokens)
 //! · built-in resources and groups that are not in the list of the README · bodies in protobuf
 //! (`kubectl create` of built-in kinds) · CEL macros with two variables (e.g. `all(k, v, ..)`),
@@ -145,11 +148,13 @@ mod builtin;
 mod crd;
 mod event;
 mod kind;
+mod priority;
 
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
 
 mod clock;
+mod convert;
 mod object;
 mod refusal;
 mod sight;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use crate::{
-    event,
+    convert,
     kind::{Kind, Origin},
     object,
     path::Query,
@@ -100,7 +100,7 @@ pub(crate) fn get(
     let object = match seen {
         Some(version) if version < store.version() => store
             .get_then(&stored_id(kind), key, version)?
-            .map(|object| event::present(kind, object)),
+            .map(|object| convert::present(kind, object)),
         _ => current(store, kind, key),
     };
     object.ok_or_else(|| Refusal::not_found(kind.subject(&key.name)))
@@ -174,7 +174,7 @@ pub(crate) fn list(
     let mut selected = all
         .filter(|(key, _)| namespace.is_none_or(|namespace| namespace == key.namespace))
         .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
-        .map(|(key, object)| (key, event::present(kind, object)))
+        .map(|(key, object)| (key, convert::present(kind, object)))
         .filter(|(_, object)| selector.selects(object));
     let mut page = Vec::new();
     let mut last = None;

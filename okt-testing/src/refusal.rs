@@ -342,6 +342,12 @@ impl Refusal {
         self
     }
 
+    /// The same refusal, with a warning before the others.
+    pub(crate) fn warned_first(mut self, warning: &str) -> Self {
+        self.warnings.insert(0, warning.to_owned());
+        self
+    }
+
     /// A patch whose result is no object of the kind.
     pub(crate) fn undecodable_patch(result: &Value, why: &str) -> Self {
         let subject = Subject {

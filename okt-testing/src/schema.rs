@@ -237,16 +237,15 @@ impl Schema {
             "x-kubernetes-preserve-unknown-fields".to_owned(),
             true.into(),
         );
-        Self::parse_root(&root).expect("the schemas of built-in kinds are part of this crate")
+        Self::parse_root(&root, "").expect("the schemas of built-in kinds are part of this crate")
     }
 
-    /// Reads the schema of a whole object.
+    /// Reads the schema of a whole object, which is at this path of a CRD.
     ///
     /// # Errors
     /// All that makes the schema unusable, each with its path.
-    pub(crate) fn parse_root(schema: &Value) -> Result<Self, Vec<Cause>> {
+    pub(crate) fn parse_root(schema: &Value, path: &str) -> Result<Self, Vec<Cause>> {
         let mut causes = Vec::new();
-        let path = "spec.validation.openAPIV3Schema";
         structure::check_root(schema, path, &mut causes);
         let root = parse::parse(schema, path, parse::Place::ROOT, &mut causes);
         check_costs(&root, path, &mut causes);

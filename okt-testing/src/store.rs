@@ -27,7 +27,8 @@ pub(crate) struct Store {
     pub(crate) clock: Clock,
     version: u64,
     uids: u64,
-    kinds: BTreeMap<KindId, Arc<Kind>>,
+    /// Each kind in its versions: first the one that objects are stored in.
+    kinds: BTreeMap<KindId, Vec<Arc<Kind>>>,
     collections: BTreeMap<KindId, Collection>,
     /// The objects that name an owner, by its uid.
     dependents: BTreeMap<String, BTreeSet<Place>>,
@@ -60,6 +61,8 @@ struct Collection {
     history: VecDeque<Arc<Change>>,
     /// Changes up to this version are told to nobody: to a client they are forgotten.
     forgotten: u64,
+    /// Changes up to this version are told to no watch: what it would watch is served anew since.
+    begun: u64,
     /// Changes up to this version are not kept either.
     dropped: u64,
     watchers: Vec<mpsc::UnboundedSender<Arc<Change>>>,
@@ -139,7 +142,7 @@ impl Store {
             keeps_all: true,
         };
         for kind in builtin::kinds() {
-            store.add_kind(Arc::new(kind));
+            store.add_kind(vec![Arc::new(kind)]);
         }
         store
     }
@@ -204,25 +207,48 @@ impl Store {
         suffix
     }
 
+    /// All kinds in all versions that are served.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &Arc<Kind>> {
-        self.kinds.values()
+        let kinds = self.kinds.values().flatten();
+        kinds.filter(|kind| kind.is_served)
     }
 
+    /// A kind in the version that its objects are stored in.
     pub(crate) fn kind(&self, id: &KindId) -> Option<&Arc<Kind>> {
-        self.kinds.get(id)
+        self.kinds.get(id)?.first()
     }
 
-    /// Makes a kind known, or known anew.
-    pub(crate) fn add_kind(&mut self, kind: Arc<Kind>) {
-        let version = self.version;
+    /// A kind in a version, if that is served.
+    pub(crate) fn served(&self, id: &KindId, version: &str) -> Option<&Arc<Kind>> {
+        let mut versions = self.kinds.get(id)?.iter();
+        versions.find(|kind| kind.is_served && kind.version == version)
+    }
+
+    /// Makes a kind known in its versions, first the one that objects are stored in; or known
+    /// anew.
+    pub(crate) fn add_kind(&mut self, versions: Vec<Arc<Kind>>) {
+        let Some(kind) = versions.first() else {
+            return;
+        };
+        let (id, version) = (kind.id(), self.version);
         self.collections
-            .entry(kind.id())
+            .entry(id.clone())
             .or_insert_with(|| Collection {
                 // Who names an older version is told nothing; who names none, that it was empty.
                 forgotten: version,
                 ..Collection::default()
             });
-        self.kinds.insert(kind.id(), kind);
+        self.kinds.insert(id, versions);
+    }
+
+    /// Serves a kind anew: its watches end, and none begins with what was before.
+    pub(crate) fn serve_anew(&mut self, versions: Vec<Arc<Kind>>) {
+        let id = versions.first().map(|kind| kind.id());
+        self.add_kind(versions);
+        if let Some(collection) = id.and_then(|id| self.collections.get_mut(&id)) {
+            collection.watchers.clear();
+            collection.begun = self.version;
+        }
     }
 
     /// Forgets a kind; its watches end.
@@ -264,6 +290,7 @@ impl Store {
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Place> {
         self.kinds
             .values()
+            .filter_map(|versions| versions.first())
             .filter(|kind| kind.namespaced)
             .flat_map(|kind| {
                 let id = kind.id();
@@ -468,13 +495,14 @@ impl Store {
     /// # Errors
     /// They cannot.
     pub(crate) fn check_remembered(&self, id: &KindId, version: u64) -> Result<(), Refusal> {
-        match self.collections.get(id) {
-            Some(collection) if version < collection.forgotten => Err(Refusal::expired(format!(
-                "too old resource version: {version} ({})",
-                collection.forgotten
-            ))),
-            _ => Ok(()),
+        let collection = self.collections.get(id);
+        let oldest = collection.map_or(0, |collection| collection.forgotten.max(collection.begun));
+        if version < oldest {
+            return Err(Refusal::expired(format!(
+                "too old resource version: {version} ({oldest})"
+            )));
         }
+        Ok(())
     }
 
     /// Whether all changes after a version are kept, also those that are told to no client.

@@ -24,7 +24,7 @@ use self::{
 };
 use crate::{
     apply::{self, Manager, Scene},
-    event,
+    convert, event,
     kind::{Kind, KindId, Origin},
     object,
     refusal::{Cause, Refusal, Subject},
@@ -185,7 +185,7 @@ pub(crate) fn update(
 /// The object as this kind shows it.
 pub(crate) fn current(store: &Store, kind: &Kind, key: &Key) -> Option<Arc<Stored>> {
     let object = store.get(&stored_id(kind), key)?;
-    Some(event::present(kind, object))
+    Some(convert::present(kind, object))
 }
 
 /// Where the objects of a kind are kept: the two kinds of events are one.
@@ -202,6 +202,7 @@ fn scene<'a>(kind: &'a Kind, api_version: &'a str, now: &'a str) -> Scene<'a> {
         schema: &kind.schema,
         api_version,
         kind: &kind.kind,
+        siblings: &kind.siblings,
         has_status: kind.has_status,
         built_in: kind.origin == Origin::BuiltIn,
         now,

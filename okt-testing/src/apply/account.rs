@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 use super::{
     Scene,
     fields::{FieldSet, Step},
-    reserved::{own, strip, writable},
+    reserved::{own, strip},
     shares::{Manager, Share, Shares, cap, read, write},
     typed::{self, Twins},
+    versions::Changes,
 };
 use crate::{builtin, object};
 
@@ -40,8 +41,10 @@ pub(crate) fn account(scene: Scene<'_>, old: Option<&Value>, new: &mut Value, ma
         None if scene.built_in => builtin::blank(scene.kind),
         None => json!({}),
     };
-    take(scene, &bare, &strip(new), &mut shares, manager);
-    write(new, shares);
+    // What does not fit into a version of those who set fields is no longer accounted for either.
+    if take(scene, &bare, &strip(new), &mut shares, manager).is_ok() {
+        write(new, shares);
+    }
 }
 
 /// Accounts for a write through the scale of an object.
@@ -56,12 +59,18 @@ pub(crate) fn account_scale(
 ) {
     let entries = object::at(old, &["metadata", "managedFields"]).cloned();
     object::set(object::metadata(new), "managedFields", entries);
-    let path: Vec<_> = replicas.iter().map(|key| Step::field(key)).collect();
-    let mut field = FieldSet::default();
-    field.insert(&path);
+    let field = field_at(replicas);
+    // In another version the replicas may be elsewhere.
+    let field_of = |share: &Share| {
+        let mut siblings = scene.siblings.iter();
+        match siblings.find(|sibling| sibling.api_version == share.api_version) {
+            Some(sibling) => field_at(sibling.replicas.as_deref().unwrap_or_default()),
+            None => field.clone(),
+        }
+    };
     let keys: Vec<_> = replicas.iter().map(String::as_str).collect();
     let mut shares = read(old).unwrap_or_default();
-    let holds = |share: &Share| !share.fields.intersection(&field).is_empty();
+    let holds = |share: &Share| !share.fields.intersection(&field_of(share)).is_empty();
     let changed = object::at(old, &keys) != object::at(new, &keys);
     if !changed || !shares.values().any(holds) {
         return;
@@ -69,7 +78,7 @@ pub(crate) fn account_scale(
     let held = shares.get(manager).is_some_and(holds);
     for (other, share) in &mut shares {
         if other != manager {
-            share.fields.subtract(&field);
+            share.fields.subtract(&field_of(share));
         }
     }
     let replicas = object::at(new, &keys).and_then(Value::as_i64);
@@ -81,13 +90,21 @@ pub(crate) fn account_scale(
     } else if !held {
         let time = shares.get(manager).and_then(|share| share.time.clone());
         let share = Share {
-            fields: field,
+            fields: field.clone(),
             api_version: scene.api_version.to_owned(),
             time,
         };
         shares.insert(manager.clone(), share);
     }
     write(new, shares);
+}
+
+/// One field.
+fn field_at(path: &[String]) -> FieldSet {
+    let path: Vec<_> = path.iter().map(|key| Step::field(key)).collect();
+    let mut field = FieldSet::default();
+    field.insert(&path);
+    field
 }
 
 /// What a client says about who owns what.
@@ -113,22 +130,24 @@ fn given(scene: Scene<'_>, object: &Value) -> Given {
 }
 
 /// Gives what an update changes to its manager.
+///
+/// # Errors
+/// The object does not fit into a version in which somebody owns fields.
 pub(super) fn take(
     scene: Scene<'_>,
     old: &Value,
     new: &Value,
     shares: &mut Shares,
     manager: &Manager,
-) {
-    let changed = typed::compare(Some(scene.schema), old, new);
-    let set = writable(scene, &manager.subresource, changed.set);
-    let removed = writable(scene, &manager.subresource, changed.removed);
+) -> Result<(), String> {
+    let changes = Changes::find(scene, manager, shares, old, new)?;
     for share in shares.values_mut() {
-        share.fields.subtract(&set);
-        share.fields.subtract(&removed);
+        let change = changes.seen_by(share);
+        share.fields.subtract(&change.set);
+        share.fields.subtract(&change.removed);
     }
     shares.retain(|_, share| !share.fields.is_empty());
-    let taken = own(set);
+    let taken = own(changes.own.set);
     if !taken.is_empty() {
         let share = shares.entry(manager.clone()).or_insert_with(|| Share {
             fields: FieldSet::default(),
@@ -140,4 +159,5 @@ pub(super) fn take(
         share.time = Some(scene.now.to_owned());
     }
     cap(shares);
+    Ok(())
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    fields::{FieldSet, Step, show},
+    fields::{Step, show},
     shares::{Manager, Share, Shares, describe},
+    versions::Changes,
 };
 use crate::refusal::{Cause, Refusal};
 
@@ -12,14 +13,13 @@ use crate::refusal::{Cause, Refusal};
 pub(super) fn settle(
     shares: &mut Shares,
     manager: &Manager,
-    taken: &FieldSet,
-    removed: &FieldSet,
+    changes: &Changes,
     force: bool,
 ) -> Result<(), Refusal> {
     let mut conflicts = Vec::new();
     for (other, share) in shares.iter() {
         if other != manager {
-            let common = share.fields.intersection(taken);
+            let common = share.fields.intersection(&changes.seen_by(share).set);
             conflicts.extend(common.paths().into_iter().map(|path| (other, share, path)));
         }
     }
@@ -28,8 +28,9 @@ pub(super) fn settle(
     }
     for (other, share) in shares.iter_mut() {
         if other != manager {
-            share.fields.subtract(taken);
-            share.fields.subtract(removed);
+            let change = changes.seen_by(share);
+            share.fields.subtract(&change.set);
+            share.fields.subtract(&change.removed);
         }
     }
     shares.retain(|_, share| !share.fields.is_empty());

@@ -7,6 +7,7 @@ use super::{
     conflict::settle,
     fields::{FieldSet, Step},
     shares::{Manager, Share, read, write},
+    versions::Changes,
 };
 use crate::{object, refusal::Refusal};
 
@@ -36,9 +37,9 @@ pub(crate) fn apply_scale(
         for share in seen.values_mut() {
             SCALE.clone_into(&mut share.api_version);
         }
-        let nothing = FieldSet::default();
-        settle(&mut seen, manager, &field, &nothing, force)?;
-        settle(&mut shares, manager, &field, &nothing, true)?;
+        let changes = Changes::set(field.clone());
+        settle(&mut seen, manager, &changes, force)?;
+        settle(&mut shares, manager, &changes, true)?;
     }
     let share = shares.entry(manager.clone()).or_insert_with(|| Share {
         fields: field,

@@ -12,6 +12,8 @@ use crate::object;
 pub(crate) struct Manager {
     pub(crate) operation: Operation,
     pub(crate) name: String,
+    /// Who updates in two versions is two managers; who applies is one, and this is empty.
+    pub(crate) api_version: String,
     pub(crate) subresource: String,
 }
 
@@ -59,13 +61,18 @@ pub(super) fn read_entries(entries: Option<&Value>) -> Option<Shares> {
         .iter()
         .map(|entry| {
             let text = |key| object::text(entry, &[key]).to_owned();
+            let operation = match object::text(entry, &["operation"]) {
+                "Apply" => Operation::Apply,
+                "Update" => Operation::Update,
+                _ => return None,
+            };
             let manager = Manager {
-                operation: match object::text(entry, &["operation"]) {
-                    "Apply" => Operation::Apply,
-                    "Update" => Operation::Update,
-                    _ => return None,
-                },
+                operation,
                 name: text("manager"),
+                api_version: match operation {
+                    Operation::Apply => String::new(),
+                    Operation::Update => text("apiVersion"),
+                },
                 subresource: text("subresource"),
             };
             if text("apiVersion").is_empty() || text("fieldsType") != "FieldsV1" {
@@ -99,19 +106,20 @@ pub(super) fn cap(shares: &mut Shares) {
     }
     updaters.sort();
     let mut excess = updaters.len() - UPDATERS;
-    let bucket = Manager {
-        operation: Operation::Update,
-        name: ANCIENT.to_owned(),
-        subresource: String::new(),
-    };
-    let mut first: Option<Manager> = None;
+    let mut first = BTreeMap::<String, Manager>::new();
     for (time, manager) in updaters {
         if excess == 0 {
             return;
         }
-        let Some(begun) = &first else {
-            first = Some(manager);
+        let Some(begun) = first.get(&manager.api_version) else {
+            first.insert(manager.api_version.clone(), manager);
             continue;
+        };
+        let bucket = Manager {
+            operation: Operation::Update,
+            name: ANCIENT.to_owned(),
+            api_version: manager.api_version.clone(),
+            subresource: String::new(),
         };
         if !shares.contains_key(&bucket)
             && let Some(share) = shares.remove(begun)

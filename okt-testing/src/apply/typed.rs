@@ -17,6 +17,14 @@ use serde_json::{Map, Value};
 use super::fields::{FieldSet, Step};
 use crate::schema::{ListType, Schema, Type};
 
+/// Errors in one text, as a server puts them.
+pub(crate) fn list(errors: &[String]) -> String {
+    match errors {
+        [one] => one.clone(),
+        many => format!("errors:\n  {}", many.join("\n  ")),
+    }
+}
+
 /// A schema, or none where nothing is declared.
 pub(crate) type Shape<'s> = Option<&'s Schema>;
 

@@ -188,12 +188,13 @@ pub(crate) fn reconsider(store: &mut Store, group: &str) {
             if is_established(&crd)
                 && let Ok(declared) = read(&crd)
             {
-                let before = store.kind(&declared.id());
+                let before = declared.first().and_then(|kind| store.kind(&kind.id()));
                 let was_changed = before.is_some_and(|kind| kind.was_changed);
-                store.add_kind(Arc::new(Kind {
+                let declared = declared.into_iter().map(|kind| Kind {
                     was_changed,
-                    ..declared
-                }));
+                    ..kind
+                });
+                store.serve_anew(declared.map(Arc::new).collect());
             }
         }
     }

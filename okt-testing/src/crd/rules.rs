@@ -137,7 +137,7 @@ fn check_label(field: &str, shown: &str, name: &str, prefix: &str, causes: &mut 
 }
 
 /// Adds what is wrong with the root of a schema whose status is apart.
-pub(super) fn check_root(openapi: &Value, causes: &mut Vec<Cause>) {
+pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Vec<Cause>) {
     let other = openapi
         .as_object()
         .into_iter()
@@ -147,7 +147,7 @@ pub(super) fn check_root(openapi: &Value, causes: &mut Vec<Cause>) {
         });
     if let Some((key, _)) = other {
         causes.push(Cause::invalid(
-            "spec.validation.openAPIV3Schema",
+            path,
             openapi,
             &format!(
                 "only {ROOT_FIELDS:?} fields are allowed at the root of the schema if the status subresource is enabled, and not {key}"
@@ -156,22 +156,68 @@ pub(super) fn check_root(openapi: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Adds what is wrong with the columns, selectable fields and the scale of a version.
-pub(super) fn check_version(version: &Value, schema: Option<&Schema>, causes: &mut Vec<Cause>) {
-    if let Some(scale) = object::at(version, &["subresources", "scale"]) {
-        check_scale(scale, causes);
+/// Adds what is wrong with the versions together.
+pub(super) fn check_versions(versions: &[Value], causes: &mut Vec<Cause>) {
+    let names: BTreeSet<_> = (versions.iter().map(|version| text(version, &["name"]))).collect();
+    let wrong = |detail| Cause::invalid("spec.versions", &Value::from(versions), detail);
+    if names.len() < versions.len() {
+        causes.push(wrong("must contain unique version names"));
     }
-    for (index, column) in list(version, "additionalPrinterColumns") {
-        check_column(
-            column,
-            &format!("spec.additionalPrinterColumns[{index}]"),
-            causes,
+    let is_storage = |version: &&Value| super::is(version, "storage");
+    if versions.iter().filter(is_storage).count() != 1 {
+        causes.push(wrong(
+            "must have exactly one version marked as storage version",
+        ));
+    }
+}
+
+/// Adds the versions that are gone though objects may be stored in them.
+pub(super) fn check_stored(crd: &Value, versions: &[Value], causes: &mut Vec<Cause>) {
+    let stored = object::at(crd, &["status", "storedVersions"]).and_then(Value::as_array);
+    for (index, name) in stored.into_iter().flatten().enumerate() {
+        if versions
+            .iter()
+            .any(|version| version.get("name") == Some(name))
+        {
+            continue;
+        }
+        let gone = name.as_str().unwrap_or_default();
+        let detail = format!(
+            "missing from spec.versions; {gone} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {gone} and removes {gone} from status.storedVersions"
         );
+        let field = format!("status.storedVersions[{index}]");
+        causes.push(Cause::invalid(field, name, &detail));
     }
-    let Some(schema) = schema else { return };
+}
+
+/// Adds what is wrong with the columns, selectable fields and the scale of a version.
+///
+/// `place` says where each of them is, and nothing where it was looked at before.
+pub(super) fn check_version(
+    version: &Value,
+    place: impl Fn(&str) -> Option<String>,
+    schema: Option<&Schema>,
+    causes: &mut Vec<Cause>,
+) {
+    if let Some(scale) = object::at(version, &["subresources", "scale"])
+        && let Some(place) = place("subresources")
+    {
+        check_scale(scale, &place, causes);
+    }
+    if let Some(place) = place("additionalPrinterColumns") {
+        for (index, column) in list(version, "additionalPrinterColumns") {
+            check_column(column, &format!("{place}[{index}]"), causes);
+        }
+    }
+    if let (Some(schema), Some(place)) = (schema, place("selectableFields")) {
+        check_selectable(version, &place, schema, causes);
+    }
+}
+
+fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut Vec<Cause>) {
     let mut seen = BTreeSet::new();
     for (index, entry) in list(version, "selectableFields") {
-        let field = format!("spec.selectableFields[{index}].jsonPath");
+        let field = format!("{place}[{index}].jsonPath");
         let path = text(entry, &["jsonPath"]);
         if path.is_empty() {
             causes.push(Cause::required(field, ""));
@@ -198,11 +244,7 @@ pub(super) fn check_version(version: &Value, schema: Option<&Schema>, causes: &m
         }
     }
     if seen.len() > SELECTABLE_LIMIT {
-        causes.push(Cause::too_many(
-            "spec.selectableFields",
-            seen.len(),
-            SELECTABLE_LIMIT as u64,
-        ));
+        causes.push(Cause::too_many(place, seen.len(), SELECTABLE_LIMIT as u64));
     }
 }
 
@@ -253,8 +295,8 @@ fn check_path(field: String, path: &str, causes: &mut Vec<Cause>) -> bool {
     holds
 }
 
-fn check_scale(scale: &Value, causes: &mut Vec<Cause>) {
-    for (key, parents, place) in [
+fn check_scale(scale: &Value, place: &str, causes: &mut Vec<Cause>) {
+    for (key, parents, under) in [
         ("specReplicasPath", &[".spec."][..], "under .spec"),
         ("statusReplicasPath", &[".status."], "under .status"),
         (
@@ -263,7 +305,7 @@ fn check_scale(scale: &Value, causes: &mut Vec<Cause>) {
             "under either .spec or .status",
         ),
     ] {
-        let field = format!("spec.subresources.scale.{key}");
+        let field = format!("{place}.scale.{key}");
         let path = text(scale, &[key]);
         if path.is_empty() {
             if key != "labelSelectorPath" {
@@ -274,7 +316,7 @@ fn check_scale(scale: &Value, causes: &mut Vec<Cause>) {
         if check_path(field.clone(), path, causes)
             && !parents.iter().any(|parent| path.starts_with(parent))
         {
-            let detail = format!("should be a json path {place}");
+            let detail = format!("should be a json path {under}");
             causes.push(Cause::invalid(field, &path.into(), &detail));
         }
     }

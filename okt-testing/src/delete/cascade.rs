@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{CRD_CLEANUP, FOREGROUND, Left, ORPHAN, Propagation, mark, place_of};
 use crate::{
-    crd,
+    convert, crd,
     kind::{Kind, KindId, Origin},
     object,
     store::{Key, Place, Store},
@@ -91,8 +91,9 @@ impl Cascade {
             kind: id.clone(),
             key: Key::of(old),
         };
-        let Some(mut marked) = mark(kind, old, propagation, &store.clock.text()) else {
-            let last = store.remove(&id, &mut old.clone());
+        let Some(marked) = mark(kind, old, propagation, &store.clock.text()) else {
+            let mut last = convert::stored_form(store, kind, old);
+            let last = store.remove(&id, &mut last);
             self.after_removal(store, kind, &last);
             return Left::Nothing(last);
         };
@@ -100,7 +101,7 @@ impl Cascade {
         let is_marked = object::is_deleting(old) && !store.is_hiding(&id, &place.key);
         let marked = match store.at(&place) {
             Some(marked) if is_marked => Arc::clone(marked),
-            _ => store.put(&id, &mut marked),
+            _ => store.put(&id, &mut convert::absorb(kind, marked)),
         };
         self.steps.push(Step::Proceed(place));
         Left::Marked(marked)
@@ -256,7 +257,7 @@ impl Cascade {
             let last = store.remove(&place.kind, &mut object);
             self.after_removal(store, kind, &last);
         } else {
-            store.put(&place.kind, &mut object);
+            store.put(&place.kind, &mut convert::absorb(kind, object));
         }
     }
 }
@@ -281,5 +282,7 @@ fn disown(store: &mut Store, place: &Place, owner: &str) {
         .collect();
     let rest = (!rest.is_empty()).then(|| rest.into());
     object::set(object::metadata(&mut object), "ownerReferences", rest);
-    store.put(&place.kind, &mut object);
+    if let Some(kind) = store.kind(&place.kind).cloned() {
+        store.put(&place.kind, &mut convert::absorb(&kind, object));
+    }
 }

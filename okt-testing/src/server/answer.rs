@@ -5,7 +5,7 @@ use std::io;
 use bytes::Bytes;
 use futures::stream;
 use http::{
-    HeaderValue, Response, StatusCode,
+    HeaderMap, HeaderValue, Response, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER, WARNING},
 };
 use http_body::Frame;
@@ -34,7 +34,10 @@ pub(crate) enum Answer {
         content_type: &'static str,
         body: Value,
     },
-    Watch(Box<Watch>),
+    Watch {
+        watch: Box<Watch>,
+        warnings: Vec<String>,
+    },
 }
 
 impl Answer {
@@ -47,6 +50,31 @@ impl Answer {
             code: 200,
             body,
             warnings: Vec::new(),
+        }
+    }
+
+    /// The same answer with a warning before all others.
+    pub(super) fn warned(self, warning: &str) -> Self {
+        let before = |mut warnings: Vec<String>| {
+            warnings.insert(0, warning.to_owned());
+            warnings
+        };
+        match self {
+            Self::Object(body) => Self::json(bytes_of(&body)).warned(warning),
+            Self::Json {
+                code,
+                body,
+                warnings,
+            } => Self::Json {
+                code,
+                body,
+                warnings: before(warnings),
+            },
+            Self::Watch { watch, warnings } => Self::Watch {
+                watch,
+                warnings: before(warnings),
+            },
+            Self::Text(_) | Self::Typed { .. } => self,
         }
     }
 }
@@ -68,11 +96,12 @@ pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
             Bytes::from_static(text.as_bytes()),
             Vec::new(),
         ),
-        Ok(Answer::Watch(watch)) => {
+        Ok(Answer::Watch { watch, warnings }) => {
             let body = StreamBody::new(watch.stream()).boxed_unsync();
             let mut response = Response::new(body);
             let json = HeaderValue::from_static("application/json");
             response.headers_mut().insert(CONTENT_TYPE, json);
+            warn(response.headers_mut(), warnings);
             return response;
         }
         Err(refusal) => {
@@ -88,12 +117,16 @@ pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    warn(headers, warnings);
+    response
+}
+
+fn warn(headers: &mut HeaderMap, warnings: Vec<String>) {
     for warning in warnings {
         if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", Value::from(warning))) {
             headers.append(WARNING, value);
         }
     }
-    response
 }
 
 fn bytes_of(body: &Value) -> Bytes {

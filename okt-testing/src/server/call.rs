@@ -161,7 +161,7 @@ impl Call {
         self.query.text("dryRun") == "All"
     }
 
-    pub(super) fn manager(&self, operation: Operation, subresource: &str) -> Manager {
+    fn manager(&self, kind: &Kind, operation: Operation, subresource: &str) -> Manager {
         let named = self.query.text("fieldManager");
         let agent = self.agent();
         let name = [named, &agent, "unknown"]
@@ -171,6 +171,10 @@ impl Call {
         Manager {
             operation,
             name: name.to_owned(),
+            api_version: match operation {
+                Operation::Apply => String::new(),
+                Operation::Update => kind.api_version(),
+            },
             subresource: subresource.to_owned(),
         }
     }
@@ -196,7 +200,7 @@ impl Call {
         Door {
             kind: Arc::clone(kind),
             subresource,
-            manager: self.manager(operation, name),
+            manager: self.manager(kind, operation, name),
             dry_run: self.dry_run(),
             is_patch: self.method == Method::PATCH,
             unknown_fields,

@@ -54,15 +54,38 @@ fn answer_from(
     record: &mut RequestRecord,
 ) -> Result<Answer, Refusal> {
     let kind = find(store, path)?;
-    let scope = Scope::of(path, &kind);
-    let subresource = subresource(&kind, path)?;
+    let answer = answer_of(store, shared, sight, call, path, &kind, record);
+    warned(&kind, answer)
+}
+
+/// The same answer with what those are told who use this version of the kind.
+fn warned(kind: &Kind, answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+    match &kind.deprecation {
+        None => answer,
+        Some(warning) => answer
+            .map(|answer| answer.warned(warning))
+            .map_err(|refusal| refusal.warned_first(warning)),
+    }
+}
+
+fn answer_of(
+    store: &mut Store,
+    shared: &Arc<Shared>,
+    sight: &Arc<Sight>,
+    call: &Call,
+    path: &ResourcePath,
+    kind: &Arc<Kind>,
+    record: &mut RequestRecord,
+) -> Result<Answer, Refusal> {
+    let scope = Scope::of(path, kind);
+    let subresource = subresource(kind, path)?;
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
     let written = match record.verb {
         Verb::List => {
-            let selector = call.selector(&kind)?;
+            let selector = call.selector(kind)?;
             let namespace = scope.namespace.as_deref();
             let seen = sight.version(store);
-            let list = read::list(store, seen, &kind, namespace, &selector, &call.query, form)?;
+            let list = read::list(store, seen, kind, namespace, &selector, &call.query, form)?;
             return Ok(Answer::json(list));
         }
         Verb::Watch => {
@@ -72,23 +95,26 @@ fn answer_from(
                 client: record.client.clone(),
             };
             let namespace = scope.namespace.as_deref();
-            let selector = call.selector(&kind)?;
+            let selector = call.selector(kind)?;
             let query = &call.query;
-            let watch = Watch::start(audience, store, &kind, namespace, selector, query, form)?;
-            return Ok(Answer::Watch(Box::new(watch)));
+            let watch = Watch::start(audience, store, kind, namespace, selector, query, form)?;
+            return Ok(Answer::Watch {
+                watch: Box::new(watch),
+                warnings: Vec::new(),
+            });
         }
         Verb::DeleteCollection => {
             let deletion = deletion(call)?;
             record.dry_run = deletion.dry_run;
-            return delete_collection(store, call, &kind, scope.namespace.as_deref(), &deletion);
+            return delete_collection(store, call, kind, scope.namespace.as_deref(), &deletion);
         }
-        Verb::Create => create(store, call, &kind, &scope)?,
+        Verb::Create => create(store, call, kind, &scope)?,
         Verb::Get => {
             let seen = call
                 .query
                 .has("resourceVersion")
                 .then(|| sight.version(store));
-            let object = read::get(store, seen, &kind, &scope.key(&kind)?)?;
+            let object = read::get(store, seen, kind, &scope.key(kind)?)?;
             return Ok(match (&kind.scale, subresource) {
                 (Some(scale), Subresource::Scale) => {
                     let object = object.read();
@@ -97,19 +123,19 @@ fn answer_from(
                     }
                     Answer::json(form.show_scale(scale.of(&object), store))
                 }
-                _ => Answer::json(form.show(&kind, &object, store)),
+                _ => Answer::json(form.show(kind, &object, store)),
             });
         }
         Verb::Delete if subresource == Subresource::None => {
             let deletion = deletion(call)?;
             record.dry_run = deletion.dry_run;
-            let left = delete::delete(store, &kind, &scope.key(&kind)?, &deletion)?;
+            let left = delete::delete(store, kind, &scope.key(kind)?, &deletion)?;
             return Ok(Answer::ok(left));
         }
         Verb::Delete => return Err(Refusal::method_not_allowed()),
         Verb::Update => {
-            let key = scope.key(&kind)?;
-            let door = call.door(&kind, subresource, Operation::Update);
+            let key = scope.key(kind)?;
+            let door = call.door(kind, subresource, Operation::Update);
             if subresource == Subresource::Scale {
                 let body = call.parse(&["application/json", "application/yaml"])?;
                 return rescale(store, &door, &key, |scale| {
@@ -117,28 +143,28 @@ fn answer_from(
                     Ok(())
                 });
             }
-            let body = call.object(&kind)?;
+            let body = call.object(kind)?;
             write::replace(store, &door, &key, body)?
         }
         Verb::Patch => {
-            let key = scope.key(&kind)?;
-            let door = call.door(&kind, subresource, Operation::Update);
+            let key = scope.key(kind)?;
+            let door = call.door(kind, subresource, Operation::Update);
             if subresource == Subresource::Scale {
                 return rescale(store, &door, &key, |scale| apply_patch(call, None, scale));
             }
             change(store, call, &door, &key)?
         }
         Verb::Apply => {
-            let key = scope.key(&kind)?;
+            let key = scope.key(kind)?;
             if subresource == Subresource::Scale {
-                return scale::apply(store, call, &kind, &key);
+                return scale::apply(store, call, kind, &key);
             }
-            let (door, config) = read_apply(call, &kind, subresource)?;
+            let (door, config) = read_apply(call, kind, subresource)?;
             write::apply(store, &door, &key, config, call.query.flag("force"))?
         }
     };
     record.name = Some(written.name.clone());
-    Ok(show_written(store, &kind, form, written))
+    Ok(show_written(store, kind, form, written))
 }
 
 fn show_written(store: &Store, kind: &Kind, form: Form, written: Written) -> Answer {
@@ -164,21 +190,36 @@ fn apply_beside(
     let key = Scope::of(path, &kind).key(&kind)?;
     let moment = Moment::of(&store, &kind, &key);
     drop(store);
-    let subresource = subresource(&kind, path)?;
+    let answer = apply_on(&moment, shared, call, path, &kind, &key, record);
+    let answer = answer.transpose().map(|answer| warned(&kind, answer));
+    answer.transpose()
+}
+
+/// Applies to an object as it was at a moment, unless it has changed since.
+fn apply_on(
+    moment: &Moment,
+    shared: &Shared,
+    call: &Call,
+    path: &ResourcePath,
+    kind: &Arc<Kind>,
+    key: &Key,
+    record: &mut RequestRecord,
+) -> Result<Option<Answer>, Refusal> {
+    let subresource = subresource(kind, path)?;
     if subresource == Subresource::Scale {
         return Ok(None);
     }
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
-    let (door, config) = read_apply(call, &kind, subresource)?;
-    let mut draft = write::draft_apply(&moment, &door, &key, config, call.query.flag("force"))?;
+    let (door, config) = read_apply(call, kind, subresource)?;
+    let mut draft = write::draft_apply(moment, &door, key, config, call.query.flag("force"))?;
     let mut store = shared.lock();
-    if !moment.holds(&store, &kind, &key) {
+    if !moment.holds(&store, kind, key) {
         return Ok(None);
     }
     let before = store.version();
     let written = draft.commit(&mut store, &door);
     record.committed = (store.version() > before).then(|| store.version());
-    Ok(Some(show_written(&store, &kind, form, written?)))
+    Ok(Some(show_written(&store, kind, form, written?)))
 }
 
 fn read_apply(
@@ -241,13 +282,13 @@ fn find(store: &Store, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> {
         group: path.group.clone(),
         plural: path.plural.clone(),
     };
-    match store.kind(&id) {
-        Some(kind) if kind.version == path.version => {
-            if path.namespace.is_some() && !kind.namespaced {
-                return Err(Refusal::unknown_path());
-            }
-            Ok(Arc::clone(kind))
+    if let Some(kind) = store.served(&id, &path.version) {
+        if path.namespace.is_some() && !kind.namespaced {
+            return Err(Refusal::unknown_path());
         }
+        return Ok(Arc::clone(kind));
+    }
+    match store.kind(&id) {
         Some(kind) if kind.origin == Origin::Crd => Err(Refusal::unknown_path()),
         _ if builtin::is_known_elsewhere(&path.group) => Err(Refusal::not_served(format!(
             "the resource {} of {}/{}",
@@ -341,7 +382,7 @@ fn apply_patch(call: &Call, kind: Option<&Kind>, target: &mut Value) -> Result<(
     match media.as_str() {
         patch::JSON => patch::json(target, &body),
         patch::STRATEGIC => {
-            patch::strategic(kind.map(|kind| &kind.schema), target, &body);
+            patch::strategic(kind.map(|kind| &*kind.schema), target, &body);
             Ok(())
         }
         patch::MERGE if body.is_object() => {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::seen::Seen;
 use crate::{
-    event,
+    convert,
     faults::EventKind,
     kind::Kind,
     object,
@@ -37,11 +37,11 @@ impl Lens {
         if !self.covers(&change.key.namespace) {
             return None;
         }
-        let new = event::present(&self.kind, &change.object);
+        let new = convert::present(&self.kind, &change.object);
         let old = change
             .previous
             .as_ref()
-            .map(|old| event::present(&self.kind, old));
+            .map(|old| convert::present(&self.kind, old));
         let was = old.as_ref().is_some_and(|old| self.selector.selects(old));
         let is = !change.removed && self.selector.selects(&new);
         match (was, is) {
@@ -63,7 +63,7 @@ impl Lens {
 
     /// An object that was there before the watch, if the watch is to see it.
     pub(super) fn see_first(&self, key: &Key, object: &Arc<Stored>, store: &Store) -> Option<Seen> {
-        let object = event::present(&self.kind, object);
+        let object = convert::present(&self.kind, object);
         (self.covers(&key.namespace) && self.selector.selects(&object))
             .then(|| self.event(EventKind::Added, key, &object, store))
     }

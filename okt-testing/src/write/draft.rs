@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     apply::{self, Bare},
-    event,
+    convert,
     kind::Kind,
     object,
     refusal::Refusal,
@@ -38,7 +38,7 @@ impl Moment {
     /// Whether the object and its kind are still what they were.
     pub(crate) fn holds(&self, store: &Store, kind: &Arc<Kind>, key: &Key) -> bool {
         let same_kind = store
-            .kind(&kind.id())
+            .served(&kind.id(), &kind.version)
             .is_some_and(|now| Arc::ptr_eq(now, kind));
         same_kind
             && match (&self.stored, store.get(&stored_id(kind), key)) {
@@ -116,7 +116,7 @@ pub(crate) fn draft_apply(
     let name = object::name(&config).to_owned();
     let precondition = Precondition::of(&config);
     let old = moment.stored.as_ref();
-    let old = old.map(|old| event::present(kind, old).read());
+    let old = old.map(|old| convert::present(kind, old).read());
     if old.is_none() && door.subresource != Subresource::None {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     }

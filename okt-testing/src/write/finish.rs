@@ -1,18 +1,18 @@
 //! This file does the last part of a write: what the server itself sets, the commit.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use serde_json::{Value, json};
 
 use super::{
-    Door,
+    Door, Subresource,
     check::{check, check_crd_update, check_namespace},
     current,
-    shown::{hide, reread},
+    shown::{check_readable, hide, reread},
     stored_id,
 };
 use crate::{
-    crd, delete, event,
+    convert, crd, delete,
     kind::{Kind, Origin},
     object,
     refusal::Refusal,
@@ -54,8 +54,8 @@ pub(super) fn finish_create(
     }
     let declared = initialise(store, kind, &mut object, &now)?;
     check(door, &object, None)?;
+    let mut object = convert::absorb(kind, object);
     let hides = hide(door, &mut object);
-    let mut object = event::absorb(kind, object);
     let id = stored_id(kind);
     let key = Key::of(&object);
     if !object::version(&object).is_empty() && !door.dry_run {
@@ -70,7 +70,7 @@ pub(super) fn finish_create(
         return Err(Refusal::already_exists(kind.subject(&name), deleting));
     }
     if door.dry_run {
-        return Ok(event::present(kind, &Arc::new(Stored::new(&object))));
+        return Ok(convert::present(kind, &Arc::new(Stored::new(&object))));
     }
     object::metadata(&mut object).remove("resourceVersion");
     let created = store.put(&id, &mut object);
@@ -78,19 +78,19 @@ pub(super) fn finish_create(
         store.set_hiding(&id, key);
     }
     if let Some(declared) = declared {
-        store.add_kind(Arc::new(declared));
+        store.add_kind(declared.into_iter().map(Arc::new).collect());
     }
     delete::collect_if_orphaned(store, &id, &created);
-    Ok(event::present(kind, &created))
+    Ok(convert::present(kind, &created))
 }
 
-/// What some built-in kinds get from the server; the kind that a CRD declares, if it is served.
+/// What some built-in kinds get from the server; the kind that a CRD declares, if it has its names.
 fn initialise(
     store: &Store,
     kind: &Kind,
     object: &mut Value,
     now: &str,
-) -> Result<Option<Kind>, Refusal> {
+) -> Result<Option<Vec<Kind>>, Refusal> {
     if kind.is("", "namespaces") {
         let name = object::name(object).to_owned();
         object::put(object, &["spec", "finalizers"], json!(["kubernetes"]));
@@ -124,11 +124,17 @@ pub(super) fn finish_update(door: &Door, old: &Value, new: &mut Value) -> Result
     keep_metadata(old, new);
     if kind.is(crd::GROUP, crd::PLURAL) {
         check_crd_update(kind, old, new)?;
-        // The status is the server's own.
+        // The status is the server's own, but for the versions in which nothing is stored any more.
+        let stored = object::at(new, &["status", "storedVersions"]).cloned();
         let status = old.get("status").cloned();
         object::set(object::fields(new), "status", status);
-        crd::read(new)?;
-        crd::complete(new);
+        if door.subresource == Subresource::Status {
+            crd::set_stored(new, stored.unwrap_or_default());
+        } else {
+            crd::note_stored(new);
+            crd::read(new)?;
+            crd::complete(new);
+        }
     }
     if kind.has_generation && !kind.same_content(old, new) {
         raise_generation(new);
@@ -143,6 +149,9 @@ pub(super) fn finish_update(door: &Door, old: &Value, new: &mut Value) -> Result
     // A namespace goes when it is empty, which is found out elsewhere.
     let is_gone = object::is_deleting(new) && object::finalizers(new).is_empty();
     let removes = is_gone && !kind.is("", "namespaces");
+    if !removes {
+        *new = convert::absorb(kind, mem::take(new));
+    }
     Ok(Outcome {
         same,
         removes,
@@ -161,33 +170,29 @@ pub(super) fn commit_update(
     let kind = &*door.kind;
     let (id, key) = (stored_id(kind), Key::of(old));
     // Whatever is written to what was not written as it is shown is a change.
-    let unchanged = outcome.same && !store.is_hiding(&id, &key);
+    let unchanged = !store.is_hiding(&id, &key) && is_stored_so(store, kind, new, outcome);
     if unchanged && let Some(same) = current(store, kind, &key) {
         return Ok(same);
     }
     if outcome.removes {
         // What is removed is what was stored: the change that lets it go is only in the answer.
         if !door.dry_run {
-            let last = store.remove(&id, &mut event::absorb(kind, old.clone()));
+            let mut last = convert::stored_form(store, kind, old);
+            let last = store.remove(&id, &mut last);
             delete::after_removal(store, &door.kind, &last);
         }
         return Ok(Arc::new(Stored::new(new)));
     }
     if door.dry_run {
-        return Ok(Arc::new(Stored::new(new)));
+        return Ok(convert::present(kind, &Arc::new(Stored::new(new))));
     }
     let declared = if kind.is(crd::GROUP, crd::PLURAL) {
         let now = store.clock.text();
         crd::accept(store, new, &now);
-        let declared = Kind {
-            was_changed: true,
-            ..crd::read(new)?
-        };
-        Some(declared).filter(|_| crd::is_established(new))
+        declared_anew(store, old, new)?
     } else {
         None
     };
-    *new = event::absorb(kind, std::mem::take(new));
     let shown = store.put(&id, new);
     if outcome.hides {
         store.set_hiding(&id, key);
@@ -199,7 +204,35 @@ pub(super) fn commit_update(
         crd::reconsider(store, object::text(new, &["spec", "group"]));
     }
     delete::collect_if_orphaned(store, &id, &shown);
-    Ok(event::present(kind, &shown))
+    Ok(convert::present(kind, &shown))
+}
+
+/// The kind that a CRD declares now, if it has its names and there is anything new about it.
+///
+/// # Errors
+/// Objects are stored in a version that is gone.
+fn declared_anew(store: &Store, old: &Value, new: &Value) -> Result<Option<Vec<Kind>>, Refusal> {
+    let says_same = |path: &[&str]| object::at(old, path) == object::at(new, path);
+    let is_same = says_same(&["spec"]) && says_same(&["status", "acceptedNames"]);
+    if is_same || !crd::is_established(new) {
+        return Ok(None);
+    }
+    let mut declared = crd::read(new)?;
+    for kind in &mut declared {
+        kind.was_changed = true;
+    }
+    check_readable(store, &declared)?;
+    Ok(Some(declared))
+}
+
+/// Whether what is written is what is stored already.
+fn is_stored_so(store: &Store, kind: &Kind, new: &Value, outcome: Outcome) -> bool {
+    if kind.siblings.is_empty() || outcome.removes {
+        return outcome.same;
+    }
+    // What is the same in this version may be stored in another.
+    let stored = store.get(&stored_id(kind), &Key::of(new));
+    !outcome.hides && stored.is_some_and(|stored| stored.read() == *new)
 }
 
 /// What no client can change, and what it need not repeat.

@@ -7,8 +7,11 @@ use serde_json::Value;
 use super::{Door, Subresource};
 use crate::{
     apply::Operation,
+    convert,
     kind::{Kind, Origin},
-    object, schema,
+    object,
+    refusal::Refusal,
+    schema,
     store::Store,
 };
 
@@ -19,6 +22,7 @@ pub(super) fn hide(door: &Door, object: &mut Value) -> bool {
     }
     // Other ways of writing begin with what is shown already.
     let may_differ = door.manager.operation == Operation::Apply
+        || !door.kind.is_stored
         || door.subresource == Subresource::Scale
         || object.get("status").is_none();
     if !may_differ {
@@ -31,27 +35,55 @@ pub(super) fn hide(door: &Door, object: &mut Value) -> bool {
     hides
 }
 
-/// Shows what is stored through a changed schema.
-pub(super) fn reread(store: &mut Store, declared: Kind) {
-    let id = declared.id();
+/// Whether what is stored can be read by what a CRD declares.
+///
+/// # Errors
+/// An object is stored in a version that is gone.
+pub(super) fn check_readable(store: &Store, declared: &[Kind]) -> Result<(), Refusal> {
+    let Some(kind) = declared.first() else {
+        return Ok(());
+    };
+    for (_, object) in store.list(&kind.id(), None) {
+        let object = object.read();
+        let version = convert::api_version(&object);
+        if kind.schema_of(version).is_none() {
+            return Err(Refusal::not_served(format!(
+                "a CRD without the version {version}, in which objects are still stored and which a real server then cannot read"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Shows what is stored through changed schemas.
+pub(super) fn reread(store: &mut Store, declared: Vec<Kind>) {
+    let Some(kind) = declared.first() else { return };
+    let id = kind.id();
     let objects: Vec<Value> = store
         .list(&id, None)
         .map(|(_, object)| object.read())
         .collect();
     for mut object in objects {
-        show(&declared, &mut object);
+        show(kind, &mut object);
         store.reread(&id, &object);
     }
-    store.add_kind(Arc::new(declared));
+    store.serve_anew(declared.into_iter().map(Arc::new).collect());
 }
 
-/// Makes of an object what is shown of it, and says whether that is another one.
+/// Makes of an object what is shown of it in the version that it is stored in, and says whether that
+/// is another one.
 fn show(kind: &Kind, object: &mut Value) -> bool {
+    let schema = match kind.siblings.as_slice() {
+        [] => &kind.schema,
+        _ => kind
+            .schema_of(convert::api_version(object))
+            .unwrap_or(&kind.schema),
+    };
     let mut changed = false;
     if kind.origin == Origin::Crd {
-        changed |= schema::prune(&kind.schema, object).changed();
-        changed |= schema::drop_nulls(&kind.schema, object);
+        changed |= schema::prune(schema, object).changed();
+        changed |= schema::drop_nulls(schema, object);
     }
     changed |= object::tidy_metadata(object);
-    changed | schema::apply_defaults(&kind.schema, object)
+    changed | schema::apply_defaults(schema, object)
 }

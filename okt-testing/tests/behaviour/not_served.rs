@@ -1,12 +1,15 @@
 //! This file tests that what the double does not do is answered with 501 and a sentence.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::{
+    api::core::v1::{Node, Pod},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api,
     api::{EvictParams, ListParams, Patch, PatchParams},
 };
 use okt_testing::ApiServer;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{create, create_crd, refusal, server, widget_crd, widgets};
 
@@ -25,23 +28,57 @@ async fn what_a_real_server_has_beyond_this_is_501() {
     assert_eq!(status.code, 405, "a POST to a subresource");
 }
 
-#[tokio::test]
-async fn what_is_not_served_says_so() {
-    let client = ApiServer::new().client();
+/// The CRD of the widgets with a version `v2` beside `v1`.
+fn two_versions() -> Value {
     let mut crd = widget_crd();
     let mut second = crd["spec"]["versions"][0].clone();
     second["name"] = "v2".into();
     second["storage"] = false.into();
     crd["spec"]["versions"].as_array_mut().unwrap().push(second);
+    crd
+}
+
+#[tokio::test]
+async fn a_conversion_webhook_is_501() {
+    let client = ApiServer::new().client();
+    let mut crd = two_versions();
+    crd["spec"]["conversion"] = json!({
+        "strategy": "Webhook",
+        "webhook": { "conversionReviewVersions": ["v1"], "clientConfig": { "url": "https://a" } },
+    });
     let status = refusal(create_crd(&client, crd).await);
     assert_eq!(
         (status.code, status.reason.as_str()),
         (501, "NotImplemented")
     );
+    let message = &status.message;
+    assert!(message.contains("conversion webhooks"), "{message}");
+}
+
+#[tokio::test]
+async fn a_version_that_goes_while_objects_are_stored_in_it_is_501() {
+    let client = ApiServer::new().client();
+    create_crd(&client, two_versions()).await.unwrap();
+    create(&client, "a", json!({})).await;
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = "widgets.demo.okt.dev";
+    let params = PatchParams::default();
+    let mut crd = two_versions();
+    crd["spec"]["versions"][0]["storage"] = false.into();
+    crd["spec"]["versions"][1]["storage"] = true.into();
+    let switched = json!({ "spec": { "versions": crd["spec"]["versions"] } });
+    let patch = Patch::Merge(switched);
+    crds.patch(name, &params, &patch).await.unwrap();
+    // Somebody claims that everything was written anew, which is not so.
+    let claim = Patch::Merge(json!({ "status": { "storedVersions": ["v2"] } }));
+    crds.patch_status(name, &params, &claim).await.unwrap();
+    let rest = json!({ "spec": { "versions": [crd["spec"]["versions"][1]] } });
+    let status = refusal(crds.patch(name, &params, &Patch::Merge(rest)).await);
+    assert_eq!(status.code, 501);
+    let message = &status.message;
     assert!(
-        status.message.contains("more than one served version"),
-        "{}",
-        status.message
+        message.contains("version demo.okt.dev/v1, in which objects are still stored"),
+        "{message}"
     );
 }
 

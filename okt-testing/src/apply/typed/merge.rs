@@ -141,7 +141,7 @@ mod tests {
                 "items": { "type": "string" },
             } },
         });
-        let schema = Schema::parse_root(&schema).expect("the schema is structural");
+        let schema = Schema::parse_root(&schema, "").expect("the schema is structural");
         let set = |letters: &str| {
             let letters: Vec<_> = letters.chars().map(String::from).collect();
             json!({ "set": letters })
