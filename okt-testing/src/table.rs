@@ -10,7 +10,7 @@ mod workload;
 use std::fmt;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 
 pub(crate) use self::builtin::{columns as builtin_columns, scale as scale_columns};
 pub(crate) use self::jsonpath::Fault;
@@ -157,12 +157,26 @@ impl Column {
                 Ok(then) => age(now.as_second() - then.as_second()).into(),
                 Err(_) => "<invalid>".into(),
             },
-            ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => found.clone(),
-            ("integer" | "number" | "boolean", _) | (_, Value::Null) => Value::Null,
-            (_, Value::String(text)) => text.clone().into(),
-            (_, other) => other.to_string().into(),
+            ("integer", Value::Number(number)) => whole(number),
+            ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => found.clone(),
+            ("string", Value::String(text)) => text.clone().into(),
+            // As Go prints it.
+            ("string", Value::Null) => "<no value>".into(),
+            ("string", other) => other.to_string().into(),
+            _ => Value::Null,
         }
     }
+}
+
+/// A number without its fraction.
+fn whole(number: &Number) -> Value {
+    if !number.is_f64() {
+        return number.clone().into();
+    }
+    let whole = number.as_f64().map(|float| format!("{:.0}", float.trunc()));
+    whole
+        .and_then(|text| text.parse::<i64>().ok())
+        .map_or(Value::Null, Value::from)
 }
 
 /// A table of objects; `metadata` is the list's.

@@ -17,6 +17,9 @@ pub(crate) struct JsonPath(Vec<Step>);
 enum Step {
     Field(String),
     Index(i64),
+    /// Every item of a list.
+    Items,
+    /// Every item of a list, or every value of a map.
     All,
     Filter {
         path: JsonPath,
@@ -52,6 +55,7 @@ fn follow<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
             let index = if *index < 0 { length + index } else { *index };
             follow(rest, items.get(usize::try_from(index).ok()?)?)
         }
+        Step::Items => value.as_array()?.iter().find_map(|item| follow(rest, item)),
         Step::All => match value {
             Value::Array(items) => items.iter().find_map(|item| follow(rest, item)),
             Value::Object(fields) => fields.values().find_map(|item| follow(rest, item)),

@@ -1,6 +1,7 @@
 //! These tests hold the double's answers to those of kube-apiserver 1.36.1, word for word.
 
 mod cel_rules;
+mod columns;
 mod crd_rules;
 mod limits;
 mod support;

@@ -104,7 +104,8 @@ impl Reader<'_> {
                 end = at;
                 break;
             }
-            if escaped || c != '\\' {
+            // A real server drops them all.
+            if c != '\\' {
                 name.push(c);
             }
             escaped = !escaped && c == '\\';
@@ -145,7 +146,7 @@ impl Reader<'_> {
             return Ok(());
         }
         if matches!(inner, "*" | ":") {
-            self.steps.push(Step::All);
+            self.steps.push(Step::Items);
             return Ok(());
         }
         let digits = |part: &str| {

@@ -1,0 +1,85 @@
+//! This file holds what the columns of a CRD show against what they show on a real API server.
+//!
+//! `columns.json` holds an object, and for each JSON path (of texts where no type is named) the cell that kube-apiserver 1.36.1 made
+//! of it, or that the server cannot read the path and leaves the column out.
+
+use http::Request;
+use okt_testing::ApiServer;
+use serde_json::{Value, json};
+
+use crate::support::{CRDS, Comparison, post};
+
+/// So many paths of the table are not looked into here.
+const NOT_SERVED: usize = 39;
+
+/// A kind of any content, with one column.
+fn crd(case: &Value) -> Value {
+    let kind = case.get("type").cloned().unwrap_or("string".into());
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "things.rules.okt.dev" },
+        "spec": {
+            "group": "rules.okt.dev",
+            "scope": "Namespaced",
+            "names": { "plural": "things", "kind": "Thing" },
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "additionalPrinterColumns": [
+                    { "name": "It", "type": kind, "jsonPath": case["path"] },
+                ],
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                } },
+            }],
+        },
+    })
+}
+
+/// The cells of the only object, after its name.
+async fn cells(server: &ApiServer, path: &str) -> Value {
+    let request = Request::get(path)
+        .header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+        .body(Vec::new())
+        .expect("a request");
+    let table: Value = server.client().request(request).await.expect("a table");
+    let cells = table["rows"][0]["cells"].as_array().expect("cells");
+    cells.iter().skip(1).cloned().collect()
+}
+
+#[tokio::test]
+async fn columns_show_what_they_show_on_a_real_server() {
+    let table: Value = serde_json::from_str(include_str!("columns.json")).expect("JSON");
+    let mut object = table["object"].clone();
+    object["apiVersion"] = "rules.okt.dev/v1".into();
+    let things = "/apis/rules.okt.dev/v1/namespaces/default/things";
+    let mut comparison = Comparison::default();
+    let mut not_served = Vec::new();
+    for case in table["cases"].as_array().expect("cases") {
+        let server = ApiServer::new();
+        let (code, answer) = post(&server, CRDS, &crd(case)).await;
+        let what = case.to_string();
+        let real: Value = case.get("cell").into_iter().cloned().collect();
+        if code == 501 {
+            not_served.push(what);
+            continue;
+        }
+        let double = if code == 201 {
+            post(&server, things, &object).await;
+            cells(&server, things).await
+        } else {
+            answer.into()
+        };
+        comparison.add(
+            double == real,
+            &what,
+            &real.to_string(),
+            &double.to_string(),
+        );
+    }
+    comparison.check();
+    assert_eq!(not_served.len(), NOT_SERVED, "{not_served:?}");
+}
