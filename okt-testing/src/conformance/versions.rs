@@ -84,6 +84,22 @@ async fn an_object_is_checked_in_the_version_that_it_comes_in(world: &World) -> 
     Ok(())
 }
 
+async fn a_patch_puts_no_object_into_another_version(world: &World) -> Outcome {
+    let world = &with(world, crd).await?;
+    create(world, ALPHA, "a", json!({})).await?;
+    let group = &world.group;
+    let patch = json!({ "apiVersion": format!("{group}/{ALPHA}") });
+    let status = refusal(merge(world, BETA, "a", patch).await)?;
+    ensure_eq!(status.code, 422);
+    ensure_eq!(
+        status.message,
+        format!(
+            "Widget.{group} \"a\" is invalid: apiVersion: Invalid value: \"{group}/{ALPHA}\": must be {group}/{BETA}"
+        )
+    );
+    Ok(())
+}
+
 async fn each_version_is_watched_with_the_same_versions_of_objects(world: &World) -> Outcome {
     let world = &with(world, crd).await?;
     let list = widgets(world, BETA).list(&ListParams::default()).await?;
@@ -247,6 +263,7 @@ behaviours! { "versions":
     further an_object_is_one_in_all_versions,
     further a_version_shows_what_it_knows_and_defaults_are_of_the_one_that_is_stored,
     further an_object_is_checked_in_the_version_that_it_comes_in,
+    further a_patch_puts_no_object_into_another_version,
     further each_version_is_watched_with_the_same_versions_of_objects,
     further what_is_selected_and_printed_is_of_the_version,
     further who_applies_is_one_manager_and_who_updates_is_one_for_each_version,

@@ -19,7 +19,7 @@ use crate::{
     path::ResourcePath,
     read::{self, Form},
     record::{RequestRecord, Verb},
-    refusal::Refusal,
+    refusal::{Cause, Refusal, Subject},
     sight::Sight,
     store::{Key, Store},
     watch::{Audience, Watch},
@@ -359,11 +359,42 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
         let why = format!("{}: {}", cause.field, cause.message);
         return Err(Refusal::undecodable_patch(&new, &why));
     }
-    check_object(kind, &new)?;
+    let another = another_version(kind, &new);
+    if another.is_none() {
+        check_object(kind, &new)?;
+    }
     write::check_address(kind, key, &new)
         .and_then(|()| Precondition::of(&new).check_version(kind, &old))
+        .and_then(|()| another.map_or(Ok(()), Err))
         .map_err(|refusal| write::warn(door, &new, refusal))?;
     write::update(store, door, &old, new)
+}
+
+/// What is wrong with a custom resource that a patch puts into another version.
+fn another_version(kind: &Kind, patched: &Value) -> Option<Refusal> {
+    let version = object::text(patched, &["apiVersion"]);
+    if kind.origin == Origin::BuiltIn || version.is_empty() || kind.is_in(version) {
+        return None;
+    }
+    let found = object::text(patched, &["kind"]);
+    let differs = |field: &str, found: &str, must: &str| {
+        let cause = Cause::invalid(field, &found.into(), &format!("must be {must}"));
+        (found != must).then_some(cause)
+    };
+    let causes: Vec<_> = [
+        differs("kind", found, &kind.kind),
+        differs("apiVersion", version, &kind.api_version()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let (group, _) = version.split_once('/').unwrap_or_default();
+    let subject = Subject {
+        group,
+        kind: found,
+        ..kind.subject(object::name(patched))
+    };
+    Some(Refusal::invalid(subject, &causes))
 }
 
 /// `kind` is none for objects that are no resource of their own (scale).
