@@ -121,14 +121,7 @@ impl<A: Application> Actor<'_, A> {
         self.inner.work = id;
         self.inner.poked = false;
         self.inner.started_under = self.cx.object().meta().generation.unwrap_or(0);
-        self.inner.running = Some(work::start(
-            &self.shared.tasks,
-            &self.shared.application,
-            state,
-            work,
-            before,
-            look,
-        ));
+        self.inner.running = Some(work::start(self.shared, state, work, before, look));
         self.inner.stage = Stage::Running;
     }
 

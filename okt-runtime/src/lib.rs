@@ -6,13 +6,14 @@
 //! | floor | what | files |
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `annotations` |
-//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory` |
+//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
 //! | 4 | the operator | `drive`, `shared`, `operator`, `readiness`, `program` |
 
 mod act;
 mod again;
 mod annotations;
 mod application;
+mod backdoor;
 mod change;
 mod clock;
 mod context;
@@ -59,6 +60,12 @@ pub use status::{
     Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
     Transition,
 };
+
+/// For the test kit; no part of the public API.
+#[doc(hidden)]
+pub mod __testing {
+    pub use crate::backdoor::{Attempt, Backdoor, Fate, Flaw};
+}
 
 /// What generated code names; no part of the public API.
 #[doc(hidden)]

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
+use crate::backdoor::Backdoor;
 use crate::clock::Clock;
 use crate::crd::CrdError;
 use crate::drive::{Settings, drive};
@@ -81,6 +82,7 @@ pub struct Operator<A: Application> {
     backoff: Backoff,
     streaming: bool,
     clock: Clock,
+    backdoor: Backdoor,
 }
 
 impl<A: Application> Operator<A> {
@@ -96,6 +98,7 @@ impl<A: Application> Operator<A> {
             backoff: Backoff::default(),
             streaming: false,
             clock: Clock::Wall,
+            backdoor: Backdoor::default(),
         }
     }
 
@@ -158,6 +161,14 @@ impl<A: Application> Operator<A> {
         self
     }
 
+    /// Lets a test kit in.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn __backdoor(mut self, backdoor: Backdoor) -> Self {
+        self.backdoor = backdoor;
+        self
+    }
+
     /// Runs until `stop` ends, then lets the turns under way finish.
     ///
     /// Work that is running then is dropped, and resumed by the next operator under the same ids; the same
@@ -198,6 +209,7 @@ impl<A: Application> Operator<A> {
                 memory: Memory::default(),
                 tasks: tasks.clone(),
                 clock: self.clock,
+                backdoor: self.backdoor.clone(),
                 backoff: self.backoff,
                 readiness: readiness.clone(),
                 gate: self.gate.clone(),

@@ -97,7 +97,7 @@ pub(crate) async fn of_status<A: Application>(
     if change(object, &status) == Change::None {
         return Again::requeue(wait);
     }
-    match report::write(&shared.client, object, &status).await {
+    match report::write(&shared.client, object, &status, &shared.backdoor).await {
         Ok(written) => inner.seen.clone_from(&written.meta().resource_version),
         Err(error) => {
             tracing::warn!(object = %object.name_any(), "cannot show the refusal: {}", said(&error));

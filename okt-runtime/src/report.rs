@@ -15,6 +15,7 @@ use okt_core::{Graph, Lifecycle, Mark, draw};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::backdoor::{Backdoor, Flaw};
 use crate::desired::{Desired, StateName};
 use crate::guarded::{Guarded, api};
 use crate::object::{LifecycleObject, LifecycleSpec};
@@ -325,14 +326,16 @@ pub(crate) async fn write<K: LifecycleObject>(
     client: &Client,
     object: &K,
     status: &Status<K::State, K::Extra>,
+    backdoor: &Backdoor,
 ) -> Result<Guarded<K>, kube::Error> {
+    let acted_upon = object.resource_version();
     let body = json!({
         "apiVersion": K::api_version(&()),
         "kind": K::kind(&()),
         "metadata": {
             "name": object.name_any(),
             "namespace": object.namespace(),
-            "resourceVersion": object.resource_version(),
+            "resourceVersion": acted_upon.filter(|_| !backdoor.has(Flaw::NoResourceVersion)),
         },
         "status": status,
     });

@@ -13,6 +13,7 @@ use okt_core::decide::{By, Go};
 use tokio::sync::{mpsc, watch};
 
 use crate::application::{Application, StateOf};
+use crate::backdoor::Backdoor;
 use crate::clock::Clock;
 use crate::guarded::Guarded;
 use crate::memory::Memory;
@@ -27,6 +28,7 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) memory: Memory,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Clock,
+    pub(crate) backdoor: Backdoor,
     pub(crate) backoff: Backoff,
     pub(crate) readiness: watch::Receiver<Readiness>,
     pub(crate) gate: Option<watch::Receiver<bool>>,

@@ -30,6 +30,7 @@ use crate::act::Actor;
 use crate::again::again;
 use crate::annotations;
 use crate::application::{Application, StateOf};
+use crate::backdoor::Flaw;
 use crate::change::{Change, change};
 use crate::context::Context;
 use crate::finalizer;
@@ -142,6 +143,10 @@ impl<A: Application> Turn<'_, A> {
             | Decision::Retry { .. }
             | Decision::End(_) => {}
         }
+        let acts_first = self.shared.backdoor.has(Flaw::ActsFirst);
+        if acts_first && let Recorded::At(record) = &after {
+            self.actor().act(record, &decision);
+        }
         let progress = self.progress(&decision);
         let report = Report {
             object: &*self.object,
@@ -165,7 +170,8 @@ impl<A: Application> Turn<'_, A> {
             Change::Main => (true, false),
         };
         if write {
-            match report::write(&self.shared.client, &*self.object, &status).await {
+            let backdoor = &self.shared.backdoor;
+            match report::write(&self.shared.client, &*self.object, &status, backdoor).await {
                 Ok(written) => self.written(written),
                 Err(error) => {
                     return refusal::of_status(self.shared, self.inner, &report, &error).await;
@@ -176,7 +182,7 @@ impl<A: Application> Turn<'_, A> {
             running.progress.shown(&progress);
         }
         self.tell(&recorded, &after, &decision);
-        if let Recorded::At(record) = &after {
+        if !acts_first && let Recorded::At(record) = &after {
             self.actor().act(record, &decision);
         }
         again(
@@ -237,7 +243,6 @@ impl<A: Application> Turn<'_, A> {
     fn facts<'f>(&self, look: &'f Look, revision: u64) -> Facts<'f> {
         let desired = self.object.spec_of().lifecycle();
         let position = self.position();
-        let since = position.and_then(|position| position.since);
         let newer = position.is_some_and(|position| {
             let crd = self.shared.readiness.borrow();
             position.state.known().is_none() && crd.knows(position.state.as_str())
@@ -266,10 +271,23 @@ impl<A: Application> Turn<'_, A> {
             task: self.inner.task(),
             attempt: self.inner.attempt.max(recorded_attempt),
             started_under: self.inner.started_under,
-            in_state: since.map_or(Duration::ZERO, |since| self.shared.clock.since(since)),
+            in_state: self.in_state(),
             backoff: self.shared.backoff,
             seed: read::seed(&self.uid),
         }
+    }
+
+    /// How long the object has been in its state.
+    fn in_state(&self) -> Duration {
+        let Some(position) = self.position() else {
+            return Duration::ZERO;
+        };
+        let backdoor = &self.shared.backdoor;
+        if backdoor.has(Flaw::TimersInMemory) {
+            return backdoor.since_seen(&self.uid, position.transition);
+        }
+        let since = position.since;
+        since.map_or(Duration::ZERO, |since| self.shared.clock.since(since))
     }
 
     /// The failure that this turn takes, where it is news.

@@ -11,9 +11,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
+use crate::backdoor::{Attempt, Backdoor, Fate};
 use crate::context::Action;
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::shared::Shared;
 
 /// How long cancelled work may take to clean up before it is dropped.
 const GRACE: Duration = Duration::from_secs(30);
@@ -73,14 +75,13 @@ impl Running {
 ///
 /// `ended` is called when there is something to take.
 pub(crate) fn start<A: Application>(
-    tasks: &Tasks,
-    application: &Arc<A>,
+    shared: &Arc<Shared<A>>,
     state: StateOf<A>,
     action: Action<A::Resource>,
     before: Option<Running>,
     ended: impl FnOnce() + Send + 'static,
 ) -> Running {
-    let application = Arc::clone(application);
+    let (application, backdoor) = (Arc::clone(&shared.application), shared.backdoor.clone());
     let end = Arc::new(Mutex::new(None));
     let cancellation = action.cancellation.clone();
     let progress = action.progress.clone();
@@ -88,13 +89,13 @@ pub(crate) fn start<A: Application>(
     let slot = Arc::clone(&end);
     let over = CancellationToken::new();
     let guard = over.clone().drop_guard();
-    tasks.spawn(async move {
+    shared.tasks.spawn(async move {
         let _over = guard;
         if let Some(before) = before {
             before.cancel();
             before.over.cancelled().await;
         }
-        if let Some(said) = attempt(&*application, state, &action, limit).await {
+        if let Some(said) = attempt(&*application, &backdoor, state, &action, limit).await {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
             ended();
         }
@@ -110,6 +111,7 @@ pub(crate) fn start<A: Application>(
 /// One attempt; none where it was cancelled.
 async fn attempt<A: Application>(
     application: &A,
+    backdoor: &Backdoor,
     state: StateOf<A>,
     action: &Action<A::Resource>,
     limit: Duration,
@@ -117,7 +119,14 @@ async fn attempt<A: Application>(
     if action.cancellation.is_cancelled() {
         return None;
     }
-    let work = AssertUnwindSafe(state.dispatch(application, action)).catch_unwind();
+    let fate = backdoor.fate(|| Attempt {
+        id: action.id().to_owned(),
+        number: action.attempt(),
+        state: state.name(),
+        resumed: action.resumed(),
+    });
+    let work = AssertUnwindSafe(by_fate(fate, || state.dispatch(application, action)));
+    let work = work.catch_unwind();
     let overdue = async {
         action.cancellation.cancelled().await;
         tokio::time::sleep(GRACE).await;
@@ -136,6 +145,22 @@ async fn attempt<A: Application>(
         )),
     };
     (!action.cancellation.is_cancelled()).then_some(said)
+}
+
+/// The answer of a handler, or what becomes of it in a test.
+async fn by_fate<T, F: Future<Output = T>>(fate: Fate, handler: impl Fn() -> F) -> T {
+    match fate {
+        Fate::Runs => handler().await,
+        Fate::Lost => std::future::pending().await,
+        Fate::Unanswered => {
+            handler().await;
+            std::future::pending().await
+        }
+        Fate::Twice => {
+            handler().await;
+            handler().await
+        }
+    }
 }
 
 fn seconds(time: Duration) -> String {

@@ -116,6 +116,9 @@ pub mod conditions;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
+#[cfg(feature = "lifecycle")]
+pub mod rehearsal;
+
 mod api_server;
 mod endpoint;
 mod faults;
@@ -167,6 +170,8 @@ pub use faults::{Chaos, EventKind, Fault, Injected, OnEvent, OnRequest, Seed, St
 #[cfg(feature = "kubernetes")]
 pub use kubernetes::{Kubernetes, KubernetesError};
 pub use record::{RequestRecord, Verb};
+#[cfg(feature = "lifecycle")]
+pub use rehearsal::Rehearsal;
 pub use replica::Replica;
 pub use serve::Served;
 pub use versions::{EventRecord, Mark, Version, Versions};

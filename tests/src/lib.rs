@@ -3,7 +3,6 @@
 mod database;
 pub mod definition;
 mod rig;
-mod rules;
 mod site;
 mod wire;
 

@@ -18,6 +18,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, CustomResourceExt, Resource};
 use okt_runtime::{Application, Lifecycle, LifecycleObject, Operator, Position, StateOf, crd};
 use okt_testing::ApiServer;
+use okt_testing::rehearsal::Rules;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -365,10 +366,8 @@ impl<A: Served> Rig<A> {
 impl<A: Served> Drop for Rig<A> {
     /// Whatever a test is about, no status may break a rule.
     fn drop(&mut self) {
-        let states = StateOf::<A>::GRAPH.states.iter();
-        let declared = states.flat_map(|state| state.conditions);
-        let declared: Vec<_> = declared.map(|c| c.name.to_owned()).collect();
-        let broken = (self.wire).broken_rules(A::Resource::crd_name(), &declared);
+        let rules = Rules::of::<StateOf<A>>();
+        let broken = self.wire.broken_rules(A::Resource::crd_name(), &rules);
         if !std::thread::panicking() {
             assert!(broken.is_empty(), "broken rules: {}", broken.join("\n"));
         }

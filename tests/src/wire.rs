@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use kube::Client;
+use okt_testing::rehearsal::Rules;
 use okt_testing::{ApiServer, Mark, RequestRecord, Verb};
-
-use crate::rules::Rules;
 
 /// The name by which the server knows operators: faults that are to strike them alone name it.
 pub const OPERATOR: &str = "operator";
@@ -45,9 +44,8 @@ impl Wire {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = self.server.mark();
     }
 
-    /// The rules that every status that the operator wrote of this kind has broken; each has to have these conditions.
-    pub(crate) fn broken_rules(&self, resource: &str, declared: &[String]) -> Vec<String> {
-        let rules = Rules::of(declared);
+    /// The rules that a status which the operator wrote of this kind has broken.
+    pub(crate) fn broken_rules(&self, resource: &str, rules: &Rules) -> Vec<String> {
         let writes = self.server.requests().into_iter().filter(|request| {
             request.client == OPERATOR && request.subresource.as_deref() == Some("status")
         });

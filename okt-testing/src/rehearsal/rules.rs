@@ -1,7 +1,9 @@
-//! What every status that an operator writes is held against: the rules for all operators, and OKT's own.
+//! This file says which rules every status keeps that an operator of OKT writes.
 
-use okt_testing::conditions::{self, Context};
+use okt_runtime::Lifecycle;
 use serde_json::Value;
+
+use crate::conditions::{self, Context};
 
 /// The types that every status has, beside the declared ones.
 const ALWAYS: [&str; 3] = ["Ready", "Deleting", "Paused"];
@@ -9,43 +11,43 @@ const ALWAYS: [&str; 3] = ["Ready", "Deleting", "Paused"];
 /// The types that OKT writes beside the declared ones.
 const SOMETIMES: [&str; 2] = ["Reconciling", "Stalled"];
 
-/// The largest status, in bytes.
+/// The largest status, in bytes; what an application adds to it is not OKT's.
 const STATUS_LIMIT: usize = 8 * 1024;
 
 /// The longest message, in bytes.
 const MESSAGE_LIMIT: usize = 1024;
 
-/// The rules for an operator whose graph declares some condition types.
-pub(crate) struct Rules {
-    own: Vec<String>,
+/// The rules for statuses with a lifecycle: those for all operators, and OKT's own.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    own: Vec<&'static str>,
     context: Context,
 }
 
 impl Rules {
-    pub(crate) fn of(declared: &[String]) -> Self {
-        let own = |more: &[&str]| -> Vec<String> {
-            let names = ALWAYS.iter().chain(more).map(|name| (*name).to_owned());
-            names.chain(declared.iter().cloned()).collect()
-        };
+    /// The rules for objects in these states.
+    pub fn of<S: Lifecycle>() -> Self {
+        let states = S::GRAPH.states.iter();
+        let declared = states.flat_map(|state| state.conditions);
+        let declared = declared.map(|condition| condition.name);
+        let always: Vec<&'static str> = ALWAYS.into_iter().chain(declared).collect();
+        let own: Vec<_> = always.iter().copied().chain(SOMETIMES).collect();
         let context = Context::new()
-            .declares(own(&[]))
-            .owns(own(&SOMETIMES))
+            .declares(always)
+            .owns(own.iter().copied())
             .status_limit(STATUS_LIMIT);
-        Self {
-            own: own(&SOMETIMES),
-            context,
-        }
+        Self { own, context }
     }
 
     /// What is wrong with an object as a write of its status left it.
-    pub(crate) fn broken(&self, before: Option<&Value>, after: &Value) -> Vec<String> {
+    pub fn broken(&self, before: Option<&Value>, after: &Value) -> Vec<String> {
         let found = conditions::check(before, after, &self.context);
         let mut broken: Vec<_> = found.iter().map(ToString::to_string).collect();
         let seen = &after["status"]["observedGeneration"];
         let conditions = after["status"]["conditions"].as_array();
         for condition in conditions.into_iter().flatten() {
             let name = condition["type"].as_str().unwrap_or_default();
-            if !self.own.iter().any(|own| own == name) {
+            if !self.own.contains(&name) {
                 continue;
             }
             if condition["observedGeneration"] != *seen {

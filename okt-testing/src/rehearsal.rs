@@ -1,0 +1,210 @@
+//! The life of an application, rehearsed: once undisturbed, then again and again with one thing going wrong.
+//!
+//! An operator may crash before and after each of its writes, an event may be lost, doubled or merged with the
+//! next, a restarted operator may be shown the past, work may be lost, done twice or end unheard, the object may be
+//! deleted at any moment, and two operators may run at once. A [`Rehearsal`] walks an object through wishes and
+//! events, takes down what the operator writes, is told and starts, and from that derives every such run. After
+//! each of them the object must be where it was without the disturbance, having taken no undeclared edge, with
+//! truthful conditions, and in silence.
+//!
+//! ```no_run
+//! # use okt_runtime::{Application, LifecycleSpec};
+//! # fn databases<A: Application + Clone>(fresh: fn() -> A) {
+//! use okt_testing::Rehearsal;
+//! use serde_json::json;
+//!
+//! Rehearsal::of(fresh)
+//!     .object(json!({
+//!         "apiVersion": "demo.okt.dev/v1",
+//!         "kind": "Database",
+//!         "metadata": { "name": "orders" },
+//!         "spec": { "storage": "1Gi" },
+//!     }))
+//!     .wish(json!({ "visit": { "state": "Servicing", "request": "nightly-1" } }))
+//!     .patch(json!({ "spec": { "storage": "2Gi" } }))
+//!     .wish(json!({ "state": "End" }))
+//!     .delete()
+//!     .check();
+//! # }
+//! ```
+//!
+//! Each run has a Kubernetes API and a paused tokio runtime of its own, so hours of waiting pass at once. What the
+//! application keeps must be in memory, in what `fresh` makes: its clones share it, as the operators of one run do.
+
+mod judge;
+mod plan;
+mod report;
+mod rules;
+mod stage;
+mod step;
+
+pub use self::{report::Report, rules::Rules};
+
+use std::time::Duration;
+
+use okt_runtime::{__testing::Flaw, Application, Operator};
+use serde_json::{Value, json};
+
+use self::{
+    plan::Plan,
+    stage::{Ended, Stage},
+    step::Step,
+};
+
+/// The longest that a run may take until its object is at rest again, by default.
+const PATIENCE: Duration = Duration::from_hours(12);
+
+/// After as many runs that went wrong the rest is left out.
+const ENOUGH: usize = 10;
+
+/// The variable that names the plans to be run alone.
+const CHOSEN: &str = "OKT_REHEARSAL";
+
+/// The walk of an object, and the operator that leads it; see the [module](self).
+pub struct Rehearsal<A: Application> {
+    fresh: Box<dyn Fn() -> A>,
+    object: Value,
+    steps: Vec<Step<A>>,
+    operator: Box<Adjust<A>>,
+    effects: Option<Box<Effects<A>>>,
+    patience: Duration,
+    flaw: Option<Flaw>,
+}
+
+type Adjust<A> = dyn Fn(Operator<A>) -> Operator<A>;
+type Effects<A> = dyn Fn(&A) -> Vec<String>;
+
+impl<A: Application + Clone> Rehearsal<A> {
+    /// Begins with how an application is made that nothing has happened to; its clones share what it keeps.
+    pub fn of(fresh: impl Fn() -> A + 'static) -> Self {
+        Self {
+            fresh: Box::new(fresh),
+            object: Value::Null,
+            steps: Vec::new(),
+            operator: Box::new(|operator| operator),
+            effects: None,
+            patience: PATIENCE,
+            flaw: None,
+        }
+    }
+
+    /// The object that is created at the beginning of each run.
+    #[must_use]
+    pub fn object(mut self, object: Value) -> Self {
+        self.object = object;
+        self
+    }
+
+    /// Then its lifecycle field becomes this (a merge patch of `spec.lifecycle`).
+    #[must_use]
+    pub fn wish(self, lifecycle: impl Into<Value>) -> Self {
+        self.patch(json!({ "spec": { "lifecycle": lifecycle.into() } }))
+    }
+
+    /// Then somebody changes it (a merge patch).
+    #[must_use]
+    pub fn patch(mut self, patch: Value) -> Self {
+        self.steps.push(Step::Patch(patch));
+        self
+    }
+
+    /// Then something happens to the application; the name is for the report.
+    #[must_use]
+    pub fn happens(mut self, name: &str, what: impl Fn(&A) + 'static) -> Self {
+        self.steps
+            .push(Step::Happens(name.to_owned(), Box::new(what)));
+        self
+    }
+
+    /// Then it is deleted.
+    #[must_use]
+    pub fn delete(mut self) -> Self {
+        self.steps.push(Step::Delete);
+        self
+    }
+
+    /// How the operator is built (backoff, concurrency, ..); by default as [`Operator::new`] does.
+    #[must_use]
+    pub fn operator(mut self, adjust: impl Fn(Operator<A>) -> Operator<A> + 'static) -> Self {
+        self.operator = Box::new(adjust);
+        self
+    }
+
+    /// What the work has brought about in the application, one word for each effect: each run has to have the same
+    /// ones as the undisturbed run, and none twice.
+    ///
+    /// Handlers may run again under the same id; what they do must then be one effect.
+    #[must_use]
+    pub fn effects(mut self, effects: impl Fn(&A) -> Vec<String> + 'static) -> Self {
+        self.effects = Some(Box::new(effects));
+        self
+    }
+
+    /// How long a run may take until its object is at rest, on tokio's clock; 12 hours by default.
+    #[must_use]
+    pub fn patience(mut self, time: Duration) -> Self {
+        self.patience = time;
+        self
+    }
+
+    /// Plants a bug, to see whether it is found.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn __flaw(mut self, flaw: Flaw) -> Self {
+        self.flaw = Some(flaw);
+        self
+    }
+
+    /// Runs every plan, and tells what went wrong; after ten runs that did, the rest is left out.
+    ///
+    /// With `OKT_REHEARSAL` in the environment only the plans whose names contain its value are run.
+    ///
+    /// # Panics
+    ///
+    /// If the undisturbed run cannot be made: the object is no object of the application's kind, or is refused.
+    pub fn run(&self) -> Report {
+        let undisturbed = self.stage(Plan::Undisturbed, None);
+        let mut report = Report::new(undisturbed.course.clone());
+        report.note(&Plan::Undisturbed, undisturbed.broken.clone());
+        if !undisturbed.broken.is_empty() {
+            // What does not hold undisturbed need not be looked for.
+            return report;
+        }
+        let chosen = std::env::var(CHOSEN).unwrap_or_default();
+        let plans = Plan::all(&undisturbed.course).into_iter();
+        for plan in plans.filter(|plan| plan.to_string().contains(&chosen)) {
+            if report.found().count() == ENOUGH {
+                report.is_whole = false;
+                break;
+            }
+            let ended = self.stage(plan.clone(), Some(&undisturbed));
+            report.note(&plan, ended.broken);
+        }
+        report
+    }
+
+    /// Runs every plan, and prints how many of each sort there were.
+    ///
+    /// # Panics
+    ///
+    /// If anything went wrong, with what it was and how to repeat it.
+    pub fn check(&self) {
+        let report = self.run();
+        println!("{report}");
+        assert!(report.is_good(), "{report}");
+    }
+
+    /// One run, on a runtime of its own.
+    fn stage(&self, plan: Plan, undisturbed: Option<&Ended>) -> Ended {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime needs nothing but memory");
+        runtime.block_on(async {
+            let stage = Stage::set(self, plan).await;
+            let ended = stage.play().await;
+            judge::judge(self, ended, undisturbed)
+        })
+    }
+}

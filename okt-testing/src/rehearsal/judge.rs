@@ -1,0 +1,263 @@
+//! This file says what has to hold of a run, whatever went wrong in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use okt_runtime::{__testing::Fate, Application, Lifecycle, StateOf};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    Rehearsal,
+    plan::Plan,
+    rules::Rules,
+    stage::{Ended, OPERATOR, shown},
+};
+use crate::EventKind;
+
+/// How much later than it is due a deadline may be kept.
+const LATE: std::time::Duration = std::time::Duration::from_mins(2);
+
+/// Adds what does not hold to what is broken already.
+pub(super) fn judge<A: Application + Clone>(
+    rehearsal: &Rehearsal<A>,
+    mut ended: Ended,
+    undisturbed: Option<&Ended>,
+) -> Ended {
+    let mut broken = Vec::new();
+    if ended.broken.is_empty()
+        && let Some(undisturbed) = undisturbed
+    {
+        broken.extend(same_end(&ended, undisturbed, rehearsal));
+    }
+    broken.extend(course_of_states::<StateOf<A>>(&ended));
+    broken.extend(conditions_hold::<StateOf<A>>(&ended));
+    broken.extend(refused_writes(&ended));
+    broken.extend(work(&ended));
+    ended.broken.extend(broken);
+    ended
+}
+
+/// Whether the object is where it was without the disturbance, after each step.
+fn same_end<A: Application>(
+    ended: &Ended,
+    undisturbed: &Ended,
+    rehearsal: &Rehearsal<A>,
+) -> Vec<String> {
+    let mut broken = Vec::new();
+    let comparable = match ended.plan {
+        Plan::Deletion { .. } => false,
+        // An attempt that fails may be what an edge waits for.
+        Plan::Attempt { fate, .. } => fate == Fate::Twice || !counts_attempts::<StateOf<A>>(),
+        _ => true,
+    };
+    if !comparable {
+        return broken;
+    }
+    for (rest, before) in ended.rests.iter().zip(&undisturbed.rests) {
+        if rest != before {
+            broken.push(format!(
+                "after {} it is at {}, undisturbed at {}",
+                rest.after,
+                shown(rest),
+                shown(before)
+            ));
+            // What follows follows from that.
+            break;
+        }
+    }
+    if rehearsal.effects.is_some() {
+        let sorted = |effects: &[String]| {
+            let mut effects = effects.to_vec();
+            effects.sort();
+            effects
+        };
+        let (now, then) = (sorted(&ended.effects), sorted(&undisturbed.effects));
+        if now != then {
+            broken.push(format!("its effects are {now:?}, undisturbed {then:?}"));
+        }
+    }
+    broken
+}
+
+/// Whether an edge is taken at the first failure.
+fn counts_attempts<S: Lifecycle>() -> bool {
+    use okt_core::Cause;
+    let states = S::GRAPH.states.iter();
+    states
+        .flat_map(|state| state.triggers)
+        .any(|trigger| matches!(trigger.cause, Cause::OnError { attempts } if attempts == 1))
+}
+
+/// Whether every change of state was an edge, a jump or a new life, in time, and counted.
+fn course_of_states<S: Lifecycle>(ended: &Ended) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut before: BTreeMap<String, (Value, Instant)> = BTreeMap::new();
+    for version in ended.server.versions().resource(&ended.plural) {
+        let object = version.object();
+        let uid = object["metadata"]["uid"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let position = object["status"]["lifecycle"].clone();
+        if version.kind == EventKind::Deleted {
+            continue;
+        }
+        let Some((last, since)) = before.get(&uid).cloned() else {
+            before.insert(uid, (position, version.at));
+            continue;
+        };
+        let moved = number(&last, "transition") != number(&position, "transition");
+        if last.is_null() || !moved {
+            if last["state"] != position["state"] && !last.is_null() {
+                let what = format!(
+                    "{} became {} without a transition",
+                    last["state"], position["state"]
+                );
+                broken.push(what);
+            }
+            let since = if last.is_null() { version.at } else { since };
+            before.insert(uid, (position, since));
+            continue;
+        }
+        broken.extend(step::<S>(
+            &last,
+            &position,
+            version.at.duration_since(since),
+        ));
+        before.insert(uid, (position, version.at));
+    }
+    broken
+}
+
+fn number(position: &Value, key: &str) -> u64 {
+    position[key].as_u64().unwrap_or(0)
+}
+
+/// One transition.
+fn step<S: Lifecycle>(last: &Value, next: &Value, stayed: std::time::Duration) -> Vec<String> {
+    let mut broken = Vec::new();
+    let state = |position: &Value| position["state"].as_str().unwrap_or_default().to_owned();
+    let (from, to) = (state(last), state(next));
+    if number(next, "transition") != number(last, "transition") + 1 {
+        broken.push(format!(
+            "from transition {} to {}",
+            number(last, "transition"),
+            number(next, "transition")
+        ));
+    }
+    let jumped = number(next, "jumps") > number(last, "jumps");
+    let (Some(here), Some(there)) = (S::from_name(&from), S::from_name(&to)) else {
+        return broken;
+    };
+    let Some(declared) = S::GRAPH.get(here.id()) else {
+        return broken;
+    };
+    let is_edge = declared.targets().any(|target| target == there.id());
+    let is_new_life = declared.is(okt_core::Mark::Leaf) && S::GRAPH.entry() == Some(there.id());
+    if !is_edge && !jumped && !is_new_life {
+        broken.push(format!("{from} to {to}: no such edge"));
+    }
+    let history = next["history"].as_array();
+    let cause = history
+        .and_then(|history| history.last())
+        .map(|last| &last["cause"]);
+    for trigger in declared
+        .triggers
+        .iter()
+        .filter(|trigger| trigger.to == there.id())
+    {
+        if let okt_core::Cause::After(due) = trigger.cause
+            && cause.is_some_and(|cause| cause == "After")
+            && stayed > due + LATE
+        {
+            broken.push(format!(
+                "{from} was left for {to} after {} s, due after {} s",
+                stayed.as_secs(),
+                due.as_secs()
+            ));
+        }
+    }
+    broken
+}
+
+/// Whether every status that an operator wrote keeps the rules for conditions.
+fn conditions_hold<S: Lifecycle>(ended: &Ended) -> Vec<String> {
+    let requests = ended.server.requests().into_iter();
+    let own = requests.filter(|request| {
+        request.client == OPERATOR && request.subresource.as_deref() == Some("status")
+    });
+    let own: BTreeSet<u64> = own.filter_map(|request| request.committed).collect();
+    let rules = Rules::of::<S>();
+    let mut before: BTreeMap<String, Value> = BTreeMap::new();
+    let mut broken = Vec::new();
+    for version in ended.server.versions().resource(&ended.plural) {
+        let object = version.object();
+        let uid = object["metadata"]["uid"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let last = before.insert(uid, object.clone());
+        if own.contains(&version.version) {
+            let found = rules.broken(last.as_ref(), &object);
+            broken.extend(
+                found
+                    .iter()
+                    .map(|found| format!("version {}: {found}", version.version)),
+            );
+        }
+    }
+    broken
+}
+
+/// Whether the operator tried what the CRD does not let through.
+fn refused_writes(ended: &Ended) -> Vec<String> {
+    let requests = ended.server.requests().into_iter();
+    let refused = requests.filter(|request| request.client == OPERATOR && request.status == 422);
+    refused
+        .map(|request| format!("{request} was refused with 422"))
+        .collect()
+}
+
+/// Whether each piece of work has an id of its own, is not begun twice, nor after its end.
+fn work(ended: &Ended) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut states: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut begun: BTreeSet<(usize, &str, u32)> = BTreeSet::new();
+    for one in &ended.attempts {
+        let attempt = &one.attempt;
+        let state = states.entry(&attempt.id).or_insert(attempt.state);
+        if *state != attempt.state {
+            broken.push(format!(
+                "{} is work of {state} and of {}",
+                attempt.id, attempt.state
+            ));
+        }
+        let fresh = begun.insert((one.start, &attempt.id, attempt.number));
+        if !fresh && !attempt.resumed {
+            broken.push(format!(
+                "attempt {} of {} began twice",
+                attempt.number, attempt.id
+            ));
+        }
+    }
+    let (mut written, mut over) = (BTreeMap::new(), BTreeMap::new());
+    for version in ended.server.versions() {
+        let action = version.object()["status"]["lifecycle"]["action"].clone();
+        let id = action["id"].as_str().unwrap_or_default();
+        written.entry(id.to_owned()).or_insert(version.at);
+        if action["phase"] != "Pending" {
+            over.entry(id.to_owned()).or_insert(version.at);
+        }
+    }
+    for one in &ended.attempts {
+        let id = &one.attempt.id;
+        if written.get(id).is_none_or(|written| *written > one.at) {
+            broken.push(format!("{id} began before its position was written"));
+        }
+        let again = over.get(id).is_some_and(|over| *over < one.at);
+        if again && one.attempt.number == 1 && !ended.plan.repeats_work() {
+            broken.push(format!("{id} began again after its end"));
+        }
+    }
+    broken
+}

@@ -1,0 +1,224 @@
+//! This file derives from an undisturbed run everything that can go wrong in it.
+
+use std::{fmt, time::Duration};
+
+use okt_runtime::__testing::Fate;
+
+/// As far back a restarted operator is shown the past, in versions of its object; the first is shown too.
+const PAST: usize = 6;
+
+/// A stay that is long enough to be interrupted.
+const LONG: Duration = Duration::from_secs(10);
+
+/// What happened in a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Course {
+    /// How often the operator asked to write something.
+    pub(super) writes: u64,
+    /// How many events about the object its watch was told.
+    pub(super) events: u64,
+    /// How many attempts began.
+    pub(super) attempts: usize,
+    /// Every write of the object by anybody that was asked for, in order: when after the beginning of the run, and
+    /// whether it was carried out.
+    pub(super) changes: Vec<(Duration, bool)>,
+    /// How long the run took.
+    pub(super) took: Duration,
+}
+
+/// What goes wrong in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    Undisturbed,
+    /// The operator crashes at its write of this number, before it reaches the server or after.
+    Crash {
+        write: u64,
+        after: bool,
+    },
+    /// The write of this number has no answer.
+    Unanswered {
+        write: u64,
+        after: bool,
+    },
+    /// The write of this number is refused.
+    Refused {
+        write: u64,
+        how: Refusal,
+    },
+    /// Something becomes of the event of this number.
+    Event {
+        event: u64,
+        becomes: Becomes,
+    },
+    /// The operator is started again when the object is changed for the `at`-th time, and shown what it was after
+    /// the `shown`-th change.
+    Past {
+        at: usize,
+        shown: usize,
+    },
+    /// The operator is started again in the middle of the stay after this change.
+    Restart {
+        after: usize,
+        wait: Duration,
+    },
+    /// Something becomes of the attempt of this number.
+    Attempt {
+        attempt: usize,
+        fate: Fate,
+    },
+    /// The object is deleted when it is changed for the `at`-th time.
+    Deletion {
+        at: usize,
+    },
+    /// Two operators run.
+    Two,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Conflict,
+    Unavailable,
+    TooMany,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Becomes {
+    Lost,
+    Merged,
+    Doubled,
+    Broken,
+    Expired,
+}
+
+impl Plan {
+    /// Every plan for what happened in an undisturbed run.
+    pub(super) fn all(course: &Course) -> Vec<Self> {
+        let mut plans = Vec::new();
+        for write in 1..=course.writes {
+            for after in [false, true] {
+                plans.push(Self::Crash { write, after });
+                plans.push(Self::Unanswered { write, after });
+            }
+            let refusals = [Refusal::Conflict, Refusal::Unavailable, Refusal::TooMany];
+            plans.extend(refusals.map(|how| Self::Refused { write, how }));
+        }
+        for event in 1..=course.events {
+            let fates = [
+                Becomes::Lost,
+                Becomes::Merged,
+                Becomes::Doubled,
+                Becomes::Broken,
+                Becomes::Expired,
+            ];
+            plans.extend(fates.map(|becomes| Self::Event { event, becomes }));
+        }
+        let changes: Vec<usize> = (1..=course.changes.len())
+            .filter(|change| course.changes[change - 1].1)
+            .collect();
+        for (place, at) in changes.iter().enumerate() {
+            let first = changes.first().filter(|_| place > PAST);
+            let past = changes[place.saturating_sub(PAST)..=place].iter();
+            plans.extend(first.into_iter().chain(past).map(|shown| Self::Past {
+                at: *at,
+                shown: *shown,
+            }));
+            plans.push(Self::Deletion { at: *at });
+            let left = changes.get(place + 1);
+            let left = left.map_or(course.took, |next| course.changes[next - 1].0);
+            let stay = left.saturating_sub(course.changes[at - 1].0);
+            if stay >= LONG {
+                let wait = stay / 2;
+                plans.push(Self::Restart { after: *at, wait });
+            }
+        }
+        for attempt in 1..=course.attempts {
+            let fates = [Fate::Lost, Fate::Unanswered, Fate::Twice];
+            plans.extend(fates.map(|fate| Self::Attempt { attempt, fate }));
+        }
+        plans.push(Self::Two);
+        plans
+    }
+
+    /// The sort of plan.
+    pub(super) fn sort(&self) -> &'static str {
+        match self {
+            Self::Undisturbed => "undisturbed",
+            Self::Crash { .. } => "a crash at a write",
+            Self::Unanswered { .. } => "a write without an answer",
+            Self::Refused { .. } => "a refused write",
+            Self::Event { .. } => "an event that is lost, merged, doubled or ends its watch",
+            Self::Past { .. } => "a restart into the past",
+            Self::Restart { .. } => "a restart during a stay",
+            Self::Attempt { .. } => "work that is lost, done twice or ends unheard",
+            Self::Deletion { .. } => "a deletion",
+            Self::Two => "two operators",
+        }
+    }
+
+    /// Whether an operator may begin work again that somebody has finished, under the same id.
+    pub(super) fn repeats_work(&self) -> bool {
+        matches!(
+            self,
+            Self::Crash { .. }
+                | Self::Past { .. }
+                | Self::Restart { .. }
+                | Self::Two
+                | Self::Attempt {
+                    fate: Fate::Lost | Fate::Unanswered | Fate::Twice,
+                    ..
+                }
+        )
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |after: &bool| if *after { "after" } else { "before" };
+        match self {
+            Self::Undisturbed => f.write_str("undisturbed"),
+            Self::Crash { write, after } => write!(f, "crash {} write {write}", side(after)),
+            Self::Unanswered { write, after } => {
+                write!(
+                    f,
+                    "no answer to write {write}, lost {} the server",
+                    side(after)
+                )
+            }
+            Self::Refused { write, how } => {
+                let how = match how {
+                    Refusal::Conflict => "409",
+                    Refusal::Unavailable => "503",
+                    Refusal::TooMany => "429",
+                };
+                write!(f, "{how} to write {write}")
+            }
+            Self::Event { event, becomes } => {
+                let becomes = match becomes {
+                    Becomes::Lost => "is lost",
+                    Becomes::Merged => "is merged with the next",
+                    Becomes::Doubled => "comes twice",
+                    Becomes::Broken => "breaks the watch",
+                    Becomes::Expired => "is a 410",
+                };
+                write!(f, "event {event} {becomes}")
+            }
+            Self::Past { at, shown } => {
+                write!(f, "restart after change {at}, shown change {shown}")
+            }
+            Self::Restart { after, wait } => {
+                write!(f, "restart {} s after change {after}", wait.as_secs())
+            }
+            Self::Attempt { attempt, fate } => {
+                let fate = match fate {
+                    Fate::Runs => "runs",
+                    Fate::Lost => "is lost",
+                    Fate::Unanswered => "ends unheard",
+                    Fate::Twice => "is done twice",
+                };
+                write!(f, "attempt {attempt} {fate}")
+            }
+            Self::Deletion { at } => write!(f, "deletion after change {at}"),
+            Self::Two => f.write_str("two operators"),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! This file is what a rehearsal tells.
+
+use std::fmt;
+
+use super::plan::{Course, Plan};
+
+/// As many runs that went wrong are told in full.
+const TOLD: usize = 5;
+
+/// What came of a rehearsal: how many runs of each sort, and what went wrong in them.
+#[derive(Clone, Debug)]
+pub struct Report {
+    course: Course,
+    /// Whether every plan was run that was to be.
+    pub(super) is_whole: bool,
+    runs: Vec<(&'static str, usize)>,
+    found: Vec<(String, Vec<String>)>,
+}
+
+impl Report {
+    pub(super) fn new(course: Course) -> Self {
+        Self {
+            course,
+            is_whole: true,
+            runs: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    pub(super) fn note(&mut self, plan: &Plan, broken: Vec<String>) {
+        match self.runs.iter_mut().find(|(sort, _)| *sort == plan.sort()) {
+            Some((_, runs)) => *runs += 1,
+            None => self.runs.push((plan.sort(), 1)),
+        }
+        if !broken.is_empty() {
+            self.found.push((plan.to_string(), broken));
+        }
+    }
+
+    /// Whether nothing went wrong.
+    pub fn is_good(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// How many runs there were.
+    pub fn runs(&self) -> usize {
+        self.runs.iter().map(|(_, runs)| runs).sum()
+    }
+
+    /// The plans in whose runs something went wrong, and what.
+    pub fn found(&self) -> impl Iterator<Item = (&str, &[String])> {
+        let found = self.found.iter();
+        found.map(|(plan, broken)| (plan.as_str(), broken.as_slice()))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Course {
+            writes,
+            events,
+            attempts,
+            ref changes,
+            ..
+        } = self.course;
+        writeln!(
+            f,
+            "undisturbed: {writes} writes, {events} events, {attempts} attempts, {} changes of the object",
+            changes.len()
+        )?;
+        for (sort, runs) in &self.runs {
+            writeln!(f, "{runs:6}  {sort}")?;
+        }
+        let wrong = self.found.len();
+        let rest = if self.is_whole {
+            ""
+        } else {
+            "; the rest is left out"
+        };
+        writeln!(f, "{:6}  runs, {wrong} of them wrong{rest}", self.runs())?;
+        for (plan, broken) in self.found.iter().take(TOLD) {
+            writeln!(f, "\n{plan}")?;
+            for broken in broken {
+                writeln!(f, "  {broken}")?;
+            }
+            writeln!(f, "  alone: {}='{plan}' cargo test", super::CHOSEN)?;
+        }
+        if let Some(more) = self.found.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            writeln!(f, "\n.. and {more} more")?;
+        }
+        Ok(())
+    }
+}

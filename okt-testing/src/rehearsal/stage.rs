@@ -1,0 +1,530 @@
+//! This file plays one run.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use kube::{
+    Api, Client, Resource,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    core::{ApiResource, GroupVersionKind},
+};
+use okt_runtime::{
+    __testing::{Attempt, Backdoor, Fate},
+    Application, Operator, crd,
+};
+use serde_json::{Value, json};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+
+use super::{
+    Rehearsal,
+    plan::{Becomes, Course, Plan, Refusal},
+    step::Step,
+};
+use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord};
+
+/// The name by which the server knows the operators of a run.
+pub(super) const OPERATOR: &str = "operator";
+
+/// An object that has not changed for so long is at rest: longer than an operator waits for an answer.
+const QUIET: Duration = Duration::from_mins(5);
+
+/// For so long after everything an operator has to be silent.
+const SILENCE: Duration = Duration::from_mins(20);
+
+/// For so long a restarted operator is shown the past.
+const PAST: Duration = Duration::from_secs(10);
+
+/// A run under way.
+pub(super) struct Stage<'r, A: Application> {
+    rehearsal: &'r Rehearsal<A>,
+    plan: Plan,
+    server: ApiServer,
+    app: A,
+    objects: Api<DynamicObject>,
+    name: String,
+    began: Instant,
+    operators: Mutex<Vec<JoinHandle<String>>>,
+    attempts: Arc<Mutex<Vec<Begun>>>,
+    count: Arc<AtomicUsize>,
+    /// How often an operator was started.
+    starts: AtomicUsize,
+}
+
+/// An attempt that began.
+#[derive(Clone, Debug)]
+pub(super) struct Begun {
+    pub(super) attempt: Attempt,
+    pub(super) at: Instant,
+    /// Of which start of an operator.
+    pub(super) start: usize,
+}
+
+/// A run that ended.
+pub(super) struct Ended {
+    pub(super) plan: Plan,
+    /// The plural name of the object's kind.
+    pub(super) plural: String,
+    pub(super) course: Course,
+    /// Where the object was after each step.
+    pub(super) rests: Vec<Rest>,
+    pub(super) attempts: Vec<Begun>,
+    pub(super) server: ApiServer,
+    pub(super) effects: Vec<String>,
+    pub(super) broken: Vec<String>,
+}
+
+/// Where an object is at rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rest {
+    pub(super) after: String,
+    pub(super) place: Option<Value>,
+}
+
+/// Why a walk was cut short.
+enum Cut {
+    /// It is over for this run.
+    Deleted,
+}
+
+impl<'r, A: Application + Clone> Stage<'r, A> {
+    /// A server with the definition, and an operator.
+    pub(super) async fn set(rehearsal: &'r Rehearsal<A>, plan: Plan) -> Self {
+        let server = ApiServer::new();
+        let definition = crd::<A::Resource>().expect("the kind has a CRD");
+        let scope = definition.spec.scope.clone();
+        let crds = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        let crds: Api<DynamicObject> =
+            Api::all_with(server.client(), &ApiResource::from_gvk(&crds));
+        let definition = serde_json::to_value(definition).expect("a CRD is JSON");
+        let definition = serde_json::from_value(definition).expect("a CRD is an object");
+        let created = crds.create(&PostParams::default(), &definition).await;
+        created.expect("the server takes the CRD");
+        let resource = ApiResource::erase::<A::Resource>(&());
+        let metadata = &rehearsal.object["metadata"];
+        let objects = match metadata["namespace"].as_str() {
+            _ if scope == "Cluster" => Api::all_with(server.client(), &resource),
+            None => Api::default_namespaced_with(server.client(), &resource),
+            Some(namespace) => Api::namespaced_with(server.client(), namespace, &resource),
+        };
+        Self {
+            app: (rehearsal.fresh)(),
+            name: metadata["name"].as_str().unwrap_or_default().to_owned(),
+            rehearsal,
+            plan,
+            server,
+            objects,
+            began: Instant::now(),
+            operators: Mutex::default(),
+            attempts: Arc::default(),
+            count: Arc::default(),
+            starts: AtomicUsize::new(0),
+        }
+    }
+
+    /// Plays the walk with what the plan has go wrong, and takes down what happened.
+    pub(super) async fn play(self) -> Ended {
+        let mark = self.server.mark();
+        let mut rests = Vec::new();
+        let mut broken = Vec::new();
+        let director = self.direct();
+        self.start(self.server.client_named(OPERATOR));
+        if self.plan == Plan::Two {
+            self.start(self.server.client_named(OPERATOR));
+        }
+        let walk = timeout(self.rehearsal.patience, self.walk(&mut rests));
+        let cut = tokio::select! {
+            biased;
+            cut = director => Some(cut),
+            walked = walk => {
+                match walked {
+                    Ok(Ok(())) => {}
+                    Ok(Err(why)) => broken.push(why),
+                    Err(_) => broken.push(self.restless().await),
+                }
+                None
+            }
+        };
+        if let Some(Cut::Deleted) = cut {
+            let gone = timeout(self.rehearsal.patience, self.rest("the deletion"));
+            match gone.await {
+                Ok(rest) if rest.place.is_some() => {
+                    broken.push(format!("deleted, but still there: {}", shown(&rest)));
+                }
+                Ok(_) => {}
+                Err(_) => broken.push(self.restless().await),
+            }
+        }
+        let took = self.began.elapsed();
+        let before = self.server.mark();
+        if broken.is_empty() {
+            sleep(SILENCE).await;
+            broken.extend(self.noises(before));
+        }
+        broken.extend(self.ended_operators().await);
+        let course = self.course(mark, before, took);
+        let effects = self.rehearsal.effects.as_ref();
+        let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        Ended {
+            course,
+            rests,
+            attempts: attempts.clone(),
+            effects: effects.map_or_else(Vec::new, |effects| effects(&self.app)),
+            server: self.server.clone(),
+            plural: A::Resource::plural(&()).into_owned(),
+            plan: self.plan.clone(),
+            broken,
+        }
+    }
+
+    fn start(&self, client: Client) {
+        let start = self.starts.fetch_add(1, Ordering::Relaxed);
+        let (attempts, count) = (Arc::clone(&self.attempts), Arc::clone(&self.count));
+        let planned = match self.plan {
+            Plan::Attempt { attempt, fate } => Some((attempt, fate)),
+            _ => None,
+        };
+        let backdoor = Backdoor::default().attempts(move |attempt| {
+            let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+            let begun = Begun {
+                attempt: attempt.clone(),
+                at: Instant::now(),
+                start,
+            };
+            let mut attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+            attempts.push(begun);
+            match planned {
+                Some((planned, fate)) if planned == number => fate,
+                _ => Fate::Runs,
+            }
+        });
+        let backdoor = match self.rehearsal.flaw {
+            Some(flaw) => backdoor.flaw(flaw),
+            None => backdoor,
+        };
+        let operator = Operator::new(client, self.app.clone());
+        let mut operator = (self.rehearsal.operator)(operator)
+            .virtual_time()
+            .__backdoor(backdoor);
+        if matches!(self.plan, Plan::Past { .. }) {
+            // Only such a list may show the past; one by pages is read from the store.
+            operator = operator.streaming_lists();
+        }
+        let run = tokio::spawn(async move {
+            match operator.run(std::future::pending()).await {
+                Ok(()) => "it has stopped".to_owned(),
+                Err(error) => error.to_string(),
+            }
+        });
+        let mut operators = self
+            .operators
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        operators.push(run);
+    }
+
+    /// Ends all operators and their work, as SIGKILL would.
+    async fn kill(&self) {
+        let operators = {
+            let mut operators = self
+                .operators
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *operators)
+        };
+        for operator in operators {
+            operator.abort();
+            let _ = operator.await;
+        }
+    }
+
+    async fn restart(&self) {
+        self.kill().await;
+        self.start(self.server.client_named(OPERATOR));
+    }
+
+    /// Whoever ended by itself.
+    async fn ended_operators(&self) -> Vec<String> {
+        let operators = {
+            let mut operators = self
+                .operators
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *operators)
+        };
+        let mut ended = Vec::new();
+        for operator in operators {
+            if operator.is_finished() {
+                ended.push(match operator.await {
+                    Ok(why) => format!("an operator ended: {why}"),
+                    Err(error) => format!("an operator ended: {error}"),
+                });
+            } else {
+                operator.abort();
+            }
+        }
+        ended
+    }
+
+    /// Has happen what the plan says; ends only where that ends the walk.
+    fn direct(&self) -> impl Future<Output = Cut> {
+        let server = self.server.clone();
+        let plural = A::Resource::plural(&()).into_owned();
+        let writes = |write: u64, after: bool, fault: Fault| {
+            let fault = fault.client(OPERATOR).on_writes().nth(write);
+            server.inject(if after { fault.after_commit() } else { fault })
+        };
+        // Nothing but the moment of a change: its answer comes a little later.
+        let change = |number: usize| {
+            let moment = Fault::delay(Duration::from_millis(1)).after_commit();
+            let number = u64::try_from(number).unwrap_or(u64::MAX);
+            server.inject(moment.on_writes().resource(&plural).nth(number))
+        };
+        let struck = match &self.plan {
+            Plan::Undisturbed | Plan::Two | Plan::Attempt { .. } => None,
+            Plan::Crash { write, after } | Plan::Unanswered { write, after } => {
+                Some(writes(*write, *after, Fault::no_answer()))
+            }
+            Plan::Refused { write, how } => {
+                let fault = match how {
+                    Refusal::Conflict => Fault::conflict(),
+                    Refusal::Unavailable => Fault::unavailable(),
+                    Refusal::TooMany => Fault::too_many_requests(Duration::from_secs(1)),
+                };
+                Some(writes(*write, false, fault))
+            }
+            Plan::Event { event, becomes } => {
+                let fault = match becomes {
+                    Becomes::Lost => Fault::drop_event(),
+                    Becomes::Merged => Fault::merge_events(Duration::from_secs(2)),
+                    Becomes::Doubled => Fault::repeat_event(),
+                    Becomes::Broken => Fault::break_stream(),
+                    Becomes::Expired => Fault::expire_stream(),
+                };
+                if *becomes == Becomes::Lost {
+                    // A bookmark would say that there was nothing to miss.
+                    server.inject(Fault::withhold_bookmarks().client(OPERATOR));
+                }
+                let fault = fault.client(OPERATOR).resource(&plural).nth(*event);
+                Some(server.inject(fault))
+            }
+            Plan::Past { at, .. } | Plan::Deletion { at } => Some(change(*at)),
+            Plan::Restart { after, .. } => Some(change(*after)),
+        };
+        async move {
+            if let Some(struck) = struck {
+                struck.struck_at_least(1).await;
+                if let Some(cut) = self.struck().await {
+                    return cut;
+                }
+            }
+            std::future::pending().await
+        }
+    }
+
+    /// What follows when the moment of the plan has come.
+    async fn struck(&self) -> Option<Cut> {
+        match self.plan {
+            Plan::Crash { .. } => self.restart().await,
+            Plan::Event {
+                becomes: Becomes::Lost,
+                ..
+            } => {
+                // Nobody is kept in the dark for ever: the next list tells.
+                sleep(Duration::from_secs(5)).await;
+                self.server.compact();
+                self.server.end_watches();
+            }
+            Plan::Past { shown, .. } => {
+                self.kill().await;
+                let replica = self.server.replica("past");
+                replica.freeze_at(self.version_of(shown));
+                self.start(replica.client_named(OPERATOR));
+                sleep(PAST).await;
+                replica.release();
+            }
+            Plan::Restart { wait, .. } => {
+                sleep(wait).await;
+                self.restart().await;
+            }
+            Plan::Deletion { .. } => {
+                // It may be gone by itself.
+                let _ = self.delete().await;
+                return Some(Cut::Deleted);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// The version that a change made.
+    fn version_of(&self, change: usize) -> u64 {
+        let changes = Self::changes(self.server.requests());
+        let made = changes.get(change - 1).and_then(|(_, version)| *version);
+        made.unwrap_or_default()
+    }
+
+    /// Every write of the object by anybody, in order: when, and the version that it made.
+    fn changes(requests: Vec<RequestRecord>) -> Vec<(Instant, Option<u64>)> {
+        let plural = A::Resource::plural(&());
+        let writes = requests.into_iter();
+        let writes = writes.filter(|request| request.is_write() && request.resource == plural);
+        writes.map(|write| (write.at, write.committed)).collect()
+    }
+
+    /// Takes the object through all steps; says what kept it from it.
+    async fn walk(&self, rests: &mut Vec<Rest>) -> Result<(), String> {
+        let object = serde_json::from_value(self.rehearsal.object.clone());
+        let object: DynamicObject = object.map_err(|error| format!("no object: {error}"))?;
+        let created = self.objects.create(&PostParams::default(), &object).await;
+        created.map_err(|error| format!("the object was refused: {error}"))?;
+        rests.push(self.rest("the creation").await);
+        for step in &self.rehearsal.steps {
+            let done = match step {
+                Step::Patch(patch) => {
+                    let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+                    let patched = self.objects.patch(&self.name, &params, &patch);
+                    patched.await.map(drop)
+                }
+                Step::Happens(_, what) => {
+                    what(&self.app);
+                    Ok(())
+                }
+                Step::Delete => self.delete().await,
+            };
+            done.map_err(|error| format!("{step} was refused: {error}"))?;
+            rests.push(self.rest(&step.to_string()).await);
+        }
+        Ok(())
+    }
+
+    /// Waits until the object is where it stays.
+    async fn rest(&self, after: &str) -> Rest {
+        let mut pause = Duration::from_millis(200);
+        let mut last: Option<(Option<Value>, Instant)> = None;
+        loop {
+            let object = self.get().await;
+            let same = last.as_ref().is_some_and(|(before, _)| *before == object);
+            if !same {
+                last = Some((object.clone(), Instant::now()));
+            }
+            let quiet = last
+                .as_ref()
+                .is_some_and(|(_, since)| since.elapsed() >= QUIET);
+            if quiet && object.as_ref().is_none_or(is_settled) {
+                return Rest {
+                    after: after.to_owned(),
+                    place: object.map(|object| place(&object)),
+                };
+            }
+            sleep(pause).await;
+            pause = (pause * 3 / 2).min(Duration::from_secs(15));
+        }
+    }
+
+    async fn delete(&self) -> kube::Result<()> {
+        let params = DeleteParams::default();
+        self.objects.delete(&self.name, &params).await.map(drop)
+    }
+
+    async fn get(&self) -> Option<Value> {
+        let object = self.objects.get_opt(&self.name).await;
+        let object = object.expect("nothing strikes the user's reads")?;
+        serde_json::to_value(object).ok()
+    }
+
+    async fn restless(&self) -> String {
+        let object = self.get().await.unwrap_or_default();
+        let hours = self.rehearsal.patience.as_secs_f64() / 3600.0;
+        let status = json!({
+            "metadata": { "generation": object["metadata"]["generation"] },
+            "status": object["status"],
+        });
+        format!("does not come to rest within {hours} h: {status}")
+    }
+
+    /// What the operators write although there is nothing to say.
+    fn noises(&self, since: Mark) -> Vec<String> {
+        let requests = self.server.requests_since(since).into_iter();
+        let writes = requests.filter(|request| request.client == OPERATOR && request.is_write());
+        writes
+            .map(|write| format!("at rest, and yet: {write}"))
+            .collect()
+    }
+
+    fn course(&self, since: Mark, until: Mark, took: Duration) -> Course {
+        let late = self.server.requests_since(until).len();
+        let mut requests = self.server.requests_since(since);
+        requests.truncate(requests.len() - late);
+        let own = requests.iter().filter(|request| request.client == OPERATOR);
+        let plural = A::Resource::plural(&());
+        let events = self.server.events_since(since).into_iter();
+        let events = events.filter(|event| {
+            let is_bookmark = event.kind == EventKind::Bookmark;
+            event.client == OPERATOR && event.resource == plural && !is_bookmark
+        });
+        Course {
+            writes: own.filter(|request| request.is_write()).count() as u64,
+            events: events.count() as u64,
+            attempts: self.count.load(Ordering::Relaxed),
+            changes: (Self::changes(requests).into_iter())
+                .map(|(at, version)| (at.duration_since(self.began), version.is_some()))
+                .collect(),
+            took,
+        }
+    }
+}
+
+/// Whether nothing more is to happen by itself, for the spec as it is.
+fn is_settled(object: &Value) -> bool {
+    let generation = &object["metadata"]["generation"];
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    let is = |name: &str| {
+        conditions.into_iter().flatten().any(|condition| {
+            condition["type"] == name
+                && condition["status"] == "True"
+                && condition["observedGeneration"] == *generation
+        })
+    };
+    is("Ready") || is("Stalled")
+}
+
+/// What has to be the same in every run.
+fn place(object: &Value) -> Value {
+    let lifecycle = &object["status"]["lifecycle"];
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    let conditions: Vec<_> = conditions
+        .into_iter()
+        .flatten()
+        .map(|condition| {
+            let text = |key: &str| condition[key].as_str().unwrap_or_default();
+            format!("{}={} {}", text("type"), text("status"), text("reason"))
+        })
+        .collect();
+    json!({
+        "state": lifecycle["state"],
+        "trail": lifecycle["trail"],
+        "wish": lifecycle["desired"]["state"],
+        "reached": lifecycle["desired"]["reached"],
+        "visit": lifecycle["visit"]["outcome"],
+        "conditions": conditions,
+    })
+}
+
+/// A place as a report shows it.
+pub(super) fn shown(rest: &Rest) -> String {
+    rest.place
+        .as_ref()
+        .map_or_else(|| "gone".to_owned(), Value::to_string)
+}

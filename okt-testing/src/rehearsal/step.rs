@@ -1,0 +1,22 @@
+//! This file is one step of the walk.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What happens next, once the object is at rest.
+pub(super) enum Step<A> {
+    Patch(Value),
+    Happens(String, Box<dyn Fn(&A)>),
+    Delete,
+}
+
+impl<A> fmt::Display for Step<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Patch(patch) => write!(f, "the patch {patch}"),
+            Self::Happens(name, _) => f.write_str(name),
+            Self::Delete => f.write_str("the deletion"),
+        }
+    }
+}
