@@ -247,6 +247,49 @@ async fn names_that_become_free_are_given_to_who_waits(world: &World) -> Outcome
     .await
 }
 
+async fn a_name_that_is_given_up_passes_to_who_waits_for_it(world: &World) -> Outcome {
+    let world = &world.own_kind().await?;
+    let params = PatchParams::default();
+    let crds = world.crds();
+    let given = gadgets(world, &json!({ "shortNames": ["ga"] }));
+    world.create_crd(given).await?;
+    names_of(world, "gadgets", "True").await?;
+    let asks = json!({ "plural": "doodads", "singular": "doodad", "kind": "Doodad", "shortNames": ["ga"] });
+    let mut waits = gadgets(world, &asks);
+    waits["metadata"]["name"] = format!("doodads.{}", world.group).into();
+    world.create_crd(waits).await?;
+    names_of(world, "doodads", "False").await?;
+    // It keeps the one until it gets the other.
+    let asks = json!({ "spec": { "names": { "shortNames": ["wd"] } } });
+    let name = format!("gadgets.{}", world.group);
+    crds.patch(&name, &params, &Patch::Merge(asks)).await?;
+    names_of(world, "gadgets", "False").await?;
+    let delete = DeleteParams::default();
+    crds.delete(&world.crd_name(), &delete).await?;
+    let crd = names_of(world, "gadgets", "True").await?;
+    ensure_eq!(crd["status"]["acceptedNames"]["shortNames"], json!(["wd"]));
+    let crd = names_of(world, "doodads", "True").await?;
+    ensure_eq!(crd["status"]["acceptedNames"]["shortNames"], json!(["ga"]));
+    Ok(())
+}
+
+async fn a_kind_cannot_swap_its_own_names(world: &World) -> Outcome {
+    let world = &world.own_group();
+    let given = gadgets(world, &json!({ "shortNames": ["ga"] }));
+    world.create_crd(given).await?;
+    names_of(world, "gadgets", "True").await?;
+    let asks = json!({ "spec": { "names": { "singular": "ga", "shortNames": ["gadget"] } } });
+    let name = format!("gadgets.{}", world.group);
+    let params = PatchParams::default();
+    let crds = world.crds();
+    crds.patch(&name, &params, &Patch::Merge(asks)).await?;
+    let crd = names_of(world, "gadgets", "False").await?;
+    let accepted = condition(&crd, "NamesAccepted");
+    ensure_eq!(accepted["reason"], "ShortNamesConflict");
+    ensure_eq!(accepted["message"], "\"gadget\" is already in use");
+    Ok(())
+}
+
 async fn a_served_kind_keeps_its_names_when_it_asks_for_taken_ones(world: &World) -> Outcome {
     let world = &world.own_kind().await?;
     let given = gadgets(world, &json!({ "shortNames": ["ga"] }));
@@ -319,6 +362,8 @@ behaviours! { "crds":
     further a_kind_of_the_cluster_has_no_namespace,
     further a_crd_whose_names_are_taken_is_not_served,
     further names_that_become_free_are_given_to_who_waits,
+    further a_name_that_is_given_up_passes_to_who_waits_for_it,
+    further a_kind_cannot_swap_its_own_names,
     further a_served_kind_keeps_its_names_when_it_asks_for_taken_ones,
     further a_column_whose_path_is_wrong_ends_the_table,
 }

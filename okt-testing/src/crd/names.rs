@@ -11,7 +11,7 @@ use crate::{
     store::Store,
 };
 
-/// The names that the other CRDs of a group have.
+/// The names that the CRDs of a group have, also the one that asks.
 #[derive(Debug, Default)]
 struct Taken {
     resources: BTreeSet<String>,
@@ -19,12 +19,9 @@ struct Taken {
 }
 
 impl Taken {
-    fn of(store: &Store, group: &str, but: &str) -> Self {
+    fn of(store: &Store, group: &str) -> Self {
         let mut taken = Self::default();
         for crd in crds_of(store, group) {
-            if object::name(&crd) == but {
-                continue;
-            }
             let name = |key| text(&crd, &["status", "acceptedNames", key]).to_owned();
             taken.resources.extend([name("plural"), name("singular")]);
             let names = object::at(&crd, &["status", "acceptedNames"]);
@@ -50,9 +47,9 @@ fn id() -> KindId {
     }
 }
 
-/// Gives a CRD the names that it asks for and nobody else has, and says so in its conditions.
+/// Gives a CRD the names that it asks for and that it has or nobody has, and says so in its conditions.
 pub(crate) fn accept(store: &Store, crd: &mut Value, now: &str) {
-    let taken = Taken::of(store, text(crd, &["spec", "group"]), object::name(crd));
+    let taken = Taken::of(store, text(crd, &["spec", "group"]));
     let empty = json!({});
     let wanted = object::at(crd, &["spec", "names"]).unwrap_or(&empty);
     let had = object::at(crd, &["status", "acceptedNames"]).unwrap_or(&empty);
