@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use okt_core::{Cause, Mark};
 use okt_runtime::{__testing::Fate, Application, Lifecycle, StateOf};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -38,7 +39,7 @@ pub(super) fn judge<A: Application + Clone>(
 }
 
 /// Whether the object is where it was without the disturbance, after each step.
-fn same_end<A: Application>(
+fn same_end<A: Application + Clone>(
     ended: &Ended,
     undisturbed: &Ended,
     rehearsal: &Rehearsal<A>,
@@ -46,8 +47,9 @@ fn same_end<A: Application>(
     let mut broken = Vec::new();
     let comparable = match ended.plan {
         Plan::Deletion { .. } => false,
-        // An attempt that fails may be what an edge waits for.
-        Plan::Attempt { fate, .. } => fate == Fate::Twice || !counts_attempts::<StateOf<A>>(),
+        Plan::Attempt { attempt, fate } => {
+            fate == Fate::Twice || !is_awaited(rehearsal, ended, attempt)
+        }
         _ => true,
     };
     if !comparable {
@@ -79,13 +81,23 @@ fn same_end<A: Application>(
     broken
 }
 
-/// Whether an edge is taken at the first failure.
-fn counts_attempts<S: Lifecycle>() -> bool {
-    use okt_core::Cause;
-    let states = S::GRAPH.states.iter();
-    states
-        .flat_map(|state| state.triggers)
-        .any(|trigger| matches!(trigger.cause, Cause::OnError { attempts } if attempts == 1))
+/// Whether an attempt whose answer never comes is what an edge waits for: a failure, or time that passes.
+fn is_awaited<A: Application + Clone>(
+    rehearsal: &Rehearsal<A>,
+    ended: &Ended,
+    attempt: usize,
+) -> bool {
+    let begun = ended.attempts.get(attempt - 1);
+    let state = begun.and_then(|begun| StateOf::<A>::from_name(begun.attempt.state));
+    let Some(state) = state else { return false };
+    let limit = (rehearsal.fresh)().attempt_limit(state);
+    let declared = StateOf::<A>::GRAPH.get(state.id());
+    let triggers = declared.map_or(&[][..], |state| state.triggers);
+    triggers.iter().any(|trigger| match trigger.cause {
+        Cause::OnError { attempts } => attempts == 1,
+        Cause::After(due) => due <= limit + LATE,
+        Cause::Named | Cause::OnDelete | Cause::OnChange => false,
+    })
 }
 
 /// Whether every change of state was an edge, a jump or a new life, in time, and counted.
@@ -153,7 +165,7 @@ fn step<S: Lifecycle>(last: &Value, next: &Value, stayed: std::time::Duration) -
         return broken;
     };
     let is_edge = declared.targets().any(|target| target == there.id());
-    let is_new_life = declared.is(okt_core::Mark::Leaf) && S::GRAPH.entry() == Some(there.id());
+    let is_new_life = declared.is(Mark::Leaf) && S::GRAPH.entry() == Some(there.id());
     if !is_edge && !jumped && !is_new_life {
         broken.push(format!("{from} to {to}: no such edge"));
     }
@@ -166,7 +178,7 @@ fn step<S: Lifecycle>(last: &Value, next: &Value, stayed: std::time::Duration) -
         .iter()
         .filter(|trigger| trigger.to == there.id())
     {
-        if let okt_core::Cause::After(due) = trigger.cause
+        if let Cause::After(due) = trigger.cause
             && cause.is_some_and(|cause| cause == "After")
             && stayed > due + LATE
         {

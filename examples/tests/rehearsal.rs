@@ -1,0 +1,135 @@
+//! The life of a notes server, rehearsed with everything that can go wrong; the server is a model of the real one.
+//!
+//! The tour leads real servers through the same life; here it is the operator that is put to the test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube::ResourceExt;
+use okt_examples::notes_operator::{Notes, NotesExtra, NotesState, NotesStateHandler, notes_state};
+use okt_runtime::{Action, Application, Context, Failure, Observation};
+use okt_testing::Rehearsal;
+use serde_json::json;
+
+/// The servers of one run; clones are the same ones.
+#[derive(Clone, Default)]
+struct Servers(Arc<Mutex<BTreeMap<String, Server>>>);
+
+/// A server as far as its operator can tell.
+#[derive(Default)]
+struct Server {
+    runs: bool,
+    /// What was done under which id, so that asking again is answered and not done again.
+    done: BTreeSet<String>,
+    effects: Vec<String>,
+}
+
+impl Servers {
+    fn of<T>(&self, cx: &Context<Notes>, act: impl FnOnce(&mut Server) -> T) -> T {
+        self.named(&cx.object().name_any(), act)
+    }
+
+    fn named<T>(&self, name: &str, act: impl FnOnce(&mut Server) -> T) -> T {
+        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        act(servers.entry(name.to_owned()).or_default())
+    }
+
+    /// Does something once for each id.
+    fn once(&self, cx: &Action<Notes>, effect: &str) {
+        self.of(cx, |server| {
+            if server.done.insert(cx.id().to_owned()) {
+                server.effects.push(effect.to_owned());
+            }
+        });
+    }
+
+    /// The process ends by itself.
+    fn crash(&self, name: &str) {
+        self.named(name, |server| server.runs = false);
+    }
+
+    fn effects(&self) -> Vec<String> {
+        let servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        servers
+            .values()
+            .flat_map(|server| server.effects.clone())
+            .collect()
+    }
+}
+
+impl NotesStateHandler for Servers {
+    type Context = Action<Notes>;
+    type Error = Failure;
+
+    async fn start(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStart, Failure> {
+        self.once(cx, "prepared");
+        self.of(cx, |server| server.runs = true);
+        Ok(notes_state::AfterStart::Running)
+    }
+
+    async fn running(&self, cx: &Action<Notes>) -> Result<notes_state::AfterRunning, Failure> {
+        self.once(cx, "configured");
+        Ok(notes_state::AfterRunning::Stay)
+    }
+
+    async fn servicing(&self, cx: &Action<Notes>) -> Result<notes_state::AfterServicing, Failure> {
+        self.of(cx, |server| server.runs = true);
+        self.once(cx, "backed up");
+        Ok(notes_state::AfterServicing::Next)
+    }
+
+    async fn read_only(&self, cx: &Action<Notes>) -> Result<notes_state::AfterReadOnly, Failure> {
+        self.once(cx, "closed");
+        Ok(notes_state::AfterReadOnly::Stay)
+    }
+
+    async fn stopping(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStopping, Failure> {
+        self.once(cx, "drained");
+        self.of(cx, |server| server.runs = false);
+        Ok(notes_state::AfterStopping::End)
+    }
+
+    async fn end(&self, cx: &Action<Notes>) -> Result<(), Failure> {
+        self.once(cx, "archived");
+        Ok(())
+    }
+}
+
+impl Application for Servers {
+    type Resource = Notes;
+
+    async fn observe(&self, cx: &Context<Notes>) -> Result<Observation<NotesState>, Failure> {
+        let runs = self.of(cx, |server| server.runs);
+        Ok(match cx.state() {
+            None if runs => Observation::in_state(NotesState::Running),
+            None => Observation::absent(),
+            Some(NotesState::Running) if !runs => {
+                Observation::in_state(NotesState::Running).event(NotesState::Start)
+            }
+            Some(recorded) => Observation::in_state(recorded),
+        })
+    }
+
+    async fn extra(&self, cx: &Context<Notes>) -> Result<NotesExtra, Failure> {
+        let documents = self.of(cx, |server| server.done.len() as u64);
+        Ok(NotesExtra { documents })
+    }
+}
+
+#[test]
+fn a_notebook_ends_where_it_would_have_ended_whatever_goes_wrong() {
+    Rehearsal::of(Servers::default)
+        .object(json!({
+            "apiVersion": "demo.okt.dev/v1",
+            "kind": "Notes",
+            "metadata": { "name": "diary" },
+            "spec": {},
+        }))
+        .wish(json!({ "visit": { "state": "Servicing", "request": "nightly-1" } }))
+        .patch(json!({ "spec": { "maximumBodyBytes": 4096 } }))
+        .happens("a crash of the server", |servers| servers.crash("diary"))
+        .wish(json!({ "state": "ReadOnly" }))
+        .delete()
+        .effects(Servers::effects)
+        .check();
+}
