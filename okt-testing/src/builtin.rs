@@ -1,12 +1,15 @@
 //! This file lists the kinds that are there without a CRD.
 //!
 //! They are stored as they are: without validation and, but for what is said here, without
-//! defaults. Where a list has keys that server-side apply or a strategic merge patch goes by, it is
-//! declared; all other lists are owned and replaced as a whole.
+//! defaults.
 
-use std::sync::{Arc, LazyLock};
+mod shape;
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+
+use self::shape::known_shape;
 
 use crate::{
     kind::{Kind, Origin, Scale},
@@ -67,7 +70,7 @@ const LINES: &[Line] = &[
     line("", "v1", "Namespace", "namespaces", "ns", &[Cluster, Status, Versioned]),
     line("", "v1", "ConfigMap", "configmaps", "cm", &[]),
     line("", "v1", "Secret", "secrets", "", &[]),
-    line("", "v1", "Service", "services", "svc", &[Status, All]),
+    line("", "v1", "Service", "services", "svc", &[Status, Upsert, All]),
     line("", "v1", "ServiceAccount", "serviceaccounts", "sa", &[]),
     line("", "v1", "Pod", "pods", "po", &[Status, Generation, All]),
     line("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", &[Status]),
@@ -156,6 +159,7 @@ fn selectable(kind: &str, group: &str) -> Vec<String> {
         ],
         ("Namespace", _) => &["status.phase"],
         ("Secret", _) => &["type"],
+        ("Service", _) => &["spec.clusterIP", "spec.type"],
         ("Event", "") => &[
             "involvedObject.apiVersion",
             "involvedObject.fieldPath",
@@ -196,8 +200,21 @@ pub(crate) fn fill(kind: &str, object: &mut Value) {
             object::fields(secret).retain(|key, _| key == "name");
         }
     }
-    let blank = blank(kind);
-    for (key, value) in blank.as_object().into_iter().flatten() {
+    match kind {
+        "Service" => {
+            fill_service(object);
+            let texts = ["type", "status", "reason", "message"];
+            fill_conditions(object, &texts, &["lastTransitionTime"]);
+        }
+        "Deployment" => fill_conditions(object, &["type", "status"], &[]),
+        _ => {}
+    }
+    let always = match kind {
+        "Lease" | "Role" | "ClusterRole" => blank(kind),
+        "Deployment" => json!({ "status": {} }),
+        _ => json!({}),
+    };
+    for (key, value) in always.as_object().into_iter().flatten() {
         let found = object::fields(object)
             .entry(key.clone())
             .or_insert_with(|| value.clone());
@@ -207,143 +224,91 @@ pub(crate) fn fill(kind: &str, object: &mut Value) {
     }
 }
 
+/// Fills in what a condition always has: some texts, and times that may be null.
+fn fill_conditions(object: &mut Value, texts: &[&str], times: &[&str]) {
+    let conditions = object.pointer_mut("/status/conditions");
+    for condition in conditions
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        let fields = object::fields(condition);
+        for &key in texts {
+            fields.entry(key).or_insert_with(|| "".into());
+        }
+        for &key in times {
+            fields.entry(key).or_insert(Value::Null);
+        }
+    }
+}
+
+fn fill_service(service: &mut Value) {
+    let status = object::fields(service).entry("status");
+    let status = object::fields(status.or_insert(Value::Null));
+    status.entry("loadBalancer").or_insert_with(|| json!({}));
+    let spec = object::fields(service).entry("spec");
+    let spec = object::fields(spec.or_insert(Value::Null));
+    let kind = spec.entry("type").or_insert_with(|| "ClusterIP".into());
+    let has_address = kind != "ExternalName";
+    let is_outside = kind == "NodePort" || kind == "LoadBalancer";
+    let is_balanced = kind == "LoadBalancer";
+    let mut fill = |key: &str, value: Value| {
+        spec.entry(key).or_insert(value);
+    };
+    fill("sessionAffinity", "None".into());
+    if has_address {
+        fill("internalTrafficPolicy", "Cluster".into());
+    }
+    if is_outside {
+        fill("externalTrafficPolicy", "Cluster".into());
+    }
+    if is_balanced {
+        fill("allocateLoadBalancerNodePorts", true.into());
+    }
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
+        if let (Some(number), Value::Object(fields)) = (port.get("port").cloned(), port) {
+            fields.entry("targetPort").or_insert(number);
+        }
+    }
+}
+
+/// Keeps what a server allocated to an object, where an update does not repeat it.
+pub(crate) fn keep_allocated(kind: &Kind, old: &Value, new: &mut Value) {
+    if !kind.is("", "services") || object::text(new, &["spec", "type"]) == "ExternalName" {
+        return;
+    }
+    for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        let path = ["spec", key];
+        if let (None, Some(value)) = (object::at(new, &path), object::at(old, &path)) {
+            object::put(new, &path, value.clone());
+        }
+    }
+}
+
+/// The metadata of a kind that is not written through its status; all else is.
+pub(crate) fn kept_by_status(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "Deployment" => &["labels"],
+        "Pod" => &["ownerReferences"],
+        _ => &[],
+    }
+}
+
 /// The parts that every object of a kind has: nobody who creates one owns them.
 pub(crate) fn blank(kind: &str) -> Value {
     match kind {
         "Lease" => json!({ "spec": {} }),
         "Role" | "ClusterRole" => json!({ "rules": null }),
+        "Service" => json!({ "spec": {}, "status": { "loadBalancer": {} } }),
+        "Deployment" => json!({
+            "spec": {
+                "selector": null,
+                "strategy": {},
+                "template": { "metadata": {}, "spec": { "containers": null } },
+            },
+            "status": {},
+        }),
         _ => json!({}),
     }
-}
-
-/// The lists of a kind that are merged item by item.
-fn known_shape(kind: &str) -> Value {
-    let pod = || POD_SPEC.clone();
-    let template = || open(json!({ "spec": pod() }));
-    let conditions = || open(json!({ "conditions": keyed(&["type"], json!({})) }));
-    let job = || open(json!({ "template": template() }));
-    let properties = match kind {
-        "Pod" => json!({ "spec": pod(), "status": conditions() }),
-        "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet" => json!({
-            "spec": open(json!({ "template": template(), "selector": atomic_map() })),
-            "status": conditions(),
-        }),
-        "Job" => json!({ "spec": job(), "status": conditions() }),
-        "CronJob" => {
-            json!({ "spec": open(json!({ "jobTemplate": open(json!({ "spec": job() })) })) })
-        }
-        "Service" => json!({
-            "spec": open(json!({
-                "ports": keyed(&["port", "protocol"], json!({
-                    "port": { "type": "integer" },
-                    "protocol": { "type": "string", "default": "TCP" },
-                })),
-                "selector": atomic_map(),
-            })),
-            "status": conditions(),
-        }),
-        "ConfigMap" => json!({
-            "data": texts(), "binaryData": bytes(), "immutable": { "type": "boolean" },
-        }),
-        "Secret" => json!({
-            "data": bytes(), "type": { "type": "string", "default": "Opaque" }, "immutable": { "type": "boolean" },
-        }),
-        "Lease" => json!({ "spec": lease() }),
-        "ServiceAccount" => {
-            let mut secrets = keyed(&["name"], json!({}));
-            secrets["items"]["x-kubernetes-map-type"] = "atomic".into();
-            json!({ "secrets": secrets, "automountServiceAccountToken": { "type": "boolean" } })
-        }
-        "Namespace" | "PersistentVolumeClaim" | "CustomResourceDefinition" => {
-            json!({ "status": conditions() })
-        }
-        _ => json!({}),
-    };
-    json!({ "properties": properties })
-}
-
-static POD_SPEC: LazyLock<Value> = LazyLock::new(|| {
-    let containers = || {
-        let ports = json!({
-            "containerPort": { "type": "integer" },
-            "protocol": { "type": "string", "default": "TCP" },
-        });
-        keyed(
-            &["name"],
-            json!({
-                "env": keyed(&["name"], json!({})),
-                "ports": keyed(&["containerPort", "protocol"], ports),
-                "volumeMounts": keyed(&["mountPath"], json!({})),
-                "volumeDevices": keyed(&["devicePath"], json!({})),
-            }),
-        )
-    };
-    open(json!({
-        "containers": containers(),
-        "initContainers": containers(),
-        "ephemeralContainers": containers(),
-        "volumes": keyed(&["name"], json!({})),
-        "imagePullSecrets": keyed(&["name"], json!({})),
-        "hostAliases": keyed(&["ip"], json!({})),
-        "nodeSelector": atomic_map(),
-    }))
-});
-
-/// A map of texts, which is left out where it is empty.
-fn texts() -> Value {
-    json!({ "type": "object", "additionalProperties": { "type": "string" } })
-}
-
-/// A map of bytes, where none at all are told from an empty value until they are stored.
-fn bytes() -> Value {
-    let value = json!({ "type": "string", "nullable": true });
-    json!({ "type": "object", "additionalProperties": value })
-}
-
-fn lease() -> Value {
-    let (text, number) = (json!({ "type": "string" }), json!({ "type": "integer" }));
-    open(json!({
-        "holderIdentity": text, "preferredHolder": text, "strategy": text,
-        "acquireTime": text, "renewTime": text,
-        "leaseDurationSeconds": number, "leaseTransitions": number,
-    }))
-}
-
-/// A map with known fields among others.
-fn open(properties: impl Into<Value>) -> Value {
-    let properties = properties.into();
-    json!({
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": true,
-        "properties": properties,
-    })
-}
-
-/// A list whose items are told apart by keys.
-fn keyed(keys: &[&str], mut properties: Value) -> Value {
-    for &key in keys {
-        if properties.get(key).is_none() {
-            properties[key] = json!({ "type": "string" });
-        }
-    }
-    let required: Vec<_> = keys
-        .iter()
-        .filter(|&&key| properties[key].get("default").is_none())
-        .collect();
-    let mut items = open(properties.clone());
-    items["required"] = json!(required);
-    json!({
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": keys,
-        "items": items,
-    })
-}
-
-fn atomic_map() -> Value {
-    json!({
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": true,
-        "x-kubernetes-map-type": "atomic",
-    })
 }

@@ -57,6 +57,7 @@ mod rules;
 mod runtime;
 mod schema;
 mod status;
+mod types;
 mod upgrades;
 mod versioned;
 mod versions;
@@ -97,6 +98,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         objects::BEHAVIOURS,
         patches::BEHAVIOURS,
         lists::BEHAVIOURS,
+        types::BEHAVIOURS,
         watch::BEHAVIOURS,
         status::BEHAVIOURS,
         apply::BEHAVIOURS,

@@ -33,7 +33,8 @@ pub(crate) enum Propagation {
 #[derive(Debug)]
 pub(crate) struct Deletion {
     pub(crate) precondition: Precondition,
-    pub(crate) propagation: Propagation,
+    /// None where the request does not say: then the finalizers that are there count.
+    pub(crate) propagation: Option<Propagation>,
     pub(crate) dry_run: bool,
 }
 
@@ -97,15 +98,19 @@ enum Left {
 }
 
 /// The object with the marks of its deletion; nothing where it does not have to wait for anybody.
-fn mark(kind: &Kind, old: &Value, propagation: Propagation, now: &str) -> Option<Value> {
-    let mut finalizers: Vec<String> = object::finalizers(old)
+fn mark(kind: &Kind, old: &Value, propagation: Option<Propagation>, now: &str) -> Option<Value> {
+    let before: Vec<String> = object::finalizers(old)
         .into_iter()
         .map(str::to_owned)
         .collect();
+    let mut finalizers = before.clone();
+    if propagation.is_some() {
+        finalizers.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
+    }
     let own = match propagation {
-        Propagation::Background => None,
-        Propagation::Foreground => Some(FOREGROUND),
-        Propagation::Orphan => Some(ORPHAN),
+        None | Some(Propagation::Background) => None,
+        Some(Propagation::Foreground) => Some(FOREGROUND),
+        Some(Propagation::Orphan) => Some(ORPHAN),
     };
     let own = own.or((kind.is(crd::GROUP, crd::PLURAL)).then_some(CRD_CLEANUP));
     if let Some(own) = own
@@ -113,21 +118,24 @@ fn mark(kind: &Kind, old: &Value, propagation: Propagation, now: &str) -> Option
     {
         finalizers.push(own.to_owned());
     }
+    if finalizers.len() == before.len() && finalizers.iter().all(|one| before.contains(one)) {
+        finalizers = before;
+    }
     let is_namespace = kind.is("", "namespaces");
     if finalizers.is_empty() && !is_namespace {
         return None;
     }
     let mut marked = old.clone();
+    let metadata = object::metadata(&mut marked);
+    if !finalizers.is_empty() {
+        metadata.insert("finalizers".to_owned(), finalizers.into());
+    }
     if object::is_deleting(old) {
         return Some(marked);
     }
-    let metadata = object::metadata(&mut marked);
     metadata.insert("deletionTimestamp".to_owned(), now.into());
     if !is_namespace {
         metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
-    }
-    if !finalizers.is_empty() {
-        metadata.insert("finalizers".to_owned(), finalizers.into());
     }
     if metadata.contains_key("generation") {
         raise_generation(&mut marked);
@@ -167,7 +175,7 @@ pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Store
         && let Some(kind) = store.kind(id).cloned()
     {
         let mut cascade = Cascade::default();
-        cascade.remove(store, &kind, &object.read(), Propagation::Background);
+        cascade.remove(store, &kind, &object.read(), None);
         cascade.run(store);
     }
 }

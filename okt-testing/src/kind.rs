@@ -134,14 +134,15 @@ impl Kind {
         self.group == group && self.plural == plural
     }
 
-    /// The content that the generation counts: all but metadata, and status where it is apart.
+    /// Whether the generation counts a field of the object: all but metadata, and status where it
+    /// is apart.
+    pub(crate) fn counts(&self, key: &str) -> bool {
+        !matches!(key, "metadata" | "apiVersion" | "kind") && !(key == "status" && self.has_status)
+    }
+
+    /// Whether two objects are the same in what the generation counts.
     pub(crate) fn same_content(&self, a: &Value, b: &Value) -> bool {
-        let counts = |key: &String| {
-            !(key == "metadata"
-                || key == "apiVersion"
-                || key == "kind"
-                || (key == "status" && self.has_status))
-        };
+        let counts = |key: &String| self.counts(key);
         let same = |a: &Map<String, Value>, b: &Map<String, Value>| {
             a.iter()
                 .filter(|(key, _)| counts(key))

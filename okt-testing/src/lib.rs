@@ -82,10 +82,16 @@
 //! - Collecting garbage, emptying namespaces and removing the objects of a CRD are done within the
 //!   request that causes them, not some time later. No other controller runs: a Deployment makes
 //!   no Pods, and a Pod is deleted at once.
-//! - Built-in kinds are stored as they are: no validation but of metadata, and no defaults but
-//!   the protocol of ports and the type of Secrets; their tables show what a real server would have
-//!   filled in. Their lists are merged by key where an operator is likely to share
-//!   them (conditions, ports, containers, environment, volumes, mounts); other lists are atomic.
+//! - Built-in kinds are stored as they are: no validation but of metadata, unknown fields are kept,
+//!   and there are no defaults but the type of Secrets, the protocol of ports, and of Services the
+//!   type, affinity, traffic policies and target ports (an address is not allocated, and so are no
+//!   families, node ports or health checks). Of Deployments and other workloads nothing is filled in
+//!   (e.g. replicas, strategy, pull policies, restart policy); their tables show what a real server
+//!   would have. Their lists are merged by key where an operator is likely to share them
+//!   (conditions, ports, containers, environment, volumes, mounts); other lists are atomic. Of
+//!   their types those parts are known that operators set (metadata and specs of templates, probes,
+//!   resources, security contexts, sources of volumes and variables); what is in rarer parts is
+//!   owned as entries of a map, with an entry for the map itself.
 //! - CEL rules are checked for types and for their estimated cost when a CRD is made, as on a
 //!   server, but the first mistake of an expression is named alone and without its line and column.
 //!   What a rule costs while it runs is not limited. Why an evaluation fails (e.g. a missing key)

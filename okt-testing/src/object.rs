@@ -153,3 +153,30 @@ pub(crate) fn retain(
     fields.retain(keep);
     fields.len() < before
 }
+
+/// Writes numbers that have a point but no fraction without it (e.g. `1.0` as `1`), as they are
+/// kept, and says whether there were any.
+pub(crate) fn whole_numbers(value: &mut Value) -> bool {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            // Larger ones are written with an exponent, and stay as they are.
+            const LIMIT: f64 = 9_007_199_254_740_992.0;
+            let float = number.as_f64().unwrap_or(0.5);
+            if float.fract() == 0.0
+                && float.abs() < LIMIT
+                && let Ok(whole) = format!("{float:.0}").parse::<i64>()
+            {
+                *value = whole.into();
+                return true;
+            }
+            false
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |found, item| whole_numbers(item) || found),
+        Value::Object(fields) => fields
+            .values_mut()
+            .fold(false, |found, value| whole_numbers(value) || found),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}

@@ -24,7 +24,7 @@ use self::{
 };
 use crate::{
     apply::{self, Manager, Scene},
-    convert, event,
+    builtin, convert, event,
     kind::{Kind, KindId, Origin},
     object,
     refusal::{Cause, Refusal, Subject},
@@ -87,6 +87,7 @@ pub(crate) fn create(
         metadata.insert("name".to_owned(), name.into());
     }
     let warnings = clean(door, &mut body)?;
+    object::whole_numbers(&mut body);
     let now = store.clock.text();
     apply::account(
         scene(kind, &kind.api_version(), &now),
@@ -117,12 +118,14 @@ pub(crate) fn replace(
     place(kind, &key.namespace, &mut body);
     let precondition = Precondition::of(&body);
     let Some(old) = current(store, kind, key) else {
-        if kind.creates_on_update && door.subresource == Subresource::None {
+        if kind.creates_on_update && door.subresource != Subresource::Scale {
             let nothing = json!({ "metadata": { "name": key.name, "namespace": key.namespace } });
             precondition
                 .check_uid(kind, door.dry_run, &nothing)
                 .map_err(|refusal| warn(door, &body, refusal))?;
-            object::metadata(&mut body).remove("resourceVersion");
+            if !door.dry_run {
+                object::metadata(&mut body).remove("resourceVersion");
+            }
             return create(store, door, &key.namespace, body);
         }
         let missing = Refusal::not_found(kind.subject(&key.name));
@@ -139,7 +142,8 @@ pub(crate) fn replace(
             kind: &kind.plural,
             ..kind.subject(&key.name)
         };
-        return Err(Refusal::invalid(subject, &[cause]));
+        let refusal = Refusal::invalid(subject, &[cause]);
+        return Err(warn(door, &body, refusal));
     }
     let old = old.read();
     precondition
@@ -161,6 +165,12 @@ pub(crate) fn update(
         Subresource::Scale => Vec::new(),
         Subresource::None | Subresource::Status => clean(door, &mut new)?,
     };
+    let mut rewritten = false;
+    for (key, value) in object::fields(&mut new) {
+        // What is written as `1.0` is kept as `1`, and so it is another value each time.
+        let found = object::whole_numbers(value);
+        rewritten |= found && door.subresource == Subresource::None && kind.counts(key);
+    }
     let now = store.clock.text();
     let api_version = kind.api_version();
     let scene = scene(kind, &api_version, &now);
@@ -172,7 +182,7 @@ pub(crate) fn update(
     }
     isolate(kind, door.subresource, old, &mut new);
     let warned = |refusal: Refusal| refusal.warned(&warnings);
-    let outcome = finish_update(door, old, &mut new).map_err(warned)?;
+    let outcome = finish_update(door, old, &mut new, rewritten).map_err(warned)?;
     let object = commit_update(store, door, old, &mut new, outcome).map_err(warned)?;
     Ok(Written {
         name: object::name(old).to_owned(),
@@ -244,11 +254,19 @@ fn isolate(kind: &Kind, subresource: Subresource, old: &Value, new: &mut Value) 
         Subresource::None if kind.has_status => {
             let status = old.get("status").cloned();
             object::set(object::fields(new), "status", status);
+            builtin::keep_allocated(kind, old, new);
         }
         Subresource::Status => {
             if let Some(metadata) = old.get("metadata") {
                 let entries = object::metadata(new).remove("managedFields");
-                take_over(metadata, object::metadata(new), &["managedFields"]);
+                match kind.origin {
+                    Origin::Crd => take_over(metadata, object::metadata(new), &["managedFields"]),
+                    Origin::BuiltIn => {
+                        for &key in builtin::kept_by_status(&kind.kind) {
+                            object::set(object::metadata(new), key, metadata.get(key).cloned());
+                        }
+                    }
+                }
                 object::set(object::metadata(new), "managedFields", entries);
             }
             take_over(old, object::fields(new), &["metadata", "status"]);

@@ -75,7 +75,6 @@ pub(crate) fn account_scale(
     if !changed || !shares.values().any(holds) {
         return;
     }
-    let held = shares.get(manager).is_some_and(holds);
     for (other, share) in &mut shares {
         if other != manager {
             share.fields.subtract(&field_of(share));
@@ -87,12 +86,12 @@ pub(crate) fn account_scale(
         if let Some(share) = shares.get_mut(manager) {
             share.fields.subtract(&field);
         }
-    } else if !held {
-        let time = shares.get(manager).and_then(|share| share.time.clone());
+    } else {
+        // Whoever scales is listed anew, without a time.
         let share = Share {
             fields: field.clone(),
             api_version: scene.api_version.to_owned(),
-            time,
+            time: None,
         };
         shares.insert(manager.clone(), share);
     }

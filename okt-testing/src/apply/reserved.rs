@@ -7,19 +7,23 @@ use super::{
     Scene,
     fields::{FieldSet, Step},
 };
-use crate::object;
+use crate::{builtin, object};
 
 /// The fields that a writer through this endpoint may own.
 pub(super) fn writable(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -> FieldSet {
-    let reset: &[&[&str]] = match (subresource, scene.has_status) {
-        ("", true) => &[&["status"]],
-        ("status", true) if scene.built_in => &[&["spec"], &["metadata", "labels"]],
-        ("status", true) => &[&["metadata"], &["spec"]],
+    let reset: &[&str] = match (subresource, scene.has_status) {
+        ("", true) => &["status"],
+        ("status", true) if scene.built_in => &["spec"],
+        ("status", true) => &["metadata", "spec"],
         _ => &[],
     };
-    for path in reset {
-        let path: Vec<_> = path.iter().map(|key| Step::field(key)).collect();
-        set.cut(&path);
+    for key in reset {
+        set.cut(&[Step::field(key)]);
+    }
+    if subresource == "status" && scene.built_in {
+        for key in builtin::kept_by_status(scene.kind) {
+            set.cut(&[Step::field("metadata"), Step::field(key)]);
+        }
     }
     set
 }

@@ -84,7 +84,7 @@ impl Cascade {
         store: &mut Store,
         kind: &Arc<Kind>,
         old: &Value,
-        propagation: Propagation,
+        propagation: Option<Propagation>,
     ) -> Left {
         let id = stored_id(kind);
         let place = Place {
@@ -98,7 +98,7 @@ impl Cascade {
             return Left::Nothing(last);
         };
         // What is marked already is not marked again, unless it was not written as it is shown.
-        let is_marked = object::is_deleting(old) && !store.is_hiding(&id, &place.key);
+        let is_marked = marked == *old && !store.is_hiding(&id, &place.key);
         let marked = match store.at(&place) {
             Some(marked) if is_marked => Arc::clone(marked),
             _ => store.put(&id, &mut convert::absorb(kind, marked)),
@@ -144,7 +144,7 @@ impl Cascade {
             (store.at(place).cloned(), store.kind(&place.kind).cloned())
             && !object.is_deleting()
         {
-            self.remove(store, &kind, &object.read(), Propagation::Background);
+            self.remove(store, &kind, &object.read(), None);
         }
     }
 

@@ -109,21 +109,33 @@ pub(crate) fn drop_unknown_nulls(schema: Option<&Schema>, value: &mut Value) {
 
 /// Drops the maps and lists that are empty: the types of built-in kinds leave them out.
 pub(crate) fn drop_empty(schema: &Schema, object: &mut Value) {
-    let Value::Object(fields) = object else {
-        return;
+    if let Value::Object(fields) = object {
+        // The object's own metadata is somebody else's concern.
+        fields.retain(|key, value| key == "metadata" || is_kept(schema, key, value));
+    }
+}
+
+/// Whether a field is kept, without what is empty in it.
+fn is_kept(schema: &Schema, key: &str, value: &mut Value) -> bool {
+    let Some(below) = schema.properties.get(key) else {
+        return true;
     };
-    fields.retain(|key, value| {
-        let Some(below) = schema.properties.get(key).filter(|_| key != "metadata") else {
-            return true;
-        };
-        drop_empty(below, value);
-        let is_map = matches!(below.additional, Additional::Of(_));
-        match value {
-            Value::Object(fields) => !(is_map && fields.is_empty()),
-            Value::Array(items) => !items.is_empty(),
-            _ => true,
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, value| is_kept(below, key, value));
+            !(matches!(below.additional, Additional::Of(_)) && fields.is_empty())
         }
-    });
+        Value::Array(items) => {
+            let shape = below.items.as_deref();
+            for item in items.iter_mut() {
+                if let (Some(shape), Value::Object(fields)) = (shape, item) {
+                    fields.retain(|key, value| is_kept(shape, key, value));
+                }
+            }
+            !items.is_empty()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
 }
 
 /// What was done to an object so that its schema knows all of it.

@@ -132,9 +132,12 @@ impl Call {
             return Err(Refusal::unsupported_media_type(accepted));
         }
         match serde_json::from_slice(&self.body) {
-            Ok(value) => Ok(whole_numbers(value)),
+            Ok(value) => Ok(value),
             Err(_) if media.ends_with("yaml") => serde_saphyr::from_slice(&self.body)
-                .map(whole_numbers)
+                .map(|mut value| {
+                    object::whole_numbers(&mut value);
+                    value
+                })
                 .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}"))),
             Err(error) => Err(Refusal::bad_request(format!(
                 "the object provided is unrecognized (must be of type JSON): {error}"
@@ -211,30 +214,6 @@ impl Call {
             },
         }
     }
-}
-
-/// Numbers that have a point but no fraction are kept without (e.g. `1.0` is `1`).
-fn whole_numbers(mut value: Value) -> Value {
-    fn walk(value: &mut Value) {
-        match value {
-            Value::Number(number) if number.is_f64() => {
-                // Larger ones are written with an exponent, and stay as they are.
-                const LIMIT: f64 = 9_007_199_254_740_992.0;
-                let float = number.as_f64().unwrap_or(0.5);
-                if float.fract() == 0.0
-                    && float.abs() < LIMIT
-                    && let Ok(whole) = format!("{float:.0}").parse::<i64>()
-                {
-                    *value = whole.into();
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(walk),
-            Value::Object(fields) => fields.values_mut().for_each(walk),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    walk(&mut value);
-    value
 }
 
 /// Whether a body is an object of this kind, with metadata of the right types.

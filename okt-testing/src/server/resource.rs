@@ -210,6 +210,10 @@ fn apply_on(
         return Ok(None);
     }
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
+    if subresource == Subresource::Status && !moment.has_object() && !kind.creates_on_update {
+        // What the configuration says does not matter then.
+        return Err(Refusal::not_found(kind.subject(&key.name)));
+    }
     let (door, config) = read_apply(call, kind, subresource)?;
     let mut draft = write::draft_apply(moment, &door, key, config, call.query.flag("force"))?;
     let mut store = shared.lock();
@@ -228,7 +232,8 @@ fn read_apply(
     subresource: Subresource,
 ) -> Result<(Door, Value), Refusal> {
     let door = call.door(kind, subresource, Operation::Apply);
-    let config = call.parse(&[patch::APPLY])?;
+    let mut config = call.parse(&[patch::APPLY])?;
+    object::whole_numbers(&mut config);
     check_applied(kind, &config)?;
     check_object(kind, &config)?;
     Ok((door, config))
@@ -457,6 +462,7 @@ fn rescale(
     let old = old.read();
     let mut shown = scale.of(&old);
     edit(&mut shown)?;
+    object::whole_numbers(&mut shown);
     Precondition::of(&shown).check_version(kind, &old)?;
     let replicas = object::at(&shown, &["spec", "replicas"]).cloned();
     let replicas = replicas.unwrap_or_else(|| json!(0));
@@ -493,9 +499,10 @@ fn deletion(call: &Call) -> Result<Deletion, Refusal> {
     };
     options::check_propagation(policy)?;
     let propagation = match policy {
-        "Foreground" => Propagation::Foreground,
-        "Orphan" => Propagation::Orphan,
-        _ => Propagation::Background,
+        "Foreground" => Some(Propagation::Foreground),
+        "Orphan" => Some(Propagation::Orphan),
+        "Background" => Some(Propagation::Background),
+        _ => None,
     };
     let dry_run = options
         .get("dryRun")

@@ -26,7 +26,8 @@ pub(super) fn apply(
         return Err(Refusal::unknown_path());
     };
     let door = call.door(kind, Subresource::Scale, Operation::Apply);
-    let config = call.parse(&[patch::APPLY])?;
+    let mut config = call.parse(&[patch::APPLY])?;
+    object::whole_numbers(&mut config);
     let Some(old) = write::current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };

@@ -35,6 +35,10 @@ impl Moment {
         }
     }
 
+    pub(crate) fn has_object(&self) -> bool {
+        self.stored.is_some()
+    }
+
     /// Whether the object and its kind are still what they were.
     pub(crate) fn holds(&self, store: &Store, kind: &Arc<Kind>, key: &Key) -> bool {
         let same_kind = store
@@ -100,7 +104,7 @@ pub(crate) fn apply_scale(
     let (api_version, now) = (kind.api_version(), store.clock.text());
     let scene = scene(kind, &api_version, &now);
     let mut new = apply::apply_scale(scene, old, replicas, &door.manager, force)?;
-    let outcome = finish_update(door, old, &mut new)?;
+    let outcome = finish_update(door, old, &mut new, false)?;
     commit_update(store, door, old, &mut new, outcome)
 }
 
@@ -113,11 +117,10 @@ pub(crate) fn draft_apply(
     force: bool,
 ) -> Result<Draft, Refusal> {
     let kind = &*door.kind;
-    let name = object::name(&config).to_owned();
     let precondition = Precondition::of(&config);
     let old = moment.stored.as_ref();
     let old = old.map(|old| convert::present(kind, old).read());
-    if old.is_none() && door.subresource != Subresource::None {
+    if old.is_none() && door.subresource != Subresource::None && !kind.creates_on_update {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     }
     if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
@@ -130,7 +133,7 @@ pub(crate) fn draft_apply(
     let mut new = apply::apply(scene, old.as_ref(), config, &door.manager, force)?;
     let old = old.map(Bare::whole);
     address?;
-    if old.is_none() && name.is_empty() {
+    if object::name(&new).is_empty() {
         return Err(Refusal::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
             key.name
@@ -164,7 +167,7 @@ pub(crate) fn draft_apply(
         Some(old) => {
             precondition.check_version(kind, &old)?;
             isolate(kind, door.subresource, &old, &mut new);
-            let outcome = finish_update(door, &old, &mut new)?;
+            let outcome = finish_update(door, &old, &mut new, false)?;
             Some((old, outcome))
         }
     };

@@ -12,7 +12,7 @@ use super::{
     stored_id,
 };
 use crate::{
-    convert, crd, delete,
+    builtin, convert, crd, delete,
     kind::{Kind, Origin},
     object,
     refusal::Refusal,
@@ -38,6 +38,9 @@ pub(super) fn finish_create(
     let fields = object::fields(&mut object);
     if kind.has_status {
         fields.remove("status");
+    }
+    if kind.origin == Origin::BuiltIn {
+        builtin::fill(&kind.kind, &mut object);
     }
     let metadata = object::metadata(&mut object);
     for key in [
@@ -119,7 +122,14 @@ pub(super) struct Outcome {
 }
 
 /// Makes a new state of an object ready to be committed, unless something is wrong with it.
-pub(super) fn finish_update(door: &Door, old: &Value, new: &mut Value) -> Result<Outcome, Refusal> {
+///
+/// `rewritten` says that what the generation counts was written otherwise than it is kept.
+pub(super) fn finish_update(
+    door: &Door,
+    old: &Value,
+    new: &mut Value,
+    rewritten: bool,
+) -> Result<Outcome, Refusal> {
     let kind = &*door.kind;
     keep_metadata(old, new);
     if kind.is(crd::GROUP, crd::PLURAL) {
@@ -136,7 +146,8 @@ pub(super) fn finish_update(door: &Door, old: &Value, new: &mut Value) -> Result
             crd::complete(new);
         }
     }
-    if kind.has_generation && !kind.same_content(old, new) {
+    let counted = rewritten || !kind.same_content(old, new) || is_rollout(door, old, new);
+    if kind.has_generation && counted {
         raise_generation(new);
     }
     check(door, new, Some(old))?;
@@ -255,6 +266,14 @@ pub(crate) fn raise_generation(object: &mut Value) {
         .and_then(Value::as_i64)
         .unwrap_or(0);
     object::metadata(object).insert("generation".to_owned(), (generation + 1).into());
+}
+
+/// Whether a Deployment gets other annotations, which its generation counts.
+fn is_rollout(door: &Door, old: &Value, new: &Value) -> bool {
+    let path = ["metadata", "annotations"];
+    door.kind.is("apps", "deployments")
+        && door.subresource == Subresource::None
+        && object::at(old, &path) != object::at(new, &path)
 }
 
 /// Whether a write changes nothing, the times in `managedFields` apart.

@@ -44,7 +44,12 @@ impl Precondition {
     ) -> Result<(), Refusal> {
         let found = object::uid(object);
         if !self.uid.is_empty() && self.uid != found {
-            let (group, plural) = (&kind.group, &kind.plural);
+            let group = &kind.group;
+            let plural = if kind.is("", "services") {
+                "services/specs"
+            } else {
+                &kind.plural
+            };
             let name = object::name(object);
             let namespace = match object::namespace(object) {
                 "" => String::new(),

@@ -202,6 +202,7 @@ pub(crate) fn json_patch(dice: &mut Dice, scene: &Scene<'_>, live: &Value) -> Op
         let kept = scene.kind.built_in
             && (deep
                 || schema.is_null()
+                || schema.get(values::KEPT).is_some()
                 || path.ends_with("/replicas")
                 || path.ends_with("/containers")
                 || path.ends_with("/rules"));

@@ -337,7 +337,7 @@ fn delete(dice: &mut Dice, scene: &Scene<'_>, surely: bool) -> Operation {
         return operation;
     }
     let mut options = json!({ "apiVersion": "v1", "kind": "DeleteOptions" });
-    match dice.below(14) {
+    match dice.below(16) {
         0 => options["preconditions"] = json!({ "uid": "00000000-0000-4000-8000-999999999999" }),
         1 => options["preconditions"] = json!({ "uid": scene.uid() }),
         2 => options["preconditions"] = json!({ "resourceVersion": scene.version(1) }),
@@ -346,6 +346,11 @@ fn delete(dice: &mut Dice, scene: &Scene<'_>, surely: bool) -> Operation {
         5 => options["propagationPolicy"] = "Sideways".into(),
         6 => options["dryRun"] = json!(["All"]),
         7 => options["gracePeriodSeconds"] = 0.into(),
+        // When the garbage collector comes along is by chance, so nothing is left to it.
+        14 => {
+            options["propagationPolicy"] = (*dice.pick(&["Foreground", "Orphan"])).into();
+            options["dryRun"] = json!(["All"]);
+        }
         8 => {
             operation
                 .query
@@ -411,7 +416,10 @@ fn apply(dice: &mut Dice, model: &mut Model, scene: &Scene<'_>, live: Option<&Va
     if door == "/status" {
         // What an operator sends there is the status, and now and then more.
         if let (Some(fields), true) = (config.as_object_mut(), dice.chance(85)) {
-            fields.remove("spec");
+            // A service that is not there is created through its status, too.
+            if scene.kind.plural != "services" {
+                fields.remove("spec");
+            }
             if !fields.contains_key("status") {
                 let style = scene.style(dice);
                 let schema = &scene.kind.schema["properties"]["status"];

@@ -57,18 +57,13 @@ pub(crate) fn crds() -> Vec<Value> {
         .collect()
 }
 
-/// Kinds that the double stores without their whole types: fields of theirs that it does not know
-/// are owned as entries of a map, and what a server fills in is not filled in.
-const LEFT_OUT: [&str; 2] = ["services", "deployments"];
-
 /// The kinds of a run: all, or those that somebody wants.
 pub(crate) fn all() -> Vec<Kind> {
     let wanted = std::env::var("OKT_KINDS").ok();
     let mut kinds = every();
-    kinds.retain(|kind| match &wanted {
-        Some(wanted) => wanted.split(',').any(|plural| plural == kind.plural),
-        None => !LEFT_OUT.contains(&kind.plural.as_str()),
-    });
+    if let Some(wanted) = &wanted {
+        kinds.retain(|kind| wanted.split(',').any(|plural| plural == kind.plural));
+    }
     kinds
 }
 

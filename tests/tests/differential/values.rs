@@ -20,12 +20,15 @@ pub(crate) struct Style {
 /// The mark of a list whose items have more fields than those that change.
 const SHARED: &str = "x-shared";
 
+/// The mark of what an object of a built-in kind must have to be valid.
+pub(crate) const KEPT: &str = "x-kept";
+
 const TEXTS: [&str; 6] = ["x", "y", "red", "start", "", "a longer text"];
 const KEYS: [&str; 4] = ["a", "b", "c", "odd.key"];
 
 /// A value of a schema.
 pub(crate) fn value(dice: &mut Dice, style: Style, schema: &Value) -> Value {
-    if dice.chance(style.nulls) {
+    if dice.chance(style.nulls) && schema.get(KEPT).is_none() {
         return Value::Null;
     }
     if dice.below(1000) < style.mistakes {

@@ -1,0 +1,255 @@
+//! This file lists what is known of the types of built-in kinds: where a list has keys that
+//! server-side apply or a strategic merge patch goes by, and what is a type of its own and no map.
+//!
+//! Texts, numbers and lists that are owned as a whole need not be listed.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+
+/// What is known of a kind, as an `OpenAPI` schema.
+pub(super) fn known_shape(kind: &str) -> Value {
+    let workload = |strategy: &str| {
+        let mut spec = json!({ "template": template(), "selector": atomic_map() });
+        spec[strategy] = structs(&["rollingUpdate"]);
+        json!({ "spec": open(spec), "status": conditions() })
+    };
+    let properties = match kind {
+        "Pod" => json!({ "spec": POD_SPEC.clone(), "status": conditions() }),
+        "Deployment" => workload("strategy"),
+        "StatefulSet" | "ReplicaSet" | "DaemonSet" => workload("updateStrategy"),
+        "Job" => json!({ "spec": job(), "status": conditions() }),
+        "CronJob" => {
+            let job = open(json!({ "metadata": metadata(), "spec": job() }));
+            json!({ "spec": open(json!({ "jobTemplate": job })) })
+        }
+        "Service" => service(),
+        "ConfigMap" => json!({
+            "data": texts(), "binaryData": bytes(), "immutable": { "type": "boolean" },
+        }),
+        "Secret" => json!({
+            "data": bytes(),
+            "type": { "type": "string", "default": "Opaque" },
+            "immutable": { "type": "boolean" },
+        }),
+        "Lease" => json!({ "spec": lease() }),
+        "ServiceAccount" => {
+            let mut secrets = keyed(&["name"], json!({}));
+            secrets["items"]["x-kubernetes-map-type"] = "atomic".into();
+            json!({ "secrets": secrets, "automountServiceAccountToken": { "type": "boolean" } })
+        }
+        "Namespace" | "PersistentVolumeClaim" | "CustomResourceDefinition" => {
+            json!({ "status": conditions() })
+        }
+        _ => json!({}),
+    };
+    json!({ "properties": properties })
+}
+
+fn conditions() -> Value {
+    open(json!({ "conditions": keyed(&["type"], json!({})) }))
+}
+
+fn service() -> Value {
+    let ports = json!({
+        "port": { "type": "integer" },
+        "protocol": { "type": "string", "default": "TCP" },
+    });
+    let mut status = conditions();
+    status["properties"]["loadBalancer"] = structs(&[]);
+    json!({
+        "spec": open(json!({
+            "ports": keyed(&["port", "protocol"], ports),
+            "selector": atomic(texts()),
+            "sessionAffinityConfig": structs(&["clientIP"]),
+        })),
+        "status": status,
+    })
+}
+
+fn lease() -> Value {
+    let (text, number) = (json!({ "type": "string" }), json!({ "type": "integer" }));
+    open(json!({
+        "holderIdentity": text, "preferredHolder": text, "strategy": text,
+        "acquireTime": text, "renewTime": text,
+        "leaseDurationSeconds": number, "leaseTransitions": number,
+    }))
+}
+
+fn job() -> Value {
+    open(json!({ "template": template(), "selector": atomic_map() }))
+}
+
+fn template() -> Value {
+    open(json!({ "metadata": metadata(), "spec": POD_SPEC.clone() }))
+}
+
+/// The metadata of what is made by a template.
+fn metadata() -> Value {
+    let finalizers =
+        json!({ "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } });
+    open(json!({ "labels": texts(), "annotations": texts(), "finalizers": finalizers }))
+}
+
+static POD_SPEC: LazyLock<Value> = LazyLock::new(|| {
+    open(json!({
+        "containers": containers(),
+        "initContainers": containers(),
+        "ephemeralContainers": containers(),
+        "volumes": keyed(&["name"], volume()),
+        "tolerations": list(),
+        "topologySpreadConstraints": keyed(&["topologyKey", "whenUnsatisfiable"], json!({})),
+        "imagePullSecrets": keyed(&["name"], json!({})),
+        "hostAliases": keyed(&["ip"], json!({})),
+        "nodeSelector": atomic_map(),
+        "affinity": open(json!({
+            "nodeAffinity": open(json!({
+                "requiredDuringSchedulingIgnoredDuringExecution": atomic_map(),
+            })),
+            "podAffinity": structs(&[]),
+            "podAntiAffinity": structs(&[]),
+        })),
+        "dnsConfig": structs(&[]),
+        "os": structs(&[]),
+        "overhead": quantities(),
+        "resources": resources(),
+        "securityContext": structs(&[
+            "appArmorProfile", "seLinuxOptions", "seccompProfile", "windowsOptions",
+        ]),
+    }))
+});
+
+fn containers() -> Value {
+    let ports = json!({
+        "containerPort": { "type": "integer" },
+        "protocol": { "type": "string", "default": "TCP" },
+    });
+    let source = json!({
+        "configMapKeyRef": atomic_map(),
+        "fieldRef": atomic_map(),
+        "fileKeyRef": atomic_map(),
+        "resourceFieldRef": atomic_map(),
+        "secretKeyRef": atomic_map(),
+    });
+    let probe = || structs(&["exec", "grpc", "httpGet", "tcpSocket"]);
+    let hook = || structs(&["exec", "httpGet", "sleep", "tcpSocket"]);
+    keyed(
+        &["name"],
+        json!({
+            "args": list(),
+            "command": list(),
+            "env": keyed(&["name"], json!({ "valueFrom": open(source) })),
+            "envFrom": list(),
+            "ports": keyed(&["containerPort", "protocol"], ports),
+            "volumeMounts": keyed(&["mountPath"], json!({})),
+            "volumeDevices": keyed(&["devicePath"], json!({})),
+            "lifecycle": open(json!({ "postStart": hook(), "preStop": hook() })),
+            "livenessProbe": probe(),
+            "readinessProbe": probe(),
+            "startupProbe": probe(),
+            "resources": resources(),
+            "securityContext": structs(&[
+                "appArmorProfile", "capabilities", "seLinuxOptions", "seccompProfile", "windowsOptions",
+            ]),
+        }),
+    )
+}
+
+fn resources() -> Value {
+    open(json!({
+        "limits": quantities(),
+        "requests": quantities(),
+        "claims": keyed(&["name"], json!({})),
+    }))
+}
+
+fn volume() -> Value {
+    let sources = [
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "hostPath",
+        "image",
+        "iscsi",
+        "nfs",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+    ];
+    fields(&sources)
+}
+
+fn quantities() -> Value {
+    json!({ "type": "object", "additionalProperties": { "x-kubernetes-int-or-string": true } })
+}
+
+/// A list that is owned as a whole, and left out where it is empty.
+fn list() -> Value {
+    let item = json!({ "x-kubernetes-preserve-unknown-fields": true });
+    json!({ "type": "array", "items": item })
+}
+
+/// A map of texts, which is left out where it is empty.
+fn texts() -> Value {
+    json!({ "type": "object", "additionalProperties": { "type": "string" } })
+}
+
+/// A map of bytes, where none at all are told from an empty value until they are stored.
+fn bytes() -> Value {
+    let value = json!({ "type": "string", "nullable": true });
+    json!({ "type": "object", "additionalProperties": value })
+}
+
+/// A type with fields of types of their own, among others.
+fn structs(names: &[&str]) -> Value {
+    open(fields(names))
+}
+
+/// Fields with types of their own, of which no more is said.
+fn fields(names: &[&str]) -> Value {
+    let fields = names.iter().map(|&name| (name.to_owned(), open(json!({}))));
+    fields.collect::<Map<_, _>>().into()
+}
+
+/// A map with known fields among others.
+fn open(properties: impl Into<Value>) -> Value {
+    let properties = properties.into();
+    json!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": properties,
+    })
+}
+
+/// A list whose items are told apart by keys.
+fn keyed(keys: &[&str], mut properties: Value) -> Value {
+    for &key in keys {
+        if properties.get(key).is_none() {
+            properties[key] = json!({ "type": "string" });
+        }
+    }
+    let required: Vec<_> = keys
+        .iter()
+        .filter(|&&key| properties[key].get("default").is_none())
+        .collect();
+    let mut items = open(properties.clone());
+    items["required"] = json!(required);
+    json!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": keys,
+        "items": items,
+    })
+}
+
+fn atomic_map() -> Value {
+    atomic(open(json!({})))
+}
+
+/// A map that is owned as a whole.
+fn atomic(mut map: Value) -> Value {
+    map["x-kubernetes-map-type"] = "atomic".into();
+    map
+}
