@@ -137,7 +137,11 @@ impl Kind {
     /// Whether the generation counts a field of the object: all but metadata, and status where it
     /// is apart.
     pub(crate) fn counts(&self, key: &str) -> bool {
-        !matches!(key, "metadata" | "apiVersion" | "kind") && !(key == "status" && self.has_status)
+        match key {
+            "metadata" | "apiVersion" | "kind" => false,
+            "status" => !self.has_status,
+            _ => true,
+        }
     }
 
     /// Whether two objects are the same in what the generation counts.

@@ -171,12 +171,17 @@ pub(crate) fn whole_numbers(value: &mut Value) -> bool {
             }
             false
         }
-        Value::Array(items) => items
-            .iter_mut()
-            .fold(false, |found, item| whole_numbers(item) || found),
-        Value::Object(fields) => fields
-            .values_mut()
-            .fold(false, |found, value| whole_numbers(value) || found),
+        Value::Array(items) => {
+            let found = items
+                .iter_mut()
+                .filter_map(|item| whole_numbers(item).then_some(()));
+            found.count() > 0
+        }
+        Value::Object(fields) => {
+            let found = fields.values_mut();
+            let found = found.filter_map(|value| whole_numbers(value).then_some(()));
+            found.count() > 0
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
