@@ -172,15 +172,18 @@ pub(crate) fn whole_numbers(value: &mut Value) -> bool {
             false
         }
         Value::Array(items) => {
-            let found = items
-                .iter_mut()
-                .filter_map(|item| whole_numbers(item).then_some(()));
-            found.count() > 0
+            let mut found = false;
+            for item in items {
+                found |= whole_numbers(item);
+            }
+            found
         }
         Value::Object(fields) => {
-            let found = fields.values_mut();
-            let found = found.filter_map(|value| whole_numbers(value).then_some(()));
-            found.count() > 0
+            let mut found = false;
+            for value in fields.values_mut() {
+                found |= whole_numbers(value);
+            }
+            found
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
