@@ -52,6 +52,7 @@ mod lists;
 mod managers;
 mod merging;
 mod objects;
+mod options;
 mod patches;
 mod rules;
 mod runtime;
@@ -108,6 +109,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         schema::BEHAVIOURS,
         rules::BEHAVIOURS,
         deletion::BEHAVIOURS,
+        options::BEHAVIOURS,
         crds::BEHAVIOURS,
         versions::BEHAVIOURS,
         upgrades::BEHAVIOURS,

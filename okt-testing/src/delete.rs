@@ -11,10 +11,10 @@ use crate::{
     convert, crd,
     kind::{Kind, KindId},
     object,
-    refusal::Refusal,
+    refusal::{Refusal, Subject},
     store::{Key, Place, Store},
     stored::Stored,
-    write::{Precondition, current, raise_generation},
+    write::{current, raise_generation},
 };
 
 const FOREGROUND: &str = "foregroundDeletion";
@@ -32,42 +32,86 @@ pub(crate) enum Propagation {
 /// How a deletion is asked for.
 #[derive(Debug)]
 pub(crate) struct Deletion {
-    pub(crate) precondition: Precondition,
+    /// The object must have this uid.
+    pub(crate) uid: Option<String>,
+    /// The object must be of this version.
+    pub(crate) version: Option<String>,
     /// None where the request does not say: then the finalizers that are there count.
     pub(crate) propagation: Option<Propagation>,
     pub(crate) dry_run: bool,
 }
 
-/// Deletes an object; the answer is the object where it waits for finalizers, else a `Status`.
+impl Deletion {
+    /// Whether it is meant for this object, as it is now.
+    fn check(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
+        let (uid, version) = (object::uid(object), object::version(object));
+        let differs = |asked: &Option<String>, found: &str| {
+            let asked = asked.as_deref();
+            asked.filter(|asked| *asked != found).map(str::to_owned)
+        };
+        let why = if let Some(asked) = differs(&self.uid, uid) {
+            format!(
+                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+            )
+        } else if let Some(asked) = differs(&self.version, version) {
+            format!(
+                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+            )
+        } else {
+            return Ok(());
+        };
+        // Here a server names the kind where it else names the resource.
+        let subject = Subject {
+            plural: &kind.kind,
+            ..kind.subject(object::name(object))
+        };
+        Err(Refusal::conflict(subject, &why))
+    }
+}
+
+/// What a deletion comes to.
+pub(crate) struct Deleted {
+    /// The object where it waits for somebody, else a `Status`.
+    pub(crate) answer: Value,
+    pub(crate) waits: bool,
+}
+
+/// Deletes an object, or marks it where it waits for finalizers.
 pub(crate) fn delete(
     store: &mut Store,
     kind: &Arc<Kind>,
     key: &Key,
     deletion: &Deletion,
-) -> Result<Value, Refusal> {
+) -> Result<Deleted, Refusal> {
     let Some(old) = current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
     let old = old.read();
-    deletion.precondition.check_delete(kind, &old)?;
+    deletion.check(kind, &old)?;
     let is_shown = ["serviceaccounts", "persistentvolumeclaims", "services"]
         .iter()
         .any(|plural| kind.is("", plural));
     if deletion.dry_run {
         let marked = mark(kind, &old, deletion.propagation, &store.clock.text());
-        return Ok(match marked {
-            Some(marked) => marked,
-            None if is_shown => old,
-            None => success(kind, &old),
+        return Ok(Deleted {
+            waits: marked.is_some(),
+            answer: match marked {
+                Some(marked) => marked,
+                None if is_shown => old,
+                None => success(kind, &old),
+            },
         });
     }
     let mut cascade = Cascade::default();
     let left = cascade.remove(store, kind, &old, deletion.propagation);
     cascade.run(store);
-    Ok(match left {
-        Left::Marked(left) => convert::present(kind, &left).read(),
-        Left::Nothing(last) if is_shown => last.read(),
-        Left::Nothing(_) => success(kind, &old),
+    Ok(Deleted {
+        waits: matches!(left, Left::Marked(_)),
+        answer: match left {
+            Left::Marked(left) => convert::present(kind, &left).read(),
+            Left::Nothing(last) if is_shown => last.read(),
+            Left::Nothing(_) => success(kind, &old),
+        },
     })
 }
 

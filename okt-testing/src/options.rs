@@ -12,14 +12,14 @@ use crate::{
 pub(crate) fn check(verb: Verb, query: &Query) -> Result<(), Refusal> {
     check_numbers(verb, query)?;
     let (kind, causes) = match verb {
-        Verb::Get => return Ok(()),
-        Verb::List => ("ListOptions", of_list(query)),
+        // A deletion has its options in its body, where it has one.
+        Verb::Get | Verb::Delete => return Ok(()),
+        Verb::List | Verb::DeleteCollection => ("ListOptions", of_list(query)),
         Verb::Watch => ("ListOptions", of_watch(query)),
         Verb::Create => ("CreateOptions", of_write(query)),
         Verb::Update => ("UpdateOptions", of_write(query)),
         Verb::Patch => ("PatchOptions", of_patch(query)),
         Verb::Apply => ("PatchOptions", of_apply(query)),
-        Verb::Delete | Verb::DeleteCollection => ("DeleteOptions", of_delete(query)),
     };
     refuse(kind, &causes)
 }
@@ -27,23 +27,64 @@ pub(crate) fn check(verb: Verb, query: &Query) -> Result<(), Refusal> {
 /// Whether what is to be a number is one.
 fn check_numbers(verb: Verb, query: &Query) -> Result<(), Refusal> {
     let fields: &[&str] = match verb {
-        Verb::List | Verb::Watch => &["limit", "timeoutSeconds"],
-        Verb::Delete => &["gracePeriodSeconds"],
-        Verb::DeleteCollection => &["gracePeriodSeconds", "limit", "timeoutSeconds"],
-        Verb::Get | Verb::Create | Verb::Update | Verb::Patch | Verb::Apply => &[],
+        Verb::List | Verb::Watch | Verb::DeleteCollection => &["limit", "timeoutSeconds"],
+        Verb::Get | Verb::Create | Verb::Update | Verb::Patch | Verb::Apply | Verb::Delete => &[],
     };
-    for text in fields.iter().map(|field| query.text(field)) {
-        if !text.is_empty() && text.parse::<i64>().is_err() {
-            let why = format!("strconv.ParseInt: parsing {text:?}: invalid syntax");
-            return Err(Refusal::bad_request(why));
-        }
-    }
-    Ok(())
+    fields
+        .iter()
+        .try_for_each(|field| check_number(field, query))
 }
 
-/// How a deletion reaches what is owned, from its body or its query.
-pub(crate) fn check_propagation(policy: &str) -> Result<(), Refusal> {
-    refuse("DeleteOptions", &of_propagation(policy))
+fn check_number(field: &str, query: &Query) -> Result<(), Refusal> {
+    match query.first(field) {
+        Some(text) if text.parse::<i64>().is_err() => Err(Refusal::bad_request(format!(
+            "strconv.ParseInt: parsing {text:?}: invalid syntax"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The options of a deletion, from its body or its query.
+#[derive(Debug, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) dry_run: Vec<String>,
+    pub(crate) propagation: Option<String>,
+    /// The old name of a propagation: whether dependents become orphans.
+    pub(crate) orphans: Option<bool>,
+    /// A precondition.
+    pub(crate) uid: Option<String>,
+    /// A precondition.
+    pub(crate) version: Option<String>,
+}
+
+impl DeleteOptions {
+    pub(crate) fn of(query: &Query) -> Result<Self, Refusal> {
+        check_number("gracePeriodSeconds", query)?;
+        let orphans = "orphanDependents";
+        Ok(Self {
+            dry_run: query.all("dryRun").to_vec(),
+            propagation: query.first("propagationPolicy").map(str::to_owned),
+            orphans: query.has(orphans).then(|| query.flag(orphans)),
+            ..Self::default()
+        })
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let mut causes = Vec::new();
+        if let Some(policy) = &self.propagation {
+            let field = "propagationPolicy";
+            if self.orphans.is_some() {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                causes.push(Cause::invalid(field, &policy.clone().into(), why));
+            }
+            if !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan") {
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                causes.push(unsupported(field, policy, &supported));
+            }
+        }
+        causes.extend(of_dry_run(&self.dry_run));
+        refuse("DeleteOptions", &causes)
+    }
 }
 
 fn refuse(kind: &str, causes: &[Cause]) -> Result<(), Refusal> {
@@ -131,7 +172,7 @@ fn of_write(query: &Query) -> Vec<Cause> {
         let why = format!("invalid character U+{:04X} (at position {at})", odd as u32);
         causes.push(Cause::invalid("fieldManager", &manager.into(), &why));
     }
-    causes.extend(of_dry_run(query));
+    causes.extend(of_dry_run(query.all("dryRun")));
     let validation = query.text("fieldValidation");
     if !matches!(validation, "" | "Ignore" | "Strict" | "Warn") {
         let supported = ["", "Ignore", "Strict", "Warn"];
@@ -164,25 +205,9 @@ fn of_apply(query: &Query) -> Vec<Cause> {
     causes
 }
 
-fn of_delete(query: &Query) -> Vec<Cause> {
-    let mut causes = of_propagation(query.text("propagationPolicy"));
-    causes.extend(of_dry_run(query));
-    causes
-}
-
-fn of_propagation(policy: &str) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    if !matches!(policy, "" | "Foreground" | "Background" | "Orphan") {
-        let supported = ["Foreground", "Background", "Orphan", "nil"];
-        causes.push(unsupported("propagationPolicy", policy, &supported));
-    }
-    causes
-}
-
-fn of_dry_run(query: &Query) -> Option<Cause> {
-    let asked = query.text("dryRun");
-    let is_wrong = !matches!(asked, "" | "All");
-    is_wrong.then(|| Cause::unsupported("dryRun", &json!([asked]), &["All".into()]))
+fn of_dry_run(asked: &[String]) -> Option<Cause> {
+    let is_wrong = asked.iter().any(|word| word != "All");
+    is_wrong.then(|| Cause::unsupported("dryRun", &json!(asked), &["All".into()]))
 }
 
 fn unsupported(field: &str, value: &str, supported: &[&str]) -> Cause {

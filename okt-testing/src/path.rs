@@ -81,26 +81,34 @@ fn decode(segment: &str) -> String {
         .into_owned()
 }
 
-/// The parameters of a request; the first of a name counts.
+/// The parameters of a request; the first of a name counts, but for lists.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Query(BTreeMap<String, String>);
+pub(crate) struct Query(BTreeMap<String, Vec<String>>);
 
 impl Query {
     pub(crate) fn parse(query: &str) -> Self {
-        let mut parameters = BTreeMap::new();
+        let mut parameters: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (key, value) in form_urlencoded::parse(query.as_bytes()).into_owned() {
-            parameters.entry(key).or_insert(value);
+            parameters.entry(key).or_default().push(value);
         }
         Self(parameters)
     }
 
+    pub(crate) fn all(&self, key: &str) -> &[String] {
+        self.0.get(key).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(crate) fn first(&self, key: &str) -> Option<&str> {
+        self.all(key).first().map(String::as_str)
+    }
+
     pub(crate) fn text(&self, key: &str) -> &str {
-        self.0.get(key).map(String::as_str).unwrap_or_default()
+        self.first(key).unwrap_or_default()
     }
 
     /// Whether a flag is set: by any word but these two, and by none.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        let word = self.0.get(key);
+        let word = self.first(key);
         word.is_some_and(|word| word != "0" && !word.eq_ignore_ascii_case("false"))
     }
 

@@ -4,6 +4,7 @@
 
 mod answer;
 mod call;
+mod deletion;
 mod resource;
 mod scale;
 

@@ -45,6 +45,15 @@ impl Answer {
         Self::Object(body)
     }
 
+    /// What was asked for is not done yet.
+    pub(super) fn accepted(body: &Value) -> Self {
+        Self::Json {
+            code: 202,
+            body: bytes_of(body),
+            warnings: Vec::new(),
+        }
+    }
+
     pub(crate) fn json(body: Bytes) -> Self {
         Self::Json {
             code: 200,

@@ -8,14 +8,13 @@ use serde_json::{Value, json};
 use super::{
     Answer, Shared,
     call::{Call, check_object, mistyped_metadata},
-    scale,
+    deletion, scale,
 };
 use crate::{
     apply::Operation,
     builtin,
-    delete::{self, Deletion, Propagation},
     kind::{Kind, KindId, Origin},
-    object, options, patch,
+    object, patch,
     path::ResourcePath,
     read::{self, Form},
     record::{RequestRecord, Verb},
@@ -104,9 +103,8 @@ fn answer_of(
             });
         }
         Verb::DeleteCollection => {
-            let deletion = deletion(call)?;
-            record.dry_run = deletion.dry_run;
-            return delete_collection(store, call, kind, scope.namespace.as_deref(), &deletion);
+            let namespace = scope.namespace.as_deref();
+            return deletion::of_collection(store, call, kind, namespace, record);
         }
         Verb::Create => create(store, call, kind, &scope)?,
         Verb::Get => {
@@ -127,10 +125,7 @@ fn answer_of(
             });
         }
         Verb::Delete if subresource == Subresource::None => {
-            let deletion = deletion(call)?;
-            record.dry_run = deletion.dry_run;
-            let left = delete::delete(store, kind, &scope.key(kind)?, &deletion)?;
-            return Ok(Answer::ok(left));
+            return deletion::of_object(store, call, kind, &scope.key(kind)?, record);
         }
         Verb::Delete => return Err(Refusal::method_not_allowed()),
         Verb::Update => {
@@ -434,7 +429,7 @@ fn apply_patch(call: &Call, kind: Option<&Kind>, target: &mut Value) -> Result<(
 }
 
 /// What JSON calls a value.
-fn json_type(value: &Value) -> &'static str {
+pub(super) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -476,85 +471,4 @@ fn rescale(
     object::put(&mut new, &path, replicas);
     let written = write::update(store, door, &old, new)?;
     Ok(Answer::ok(scale.of(&written.object.read())))
-}
-
-fn deletion(call: &Call) -> Result<Deletion, Refusal> {
-    let options = if call.body.is_empty() {
-        Value::Null
-    } else {
-        call.parse(&["application/json", "application/yaml"])?
-    };
-    let from_body = object::text(&options, &["propagationPolicy"]).to_owned();
-    // Where there is a body, a server looks at nothing else: not even at `dryRun` in the query.
-    let in_query = call.body.is_empty();
-    let from_query = if in_query {
-        call.query.text("propagationPolicy")
-    } else {
-        ""
-    };
-    let policy = if from_query.is_empty() {
-        &from_body
-    } else {
-        from_query
-    };
-    options::check_propagation(policy)?;
-    let propagation = match policy {
-        "Foreground" => Some(Propagation::Foreground),
-        "Orphan" => Some(Propagation::Orphan),
-        "Background" => Some(Propagation::Background),
-        _ => None,
-    };
-    let dry_run = options
-        .get("dryRun")
-        .and_then(Value::as_array)
-        .is_some_and(|list| list.iter().any(|value| value == "All"));
-    Ok(Deletion {
-        precondition: Precondition {
-            version: object::text(&options, &["preconditions", "resourceVersion"]).to_owned(),
-            uid: object::text(&options, &["preconditions", "uid"]).to_owned(),
-        },
-        propagation,
-        dry_run: dry_run || (in_query && call.dry_run()),
-    })
-}
-
-fn delete_collection(
-    store: &mut Store,
-    call: &Call,
-    kind: &Arc<Kind>,
-    namespace: Option<&str>,
-    deletion: &Deletion,
-) -> Result<Answer, Refusal> {
-    let selector = call.selector(kind)?;
-    let id = write::stored_id(kind);
-    let mut items = Vec::new();
-    let keys: Vec<_> = store
-        .list(&id, namespace)
-        .map(|(key, _)| key.clone())
-        .collect();
-    for key in keys {
-        let Some(object) = write::current(store, kind, &key) else {
-            continue;
-        };
-        if selector.selects(&object) {
-            delete::delete(store, kind, &key, deletion)?;
-            let mut item = object.read();
-            if kind.origin == Origin::BuiltIn {
-                let fields = object::fields(&mut item);
-                fields.remove("apiVersion");
-                fields.remove("kind");
-            }
-            items.push(item);
-        }
-    }
-    let mut metadata = json!({ "resourceVersion": store.version().to_string() });
-    if kind.origin == Origin::Crd {
-        metadata["continue"] = "".into();
-    }
-    Ok(Answer::ok(json!({
-        "kind": kind.list_kind,
-        "apiVersion": kind.api_version(),
-        "metadata": metadata,
-        "items": items,
-    })))
 }

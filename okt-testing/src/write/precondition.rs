@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     kind::{Kind, Origin},
     object,
-    refusal::{Refusal, Subject},
+    refusal::Refusal,
 };
 
 /// What a PUT or a patch asks of the object before it is changed.
@@ -68,30 +68,6 @@ impl Precondition {
             return Err(Refusal::conflict(kind.subject(name), &why));
         }
         Ok(())
-    }
-
-    /// Holds it against the object of a deletion.
-    pub(crate) fn check_delete(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
-        let (uid, version) = (object::uid(object), object::version(object));
-        let why = if !self.uid.is_empty() && self.uid != uid {
-            format!(
-                "the UID in the precondition ({}) does not match the UID in record ({uid}). The object might have been deleted and then recreated",
-                self.uid
-            )
-        } else if !self.version.is_empty() && self.version != version {
-            format!(
-                "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({version}). The object might have been modified",
-                self.version
-            )
-        } else {
-            return Ok(());
-        };
-        // Here a server names the kind where it else names the resource.
-        let subject = Subject {
-            plural: &kind.kind,
-            ..kind.subject(object::name(object))
-        };
-        Err(Refusal::conflict(subject, &why))
     }
 
     /// Holds it against the object of a patch, where the uid is a field like others.
