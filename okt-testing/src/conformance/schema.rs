@@ -113,6 +113,19 @@ async fn a_time_must_be_one(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn a_list_passes_for_a_text_with_a_format(world: &World) -> Outcome {
+    world.create("a", json!({ "started": ["noon"] })).await?;
+    ensure_eq!(
+        world.get("a").await?.data["spec"]["started"],
+        json!(["noon"])
+    );
+    ensure_eq!(
+        cause(world, json!({ "started": { "at": "noon" } })).await?,
+        "spec.started: Invalid value: \"\": spec.started in body must be of type date-time: \"\""
+    );
+    Ok(())
+}
+
 async fn an_int_or_string_is_either(world: &World) -> Outcome {
     world.create("a", json!({ "port": 80 })).await?;
     world.create("b", json!({ "port": "http" })).await?;
@@ -228,6 +241,7 @@ behaviours! { "schema":
     further numbers_have_bounds,
     further texts_have_bounds_and_patterns,
     further a_time_must_be_one,
+    further a_list_passes_for_a_text_with_a_format,
     further an_int_or_string_is_either,
     further lists_have_bounds_and_sets_have_no_twins,
     further a_list_keyed_by_type_has_each_type_once,

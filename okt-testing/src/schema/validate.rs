@@ -75,6 +75,14 @@ fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause
         match schema.kind {
             None => return true,
             Some(kind) if kind.holds(value) => return true,
+            // A server's check ends early here.
+            Some(kind)
+                if schema.format.is_some()
+                    && !matches!(kind, Type::Integer | Type::Number)
+                    && (value.is_string() || value.is_array()) =>
+            {
+                return true;
+            }
             Some(kind) => kind.name(),
         }
     };
