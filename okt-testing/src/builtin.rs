@@ -5,7 +5,7 @@
 
 mod shape;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use self::shape::known_shape;
 use crate::{
     kind::{Kind, Origin, Scale},
     object,
-    schema::Schema,
+    schema::{Schema, SharedSchema},
     table,
 };
 
@@ -98,12 +98,14 @@ pub(crate) fn is_known_elsewhere(group: &str) -> bool {
         || matches!(group, "apps" | "batch" | "autoscaling" | "policy")
 }
 
-/// All kinds that are there from the start.
-pub(crate) fn kinds() -> Vec<Kind> {
-    LINES.iter().map(kind).collect()
+/// All kinds that are there from the start; the same ones for each server.
+pub(crate) fn kinds() -> impl Iterator<Item = Arc<Kind>> {
+    static KINDS: LazyLock<Vec<Arc<Kind>>> =
+        LazyLock::new(|| LINES.iter().map(|line| Arc::new(kind(line))).collect());
+    KINDS.iter().cloned()
 }
 
-fn kind(line: &Line) -> Kind {
+fn kind(line: &'static Line) -> Kind {
     let has = |wanted: Trait| line.traits.contains(&wanted);
     let words = |text: &str| -> Vec<String> {
         (!text.is_empty())
@@ -122,7 +124,7 @@ fn kind(line: &Line) -> Kind {
         categories: words(if has(All) { "all" } else { "" }),
         namespaced: !has(Cluster),
         origin: Origin::BuiltIn,
-        schema: Arc::new(Schema::of_builtin(known_shape(line.kind))),
+        schema: SharedSchema::of(|| Schema::of_builtin(known_shape(line.kind))),
         openapi: json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
         has_status: has(Status),
         scale: has(Trait::Scale).then(|| Scale {

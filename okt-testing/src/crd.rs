@@ -4,8 +4,6 @@ mod names;
 mod rules;
 mod version;
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 pub(crate) use self::names::{accept, is_established, reconsider};
@@ -14,7 +12,7 @@ use crate::{
     kind::Kind,
     object::{self, text},
     refusal::{Cause, Refusal, Subject},
-    schema::Schema,
+    schema::{Schema, SharedSchema},
 };
 
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
@@ -87,7 +85,7 @@ fn is(version: &Value, what: &str) -> bool {
 }
 
 /// The schemas of the versions; nothing where one is not as it must be.
-fn read_schemas(raw: &[Value], causes: &mut Vec<Cause>) -> Vec<Option<Arc<Schema>>> {
+fn read_schemas(raw: &[Value], causes: &mut Vec<Cause>) -> Vec<Option<SharedSchema>> {
     let openapi = |version| object::at(version, &["schema", "openAPIV3Schema"]);
     for (index, version) in raw.iter().enumerate() {
         if !openapi(version).is_some_and(Value::is_object) {
@@ -95,7 +93,7 @@ fn read_schemas(raw: &[Value], causes: &mut Vec<Cause>) -> Vec<Option<Arc<Schema
             causes.push(Cause::required(field, ""));
         }
     }
-    let mut schemas: Vec<Option<Arc<Schema>>> = Vec::new();
+    let mut schemas: Vec<Option<SharedSchema>> = Vec::new();
     for (index, version) in raw.iter().enumerate() {
         let place = Place::of(raw, index, "schema");
         let schema = match (place.look(), openapi(version)) {
@@ -110,7 +108,7 @@ fn read_schemas(raw: &[Value], causes: &mut Vec<Cause>) -> Vec<Option<Arc<Schema
                 if has_status {
                     rules::check_root(openapi, &path, causes);
                 }
-                parsed.map(Arc::new)
+                parsed.map(SharedSchema::from)
             }
             (None, _) => schemas.first().cloned().flatten(),
             (Some(_), _) => None,

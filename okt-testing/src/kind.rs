@@ -1,13 +1,11 @@
 //! This file describes a kind of object that the API serves.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use crate::{
     object,
     refusal::{Cause, Refusal, Subject},
-    schema::Schema,
+    schema::{Schema, SharedSchema},
     table::Column,
 };
 
@@ -29,7 +27,7 @@ pub(crate) struct Kind {
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
     pub(crate) origin: Origin,
-    pub(crate) schema: Arc<Schema>,
+    pub(crate) schema: SharedSchema,
     /// The `OpenAPI` document of the kind, as it was given.
     pub(crate) openapi: Value,
     pub(crate) has_status: bool,
@@ -59,7 +57,7 @@ pub(crate) struct Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Sibling {
     pub(crate) api_version: String,
-    pub(crate) schema: Arc<Schema>,
+    pub(crate) schema: SharedSchema,
     /// Where the number of replicas is in this version.
     pub(crate) replicas: Option<Vec<String>>,
     pub(crate) is_stored: bool,

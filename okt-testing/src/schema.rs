@@ -1,6 +1,6 @@
 //! This file turns the `OpenAPI` schema of a kind into a structural schema.
 //!
-//! It is read once, when the kind is made known; writes walk the result.
+//! It is read once for all who share it; writes walk the result.
 
 mod defaults;
 mod parse;
@@ -12,7 +12,12 @@ pub(crate) use defaults::{
 };
 pub(crate) use validate::{old_item, validate, validate_lists};
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    ops::Deref,
+    sync::{Arc, LazyLock},
+};
 
 use regex::Regex;
 use serde_json::Value;
@@ -63,6 +68,36 @@ pub(crate) struct Schema {
     pub(crate) rules: Vec<Rule>,
     /// CEL rules cannot name the field.
     pub(crate) hidden: bool,
+}
+
+/// A schema that kinds share, read when the first of them needs it: most tests need few.
+#[derive(Clone)]
+pub(crate) struct SharedSchema(Arc<LazyLock<Schema, Box<dyn FnOnce() -> Schema + Send>>>);
+
+impl SharedSchema {
+    pub(crate) fn of(read: impl FnOnce() -> Schema + Send + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(read))))
+    }
+}
+
+impl From<Schema> for SharedSchema {
+    fn from(schema: Schema) -> Self {
+        Self::of(|| schema)
+    }
+}
+
+impl Deref for SharedSchema {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SharedSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedSchema").finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

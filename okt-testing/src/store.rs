@@ -142,7 +142,7 @@ impl Store {
             keeps_all: true,
         };
         for kind in builtin::kinds() {
-            store.add_kind(vec![Arc::new(kind)]);
+            store.add_kind(vec![kind]);
         }
         store
     }

@@ -1,7 +1,5 @@
 //! This file reads one version of a CRD.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::{is, words};
@@ -10,7 +8,7 @@ use crate::{
     object::{self, text},
     priority::priority,
     refusal::{Cause, Refusal},
-    schema::Schema,
+    schema::SharedSchema,
     table::{Column, Fault},
 };
 
@@ -107,11 +105,11 @@ impl<'c> Names<'c> {
 /// A version whose schema is read.
 pub(super) struct Version<'c> {
     pub(super) raw: &'c Value,
-    schema: Arc<Schema>,
+    schema: SharedSchema,
 }
 
 impl<'c> Version<'c> {
-    pub(super) fn of((raw, schema): (&'c Value, Arc<Schema>)) -> Self {
+    pub(super) fn of((raw, schema): (&'c Value, SharedSchema)) -> Self {
         Self { raw, schema }
     }
 
@@ -126,7 +124,7 @@ impl<'c> Version<'c> {
     pub(super) fn sibling(&self, names: &Names<'_>) -> Sibling {
         Sibling {
             api_version: format!("{}/{}", names.group, self.name()),
-            schema: Arc::clone(&self.schema),
+            schema: self.schema.clone(),
             replicas: self.scale().map(|scale| scale.spec_replicas),
             is_stored: is(self.raw, "storage"),
         }
@@ -154,7 +152,7 @@ impl<'c> Version<'c> {
             categories: words(names.given, "categories"),
             namespaced: names.namespaced,
             origin: Origin::Crd,
-            schema: Arc::clone(&self.schema),
+            schema: self.schema.clone(),
             openapi: openapi.cloned().unwrap_or_default(),
             has_status: has_status(self.raw),
             scale: self.scale(),
