@@ -32,7 +32,8 @@ pub(crate) fn apply_scale(
     field.insert(&steps);
     let changed = object::at(live, &keys).and_then(Value::as_i64) != Some(number);
     let mut shares = read(live).unwrap_or_default();
-    if changed {
+    // No replicas are as good as unsaid in a scale, so they differ from those of anybody else.
+    if changed || number == 0 {
         let mut seen = shares.clone();
         for share in seen.values_mut() {
             SCALE.clone_into(&mut share.api_version);

@@ -141,17 +141,51 @@ async fn a_deployment_has_a_scale_and_a_status_of_its_own(world: &World) -> Outc
     Ok(())
 }
 
+/// A scale of the deployment, to be applied.
+fn scale(replicas: i32) -> Patch<Value> {
+    Patch::Apply(json!({
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": { "name": "d" },
+        "spec": { "replicas": replicas },
+    }))
+}
+
+async fn an_applied_scale_of_no_replicas_is_in_the_way_of_another(world: &World) -> Outcome {
+    make::<Deployment>(world, deployment()).await?;
+    let api: Api<Deployment> = world.namespaced();
+    let params = PatchParams::apply("scaler");
+    let status = refusal(api.patch_scale("d", &params, &scale(0)).await)?;
+    ensure_eq!(status.code, 409);
+    let forced = params.clone().force();
+    let scaled = api.patch_scale("d", &forced, &scale(0)).await?;
+    ensure_eq!(scaled.spec.given()?.replicas, None);
+    ensure_eq!(api.get("d").await?.spec.replicas, Some(0));
+    let again = api.patch_scale("d", &params, &scale(0)).await?;
+    ensure_eq!(
+        again.metadata.resource_version,
+        scaled.metadata.resource_version
+    );
+    let other = PatchParams::apply("other");
+    let status = refusal(api.patch_scale("d", &other, &scale(0)).await)?;
+    ensure_eq!(
+        status.message,
+        "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\": .spec.replicas"
+    );
+    api.patch_scale("d", &other.force(), &scale(0)).await?;
+    let entries = serde_json::to_value(api.get("d").await?.metadata.managed_fields)?;
+    let scalers = entries.as_array().given()?.iter();
+    let scalers: Vec<_> = scalers
+        .filter(|entry| entry["subresource"] == "scale")
+        .map(|entry| &entry["manager"])
+        .collect();
+    ensure_eq!(scalers, ["other"]);
+    Ok(())
+}
+
 async fn an_applied_scale_of_a_deployment_owns_the_replicas(world: &World) -> Outcome {
     make::<Deployment>(world, deployment()).await?;
     let api: Api<Deployment> = world.namespaced();
-    let scale = |replicas: i32| {
-        Patch::Apply(json!({
-            "apiVersion": "autoscaling/v1",
-            "kind": "Scale",
-            "metadata": { "name": "d" },
-            "spec": { "replicas": replicas },
-        }))
-    };
     let params = PatchParams::apply("scaler");
     let status = refusal(api.patch_scale("d", &params, &scale(5)).await)?;
     ensure_eq!(status.code, 409);
@@ -250,6 +284,7 @@ behaviours! { "builtin":
     further a_strategic_merge_patch_merges_containers_by_name,
     further a_deployment_has_a_scale_and_a_status_of_its_own,
     further an_applied_scale_of_a_deployment_owns_the_replicas,
+    further an_applied_scale_of_no_replicas_is_in_the_way_of_another,
     further items_of_a_built_in_list_do_not_say_what_they_are,
     43 a_recorder_that_says_a_thing_twice_makes_one_event_with_a_series,
 }

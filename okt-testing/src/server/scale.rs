@@ -53,12 +53,10 @@ pub(super) fn apply(
         .into_iter()
         .flatten()
         .any(|(key, _)| !matches!(key.as_str(), "name" | "namespace" | "resourceVersion"));
-    let Some(replicas) = replicas.filter(|&replicas| {
-        let named = config.get("metadata").is_some();
-        replicas != 0 && named && !says_more && config == only
-    }) else {
+    let says_all = config.get("metadata").is_some();
+    let Some(replicas) = replicas.filter(|_| says_all && !says_more && config == only) else {
         return Err(Refusal::not_served(
-            "server-side apply of a scale that does not say its name and some replicas, or says more",
+            "server-side apply of a scale that does not say its name and its replicas, or says more",
         ));
     };
     let address = (
