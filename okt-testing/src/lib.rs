@@ -104,6 +104,8 @@
 //! - A watch cache is never behind unless a test says so. A list without a version is answered
 //!   from the store at once, where a real server first waits up to 3 seconds for its cache; a
 //!   streamed list without a version likewise begins with what the store has.
+//! - Why a body cannot be read (e.g. JSON that breaks off) is said in the words of the readers of
+//!   this crate; the code and the reason are those of a server.
 //! - Requests are not limited: 429 comes only from a [`Fault`], as a `Status` (the fairness of a
 //!   real server answers it as plain text).
 //! - Uids and generated names are the same in each run, and unique within one server only.

@@ -1,11 +1,12 @@
 //! This file applies the patches that are no server-side apply.
 
-use json_patch::jsonptr::Pointer;
+mod json;
+
 use serde_json::{Map, Value};
 
+pub(crate) use self::json::apply as json;
 use crate::{
     object,
-    refusal::Refusal,
     schema::{ListType, Schema},
 };
 
@@ -28,100 +29,6 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
             merge(fields.entry(key.clone()).or_insert(Value::Null), value);
         }
     }
-}
-
-/// JSON patch (RFC 6902), with the liberties that a server takes.
-///
-/// A member that is not there is null: a `test` for null holds, a `replace` adds, and `copy` gives
-/// null.
-pub(crate) fn json(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
-    let operations: json_patch::Patch = serde_json::from_value(patch.clone())
-        .map_err(|error| Refusal::bad_request(format!("cannot read the JSON patch: {error}")))?;
-    for operation in operations.0 {
-        step(target, operation).ok_or_else(Refusal::unprocessable_patch)?;
-    }
-    Ok(())
-}
-
-/// Does one step; nothing where it cannot be done.
-fn step(target: &mut Value, operation: json_patch::PatchOperation) -> Option<()> {
-    use json_patch::PatchOperation as Op;
-    match operation {
-        Op::Add(add) => put(target, &add.path, add.value, true),
-        Op::Replace(replace) if replace.path.is_root() => {
-            *target = replace.value;
-            Some(())
-        }
-        Op::Replace(replace) => put(target, &replace.path, replace.value, false),
-        Op::Remove(remove) => take(target, &remove.path).map(drop),
-        Op::Move(step) => {
-            let value = take(target, &step.from)?;
-            put(target, &step.path, value, true)
-        }
-        Op::Copy(copy) => {
-            let value = look(target, &copy.from)?;
-            put(target, &copy.path, value, true)
-        }
-        Op::Test(test) => (look(target, &test.path)? == test.value).then_some(()),
-    }
-}
-
-/// What is at a path: a member that is not there is null, an item that is not there is an error.
-fn look(target: &Value, path: &Pointer) -> Option<Value> {
-    let Some((parent, last)) = path.split_back() else {
-        return Some(target.clone());
-    };
-    match target.pointer(parent.as_str())? {
-        Value::Object(fields) => Some(
-            fields
-                .get(last.decoded().as_ref())
-                .cloned()
-                .unwrap_or_default(),
-        ),
-        Value::Array(items) => items.get(index(&last.decoded(), items.len())?).cloned(),
-        _ => None,
-    }
-}
-
-fn put(target: &mut Value, path: &Pointer, value: Value, insert: bool) -> Option<()> {
-    let (parent, last) = path.split_back()?;
-    let last = last.decoded();
-    match target.pointer_mut(parent.as_str())? {
-        Value::Object(fields) => {
-            fields.insert(last.into_owned(), value);
-        }
-        Value::Array(items) if insert && last == "-" => items.push(value),
-        Value::Array(items) if insert => {
-            let at = index(&last, items.len() + 1)?;
-            items.insert(at, value);
-        }
-        Value::Array(items) => {
-            let at = index(&last, items.len())?;
-            items[at] = value;
-        }
-        _ => return None,
-    }
-    Some(())
-}
-
-fn take(target: &mut Value, path: &Pointer) -> Option<Value> {
-    let (parent, last) = path.split_back()?;
-    let last = last.decoded();
-    match target.pointer_mut(parent.as_str())? {
-        Value::Object(fields) => fields.remove(last.as_ref()),
-        Value::Array(items) => Some(items.remove(index(&last, items.len())?)),
-        _ => None,
-    }
-}
-
-/// A place in a list; negative ones count from its end.
-fn index(text: &str, length: usize) -> Option<usize> {
-    let index: i64 = text.parse().ok()?;
-    let length = i64::try_from(length).ok()?;
-    let index = if index < 0 { index + length } else { index };
-    (0..length)
-        .contains(&index)
-        .then(|| usize::try_from(index).ok())?
 }
 
 /// Strategic merge patch, by the list keys that a built-in schema knows.

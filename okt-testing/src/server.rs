@@ -161,9 +161,12 @@ where
     {
         return entry.close(instead);
     }
-    let answer = match body.and(verb) {
-        Ok(_) => carry_out(&call, target, &mut entry).await,
-        Err(refusal) => Err(refusal),
+    let answer = match (body, verb, target) {
+        (Err(refusal), _, _) => Err(refusal),
+        (Ok(_), None, Target::Resource(path)) => {
+            Err(resource::misuse(&endpoint.shared.lock(), &call, &path))
+        }
+        (Ok(_), _, target) => carry_out(&call, target, &mut entry).await,
     };
     // Whatever becomes of the answer: this happened.
     entry.note();

@@ -38,6 +38,77 @@ async fn a_body_of_another_kind_is_400(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn an_object_of_a_built_in_kind_need_not_say_what_it_is(world: &World) -> Outcome {
+    let maps = format!("/api/v1/namespaces/{}/configmaps", world.namespace);
+    let headers = [("content-type", JSON)];
+    for (name, said) in [
+        ("a", json!({})),
+        ("b", json!({ "kind": "ConfigMap" })),
+        ("c", json!({ "apiVersion": "v1" })),
+        ("d", json!({ "apiVersion": "", "kind": null })),
+    ] {
+        let mut object = said.clone();
+        object["metadata"]["name"] = name.into();
+        let body = object.to_string();
+        let made = world.send("POST", &maps, &headers, body.as_str()).await?;
+        ensure_eq!(made.code, 201, "{body}");
+        let made = made.json()?;
+        ensure_eq!(
+            (&made["apiVersion"], &made["kind"]),
+            (&json!("v1"), &json!("ConfigMap"))
+        );
+        let path = format!("{maps}/{name}");
+        ensure_eq!(
+            world.send("PUT", &path, &headers, body).await?.code,
+            200,
+            "{said}"
+        );
+    }
+    for (body, code) in [
+        ("null", 422),
+        ("1", 400),
+        (r#"{"kind":"Other"}"#, 400),
+        (r#"{"kind":1}"#, 400),
+    ] {
+        let reply = world.send("POST", &maps, &headers, body).await?;
+        ensure_eq!(reply.code, code, "{body}");
+    }
+    let merge = [("content-type", "application/merge-patch+json")];
+    let path = format!("{maps}/a");
+    let reply = world
+        .send("PATCH", &path, &merge, r#"{"kind":null}"#)
+        .await?;
+    ensure_eq!(reply.code, 200);
+    // A custom resource must say it.
+    let reply = post(world, r#"{"metadata":{"name":"a"},"spec":{}}"#).await?;
+    ensure_eq!(reply.code, 400);
+    let message = reply.message()?;
+    ensure!(message.contains("Object 'Kind' is missing in"), "{message}");
+    Ok(())
+}
+
+async fn a_collection_is_not_written(world: &World) -> Outcome {
+    let widgets = world.path();
+    let all = format!("/apis/{}/v1/widgets", world.group);
+    let maps = format!("/api/v1/namespaces/{}/configmaps", world.namespace);
+    let object = serde_json::to_string(&world.widget("a", json!({})))?;
+    for (method, media) in [("PUT", JSON), ("PATCH", "application/merge-patch+json")] {
+        let headers = [("content-type", media)];
+        let reply = world
+            .send(method, &widgets, &headers, object.as_str())
+            .await?;
+        ensure_eq!(reply.code, 400, "{method}");
+        ensure_eq!(reply.message()?, "name must be provided", "{method}");
+        let reply = world.send(method, &all, &headers, object.as_str()).await?;
+        ensure_eq!(reply.code, 404, "{method}");
+        let reply = world.send(method, &maps, &headers, "{}").await?;
+        ensure_eq!(reply.code, 405, "{method}");
+        ensure_eq!(reply.json()?["reason"], "MethodNotAllowed", "{method}");
+    }
+    ensure!(world.widgets().get_opt("a").await?.is_none());
+    Ok(())
+}
+
 async fn a_body_of_another_namespace_is_400(world: &World) -> Outcome {
     let object = json!({
         "apiVersion": world.api_version(),
@@ -209,6 +280,8 @@ behaviours! { "bodies":
     further a_body_that_is_too_large_is_413,
     further a_body_that_is_no_json_is_400,
     further a_body_of_another_kind_is_400,
+    further an_object_of_a_built_in_kind_need_not_say_what_it_is,
+    further a_collection_is_not_written,
     further a_body_of_another_namespace_is_400,
     further a_body_of_another_namespace_is_warned_of_its_unknown_fields_too,
     further an_object_of_a_kind_that_nobody_declared_has_no_unknown_fields,

@@ -7,7 +7,7 @@ use http::{
     HeaderMap, Method,
     header::{CONTENT_TYPE, USER_AGENT},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::{
@@ -38,14 +38,14 @@ impl Call {
         &self,
         endpoint: &Endpoint,
         target: &Target,
-    ) -> (RequestRecord, Result<Verb, Refusal>) {
+    ) -> (RequestRecord, Option<Verb>) {
         let named = match target {
             Target::Resource(path) => path.clone(),
             Target::Other(_) => ResourcePath::default(),
         };
         let verb = match target {
             Target::Resource(path) => self.verb(path.name.is_some()),
-            Target::Other(_) => Ok(Verb::Get),
+            Target::Other(_) => Some(Verb::Get),
         };
         let manager = self.query.text("fieldManager");
         let record = RequestRecord {
@@ -55,7 +55,7 @@ impl Call {
                 name => name.to_owned(),
             },
             replica: endpoint.sight.name().to_owned(),
-            verb: *verb.as_ref().unwrap_or(&Verb::Get),
+            verb: verb.unwrap_or(Verb::Get),
             path: self.path.clone(),
             group: named.group,
             version: named.version,
@@ -105,8 +105,9 @@ impl Call {
             .to_owned()
     }
 
-    pub(super) fn verb(&self, has_name: bool) -> Result<Verb, Refusal> {
-        Ok(match (&self.method, has_name) {
+    /// None where no kind is served so.
+    fn verb(&self, has_name: bool) -> Option<Verb> {
+        Some(match (&self.method, has_name) {
             (&Method::GET | &Method::HEAD, true) => Verb::Get,
             (&Method::GET | &Method::HEAD, false) if self.query.flag("watch") => Verb::Watch,
             (&Method::GET | &Method::HEAD, false) => Verb::List,
@@ -116,7 +117,7 @@ impl Call {
             (&Method::PATCH, true) => Verb::Patch,
             (&Method::DELETE, true) => Verb::Delete,
             (&Method::DELETE, false) => Verb::DeleteCollection,
-            _ => return Err(Refusal::method_not_allowed()),
+            _ => return None,
         })
     }
 
@@ -147,7 +148,10 @@ impl Call {
 
     /// Reads an object of a kind.
     pub(super) fn object(&self, kind: &Kind) -> Result<Value, Refusal> {
-        let body = self.parse(&["application/json", "application/yaml"])?;
+        let mut body = self.parse(&["application/json", "application/yaml"])?;
+        if kind.origin == Origin::BuiltIn {
+            fill_in_kind(kind, &mut body);
+        }
         check_object(kind, &body)?;
         Ok(body)
     }
@@ -212,6 +216,22 @@ impl Call {
             } else {
                 Vec::new()
             },
+        }
+    }
+}
+
+/// What kind it is, an object of a built-in kind need not say.
+fn fill_in_kind(kind: &Kind, body: &mut Value) {
+    if body.is_null() {
+        *body = Value::Object(Map::new());
+    }
+    let Some(fields) = body.as_object_mut() else {
+        return;
+    };
+    for (name, text) in [("kind", &kind.kind), ("apiVersion", &kind.api_version())] {
+        let field = fields.entry(name).or_insert(Value::Null);
+        if field.is_null() || *field == "" {
+            *field = text.clone().into();
         }
     }
 }

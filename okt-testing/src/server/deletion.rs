@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, call::Call, resource::json_type};
+use super::{Answer, call::Call};
 use crate::{
     delete::{self, Deletion, Propagation},
     kind::{Kind, Origin},
-    object::{self, text},
+    object::{self, json_type, text},
     options::DeleteOptions,
     record::RequestRecord,
     refusal::Refusal,

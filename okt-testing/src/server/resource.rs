@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::header::ACCEPT;
+use http::{Method, header::ACCEPT};
 use serde_json::{Value, json};
 
 use super::{
@@ -234,6 +234,21 @@ fn read_apply(
     Ok((door, config))
 }
 
+/// What a server says of a method that is not for such a path.
+pub(super) fn misuse(store: &Store, call: &Call, path: &ResourcePath) -> Refusal {
+    let found = find(store, path).and_then(|kind| subresource(&kind, path).map(|_| kind));
+    let kind = match found {
+        Ok(kind) => kind,
+        Err(refusal) => return refusal,
+    };
+    let wants_a_name = path.name.is_none() && matches!(call.method, Method::PUT | Method::PATCH);
+    match kind.origin {
+        Origin::Crd if kind.namespaced && path.namespace.is_none() => Refusal::unknown_path(),
+        Origin::Crd if wants_a_name => Refusal::bad_request("name must be provided"),
+        Origin::Crd | Origin::BuiltIn => Refusal::method_not_allowed(),
+    }
+}
+
 fn subresource(kind: &Kind, path: &ResourcePath) -> Result<Subresource, Refusal> {
     Ok(match path.subresource.as_deref() {
         None => Subresource::None,
@@ -347,7 +362,8 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
     let old = old.read();
     let mut new = old.clone();
     apply_patch(call, Some(kind), &mut new)?;
-    if call.media() == patch::STRATEGIC {
+    let strategic = call.media() == patch::STRATEGIC;
+    if strategic || (kind.origin == Origin::BuiltIn && object::text(&new, &["kind"]).is_empty()) {
         // What kind it is, such a patch does not say.
         object::fields(&mut new).insert("kind".to_owned(), kind.kind.clone().into());
     }
@@ -412,6 +428,11 @@ fn apply_patch(call: &Call, kind: Option<&Kind>, target: &mut Value) -> Result<(
     let body = call.parse(&accepted)?;
     match media.as_str() {
         patch::JSON => patch::json(target, &body),
+        patch::STRATEGIC if body.is_null() => Ok(()),
+        patch::STRATEGIC if !body.is_object() => Err(Refusal::bad_request(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            object::json_type(&body)
+        ))),
         patch::STRATEGIC => {
             patch::strategic(kind.map(|kind| &*kind.schema), target, &body);
             Ok(())
@@ -422,21 +443,9 @@ fn apply_patch(call: &Call, kind: Option<&Kind>, target: &mut Value) -> Result<(
         }
         patch::MERGE => Err(Refusal::bad_request(format!(
             "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            json_type(&body)
+            object::json_type(&body)
         ))),
         _ => Err(Refusal::not_served("server-side apply of a scale")),
-    }
-}
-
-/// What JSON calls a value.
-pub(super) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -1,12 +1,15 @@
 //! This file tests that what the double does not do is answered with 501 and a sentence.
 
 use k8s_openapi::{
-    api::core::v1::{Node, Pod},
+    api::{
+        authentication::v1::TokenRequest,
+        core::v1::{Node, Pod, ServiceAccount},
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api,
-    api::{EvictParams, ListParams, Patch, PatchParams},
+    api::{EvictParams, ListParams, Patch, PatchParams, PostParams},
 };
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
@@ -23,9 +26,22 @@ async fn what_a_real_server_has_beyond_this_is_501() {
         status.message,
         "okt-testing does not serve this: the resource nodes of /v1"
     );
-    let pods: Api<Pod> = Api::default_namespaced(client);
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
     let status = refusal(pods.evict("a", &EvictParams::default()).await);
-    assert_eq!(status.code, 405, "a POST to a subresource");
+    assert_eq!(status.code, 501);
+    assert_eq!(
+        status.message,
+        "okt-testing does not serve this: the subresource eviction of pods"
+    );
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(client);
+    let (params, request) = (PostParams::default(), TokenRequest::default());
+    let token = accounts.create_token_request("x", &params, &request);
+    let status = refusal(token.await);
+    assert_eq!(status.code, 501);
+    assert_eq!(
+        status.message,
+        "okt-testing does not serve this: the subresource token of serviceaccounts"
+    );
 }
 
 /// The CRD of the widgets with a version `v2` beside `v1`.
