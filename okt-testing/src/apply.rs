@@ -62,20 +62,31 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<Value, Refusal> {
     let shape = Some(scene.schema);
-    let errors = typed::check(shape, &config, Twins::Refused);
-    if !errors.is_empty() {
-        let errors = typed::list(&errors);
-        let what = identify(scene, &config);
-        return Err(Refusal::unexplained(format!(
-            "failed to create typed patch object ({what}): {errors}"
-        )));
-    }
     let empty = json!({});
     let live_bare = live.map_or(&empty, |live| &live.object);
     let mut shares = live
         .and_then(|live| read_entries(live.entries()))
         .unwrap_or_default();
-    if live.is_some() && shares.is_empty() {
+    let first = live.filter(|_| shares.is_empty());
+    if let Some(live) = first {
+        let errors = typed::check(shape, live_bare, Twins::Allowed);
+        if !errors.is_empty() {
+            let what = identify(scene, live.namespace(), live_bare);
+            let errors = typed::list(&errors);
+            return Err(Refusal::unexplained(format!(
+                "failed to create manager for existing fields: failed to convert new object ({what}) to smd typed: {errors}"
+            )));
+        }
+    }
+    let errors = typed::check(shape, &config, Twins::Refused);
+    if !errors.is_empty() {
+        let errors = typed::list(&errors);
+        let what = identify(scene, object::namespace(&config), &config);
+        return Err(Refusal::unexplained(format!(
+            "failed to create typed patch object ({what}): {errors}"
+        )));
+    }
+    if first.is_some() {
         let first = Manager {
             operation: Operation::Update,
             name: BEFORE_FIRST_APPLY.to_owned(),
@@ -136,15 +147,14 @@ pub(crate) fn apply(
     Ok(new)
 }
 
-fn identify(scene: Scene<'_>, config: &Value) -> String {
+fn identify(scene: Scene<'_>, namespace: &str, object: &Value) -> String {
     let (group, version) = scene
         .api_version
         .split_once('/')
         .unwrap_or(("", scene.api_version));
     format!(
-        "{}/{}; {group}/{version}, Kind={}",
-        object::namespace(config),
-        object::name(config),
-        object::text(config, &["kind"])
+        "{namespace}/{}; {group}/{version}, Kind={}",
+        object::name(object),
+        object::text(object, &["kind"])
     )
 }

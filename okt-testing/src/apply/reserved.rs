@@ -104,6 +104,14 @@ impl Bare {
         reserved.find_map(|(key, value)| (*key == "managedFields").then_some(value))
     }
 
+    /// The namespace; empty for objects of the cluster.
+    pub(super) fn namespace(&self) -> &str {
+        let mut reserved = self.reserved.iter();
+        let namespace = reserved.find(|(key, _)| *key == "namespace");
+        let namespace = namespace.and_then(|(_, namespace)| namespace.as_str());
+        namespace.unwrap_or_default()
+    }
+
     /// Gives another object the fields that were taken out, but for the account that is about to
     /// be written anew.
     pub(super) fn lend(&self, other: &mut Value) {

@@ -266,6 +266,32 @@ async fn resetting_managed_fields_empties_them(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn an_apply_to_what_has_not_the_types_of_its_schema_is_500(world: &World) -> Outcome {
+    let params = by("m");
+    world
+        .apply_spec(&params, "a", json!({ "color": "red" }))
+        .await?;
+    // A list passes for a text with a format; of such an object nobody keeps account.
+    let patched = world
+        .merge("a", json!({ "spec": { "started": ["noon"] } }))
+        .await?;
+    ensure_eq!(patched.metadata.managed_fields, None);
+    let refused = world
+        .apply_spec(&params, "a", json!({ "color": "red" }))
+        .await;
+    let status = refusal(refused)?;
+    ensure_eq!(status.code, 500);
+    ensure_eq!(
+        status.message,
+        format!(
+            "failed to create manager for existing fields: failed to convert new object ({}/a; {}, Kind=Widget) to smd typed: .spec.started: expected any scalar, got &{{[noon]}}",
+            world.namespace,
+            world.api_version()
+        )
+    );
+    Ok(())
+}
+
 behaviours! { "apply":
     further an_apply_creates_what_is_not_there,
     9 an_identical_apply_keeps_the_resource_version,
@@ -283,4 +309,5 @@ behaviours! { "apply":
     further an_apply_without_a_manager_is_refused,
     further a_configuration_may_be_yaml,
     further resetting_managed_fields_empties_them,
+    further an_apply_to_what_has_not_the_types_of_its_schema_is_500,
 }
