@@ -1,6 +1,6 @@
-#![doc = include_str!("conditions/README.md")]
+//! Conditions and status of any operator, held against the rules that machines rely on.
 //!
-//! This file says what is checked for; how is a file for each subject.
+#![doc = include_str!("conditions/README.md")]
 
 mod checker;
 mod context;

@@ -94,11 +94,14 @@
 //!   owned as entries of a map, with an entry for the map itself.
 //! - CEL rules are checked for types and for their estimated cost when a CRD is made, as on a
 //!   server, but the first mistake of an expression is named alone and without its line and column.
-//!   What a rule costs while it runs is not limited. Why an evaluation fails (e.g. a missing key)
-//!   is said in the words of the `cel` crate.
+//!   What a rule costs while it runs is not limited, nor how deep an expression goes; the literal
+//!   arguments of `format()` are not looked at beforehand. Why an evaluation fails (e.g. a missing
+//!   key) is said in the words of the `cel` crate. What a rule tolerates, because it did not hold
+//!   before either, is tolerated without the warning.
 //! - A CRD has its conditions at once, not some time later; of its status, only `storedVersions`
 //!   is to be written. A change of its spec ends the watches of its kind at once, not a second
-//!   later.
+//!   later. Deleted in the foreground it is marked so, and goes with its objects all the same.
+//!   `kubectl explain` knows the fields below `spec` and `status`, and not all of the rest.
 //! - A kind in several versions is converted by name alone (`strategy: None`), with all that comes
 //!   of it on a real server: what the stored version does not know is lost.
 //! - A watch cache is never behind unless a test says so. A list without a version is answered
@@ -113,8 +116,9 @@
 //!   are no webhooks or admission policies.
 //!
 //! Answered with 501: CRDs with conversion webhooks, and those without a version in which objects
-//! are still stored (a real server then fails to read them) · server-side apply of the scale of a custom resource (a real server fails with 500), and of a scale that says more
-//! than its name and replicas · other subresources of built-in kinds (logs, exec, eviction, tokens)
+//! are still stored (a real server then fails to read them) · server-side apply of the scale of a
+//! custom resource (a real server fails with 500), and of a scale that says more than its name and
+//! replicas · other subresources of built-in kinds (logs, exec, eviction, tokens)
 //! · built-in resources and groups that are not in the list of the README · bodies in protobuf
 //! (`kubectl create` of built-in kinds) · CEL macros with two variables (e.g. `all(k, v, ..)`),
 //! `sortBy` · objects nested deeper than 100 levels · columns of a CRD whose JSON path has `..`,
