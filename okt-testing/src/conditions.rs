@@ -20,8 +20,8 @@ use serde_json::Value;
 
 /// Holds one version of an object, and what it was before, against the rules.
 ///
-/// `previous` is the version before; none where there was none, or nobody saw it. Versions between
-/// the two may have been missed: what is judged holds nevertheless, but for foreign conditions.
+/// `previous` is the version before; none where there was none, or nobody saw it. Who may have
+/// missed versions between the two leaves out the rules D02, D09 and D11, for which each counts.
 ///
 /// # Examples
 ///

@@ -200,3 +200,28 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
         Value::Object(_) => "object",
     }
 }
+
+/// A deeper object is not read back from its text.
+pub(crate) const DEPTH_LIMIT: usize = 100;
+
+/// The levels of lists and maps.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+    }
+}
+
+/// About as many bytes as the object takes.
+pub(crate) fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+        Value::String(text) => text.len() + 3,
+        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 2,
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| key.len() + 4 + weight(value))
+            .sum(),
+    }
+}

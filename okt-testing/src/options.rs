@@ -1,5 +1,7 @@
 //! This file checks the options of a request, which are types of `meta.k8s.io`.
 
+use std::num::IntErrorKind;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -37,10 +39,18 @@ fn check_numbers(verb: Verb, query: &Query) -> Result<(), Refusal> {
 
 fn check_number(field: &str, query: &Query) -> Result<(), Refusal> {
     match query.first(field) {
-        Some(text) if text.parse::<i64>().is_err() => Err(Refusal::bad_request(format!(
-            "strconv.ParseInt: parsing {text:?}: invalid syntax"
-        ))),
-        _ => Ok(()),
+        None => Ok(()),
+        Some(text) => match text.parse::<i64>().map_err(|error| *error.kind()) {
+            Ok(_) => Ok(()),
+            Err(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
+                Err(Refusal::bad_request(format!(
+                    "strconv.ParseInt: parsing {text:?}: value out of range"
+                )))
+            }
+            Err(_) => Err(Refusal::bad_request(format!(
+                "strconv.ParseInt: parsing {text:?}: invalid syntax"
+            ))),
+        },
     }
 }
 

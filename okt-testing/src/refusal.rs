@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::object::DEPTH_LIMIT;
+
 const NOT_SERVED: &str = "NotImplemented";
 /// The reason of what a real server has no word for.
 const NO_REASON: &str = "";
@@ -302,6 +304,13 @@ impl Refusal {
     }
 
     /// A JSON patch that does not hold; a real server does not say why.
+    /// An object that this crate does not keep.
+    pub(crate) fn too_deep() -> Self {
+        Self::not_served(format!(
+            "an object that is nested deeper than {DEPTH_LIMIT} levels, its managed fields included"
+        ))
+    }
+
     pub(crate) fn unprocessable_patch() -> Self {
         let message = "the server rejected our request due to an error in our request";
         let mut refusal = Self::new(422, "Invalid", message);

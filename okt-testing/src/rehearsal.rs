@@ -46,7 +46,7 @@ use okt_runtime::{__testing::Flaw, Application, Operator};
 use serde_json::{Value, json};
 
 use self::{
-    plan::Plan,
+    plan::{Course, Plan},
     stage::{Ended, Stage},
     step::Step,
 };
@@ -131,9 +131,10 @@ impl<A: Application + Clone> Rehearsal<A> {
     }
 
     /// What the work has brought about in the application, one word for each effect: each run has to have the same
-    /// ones as the undisturbed run, and none twice.
+    /// ones as the undisturbed run, each as often.
     ///
-    /// Handlers may run again under the same id; what they do must then be one effect.
+    /// Handlers may run again under the same id; what they do must then be one effect. Not compared are runs that
+    /// end elsewhere: deletions, and lost work whose failure an edge waits for.
     #[must_use]
     pub fn effects(mut self, effects: impl Fn(&A) -> Vec<String> + 'static) -> Self {
         self.effects = Some(Box::new(effects));
@@ -157,12 +158,18 @@ impl<A: Application + Clone> Rehearsal<A> {
 
     /// Runs every plan, and tells what went wrong; after ten runs that did, the rest is left out.
     ///
-    /// With `OKT_REHEARSAL` in the environment only the plans whose names contain its value are run.
+    /// With `OKT_REHEARSAL` in the environment only the plan of this name is run, or where there is none of this
+    /// name those whose names contain it.
     ///
     /// # Panics
     ///
-    /// If the undisturbed run cannot be made: the object is no object of the application's kind, or is refused.
+    /// Within a tokio runtime: each run has one of its own, so the test is a plain `#[test]`. And if the CRD of the
+    /// application's kind cannot be made.
     pub fn run(&self) -> Report {
+        assert!(
+            tokio::runtime::Handle::try_current().is_err(),
+            "a rehearsal makes a runtime for each of its runs: call it from a plain #[test]"
+        );
         let undisturbed = self.stage(Plan::Undisturbed, None);
         let mut report = Report::new(undisturbed.course.clone());
         report.note(&Plan::Undisturbed, undisturbed.broken.clone());
@@ -170,9 +177,7 @@ impl<A: Application + Clone> Rehearsal<A> {
             // What does not hold undisturbed need not be looked for.
             return report;
         }
-        let chosen = std::env::var(CHOSEN).unwrap_or_default();
-        let plans = Plan::all(&undisturbed.course).into_iter();
-        for plan in plans.filter(|plan| plan.to_string().contains(&chosen)) {
+        for plan in plans(&undisturbed.course, &mut report) {
             if report.found().count() == ENOUGH {
                 report.is_whole = false;
                 break;
@@ -207,4 +212,28 @@ impl<A: Application + Clone> Rehearsal<A> {
             judge::judge(self, ended, undisturbed)
         })
     }
+}
+
+/// The plans that are to be run.
+fn plans(course: &Course, report: &mut Report) -> Vec<Plan> {
+    let all = Plan::all(course);
+    let Ok(chosen) = std::env::var(CHOSEN) else {
+        return all;
+    };
+    report.is_whole = false;
+    let named: Vec<_> = all
+        .iter()
+        .filter(|plan| plan.to_string() == chosen)
+        .collect();
+    let plans: Vec<_> = match named.as_slice() {
+        [] => all
+            .iter()
+            .filter(|plan| plan.to_string().contains(&chosen))
+            .collect(),
+        named => named.to_vec(),
+    };
+    if plans.is_empty() {
+        report.miss(&chosen);
+    }
+    plans.into_iter().cloned().collect()
 }

@@ -450,3 +450,17 @@ fn versions_of_an_object_in_one_text_are_judged_one_after_the_other() {
     assert_eq!(found, ["Kettle red D02", "Kettle red D09"]);
     assert_eq!(verdict.exit_code(), 1);
 }
+
+#[test]
+fn what_is_no_object_at_all_is_judged_without_a_panic() {
+    let version = json!({ "metadata": { "resourceVersion": "1" } });
+    for odd in [
+        json!([]),
+        json!(null),
+        json!({ "metadata": 1, "status": [] }),
+    ] {
+        check(Some(&odd), &version, &context());
+        check(Some(&version), &odd, &context());
+        lint(Some(&odd), &odd, &context());
+    }
+}

@@ -97,7 +97,7 @@ fn of_another_generation(seen: Option<i64>, generation: Option<i64>) -> String {
 fn well_formed(condition: &Value, context: &Context, breaks: &mut impl FnMut(&str, &str, String)) {
     let name = text(condition, "type");
     if name.len() > 316 || !TYPE.is_match(name) {
-        breaks("S03", name, format!("{:?} is no type", condition["type"]));
+        breaks("S03", name, format!("{} is no type", condition["type"]));
     }
     let reason = text(condition, "reason");
     if reason.len() > 1024 || !REASON.is_match(reason) {

@@ -66,11 +66,13 @@ fn is_nothing_new(before: &Value, after: &Value) -> bool {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     let content = |object: &Value| {
         let mut content = object.clone();
-        if let Some(metadata) = content["metadata"].as_object_mut() {
+        if let Some(Value::Object(metadata)) = content.get_mut("metadata") {
             metadata.remove("resourceVersion");
             metadata.remove("managedFields");
         }
-        forget_times(&mut content["status"]);
+        if let Some(status) = content.get_mut("status") {
+            forget_times(status);
+        }
         content
     };
     let moved = version(before) != version(after) || before["status"] != after["status"];

@@ -75,7 +75,7 @@ pub static RULES: &[Rule] = &[
     ),
     should(
         "S06",
-        "a type is in PascalCase and does not repeat the kind; another's begins with a domain",
+        "a declared type is in PascalCase and does not repeat the kind",
         "API conventions, GEP-1364",
     ),
     must(
@@ -90,7 +90,7 @@ pub static RULES: &[Rule] = &[
     ),
     must(
         "S09",
-        "no value of an enum of the spec goes away",
+        "no value of an enum of a field or an item of the spec goes away",
         "API conventions, API changes",
     ),
     must(
@@ -115,7 +115,7 @@ pub static RULES: &[Rule] = &[
     ),
     must(
         "D04",
-        "once settled, the status and every own condition have observed the generation of the spec",
+        "once settled, the status has observed the generation of the spec, and so has every own condition that says what it observed",
         "kubectl wait, kstatus",
     ),
     must(

@@ -218,7 +218,7 @@ impl Verdict {
 
 impl Delay {
     fn add(&mut self, time: Duration, due: Due) {
-        self.time += time;
+        self.time = self.time.saturating_add(time);
         self.dues.push(due);
     }
 }
@@ -226,7 +226,7 @@ impl Delay {
 impl Fate {
     fn add(&mut self, what: &OnEvent, hold: impl FnOnce() -> Hold) {
         match what.0 {
-            Twist::Late(time) => self.lag += time,
+            Twist::Late(time) => self.lag = self.lag.saturating_add(time),
             Twist::Held => self.held.push(hold()),
             twist => self.twist = Some(twist),
         }

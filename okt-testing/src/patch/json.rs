@@ -5,14 +5,33 @@
 
 use serde_json::{Map, Value};
 
-use crate::{object::json_type, refusal::Refusal};
+use crate::{
+    object::{self, json_type},
+    refusal::Refusal,
+};
 
 /// A patch of more steps is not read.
 const LIMIT: usize = 10_000;
 
+/// All that a patch copies may have about so many bytes together, as on a server.
+const COPIED_LIMIT: usize = 3 * 1024 * 1024;
+
 /// Does all steps of a patch.
 pub(crate) fn apply(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
+    let mut copied = 0;
     for step in read(patch)? {
+        if step.op == "copy"
+            && let Some(value) = step.from.look(target)
+        {
+            copied += object::weight(&value);
+        }
+        if copied > COPIED_LIMIT {
+            return Err(Refusal::unprocessable_patch());
+        }
+        let depth = step.depth(target);
+        if depth > object::DEPTH_LIMIT {
+            return Err(Refusal::too_deep());
+        }
         take_step(target, &step).ok_or_else(Refusal::unprocessable_patch)?;
     }
     Ok(())
@@ -65,6 +84,19 @@ impl<'p> Step<'p> {
             from: Path::read(text("from")?),
             value: step.get("value").unwrap_or(&Value::Null),
         })
+    }
+
+    /// How deep the document is where this step writes to.
+    fn depth(&self, target: &Value) -> usize {
+        let written = match self.op {
+            "add" | "replace" => object::depth(self.value),
+            "copy" | "move" => self
+                .from
+                .look(target)
+                .map_or(0, |value| object::depth(&value)),
+            _ => return 0,
+        };
+        self.path.0.as_ref().map_or(0, Vec::len) + written
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     rules::Rules,
     stage::{Ended, OPERATOR, shown},
 };
-use crate::EventKind;
+use crate::{EventKind, object};
 
 /// How much later than it is due a deadline may be kept.
 const LATE: std::time::Duration = std::time::Duration::from_mins(2);
@@ -50,7 +50,14 @@ fn same_end<A: Application + Clone>(
         Plan::Attempt { attempt, fate } => {
             fate == Fate::Twice || !is_awaited(rehearsal, ended, attempt)
         }
-        _ => true,
+        Plan::Undisturbed
+        | Plan::Crash { .. }
+        | Plan::Unanswered { .. }
+        | Plan::Refused { .. }
+        | Plan::Event { .. }
+        | Plan::Past { .. }
+        | Plan::Restart { .. }
+        | Plan::Two => true,
     };
     if !comparable {
         return broken;
@@ -95,7 +102,7 @@ fn is_awaited<A: Application + Clone>(
     let triggers = declared.map_or(&[][..], |state| state.triggers);
     triggers.iter().any(|trigger| match trigger.cause {
         Cause::OnError { attempts } => attempts == 1,
-        Cause::After(due) => due <= limit + LATE,
+        Cause::After(due) => due <= limit.saturating_add(LATE),
         Cause::Named | Cause::OnDelete | Cause::OnChange => false,
     })
 }
@@ -106,10 +113,7 @@ fn course_of_states<S: Lifecycle>(ended: &Ended) -> Vec<String> {
     let mut before: BTreeMap<String, (Value, Instant)> = BTreeMap::new();
     for version in ended.server.versions().resource(&ended.plural) {
         let object = version.object();
-        let uid = object["metadata"]["uid"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let uid = object::uid(&object).to_owned();
         let position = object["status"]["lifecycle"].clone();
         if version.kind == EventKind::Deleted {
             continue;
@@ -180,7 +184,7 @@ fn step<S: Lifecycle>(last: &Value, next: &Value, stayed: std::time::Duration) -
     {
         if let Cause::After(due) = trigger.cause
             && cause.is_some_and(|cause| cause == "After")
-            && stayed > due + LATE
+            && stayed > due.saturating_add(LATE)
         {
             broken.push(format!(
                 "{from} was left for {to} after {} s, due after {} s",
@@ -204,10 +208,7 @@ fn conditions_hold<S: Lifecycle>(ended: &Ended) -> Vec<String> {
     let mut broken = Vec::new();
     for version in ended.server.versions().resource(&ended.plural) {
         let object = version.object();
-        let uid = object["metadata"]["uid"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let uid = object::uid(&object).to_owned();
         let last = before.insert(uid, object.clone());
         if own.contains(&version.version) {
             let found = rules.broken(last.as_ref(), &object);

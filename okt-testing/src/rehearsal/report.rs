@@ -37,6 +37,12 @@ impl Report {
         }
     }
 
+    /// No plan has this name, nor a name that contains it.
+    pub(super) fn miss(&mut self, chosen: &str) {
+        let what = vec!["there is no such plan".to_owned()];
+        self.found.push((chosen.to_owned(), what));
+    }
+
     /// Whether nothing went wrong.
     pub fn is_good(&self) -> bool {
         self.found.is_empty()
@@ -75,7 +81,7 @@ impl fmt::Display for Report {
         let rest = if self.is_whole {
             ""
         } else {
-            "; the rest is left out"
+            "; not all plans were run"
         };
         writeln!(f, "{:6}  runs, {wrong} of them wrong{rest}", self.runs())?;
         for (plan, broken) in self.found.iter().take(TOLD) {

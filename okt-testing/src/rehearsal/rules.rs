@@ -11,7 +11,7 @@ const ALWAYS: [&str; 3] = ["Ready", "Deleting", "Paused"];
 /// The types that OKT writes beside the declared ones.
 const SOMETIMES: [&str; 2] = ["Reconciling", "Stalled"];
 
-/// The largest status, in bytes; what an application adds to it is not OKT's.
+/// The largest status, in bytes, with what an application adds to it.
 const STATUS_LIMIT: usize = 8 * 1024;
 
 /// The longest message, in bytes.

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -56,6 +56,8 @@ pub(super) struct Stage<'r, A: Application> {
     count: Arc<AtomicUsize>,
     /// How often an operator was started.
     starts: AtomicUsize,
+    /// What the plan says has happened.
+    happened: AtomicBool,
 }
 
 /// An attempt that began.
@@ -109,6 +111,13 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         created.expect("the server takes the CRD");
         let resource = ApiResource::erase::<A::Resource>(&());
         let metadata = &rehearsal.object["metadata"];
+        if let Some(namespace) = metadata["namespace"].as_str() {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
+            let namespaces: Api<DynamicObject> = Api::all_with(server.client(), &resource);
+            let namespace = DynamicObject::new(namespace, &resource);
+            // It may be there already; a name that is none is told when the object is refused.
+            let _ = namespaces.create(&PostParams::default(), &namespace).await;
+        }
         let objects = match metadata["namespace"].as_str() {
             _ if scope == "Cluster" => Api::all_with(server.client(), &resource),
             None => Api::default_namespaced_with(server.client(), &resource),
@@ -126,6 +135,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             attempts: Arc::default(),
             count: Arc::default(),
             starts: AtomicUsize::new(0),
+            happened: AtomicBool::new(false),
         }
     }
 
@@ -163,13 +173,17 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             }
         }
         let took = self.began.elapsed();
-        let before = self.server.mark();
+        let course = self.course(mark, took);
+        if broken.is_empty() && !self.has_happened() {
+            broken
+                .push("what was planned did not happen: the runs differ by themselves".to_owned());
+        }
         if broken.is_empty() {
+            let before = self.server.mark();
             sleep(SILENCE).await;
             broken.extend(self.noises(before));
         }
         broken.extend(self.ended_operators().await);
-        let course = self.course(mark, before, took);
         let effects = self.rehearsal.effects.as_ref();
         let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         Ended {
@@ -181,6 +195,21 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             plural: A::Resource::plural(&()).into_owned(),
             plan: self.plan.clone(),
             broken,
+        }
+    }
+
+    /// Whether what the plan says has happened.
+    fn has_happened(&self) -> bool {
+        match self.plan {
+            Plan::Undisturbed | Plan::Two => true,
+            Plan::Attempt { attempt, .. } => self.count.load(Ordering::Relaxed) >= attempt,
+            Plan::Crash { .. }
+            | Plan::Unanswered { .. }
+            | Plan::Refused { .. }
+            | Plan::Event { .. }
+            | Plan::Past { .. }
+            | Plan::Restart { .. }
+            | Plan::Deletion { .. } => self.happened.load(Ordering::Relaxed),
         }
     }
 
@@ -230,16 +259,17 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         operators.push(run);
     }
 
+    fn take_operators(&self) -> Vec<JoinHandle<String>> {
+        let mut operators = self
+            .operators
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *operators)
+    }
+
     /// Ends all operators and their work, as SIGKILL would.
     async fn kill(&self) {
-        let operators = {
-            let mut operators = self
-                .operators
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *operators)
-        };
-        for operator in operators {
+        for operator in self.take_operators() {
             operator.abort();
             let _ = operator.await;
         }
@@ -252,15 +282,8 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
 
     /// Whoever ended by itself.
     async fn ended_operators(&self) -> Vec<String> {
-        let operators = {
-            let mut operators = self
-                .operators
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *operators)
-        };
         let mut ended = Vec::new();
-        for operator in operators {
+        for operator in self.take_operators() {
             if operator.is_finished() {
                 ended.push(match operator.await {
                     Ok(why) => format!("an operator ended: {why}"),
@@ -321,6 +344,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         async move {
             if let Some(struck) = struck {
                 struck.struck_at_least(1).await;
+                self.happened.store(true, Ordering::Relaxed);
                 if let Some(cut) = self.struck().await {
                     return cut;
                 }
@@ -359,7 +383,12 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 let _ = self.delete().await;
                 return Some(Cut::Deleted);
             }
-            _ => {}
+            Plan::Undisturbed
+            | Plan::Unanswered { .. }
+            | Plan::Refused { .. }
+            | Plan::Event { .. }
+            | Plan::Attempt { .. }
+            | Plan::Two => {}
         }
         None
     }
@@ -383,6 +412,9 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
     async fn walk(&self, rests: &mut Vec<Rest>) -> Result<(), String> {
         let object = serde_json::from_value(self.rehearsal.object.clone());
         let object: DynamicObject = object.map_err(|error| format!("no object: {error}"))?;
+        if self.name.is_empty() {
+            return Err("the object has no name".to_owned());
+        }
         let created = self.objects.create(&PostParams::default(), &object).await;
         created.map_err(|error| format!("the object was refused: {error}"))?;
         rests.push(self.rest("the creation").await);
@@ -459,10 +491,8 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             .collect()
     }
 
-    fn course(&self, since: Mark, until: Mark, took: Duration) -> Course {
-        let late = self.server.requests_since(until).len();
-        let mut requests = self.server.requests_since(since);
-        requests.truncate(requests.len() - late);
+    fn course(&self, since: Mark, took: Duration) -> Course {
+        let requests = self.server.requests_since(since);
         let own = requests.iter().filter(|request| request.client == OPERATOR);
         let plural = A::Resource::plural(&());
         let events = self.server.events_since(since).into_iter();

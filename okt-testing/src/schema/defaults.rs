@@ -170,7 +170,7 @@ fn walk(schema: &Schema, value: &mut Value, pruned: &mut Pruned) {
                 Some(below) => {
                     walk(below, value, pruned);
                     prefix(&mut pruned.dropped[before..], || key.clone());
-                    if below.embedded && value.get("metadata").is_some() {
+                    if below.embedded && value.get("metadata").is_some_and(Value::is_object) {
                         pruned.tidied |= object::tidy_metadata(value);
                     }
                     true

@@ -132,7 +132,9 @@ pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
 
 fn warn(headers: &mut HeaderMap, warnings: Vec<String>) {
     for warning in warnings {
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", Value::from(warning))) {
+        if let Ok(value) =
+            HeaderValue::from_bytes(format!("299 - {}", Value::from(warning)).as_bytes())
+        {
             headers.append(WARNING, value);
         }
     }

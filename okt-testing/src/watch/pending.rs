@@ -1,5 +1,7 @@
 //! This file holds an event that lag, a hold or a merge keeps from its client.
 
+use std::time::Duration;
+
 use tokio::time::{self, Instant};
 
 use super::{Watch, seen::Seen, time_or_never};
@@ -43,9 +45,9 @@ impl Watch {
             name: &seen.key.name,
             kind: seen.kind,
         });
-        let opens = Instant::now() + fate.lag;
+        let opens = later(Instant::now(), fate.lag);
         let merges = match fate.twist {
-            Some(Twist::Merged(within)) if !self.closed => Some(opens + within),
+            Some(Twist::Merged(within)) if !self.closed => Some(later(opens, within)),
             _ => None,
         };
         let is_open = fate.lag.is_zero() && fate.held.is_empty();
@@ -125,4 +127,10 @@ pub(super) async fn go_ahead(pending: Option<&Pending>) {
     for hold in &pending.held {
         hold.ended().await;
     }
+}
+
+/// A moment after another; the end of all clocks is a month away.
+fn later(moment: Instant, time: Duration) -> Instant {
+    const MONTH: Duration = Duration::from_hours(24 * 30);
+    moment.checked_add(time).unwrap_or_else(|| moment + MONTH)
 }

@@ -17,16 +17,11 @@ const SIZE_LIMIT: usize = 1_572_864;
 /// A larger one is not even sent there.
 const MESSAGE_LIMIT: usize = 2_097_152;
 
-/// A deeper object is not read back from its text.
-const DEPTH_LIMIT: usize = 100;
-
 /// Metadata, schema and rules, in the order in which the server finds fault.
 pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal> {
     let kind = &*door.kind;
-    if depth(object) > DEPTH_LIMIT {
-        return Err(Refusal::not_served(format!(
-            "an object that is nested deeper than {DEPTH_LIMIT} levels, its managed fields included"
-        )));
+    if object::depth(object) > object::DEPTH_LIMIT {
+        return Err(Refusal::too_deep());
     }
     let mut causes = Vec::new();
     let found = object::text(object, &["kind"]);
@@ -68,7 +63,7 @@ pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<
         };
         return Err(Refusal::invalid(subject, &causes));
     }
-    match weight(object) {
+    match object::weight(object) {
         size if size > MESSAGE_LIMIT => Err(Refusal::new(
             500,
             "",
@@ -110,28 +105,6 @@ fn check_fields(door: &Door, object: &Value, old: Option<&Value>, causes: &mut V
     }
     if kind.origin == Origin::Crd {
         schema::validate_lists(&kind.schema, object, "", causes);
-    }
-}
-
-/// The levels of lists and maps.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
-    }
-}
-
-/// About as many bytes as the object takes.
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
-        Value::String(text) => text.len() + 3,
-        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 2,
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(key, value)| key.len() + 4 + weight(value))
-            .sum(),
     }
 }
 

@@ -265,7 +265,7 @@ pub(crate) fn raise_generation(object: &mut Value) {
     let generation = object::at(object, &["metadata", "generation"])
         .and_then(Value::as_i64)
         .unwrap_or(0);
-    object::metadata(object).insert("generation".to_owned(), (generation + 1).into());
+    object::metadata(object).insert("generation".to_owned(), generation.wrapping_add(1).into());
 }
 
 /// Whether a Deployment gets other annotations, which its generation counts.

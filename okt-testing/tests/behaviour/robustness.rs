@@ -193,3 +193,43 @@ async fn what_is_nested_too_deep_is_501_and_the_object_stays_as_it_was() {
     assert!(status.message.contains("deeper than 100 levels"));
     assert_eq!(get(&client, "a").await.data["spec"]["free"], nested(40));
 }
+
+#[tokio::test]
+async fn a_patch_that_copies_ever_more_is_refused() {
+    let (_server, client) = server().await;
+    create(&client, "a", json!({})).await;
+    let doubling: Vec<_> = (0..40)
+        .map(|n| json!({ "op": "copy", "from": "/spec", "path": format!("/spec/a{n}") }))
+        .collect();
+    let patched = json_patch(&client, "a", Value::Array(doubling)).await;
+    assert_eq!(refusal(patched).code, 422);
+    let nesting: Vec<_> = (0..10_000)
+        .map(|_| json!({ "op": "copy", "from": "/spec", "path": "/spec/a" }))
+        .collect();
+    let patched = json_patch(&client, "a", Value::Array(nesting)).await;
+    assert_eq!(refusal(patched).code, 501);
+}
+
+#[tokio::test]
+async fn the_largest_generation_is_followed_by_some_other() {
+    let (_server, client) = server().await;
+    let map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "a", "generation": i64::MAX, "finalizers": ["okt.dev/keep"] },
+    });
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let request = |method: &str, path: String, body: &Value| {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("content-type", "application/json");
+        request
+            .body(serde_json::to_vec(body).expect("JSON"))
+            .expect("a request")
+    };
+    assert_eq!(
+        send(&client, request("POST", maps.to_owned(), &map)).await,
+        201
+    );
+    let delete = request("DELETE", format!("{maps}/a"), &json!({}));
+    assert_eq!(send(&client, delete).await, 200);
+}

@@ -189,3 +189,16 @@ async fn bookmarks_are_withheld_but_for_the_end_of_a_list() {
     }
     assert_eq!(seen, ["ADDED a=", "BOOKMARK"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lag_and_a_merge_may_be_for_ever() {
+    for fault in [
+        Fault::lag(Duration::MAX),
+        Fault::merge_events(Duration::MAX),
+    ] {
+        let (_server, maps, mut events) = scene(fault.nth(1)).await;
+        set(&maps, "a", "1").await.unwrap();
+        let a_while = Duration::from_mins(1);
+        assert!(timeout(a_while, take(&mut events, 1)).await.is_err());
+    }
+}
