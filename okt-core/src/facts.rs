@@ -6,7 +6,7 @@ use crate::backoff::Backoff;
 use crate::graph::{Graph, StateId};
 
 /// A state that somebody named, perhaps wrongly.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Named {
     /// A state of this graph.
     Known(StateId),
@@ -45,7 +45,7 @@ pub struct Visit {
 }
 
 /// What the application said of itself in this turn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Observed {
     /// Nobody looked, or there is nothing to see.
     Unobserved,
@@ -81,7 +81,7 @@ impl Observed {
 pub const LOOKS: u32 = 3;
 
 /// What an action said when it ended or paused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Said {
     /// Done, naming no state.
     Stay,
@@ -99,7 +99,7 @@ pub enum Said {
 }
 
 /// What the operator knows of the action on record.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Task {
     /// Nothing: it was never started by this process.
     Absent,
