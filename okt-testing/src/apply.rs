@@ -50,6 +50,13 @@ pub(crate) struct Scene<'a> {
     pub(crate) now: &'a str,
 }
 
+impl<'a> Scene<'a> {
+    /// Another version of the kind.
+    fn sibling(&self, api_version: &str) -> Option<&'a Sibling> {
+        Sibling::find(self.siblings, api_version)
+    }
+}
+
 /// Applies a configuration to what is live; `None` where there is nothing yet.
 ///
 /// # Errors

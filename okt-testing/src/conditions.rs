@@ -18,6 +18,8 @@ pub use self::{
 
 use serde_json::Value;
 
+use crate::object;
+
 /// Holds one version of an object, and what it was before, against the rules.
 ///
 /// `previous` is the version before; none where there was none, or nobody saw it. Who may have
@@ -56,7 +58,7 @@ pub fn check(previous: Option<&Value>, next: &Value, context: &Context) -> Vec<V
 }
 
 fn is_same_object(previous: &Value, next: &Value) -> bool {
-    previous["metadata"]["uid"] == next["metadata"]["uid"]
+    object::uid(previous) == object::uid(next)
 }
 
 /// The conditions of an object, in order.
@@ -72,5 +74,5 @@ fn find<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
 
 /// A text of a condition; empty where it has none.
 fn text<'a>(condition: &'a Value, key: &str) -> &'a str {
-    condition[key].as_str().unwrap_or_default()
+    object::text(condition, &[key])
 }

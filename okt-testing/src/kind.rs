@@ -109,8 +109,7 @@ impl Kind {
     }
 
     pub(crate) fn sibling(&self, api_version: &str) -> Option<&Sibling> {
-        let mut siblings = self.siblings.iter();
-        siblings.find(|sibling| sibling.api_version == api_version)
+        Sibling::find(&self.siblings, api_version)
     }
 
     /// Whether this is how bodies name the version (e.g. `demo.okt.dev/v1`).
@@ -154,6 +153,13 @@ impl Kind {
             (Some(a), Some(b)) => same(a, b),
             _ => a == b,
         }
+    }
+}
+
+impl Sibling {
+    pub(crate) fn find<'s>(siblings: &'s [Self], api_version: &str) -> Option<&'s Self> {
+        let mut siblings = siblings.iter();
+        siblings.find(|sibling| sibling.api_version == api_version)
     }
 }
 

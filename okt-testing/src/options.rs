@@ -38,20 +38,17 @@ fn check_numbers(verb: Verb, query: &Query) -> Result<(), Refusal> {
 }
 
 fn check_number(field: &str, query: &Query) -> Result<(), Refusal> {
-    match query.first(field) {
-        None => Ok(()),
-        Some(text) => match text.parse::<i64>().map_err(|error| *error.kind()) {
-            Ok(_) => Ok(()),
-            Err(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
-                Err(Refusal::bad_request(format!(
-                    "strconv.ParseInt: parsing {text:?}: value out of range"
-                )))
-            }
-            Err(_) => Err(Refusal::bad_request(format!(
-                "strconv.ParseInt: parsing {text:?}: invalid syntax"
-            ))),
-        },
-    }
+    let Some(text) = query.first(field) else {
+        return Ok(());
+    };
+    let parsed = text.parse::<i64>().map(drop);
+    parsed.map_err(|error| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        Refusal::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+    })
 }
 
 /// The options of a deletion, from its body or its query.

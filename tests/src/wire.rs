@@ -1,6 +1,5 @@
 //! The wire between an operator and the API: what went over it, and whether the rules allow it.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use kube::Client;
@@ -46,24 +45,17 @@ impl Wire {
 
     /// The rules that a status which the operator wrote of this kind has broken.
     pub(crate) fn broken_rules(&self, resource: &str, rules: &Rules) -> Vec<String> {
-        let writes = self.server.requests().into_iter().filter(|request| {
-            request.client == OPERATOR && request.subresource.as_deref() == Some("status")
+        let all = rules
+            .broken_by(&self.server, OPERATOR, resource)
+            .into_iter();
+        let told = all.flat_map(|(version, broken)| {
+            let status = &version.object()["status"];
+            let status = serde_json::to_string_pretty(status).unwrap_or_default();
+            broken
+                .into_iter()
+                .map(move |rule| format!("{rule}, in {status}"))
         });
-        let writes: BTreeSet<_> = writes.filter_map(|request| request.committed).collect();
-        let mut before = BTreeMap::new();
-        let mut broken = Vec::new();
-        for version in &self.server.versions().resource(resource) {
-            let after = version.object();
-            let place = (version.namespace.clone(), version.name.clone());
-            let last = before.insert(place, after.clone());
-            if !writes.contains(&version.version) {
-                continue;
-            }
-            let found = rules.broken(last.as_ref(), &after);
-            let status = serde_json::to_string_pretty(&after["status"]).unwrap_or_default();
-            broken.extend(found.iter().map(|found| format!("{found}, in {status}")));
-        }
-        broken
+        told.collect()
     }
 }
 

@@ -3,15 +3,14 @@
 //! Safety is checked in every state that can be reached. Then, from each of them, faults stop: whatever order the rest
 //! takes, the object has to come to rest where its spec says, or to say what is in the way.
 
+#[path = "../common/build.rs"]
+mod build;
 #[path = "../common/database.rs"]
 mod database;
 mod rest;
 mod world;
 
-use std::time::Duration;
-
-use okt_core::routes::{Routes, Tables};
-use okt_core::{Cause, Graph, Kind, Mark, Marks, State, StateId, Trigger};
+use okt_core::Graph;
 use stateright::{Checker, HasDiscoveries, Model, Property, StateRecorder};
 
 use world::{Budget, Event, World};
@@ -109,62 +108,12 @@ fn a_database_keeps_every_rule_and_comes_to_rest_after_every_order_of_events() {
 
 /// Causes of every kind, a re-entry and a leaf with work.
 fn causes() -> Graph<'static> {
-    const NONE: Marks = Marks(0);
-    const fn state(
-        name: &'static str,
-        marks: Marks,
-        triggers: &'static [Trigger],
-        children: &'static [StateId],
-    ) -> State<'static> {
-        State {
-            name,
-            variant: name,
-            doc: "",
-            was: &[],
-            marks,
-            triggers,
-            children,
-            conditions: &[],
-            no_routes: &[],
-        }
-    }
-    const fn trigger(to: u16, cause: Cause) -> Trigger {
-        Trigger {
-            to: StateId(to),
-            cause,
-        }
-    }
-    const STATES: &[State<'static>] = &[
-        state("Making", NONE.with(Mark::Entry), &[], &[StateId(1)]),
-        state(
-            "Up",
-            NONE.with(Mark::Rest),
-            &[trigger(2, Cause::OnChange), trigger(3, Cause::OnDelete)],
-            &[StateId(2), StateId(3)],
-        ),
-        state(
-            "Changing",
-            NONE,
-            &[
-                trigger(3, Cause::OnError { attempts: 1 }),
-                trigger(0, Cause::After(Duration::from_mins(30))),
-            ],
-            &[StateId(1)],
-        ),
-        state("Gone", NONE.with(Mark::Leaf), &[], &[]),
-    ];
-    let graph = Graph {
-        name: "Causes",
-        doc: "",
-        kind: Kind::Lifecycle,
-        states: STATES,
-        routes: Routes::NONE,
-    };
-    let tables: &'static Tables = Box::leak(Box::new(Tables::of(&graph)));
-    Graph {
-        routes: tables.routes(),
-        ..graph
-    }
+    build::graph(&[
+        "entry Making >Up",
+        "rest Up !Changing:change !Gone:delete >Changing >Gone",
+        "Changing !Gone:error1 !Making:after1800 >Up",
+        "leaf Gone",
+    ])
 }
 
 #[test]

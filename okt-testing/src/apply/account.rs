@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Scene,
-    fields::{FieldSet, Step},
+    fields::FieldSet,
     reserved::{own, strip},
     shares::{Manager, Share, Shares, cap, read, write},
     typed::{self, Twins},
@@ -59,14 +59,11 @@ pub(crate) fn account_scale(
 ) {
     let entries = object::at(old, &["metadata", "managedFields"]).cloned();
     object::set(object::metadata(new), "managedFields", entries);
-    let field = field_at(replicas);
+    let field = FieldSet::of_field(replicas);
     // In another version the replicas may be elsewhere.
-    let field_of = |share: &Share| {
-        let mut siblings = scene.siblings.iter();
-        match siblings.find(|sibling| sibling.api_version == share.api_version) {
-            Some(sibling) => field_at(sibling.replicas.as_deref().unwrap_or_default()),
-            None => field.clone(),
-        }
+    let field_of = |share: &Share| match scene.sibling(&share.api_version) {
+        Some(sibling) => FieldSet::of_field(sibling.replicas.as_deref().unwrap_or_default()),
+        None => field.clone(),
     };
     let keys: Vec<_> = replicas.iter().map(String::as_str).collect();
     let mut shares = read(old).unwrap_or_default();
@@ -96,14 +93,6 @@ pub(crate) fn account_scale(
         shares.insert(manager.clone(), share);
     }
     write(new, shares);
-}
-
-/// One field.
-fn field_at(path: &[String]) -> FieldSet {
-    let path: Vec<_> = path.iter().map(|key| Step::field(key)).collect();
-    let mut field = FieldSet::default();
-    field.insert(&path);
-    field
 }
 
 /// What a client says about who owns what.
@@ -141,9 +130,7 @@ pub(super) fn take(
 ) -> Result<(), String> {
     let changes = Changes::find(scene, manager, shares, old, new)?;
     for share in shares.values_mut() {
-        let change = changes.seen_by(share);
-        share.fields.subtract(&change.set);
-        share.fields.subtract(&change.removed);
+        changes.take_from(share);
     }
     shares.retain(|_, share| !share.fields.is_empty());
     let taken = own(changes.own.set);

@@ -28,9 +28,7 @@ pub(super) fn settle(
     }
     for (other, share) in shares.iter_mut() {
         if other != manager {
-            let change = changes.seen_by(share);
-            share.fields.subtract(&change.set);
-            share.fields.subtract(&change.removed);
+            changes.take_from(share);
         }
     }
     shares.retain(|_, share| !share.fields.is_empty());

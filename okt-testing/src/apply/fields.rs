@@ -104,6 +104,14 @@ impl Branch {
 }
 
 impl FieldSet {
+    /// One field, by the names that lead to it.
+    pub(crate) fn of_field(names: &[String]) -> Self {
+        let path: Vec<_> = names.iter().map(|name| Step::field(name)).collect();
+        let mut field = Self::default();
+        field.insert(&path);
+        field
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.branches.is_empty()
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Scene,
     conflict::settle,
-    fields::{FieldSet, Step},
+    fields::FieldSet,
     shares::{Manager, Share, read, write},
     versions::Changes,
 };
@@ -26,10 +26,8 @@ pub(crate) fn apply_scale(
     force: bool,
 ) -> Result<Value, Refusal> {
     let (path, number) = replicas;
-    let steps: Vec<_> = path.iter().map(|key| Step::field(key)).collect();
     let keys: Vec<_> = path.iter().map(String::as_str).collect();
-    let mut field = FieldSet::default();
-    field.insert(&steps);
+    let field = FieldSet::of_field(path);
     let changed = object::at(live, &keys).and_then(Value::as_i64) != Some(number);
     let mut shares = read(live).unwrap_or_default();
     // No replicas are as good as unsaid in a scale, so they differ from those of anybody else.

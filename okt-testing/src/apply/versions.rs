@@ -92,6 +92,13 @@ impl Changes {
         }
     }
 
+    /// Takes from a share what is written or removed.
+    pub(super) fn take_from(&self, share: &mut Share) {
+        let change = self.seen_by(share);
+        share.fields.subtract(&change.set);
+        share.fields.subtract(&change.removed);
+    }
+
     /// What the manager sees who has this share.
     pub(super) fn seen_by(&self, share: &Share) -> &Change {
         self.others.get(&share.api_version).unwrap_or(&self.own)
@@ -115,8 +122,7 @@ pub(super) fn convert<'s>(
     if is_own(scene, version) {
         return Ok(scene.schema);
     }
-    let mut siblings = scene.siblings.iter();
-    let Some(sibling) = siblings.find(|sibling| sibling.api_version == version) else {
+    let Some(sibling) = scene.sibling(version) else {
         return Err(format!(
             "request to convert CR to an invalid group/version: {version}"
         ));

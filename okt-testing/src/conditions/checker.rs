@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Context, Violation, check, lint};
+use crate::object;
 
 /// Judges objects as they come, each against what it was before.
 ///
@@ -78,21 +79,20 @@ impl Checker {
 
 /// Which object it is.
 fn identity(object: &Value) -> String {
-    match object["metadata"]["uid"].as_str() {
-        Some(uid) => uid.to_owned(),
-        None => format!("{} {}", object["apiVersion"], name(object)),
+    match object::uid(object) {
+        "" => format!("{} {}", object["apiVersion"], name(object)),
+        uid => uid.to_owned(),
     }
 }
 
 /// An object as people name it.
 fn name(object: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let metadata = &object["metadata"];
-    let mut name = text(&metadata["name"]);
-    if let Some(namespace) = metadata["namespace"].as_str() {
-        name = format!("{namespace}/{name}");
+    let kind = object::text(object, &["kind"]);
+    let name = object::name(object);
+    match object::namespace(object) {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
     }
-    format!("{} {name}", text(&object["kind"]))
 }
 
 /// What was found in a text.

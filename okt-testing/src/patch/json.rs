@@ -20,17 +20,21 @@ const COPIED_LIMIT: usize = 3 * 1024 * 1024;
 pub(crate) fn apply(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
     let mut copied = 0;
     for step in read(patch)? {
-        if step.op == "copy"
-            && let Some(value) = step.from.look(target)
-        {
-            copied += object::weight(&value);
-        }
-        if copied > COPIED_LIMIT {
-            return Err(Refusal::unprocessable_patch());
-        }
-        let depth = step.depth(target);
-        if depth > object::DEPTH_LIMIT {
-            return Err(Refusal::too_deep());
+        let source = match step.op {
+            "add" | "replace" => Some(step.value),
+            "copy" | "move" => step.from.look(target),
+            _ => None,
+        };
+        if let Some(source) = source {
+            if step.op == "copy" {
+                copied += object::weight(source);
+            }
+            if copied > COPIED_LIMIT {
+                return Err(Refusal::unprocessable_patch());
+            }
+            if step.path.depth() + object::depth(source) > object::DEPTH_LIMIT {
+                return Err(Refusal::too_deep());
+            }
         }
         take_step(target, &step).ok_or_else(Refusal::unprocessable_patch)?;
     }
@@ -85,19 +89,6 @@ impl<'p> Step<'p> {
             value: step.get("value").unwrap_or(&Value::Null),
         })
     }
-
-    /// How deep the document is where this step writes to.
-    fn depth(&self, target: &Value) -> usize {
-        let written = match self.op {
-            "add" | "replace" => object::depth(self.value),
-            "copy" | "move" => self
-                .from
-                .look(target)
-                .map_or(0, |value| object::depth(&value)),
-            _ => return 0,
-        };
-        self.path.0.as_ref().map_or(0, Vec::len) + written
-    }
 }
 
 /// Something in a patch that has the wrong type, in the words of the library of a server.
@@ -129,11 +120,11 @@ fn take_step(target: &mut Value, step: &Step<'_>) -> Option<()> {
             path.put(target, value, true)
         }
         "copy" => {
-            let value = from.look(target)?;
+            let value = from.look(target)?.clone();
             path.put(target, value, true)
         }
         "test" if path.is_root() => (target == *value).then_some(()),
-        "test" => (path.look(target)? == **value).then_some(()),
+        "test" => (path.look(target)? == *value).then_some(()),
         _ => None,
     }
 }
@@ -156,6 +147,10 @@ impl Path {
         self.0.as_ref().is_some_and(Vec::is_empty)
     }
 
+    fn depth(&self) -> usize {
+        self.0.as_ref().map_or(0, Vec::len)
+    }
+
     /// The last part, and what comes before it.
     fn split(&self) -> Option<(&[String], &str)> {
         let (last, parents) = self.0.as_ref()?.split_last()?;
@@ -163,7 +158,7 @@ impl Path {
     }
 
     /// What is there: a member that is not there is null, an item that is not there is an error.
-    fn look(&self, target: &Value) -> Option<Value> {
+    fn look<'t>(&self, target: &'t Value) -> Option<&'t Value> {
         let (parents, last) = self.split()?;
         let mut found = target;
         for part in parents {
@@ -174,8 +169,8 @@ impl Path {
             };
         }
         match found {
-            Value::Object(fields) => Some(fields.get(last).cloned().unwrap_or_default()),
-            Value::Array(items) => items.get(index(last, items.len())?).cloned(),
+            Value::Object(fields) => Some(fields.get(last).unwrap_or(&Value::Null)),
+            Value::Array(items) => items.get(index(last, items.len())?),
             _ => None,
         }
     }

@@ -198,28 +198,13 @@ fn step<S: Lifecycle>(last: &Value, next: &Value, stayed: std::time::Duration) -
 
 /// Whether every status that an operator wrote keeps the rules for conditions.
 fn conditions_hold<S: Lifecycle>(ended: &Ended) -> Vec<String> {
-    let requests = ended.server.requests().into_iter();
-    let own = requests.filter(|request| {
-        request.client == OPERATOR && request.subresource.as_deref() == Some("status")
-    });
-    let own: BTreeSet<u64> = own.filter_map(|request| request.committed).collect();
     let rules = Rules::of::<S>();
-    let mut before: BTreeMap<String, Value> = BTreeMap::new();
-    let mut broken = Vec::new();
-    for version in ended.server.versions().resource(&ended.plural) {
-        let object = version.object();
-        let uid = object::uid(&object).to_owned();
-        let last = before.insert(uid, object.clone());
-        if own.contains(&version.version) {
-            let found = rules.broken(last.as_ref(), &object);
-            broken.extend(
-                found
-                    .iter()
-                    .map(|found| format!("version {}: {found}", version.version)),
-            );
-        }
-    }
-    broken
+    let broken = rules.broken_by(&ended.server, OPERATOR, &ended.plural);
+    let broken = broken.into_iter().flat_map(|(version, broken)| {
+        let told = move |rule: String| format!("version {}: {rule}", version.version);
+        broken.into_iter().map(told)
+    });
+    broken.collect()
 }
 
 /// Whether the operator tried what the CRD does not let through.
@@ -254,7 +239,7 @@ fn work(ended: &Ended) -> Vec<String> {
         }
     }
     let (mut written, mut over) = (BTreeMap::new(), BTreeMap::new());
-    for version in ended.server.versions() {
+    for version in ended.server.versions().resource(&ended.plural) {
         let action = version.object()["status"]["lifecycle"]["action"].clone();
         let id = action["id"].as_str().unwrap_or_default();
         written.entry(id.to_owned()).or_insert(version.at);

@@ -1,9 +1,14 @@
 //! This file says which rules every status keeps that an operator of OKT writes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use okt_runtime::Lifecycle;
 use serde_json::Value;
 
-use crate::conditions::{self, Context};
+use crate::{
+    ApiServer, Version,
+    conditions::{self, Context},
+};
 
 /// The types that every status has, beside the declared ones.
 const ALWAYS: [&str; 3] = ["Ready", "Deleting", "Paused"];
@@ -37,6 +42,32 @@ impl Rules {
             .owns(own.iter().copied())
             .status_limit(STATUS_LIMIT);
         Self { own, context }
+    }
+
+    /// What is wrong with the statuses that a client wrote of a resource, and in which versions.
+    pub fn broken_by(
+        &self,
+        server: &ApiServer,
+        client: &str,
+        resource: &str,
+    ) -> Vec<(Version, Vec<String>)> {
+        let writes = server.requests().into_iter().filter(|request| {
+            request.client == client && request.subresource.as_deref() == Some("status")
+        });
+        let writes: BTreeSet<_> = writes.filter_map(|request| request.committed).collect();
+        let mut before = BTreeMap::new();
+        let mut all = Vec::new();
+        for version in server.versions().resource(resource) {
+            let after = version.object();
+            let place = (version.namespace.clone(), version.name.clone());
+            let last = before.insert(place, after.clone());
+            if writes.contains(&version.version) {
+                let broken = self.broken(last.as_ref(), &after);
+                all.push((version, broken));
+            }
+        }
+        all.retain(|(_, broken)| !broken.is_empty());
+        all
     }
 
     /// What is wrong with an object as a write of its status left it.

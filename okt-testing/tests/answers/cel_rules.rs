@@ -8,7 +8,7 @@
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
 
-use crate::support::{CRDS, Comparison, post, without_reason};
+use crate::support::{CRDS, Comparison, crd, post, without_reason};
 
 /// What the `cel` crate does not know, in rules of the tables.
 const NOT_SERVED: [&str; 4] = [
@@ -17,25 +17,6 @@ const NOT_SERVED: [&str; 4] = [
     "'transformMap'",
     "'sortBy'",
 ];
-
-fn crd(schema: &Value) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "things.rules.okt.dev" },
-        "spec": {
-            "group": "rules.okt.dev",
-            "scope": "Namespaced",
-            "names": { "plural": "things", "kind": "Thing" },
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "schema": { "openAPIV3Schema": schema },
-            }],
-        },
-    })
-}
 
 /// How the double did with a table; rules that are not served are counted apart.
 #[derive(Default)]

@@ -3,9 +3,29 @@
 
 use http::Request;
 use okt_testing::ApiServer;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// A kind of one version with this schema.
+pub(crate) fn crd(schema: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "things.rules.okt.dev" },
+        "spec": {
+            "group": "rules.okt.dev",
+            "scope": "Namespaced",
+            "names": { "plural": "things", "kind": "Thing" },
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": schema },
+            }],
+        },
+    })
+}
 
 /// The answer, or the code and why not.
 pub(crate) async fn send(
