@@ -85,13 +85,13 @@ impl<A: Application> Actor<'_, A> {
         };
     }
 
-    /// Starts the work of the state on record; without the lead it waits for whoever leads next.
+    /// Starts the work of the state on record; without the lead, or while stopping, it is left to whoever comes next.
     fn start(&mut self, record: &Record, resumed: bool) {
         let (Some(state), Some(action)) = (StateOf::<A>::from_id(record.state), record.action)
         else {
             return;
         };
-        if !self.shared.may_act() {
+        if !self.shared.may_start() {
             return;
         }
         let id = read::action_id(self.uid(), record.transition, action.run);

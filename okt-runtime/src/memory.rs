@@ -49,6 +49,17 @@ impl Memory {
         }
     }
 
+    /// How many objects have work that runs, or that said something which no turn has taken yet.
+    pub(crate) fn at_work(&self) -> usize {
+        let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at_work = |known: &&Arc<Known>| match known.inner.try_lock() {
+            Ok(inner) => inner.is_at_work(),
+            // It has its turn.
+            Err(_) => true,
+        };
+        objects.values().filter(at_work).count()
+    }
+
     /// Forgets every object but these, after a list.
     pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) {
         let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,6 +169,11 @@ impl Inner {
         {
             self.stage = Stage::Ended(ended);
         }
+    }
+
+    /// Whether work runs, or has ended and was not taken yet.
+    pub(crate) fn is_at_work(&self) -> bool {
+        matches!(self.stage, Stage::Running | Stage::Ended(_))
     }
 
     pub(crate) fn has_ended(&self) -> bool {

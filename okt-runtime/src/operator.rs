@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
@@ -28,6 +29,12 @@ use crate::work::Tasks;
 
 /// How many objects have their turn at the same time, by default.
 const CONCURRENCY: u16 = 16;
+
+/// How long work may go on after the operator is told to stop, by default: a pod is given 30 s.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
+
+/// How often an operator that is stopping looks whether its work is done.
+const DRAIN_POLL: Duration = Duration::from_millis(50);
 
 /// Why an operator does not run.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +87,7 @@ pub struct Operator<A: Application> {
     pokes: Pokes<A::Resource>,
     concurrency: u16,
     backoff: Backoff,
+    shutdown_limit: Duration,
     streaming: bool,
     clock: Clock,
     backdoor: Backdoor,
@@ -96,6 +104,7 @@ impl<A: Application> Operator<A> {
             pokes: stream::pending().boxed(),
             concurrency: CONCURRENCY,
             backoff: Backoff::default(),
+            shutdown_limit: SHUTDOWN_LIMIT,
             streaming: false,
             clock: Clock::Wall,
             backdoor: Backdoor::default(),
@@ -147,6 +156,15 @@ impl<A: Application> Operator<A> {
         self
     }
 
+    /// How long work that is running may go on after the operator is told to stop; 20 s by default.
+    ///
+    /// Kubernetes kills a pod 30 s after it has told it to stop (`terminationGracePeriodSeconds`): stay below that.
+    #[must_use]
+    pub fn shutdown_limit(mut self, limit: Duration) -> Self {
+        self.shutdown_limit = limit;
+        self
+    }
+
     /// Reads its objects as a stream instead of page by page: less memory, on Kubernetes 1.33 or later.
     #[must_use]
     pub fn streaming_lists(mut self) -> Self {
@@ -169,10 +187,11 @@ impl<A: Application> Operator<A> {
         self
     }
 
-    /// Runs until `stop` ends, then lets the turns under way finish.
+    /// Runs until `stop` ends; from then on no work is started, and what runs is waited for.
     ///
-    /// Work that is running then is dropped, and resumed by the next operator under the same ids; the same
-    /// happens where this future is dropped.
+    /// What that work says is still recorded.
+    /// Work that is not done within the [`shutdown_limit`](Self::shutdown_limit) is dropped, and resumed by
+    /// the next operator under the same ids; all of it where this future is dropped.
     ///
     /// # Errors
     ///
@@ -199,7 +218,8 @@ impl<A: Application> Operator<A> {
         let application = Arc::new(self.application);
         let tasks = Tasks::default();
         let _tasks_end_here = tasks.end_with_this();
-        let mut queues = Vec::new();
+        let draining = CancellationToken::new();
+        let (mut queues, mut waits) = (Vec::new(), Vec::new());
         let drives = namespaces.iter().map(|namespace| {
             let (queue, queued) = mpsc::unbounded_channel();
             queues.push((namespace.clone(), queue.clone()));
@@ -213,9 +233,11 @@ impl<A: Application> Operator<A> {
                 backoff: self.backoff,
                 readiness: readiness.clone(),
                 gate: self.gate.clone(),
+                draining: draining.clone(),
                 queue,
                 recorder: Recorder::new(self.client.clone(), reporter(graph.name)),
             });
+            waits.push(drained(Arc::clone(&shared)));
             let settings = Settings {
                 namespace: namespace.clone(),
                 concurrency: self.concurrency,
@@ -234,6 +256,13 @@ impl<A: Application> Operator<A> {
             }
             std::future::ready(())
         });
+        let drained = futures::future::join_all(waits);
+        let stop = async {
+            stop.await;
+            draining.cancel();
+            // What is not done by then is resumed by the next operator.
+            let _ = tokio::time::timeout(self.shutdown_limit, drained).await;
+        };
         let mut drives = std::pin::pin!(drives);
         tokio::select! {
             () = stop => {}
@@ -244,6 +273,22 @@ impl<A: Application> Operator<A> {
         stopping.cancel();
         drives.await;
         Ok(())
+    }
+}
+
+/// Ends when no work runs any more and what it said is recorded, or nothing may be recorded.
+async fn drained<A: Application>(shared: Arc<Shared<A>>) {
+    let mut told = false;
+    loop {
+        let working = shared.memory.at_work();
+        if working == 0 || !shared.may_act() {
+            return;
+        }
+        if !told {
+            tracing::info!(working, "stopping: waiting for the work that runs");
+            told = true;
+        }
+        tokio::time::sleep(DRAIN_POLL).await;
     }
 }
 

@@ -116,6 +116,8 @@ impl Program {
 
     /// Reads the command line and does what it says, until SIGTERM or Ctrl-C.
     ///
+    /// Then it begins nothing more, and waits for the work that runs ([`Operator::shutdown_limit`]); a second
+    /// signal ends it at once.
     /// The first operator that cannot begin ends the program.
     pub async fn main(self) -> ExitCode {
         let done = match Line::parse().command {
@@ -169,7 +171,11 @@ impl Program {
             () = told_to_stop() => {}
         }
         stopping.cancel();
-        running.await.map(drop)
+        tokio::select! {
+            ended = running => ended.map(drop),
+            // What runs is resumed by the next operator, as after a crash.
+            () = told_to_stop() => Err("stopped at once: it was told to a second time".to_owned()),
+        }
     }
 }
 

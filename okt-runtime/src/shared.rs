@@ -11,6 +11,7 @@ use okt_core::Lifecycle;
 use okt_core::backoff::Backoff;
 use okt_core::decide::{By, Go};
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
 use crate::backdoor::Backdoor;
@@ -32,6 +33,8 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) backoff: Backoff,
     pub(crate) readiness: watch::Receiver<Readiness>,
     pub(crate) gate: Option<watch::Receiver<bool>>,
+    /// Cancelled when the operator is told to stop: what runs may end, nothing is begun.
+    pub(crate) draining: CancellationToken,
     pub(crate) queue: mpsc::UnboundedSender<Request<A::Resource>>,
     pub(crate) recorder: Recorder,
 }
@@ -48,6 +51,11 @@ impl<A: Application> Shared<A> {
     /// Whether this operator leads, and the CRD is one it may act upon.
     pub(crate) fn may_act(&self) -> bool {
         self.readiness.borrow().is_fit() && self.gate.as_ref().is_none_or(|gate| *gate.borrow())
+    }
+
+    /// Whether work may be started.
+    pub(crate) fn may_start(&self) -> bool {
+        self.may_act() && !self.draining.is_cancelled()
     }
 
     pub(crate) fn look_at(&self, object: ObjectRef<Guarded<A::Resource>>) {

@@ -58,7 +58,7 @@ pub(crate) async fn turn<A: Application>(
     }
     let known = shared.memory.of(&uid);
     let mut inner = known.inner.lock().await;
-    if inner.released {
+    if inner.released || (shared.draining.is_cancelled() && !inner.is_at_work()) {
         return Again::await_change();
     }
     if inner.is_behind(stored.meta().resource_version.as_deref()) {

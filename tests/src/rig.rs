@@ -20,7 +20,7 @@ use okt_runtime::{Application, Lifecycle, LifecycleObject, Operator, Position, S
 use okt_testing::ApiServer;
 use okt_testing::rehearsal::Rules;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::database::Databases;
@@ -66,6 +66,7 @@ pub struct Rig<A: Served = Databases> {
 
 struct Slot<A: Served> {
     operator: Option<JoinHandle<()>>,
+    stop: Option<oneshot::Sender<()>>,
     pokes: Option<mpsc::UnboundedSender<ObjectRef<A::Resource>>>,
 }
 
@@ -109,6 +110,7 @@ impl<A: Served> Rig<A> {
             options: Options::default(),
             slot: Arc::new(Mutex::new(Slot {
                 operator: None,
+                stop: None,
                 pokes: None,
             })),
         }
@@ -140,14 +142,15 @@ impl<A: Served> Rig<A> {
         if let Some(gate) = self.options.gate.clone() {
             operator = operator.gate(gate);
         }
+        let (stop, stopped) = oneshot::channel::<()>();
         let operator = tokio::spawn(async move {
-            operator
-                .run(std::future::pending())
-                .await
-                .expect("the operator runs");
+            // Without a rig there is nobody left to stop it.
+            let stopped = async { stopped.await.unwrap_or_default() };
+            operator.run(stopped).await.expect("the operator runs");
         });
         *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Slot {
             operator: Some(operator),
+            stop: Some(stop),
             pokes: Some(poke),
         };
     }
@@ -163,6 +166,21 @@ impl<A: Served> Rig<A> {
         if let Some(operator) = operator {
             operator.abort();
             let _ = operator.await;
+        }
+    }
+
+    /// Tells the operator to stop, as SIGTERM would, and waits until it has.
+    pub async fn stop(&self) {
+        let (operator, stop) = {
+            let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+            (slot.operator.take(), slot.stop.take())
+        };
+        if let Some(stop) = stop {
+            // One that has ended needs no telling.
+            let _ = stop.send(());
+        }
+        if let Some(operator) = operator {
+            operator.await.expect("the operator ends well");
         }
     }
 

@@ -18,6 +18,7 @@ mod requests;
 mod retries;
 mod rounds;
 mod sites;
+mod stopping;
 mod storm;
 mod strangers;
 mod waiting;

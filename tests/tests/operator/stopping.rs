@@ -1,0 +1,100 @@
+//! An operator that is told to stop: what runs may end, nothing is begun.
+
+use std::time::Duration;
+
+use okt_runtime::Answer;
+use okt_tests::{DatabaseState::*, Reply, Rig};
+use serde_json::json;
+use tokio::time::Instant;
+
+/// A database whose making takes this long, a second after it was begun.
+async fn at_work(time: Duration) -> Rig {
+    let rig = Rig::new().await;
+    rig.app.next_time(Start, Reply::After(time, Answer::Next));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_is_waited_for_and_what_it_said_is_recorded() {
+    let rig = at_work(Duration::from_secs(10)).await;
+    let told = Instant::now();
+    rig.stop().await;
+    assert_eq!(
+        told.elapsed().as_secs(),
+        9,
+        "it waits as long as the work takes"
+    );
+    assert_eq!(rig.position("db").await.trail, ">Start>Running>");
+    assert_eq!(rig.app.states("db"), [Start], "nothing is begun");
+    rig.start();
+    rig.until_ready("db", Running).await;
+    assert_eq!(
+        rig.app.states("db"),
+        [Start, Running],
+        "nothing is done twice"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_takes_too_long_is_dropped_and_resumed_under_its_id() {
+    let rig = at_work(Duration::from_mins(5)).await;
+    let told = Instant::now();
+    rig.stop().await;
+    assert_eq!(told.elapsed().as_secs(), 20);
+    assert_eq!(rig.app.ended(), 1, "it is no longer under way");
+    rig.start();
+    rig.until_ready("db", Running).await;
+    let ran = rig.app.ran();
+    assert_eq!((&ran[0].id, ran[0].state), (&ran[1].id, ran[1].state));
+    assert!(ran[1].resumed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_new_while_it_stops_is_left_to_the_next() {
+    let rig = at_work(Duration::from_secs(10)).await;
+    let stop = rig.stop();
+    let meanwhile = async {
+        rig.pass(Duration::from_secs(1)).await;
+        rig.wire.clear();
+        rig.create("another", json!({})).await;
+    };
+    tokio::join!(stop, meanwhile);
+    let other = rig.get("another").await.expect("it is there");
+    assert_eq!(other.metadata.finalizers, None);
+    assert_eq!(rig.wire.writes().len(), 1, "the end of the work");
+    rig.start();
+    rig.until_ready("another", Running).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_recorded_and_not_tried_again() {
+    let rig = Rig::new().await;
+    rig.app
+        .next_time(Start, Reply::Pause(Duration::from_secs(10)));
+    rig.app.next_time(Start, Reply::Fail("the disk is full"));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.stop().await;
+    assert_eq!(rig.says("db", "Ready").await, "False Refused");
+    assert_eq!(rig.app.ran().len(), 1);
+    rig.start();
+    rig.until_ready("db", Running).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_work_it_ends_at_once() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    let told = Instant::now();
+    rig.stop().await;
+    assert!(
+        told.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        told.elapsed()
+    );
+}
