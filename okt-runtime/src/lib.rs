@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `annotations` |
 //! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
-//! | 4 | the operator | `drive`, `shared`, `operator`, `readiness`, `program` |
+//! | 4 | the operator | `drive`, `shared`, `operator`, `readiness`, `rbac`, `program` |
 
 mod act;
 mod again;
@@ -31,6 +31,7 @@ mod operator;
 mod patience;
 mod program;
 mod progress;
+mod rbac;
 mod read;
 mod readiness;
 mod refusal;
@@ -55,6 +56,7 @@ pub use okt_core::{Answer, Dispatch, Lifecycle};
 pub use okt_macros::{LifecycleSpec, lifecycle_graph};
 pub use operator::{Operator, OperatorError};
 pub use program::{Program, main};
+pub use rbac::{Rbac, ServiceAccount, ServiceAccountError, rbac};
 pub use report::FIELD_MANAGER;
 pub use status::{
     Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,

@@ -1,4 +1,4 @@
-//! A whole operator program, of one operator or several: `run` and `crd` on the command line.
+//! A whole operator program, of one operator or several: `run`, `crd` and `rbac` on the command line.
 
 use std::error::Error;
 use std::future::Future;
@@ -11,12 +11,14 @@ use futures::FutureExt;
 use futures::future::{LocalBoxFuture, try_join_all};
 use kube::{Client, Config};
 use okt_core::Lifecycle;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
 use crate::crd::crd;
 use crate::failure::chain;
 use crate::operator::{Operator, OperatorError};
+use crate::rbac::{ServiceAccount, rbac};
 
 /// Keeps the lives of applications.
 #[derive(Parser)]
@@ -36,6 +38,17 @@ enum Command {
     },
     /// Print the custom resource definition, to be applied before `run`.
     Crd,
+    /// Print the roles: the least that `run` needs, and those of people who view or edit the objects.
+    ///
+    /// What the handlers themselves ask of the cluster is yours to add.
+    Rbac {
+        /// As given to `run`: roles in this namespace instead of the whole cluster; may be given several times.
+        #[arg(long, value_name = "NAME")]
+        namespace: Vec<String>,
+        /// Print the bindings too, for this service account.
+        #[arg(long, value_name = "NAMESPACE/NAME")]
+        service_account: Option<ServiceAccount>,
+    },
 }
 
 /// The `main` of an operator: reads the command line, connects, and runs.
@@ -48,7 +61,7 @@ enum Command {
 /// # use okt_runtime::Application;
 /// # use std::process::ExitCode;
 /// # async fn example<A: Application>(connect: fn(kube::Client) -> std::future::Ready<std::io::Result<A>>) -> ExitCode {
-/// okt_runtime::main(connect).await // run | crd
+/// okt_runtime::main(connect).await // run | crd | rbac
 /// # }
 /// ```
 pub async fn main<A, C, F, E>(connect: C) -> ExitCode
@@ -79,6 +92,7 @@ pub struct Program {
 /// One operator of a program.
 struct Part {
     definition: fn() -> Result<String, String>,
+    roles: fn(&[String], Option<&ServiceAccount>) -> Result<String, String>,
     run: Box<dyn FnOnce(Surroundings) -> LocalBoxFuture<'static, Result<(), String>>>,
 }
 
@@ -109,6 +123,7 @@ impl Program {
     {
         self.parts.push(Part {
             definition: definition::<A>,
+            roles: roles::<A>,
             run: Box::new(|surroundings| run(connect, surroundings).boxed_local()),
         });
         self
@@ -122,7 +137,15 @@ impl Program {
     pub async fn main(self) -> ExitCode {
         let done = match Line::parse().command {
             Command::Run { namespace } => self.run(namespace).await,
-            Command::Crd => self.definitions().and_then(|yaml| print(&yaml)),
+            Command::Crd => self
+                .documents(|part| (part.definition)())
+                .and_then(|yaml| print(&yaml)),
+            Command::Rbac {
+                namespace,
+                service_account,
+            } => self
+                .documents(|part| (part.roles)(&namespace, service_account.as_ref()))
+                .and_then(|yaml| print(&yaml)),
         };
         match done {
             Ok(()) => ExitCode::SUCCESS,
@@ -133,10 +156,9 @@ impl Program {
         }
     }
 
-    /// The CRDs as YAML documents.
-    fn definitions(&self) -> Result<String, String> {
-        let documents: Result<Vec<_>, _> =
-            self.parts.iter().map(|part| (part.definition)()).collect();
+    /// What each operator has to print, as one stream of YAML.
+    fn documents(&self, of: impl Fn(&Part) -> Result<String, String>) -> Result<String, String> {
+        let documents: Result<Vec<_>, _> = self.parts.iter().map(of).collect();
         Ok(documents?.join("---\n"))
     }
 
@@ -236,7 +258,23 @@ async fn told_to_stop() {
 /// The CRD as YAML.
 fn definition<A: Application>() -> Result<String, String> {
     let crd = crd::<A::Resource>().map_err(|error| error.to_string())?;
-    serde_saphyr::to_string(&crd).map_err(|error| format!("cannot write YAML: {error}"))
+    yaml(&crd)
+}
+
+/// The roles as YAML documents.
+fn roles<A: Application>(
+    namespaces: &[String],
+    account: Option<&ServiceAccount>,
+) -> Result<String, String> {
+    let roles = rbac::<A::Resource>(namespaces, account)
+        .map_err(|error| format!("cannot {}", chain(&error)))?;
+    let objects = roles.objects().map_err(|error| error.to_string())?;
+    let documents: Result<Vec<_>, _> = objects.iter().map(yaml).collect();
+    Ok(documents?.join("---\n"))
+}
+
+fn yaml(value: &impl Serialize) -> Result<String, String> {
+    serde_saphyr::to_string(value).map_err(|error| format!("cannot write YAML: {error}"))
 }
 
 fn print(text: &str) -> Result<(), String> {

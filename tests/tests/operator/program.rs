@@ -57,6 +57,46 @@ fn the_definition_is_printed() {
 }
 
 #[test]
+fn the_roles_are_printed() {
+    let arguments = [
+        "rbac",
+        "--namespace",
+        "team-a",
+        "--service-account",
+        "ops/databases",
+    ];
+    let output = databases(&arguments, "/nowhere/kubeconfig");
+    assert!(output.status.success());
+    let yaml = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(yaml, include_str!("database.rbac.yaml"));
+}
+
+#[test]
+fn a_service_account_that_is_none_is_one_clear_line() {
+    let output = databases(&["rbac", "--service-account", "databases"], "/nowhere");
+    assert_eq!(output.status.code(), Some(2));
+    let said = said(&output);
+    assert!(
+        said.contains("a service account is written NAMESPACE/NAME"),
+        "{said}"
+    );
+}
+
+#[test]
+fn roles_in_a_namespace_for_a_kind_that_lives_in_none_are_refused() {
+    let output = Command::new(env!("CARGO_BIN_EXE_databases-and-sites"))
+        .args(["rbac", "--namespace", "team-a"])
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        said(&output),
+        "error: cannot look at Site in some namespaces only: it is cluster-scoped\n"
+    );
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
 fn without_a_subcommand_it_says_what_there_is() {
     let output = databases(&[], "/nowhere/kubeconfig");
     assert_eq!(output.status.code(), Some(2));

@@ -1,0 +1,282 @@
+//! Who may do what: the least that an operator needs, and roles for the people who use its kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::object::LifecycleObject;
+use crate::operator::OperatorError;
+
+/// The API group of roles.
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Where the events about objects go that live in no namespace.
+const EVENTS_OF_CLUSTER_SCOPED: &str = "default";
+
+/// The service account that an operator runs as; reads from `NAMESPACE/NAME`.
+///
+/// ```
+/// use okt_runtime::ServiceAccount;
+///
+/// let account: ServiceAccount = "ops/databases".parse()?;
+/// assert_eq!((&*account.namespace, &*account.name), ("ops", "databases"));
+/// assert!("databases".parse::<ServiceAccount>().is_err());
+/// # Ok::<(), okt_runtime::ServiceAccountError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServiceAccount {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A text is no service account; another text helps.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a service account is written NAMESPACE/NAME")]
+pub struct ServiceAccountError;
+
+impl FromStr for ServiceAccount {
+    type Err = ServiceAccountError;
+
+    fn from_str(text: &str) -> Result<Self, ServiceAccountError> {
+        let (namespace, name) = text.split_once('/').ok_or(ServiceAccountError)?;
+        if namespace.is_empty() || name.is_empty() || name.contains('/') {
+            return Err(ServiceAccountError);
+        }
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// The roles of an operator and of the users of its kind, as [`rbac`] makes them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Rbac {
+    /// The operator's, where it is not limited to namespaces, and the users' roles `:view` and `:edit`.
+    pub cluster_roles: Vec<ClusterRole>,
+    /// The operator's in single namespaces.
+    pub roles: Vec<Role>,
+    /// What gives the service account its cluster roles.
+    pub cluster_role_bindings: Vec<ClusterRoleBinding>,
+    /// What gives the service account its roles.
+    pub role_bindings: Vec<RoleBinding>,
+}
+
+impl Rbac {
+    /// All objects as JSON, in the order in which they are applied.
+    ///
+    /// # Errors
+    ///
+    /// None is known: what is in here can be written.
+    pub fn objects(&self) -> Result<Vec<Value>, serde_json::Error> {
+        fn all<T: Serialize>(
+            objects: &[T],
+        ) -> impl Iterator<Item = Result<Value, serde_json::Error>> {
+            objects.iter().map(serde_json::to_value)
+        }
+        all(&self.cluster_roles)
+            .chain(all(&self.roles))
+            .chain(all(&self.cluster_role_bindings))
+            .chain(all(&self.role_bindings))
+            .collect()
+    }
+
+    fn grant(&mut self, name: &str, place: Option<&str>, rules: Vec<PolicyRule>) {
+        match place {
+            None => self.cluster_roles.push(ClusterRole {
+                metadata: meta(name, None),
+                rules: Some(rules),
+                ..ClusterRole::default()
+            }),
+            Some(namespace) => self.roles.push(Role {
+                metadata: meta(name, Some(namespace)),
+                rules: Some(rules),
+            }),
+        }
+    }
+
+    /// Binds every role there is to the account.
+    fn bind(&mut self, account: &ServiceAccount) {
+        let subject = Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: account.name.clone(),
+            namespace: Some(account.namespace.clone()),
+            ..Subject::default()
+        };
+        let to = |kind: &str, metadata: &ObjectMeta| RoleRef {
+            api_group: Some(GROUP.to_owned()),
+            kind: kind.to_owned(),
+            name: metadata.name.clone().unwrap_or_default(),
+        };
+        for role in &self.cluster_roles {
+            self.cluster_role_bindings.push(ClusterRoleBinding {
+                metadata: role.metadata.clone(),
+                role_ref: to("ClusterRole", &role.metadata),
+                subjects: Some(vec![subject.clone()]),
+            });
+        }
+        for role in &self.roles {
+            self.role_bindings.push(RoleBinding {
+                metadata: role.metadata.clone(),
+                role_ref: to("Role", &role.metadata),
+                subjects: Some(vec![subject.clone()]),
+            });
+        }
+    }
+}
+
+/// The least that the operator of a kind needs, and the roles for people who view or edit its objects.
+///
+/// An operator limited to `namespaces` gets a role in each of them; none means the whole cluster.
+/// With an `account` the bindings come too; the account itself is yours.
+/// The users' roles `<plural>.<group>:view` and `:edit` join the cluster's own `view`, `edit` and `admin`.
+/// What handlers ask of the cluster beside that (Secrets, Jobs), and a lease where there is one, is not in here.
+///
+/// # Errors
+///
+/// [`OperatorError::ClusterScoped`] where namespaces are named for a kind that lives in none; leave them out.
+///
+/// ```no_run
+/// # fn example<K: okt_runtime::LifecycleObject>() -> Result<(), Box<dyn std::error::Error>> {
+/// let roles = okt_runtime::rbac::<K>(&["team-a"], Some(&"ops/databases".parse()?))?;
+/// for object in roles.objects()? {
+///     println!("{object}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn rbac<K: LifecycleObject>(
+    namespaces: &[impl AsRef<str>],
+    account: Option<&ServiceAccount>,
+) -> Result<Rbac, OperatorError> {
+    let crd = K::crd();
+    let cluster_scoped = crd.spec.scope == "Cluster";
+    if cluster_scoped && !namespaces.is_empty() {
+        return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
+    }
+    let plural = K::plural(&());
+    let names = Names {
+        crd: K::crd_name(),
+        group: &K::group(&()),
+        plural: &plural,
+    };
+    let operator = format!("{}:operator", names.crd);
+    let mut rbac = Rbac::default();
+    let mut cluster = vec![names.definition()];
+    if cluster_scoped {
+        cluster.extend(names.objects());
+        rbac.grant(&operator, Some(EVENTS_OF_CLUSTER_SCOPED), vec![events()]);
+    } else if namespaces.is_empty() {
+        cluster.extend(names.objects());
+        cluster.push(events());
+    }
+    // Named twice it is still one.
+    let namespaces: BTreeSet<&str> = namespaces.iter().map(AsRef::as_ref).collect();
+    for namespace in namespaces {
+        let rules = names.objects().into_iter().chain([events()]).collect();
+        rbac.grant(&operator, Some(namespace), rules);
+    }
+    rbac.grant(&operator, None, cluster);
+    if let Some(account) = account {
+        rbac.bind(account);
+    }
+    // After the bindings: these are for people.
+    rbac.cluster_roles.extend([names.view(), names.edit()]);
+    Ok(rbac)
+}
+
+/// How the kind is named in rules.
+struct Names<'a> {
+    crd: &'a str,
+    group: &'a str,
+    plural: &'a str,
+}
+
+impl Names<'_> {
+    /// A list and a watch that name the one object they are about are allowed by its name.
+    fn definition(&self) -> PolicyRule {
+        PolicyRule {
+            resource_names: Some(vec![self.crd.to_owned()]),
+            ..rule(
+                "apiextensions.k8s.io",
+                &["customresourcedefinitions"],
+                &["list", "watch"],
+            )
+        }
+    }
+
+    fn objects(&self) -> [PolicyRule; 3] {
+        let (status, finalizers) = (self.sub("status"), self.sub("finalizers"));
+        [
+            // `get` is for an object that does not decode, `patch` for the finalizer.
+            rule(
+                self.group,
+                &[self.plural],
+                &["get", "list", "watch", "patch"],
+            ),
+            rule(self.group, &[&status], &["patch"]),
+            // Where the cluster asks for it (OpenShift does), owner references that block deletion need it.
+            rule(self.group, &[&finalizers], &["update"]),
+        ]
+    }
+
+    fn view(&self) -> ClusterRole {
+        self.of_people(
+            "view",
+            &["view", "edit", "admin"],
+            &["get", "list", "watch"],
+        )
+    }
+
+    fn edit(&self) -> ClusterRole {
+        let verbs = ["create", "update", "patch", "delete", "deletecollection"];
+        self.of_people("edit", &["edit", "admin"], &verbs)
+    }
+
+    fn of_people(&self, name: &str, joined: &[&str], verbs: &[&str]) -> ClusterRole {
+        let label = |role: &&str| (format!("{GROUP}/aggregate-to-{role}"), "true".to_owned());
+        let labels: BTreeMap<_, _> = joined.iter().map(label).collect();
+        ClusterRole {
+            metadata: ObjectMeta {
+                labels: Some(labels),
+                ..meta(&format!("{}:{name}", self.crd), None)
+            },
+            rules: Some(vec![rule(self.group, &[self.plural], verbs)]),
+            ..ClusterRole::default()
+        }
+    }
+
+    fn sub(&self, subresource: &str) -> String {
+        format!("{}/{subresource}", self.plural)
+    }
+}
+
+fn events() -> PolicyRule {
+    rule("events.k8s.io", &["events"], &["create", "patch"])
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(owned(resources)),
+        verbs: owned(verbs),
+        ..PolicyRule::default()
+    }
+}
+
+fn meta(name: &str, namespace: Option<&str>) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: namespace.map(str::to_owned),
+        ..ObjectMeta::default()
+    }
+}

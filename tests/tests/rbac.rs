@@ -1,0 +1,207 @@
+//! The roles that `rbac` prints: all that an operator asks for, and nothing else.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client, Config};
+use okt_runtime::{Answer, Operator, ServiceAccount, crd, rbac};
+use okt_testing::{Kubernetes, Verb};
+use okt_tests::{
+    Database, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Served, Sight, definition,
+};
+use serde_json::json;
+
+/// The verb by which RBAC knows a request.
+fn verb(verb: &Verb) -> String {
+    match verb {
+        Verb::Apply => "patch".to_owned(),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_is_granted_what_it_asks_for_and_no_more() {
+    let rig = Rig::<Databases>::bare();
+    rig.define(definition::with_schema::<Database>(definition::any_spec))
+        .await;
+    rig.start();
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    for _ in 0..2 {
+        // It is found gone: a jump and its event, the second one a repetition of the first.
+        let slowly = Reply::After(Duration::from_secs(1), Answer::Next);
+        rig.app.next_time(Start, slowly);
+        rig.app.sees("db", Sight::Absent);
+        rig.until_in("db", Start).await;
+        rig.app.sees("db", Sight::In(Running));
+        rig.until_ready("db", Running).await;
+    }
+    // One that does not decode is read as JSON.
+    rig.patch("db", json!({ "spec": { "storage": 5 } })).await;
+    rig.pass(Duration::from_secs(5)).await;
+    let asked: BTreeSet<String> = (rig.server.requests().iter())
+        .filter(|request| request.client == OPERATOR && !request.resource.is_empty())
+        .map(|request| {
+            let sub = request.subresource.as_deref();
+            let sub = sub.map_or_else(String::new, |sub| format!("/{sub}"));
+            let verb = verb(&request.verb);
+            format!("{verb} {}/{}{sub}", request.group, request.resource)
+        })
+        .collect();
+    let roles = rbac::<Database>(&[] as &[&str], None).expect("it is namespaced");
+    let mut granted = BTreeSet::new();
+    for rule in roles.cluster_roles[0].rules.iter().flatten() {
+        let group = &rule.api_groups.as_ref().expect("a group")[0];
+        for resource in rule.resources.iter().flatten() {
+            let what = rule
+                .verbs
+                .iter()
+                .map(|verb| format!("{verb} {group}/{resource}"));
+            granted.extend(what);
+        }
+    }
+    // What only some clusters ask for, where owner references block a deletion.
+    assert!(granted.remove("update demo.okt.dev/databases/finalizers"));
+    assert_eq!(granted, asked);
+}
+
+/// Waits until something is so, for a minute at most.
+async fn until<T>(what: &str, mut so: impl AsyncFnMut() -> Option<T>) -> T {
+    let waited = async {
+        loop {
+            if let Some(value) = so().await {
+                return value;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_mins(1), waited).await;
+    waited.unwrap_or_else(|_| panic!("waited in vain until {what}"))
+}
+
+#[tokio::test]
+async fn on_a_real_server_the_printed_roles_are_enough_and_lead_nowhere_else() {
+    let started = Kubernetes::start_or_skip("the roles of an operator").await;
+    let Some(kubernetes) = started.expect("a server") else {
+        return;
+    };
+    let admin = kubernetes.client();
+    let account: ServiceAccount = "ops/databases".parse().expect("an account");
+    for name in ["ops", "team-a", "team-b"] {
+        let namespace: Namespace =
+            serde_json::from_value(json!({ "metadata": { "name": name } })).expect("a namespace");
+        let made = Api::all(admin.clone())
+            .create(&PostParams::default(), &namespace)
+            .await;
+        made.expect("a namespace");
+    }
+    let definition = crd::<Database>().expect("a CRD");
+    let made = Api::all(admin.clone())
+        .create(&PostParams::default(), &definition)
+        .await;
+    made.expect("the CRD is accepted");
+    let roles = rbac::<Database>(&["team-a"], Some(&account)).expect("it is namespaced");
+    for object in roles.objects().expect("JSON") {
+        create(&admin, object).await;
+    }
+    let databases: Api<Database> = Api::namespaced(admin.clone(), "team-a");
+    until("the kind is served", async || {
+        databases.list(&ListParams::default()).await.ok()
+    })
+    .await;
+
+    let client = as_account(kubernetes.config(), &account);
+    let app = Databases::default();
+    let operator = Operator::new(client.clone(), app.clone()).namespaces(["team-a"]);
+    let operator = tokio::spawn(operator.run(std::future::pending()));
+    let mut object = Databases::object("db", json!({}));
+    object["metadata"]["namespace"] = json!("team-a");
+    create(&admin, object).await;
+    let ready = async || {
+        let status = databases.get("db").await.ok()?.status?;
+        let ready = status.conditions.iter().find(|c| c.type_ == "Ready")?;
+        (ready.status == "True").then_some(status.lifecycle?.transition)
+    };
+    let before = until("it is ready", ready).await;
+    app.sees("db", Sight::Absent);
+    poke(&databases).await;
+    let moved = async || ready().await.filter(|transition| *transition > before);
+    until("it was found in another state", async || {
+        let position = databases.get("db").await.ok()?.status?.lifecycle?;
+        (position.transition > before).then_some(())
+    })
+    .await;
+    app.sees("db", Sight::In(Running));
+    poke(&databases).await;
+    until("it is ready again", moved).await;
+    let events: Api<Event> = Api::namespaced(admin.clone(), "team-a");
+    until("the jump is told", async || {
+        let events = events.list(&ListParams::default()).await.ok()?.items;
+        events
+            .into_iter()
+            .find(|event| event.reason.as_deref() == Some("JumpedToStart"))
+    })
+    .await;
+    databases
+        .delete("db", &DeleteParams::default())
+        .await
+        .expect("a deletion");
+    until("it is gone", async || {
+        databases.get_opt("db").await.ok()?.is_none().then_some(())
+    })
+    .await;
+
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "team-a");
+    let elsewhere: Api<Database> = Api::namespaced(client, "team-b");
+    let refused = [
+        secrets.list(&ListParams::default()).await.map(drop),
+        elsewhere.list(&ListParams::default()).await.map(drop),
+    ];
+    for refused in refused {
+        match refused {
+            Err(kube::Error::Api(status)) => assert_eq!(status.code, 403),
+            other => panic!("it may read what is not its own: {other:?}"),
+        }
+    }
+    operator.abort();
+    let _ = operator.await;
+    kubernetes.stop().await;
+}
+
+/// A client that the server takes for this service account.
+fn as_account(mut config: Config, account: &ServiceAccount) -> Client {
+    config.auth_info.impersonate = Some(format!(
+        "system:serviceaccount:{}:{}",
+        account.namespace, account.name
+    ));
+    Client::try_from(config).expect("a client")
+}
+
+/// Creates an object of any kind, as `kubectl create` would.
+async fn create(client: &Client, object: serde_json::Value) {
+    let object: DynamicObject = serde_json::from_value(object).expect("an object");
+    let types = object.types.clone().expect("types");
+    let kind = GroupVersionKind::try_from(types).expect("a kind");
+    let resource = ApiResource::from_gvk(&kind);
+    let api: Api<DynamicObject> = match object.metadata.namespace.as_deref() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let made = api.create(&PostParams::default(), &object).await;
+    made.unwrap_or_else(|error| panic!("{}: {error}", kind.kind));
+}
+
+/// Has the operator look at once instead of in half a minute.
+async fn poke(databases: &Api<Database>) {
+    let now = format!("{:?}", std::time::SystemTime::now());
+    let patch = json!({ "metadata": { "annotations": { "poked": now } } });
+    let patch = kube::api::Patch::Merge(patch);
+    let poked = databases
+        .patch("db", &kube::api::PatchParams::default(), &patch)
+        .await;
+    poked.expect("an annotation");
+}
