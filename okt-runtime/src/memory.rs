@@ -164,10 +164,17 @@ impl Inner {
 
     /// Moves on what time and tasks have done since the last turn.
     pub(crate) fn catch_up(&mut self) {
-        if let (Stage::Running, Some(running)) = (&self.stage, &self.running)
-            && let Some(ended) = running.take_end()
-        {
+        let (Stage::Running, Some(running)) = (&self.stage, &self.running) else {
+            return;
+        };
+        // Asked first: what a task says is there before it is over.
+        let over = running.is_over();
+        if let Some(ended) = running.take_end() {
             self.stage = Stage::Ended(ended);
+        } else if over {
+            // It was not begun, so it is no attempt.
+            self.stage = Stage::Absent;
+            self.attempt = self.attempt.saturating_sub(1);
         }
     }
 

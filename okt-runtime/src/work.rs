@@ -65,6 +65,11 @@ impl Running {
             .take()
     }
 
+    /// Whether the task is over, however it ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.is_cancelled()
+    }
+
     /// Its work is no longer wanted; what it still says is not looked at.
     pub(crate) fn cancel(&self) {
         self.cancellation.cancel();
@@ -73,7 +78,8 @@ impl Running {
 
 /// Starts the work of a state, once the task before it has ended.
 ///
-/// `ended` is called when there is something to take.
+/// `ended` is called when there is something to take, or when the work was not begun because nothing may
+/// be begun any more by the time that the task before it has ended.
 pub(crate) fn start<A: Application>(
     shared: &Arc<Shared<A>>,
     state: StateOf<A>,
@@ -81,7 +87,7 @@ pub(crate) fn start<A: Application>(
     before: Option<Running>,
     ended: impl FnOnce() + Send + 'static,
 ) -> Running {
-    let (application, backdoor) = (Arc::clone(&shared.application), shared.backdoor.clone());
+    let application = Arc::clone(&shared.application);
     let end = Arc::new(Mutex::new(None));
     let cancellation = action.cancellation.clone();
     let progress = action.progress.clone();
@@ -89,13 +95,22 @@ pub(crate) fn start<A: Application>(
     let slot = Arc::clone(&end);
     let over = CancellationToken::new();
     let guard = over.clone().drop_guard();
+    let sharing = Arc::clone(shared);
     shared.tasks.spawn(async move {
-        let _over = guard;
-        if let Some(before) = before {
+        if let Some(before) = before
+            && !before.is_over()
+        {
             before.cancel();
             before.over.cancelled().await;
+            // That may take half a minute, and the lead may be lost meanwhile.
+            if !sharing.may_start() {
+                drop(guard);
+                return ended();
+            }
         }
-        if let Some(said) = attempt(&*application, &backdoor, state, &action, limit).await {
+        let _over = guard;
+        let backdoor = &sharing.backdoor;
+        if let Some(said) = attempt(&*application, backdoor, state, &action, limit).await {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
             ended();
         }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use okt_runtime::Answer;
-use okt_tests::{DatabaseState::*, Databases, Reply, Rig};
+use okt_testing::Fault;
+use okt_tests::{DatabaseState::*, Databases, OPERATOR, Reply, Rig, Sight};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -88,4 +89,136 @@ async fn what_another_leader_did_meanwhile_stands() {
     let ran = rig.app.ran();
     assert_eq!(ran[0].id, ran[1].id);
     assert!(ran[1].resumed);
+}
+
+/// A database at rest whose operator leads.
+async fn at_rest() -> (Rig, watch::Sender<bool>) {
+    let (rig, gate) = gated(true).await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    (rig, gate)
+}
+
+fn a_backup() -> serde_json::Value {
+    json!({ "visit": { "state": "Servicing", "request": "nightly" } })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_lost_between_a_look_and_its_write_leaves_both_write_and_work_to_the_next_leader() {
+    let (rig, gate) = at_rest().await;
+    rig.app
+        .sees("db", Sight::Slow(Duration::from_secs(8), Running));
+    rig.wish("db", a_backup()).await;
+    rig.pass(Duration::from_secs(4)).await;
+    let (looks, ran) = (rig.app.looks(), rig.app.ran().len());
+    rig.wire.clear();
+    gate.send_replace(false);
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    assert_eq!((rig.app.looks(), rig.app.ran().len()), (looks, ran));
+    // The other leader makes the backup, and somebody wishes for the end.
+    rig.app.sees("db", Sight::Unobserved);
+    let other = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
+    let other = tokio::spawn(other.run(std::future::pending()));
+    rig.until("db", "made its backup", |db| {
+        (db.status
+            .as_ref()
+            .and_then(|status| status.lifecycle.as_ref()))
+        .is_some_and(|position| position.transition == 4)
+    })
+    .await;
+    other.abort();
+    let _ = other.await;
+    rig.wish("db", json!({ "state": "End" })).await;
+    gate.send_replace(true);
+    rig.until_ready("db", End).await;
+    let trail = ">Start>Running>Servicing>Running>Stopping>End";
+    assert_eq!(rig.position("db").await.trail, trail);
+    let states = rig.app.states("db");
+    let backups = states.iter().filter(|state| **state == Servicing);
+    assert_eq!(backups.count(), 1, "{states:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_lost_while_a_position_is_written_starts_no_work() {
+    let (rig, gate) = at_rest().await;
+    let answered_late = Fault::delay(Duration::from_secs(8)).after_commit();
+    let answered_late = answered_late.client(OPERATOR).subresource("status");
+    let late = rig.server.inject(answered_late);
+    rig.wish("db", a_backup()).await;
+    rig.until_in("db", Servicing).await;
+    gate.send_replace(false);
+    late.end();
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.app.states("db"), [Start, Running], "no work is started");
+    gate.send_replace(true);
+    rig.until_ready("db", Running).await;
+    assert_eq!(
+        rig.position("db").await.trail,
+        ">Start>Running>Servicing>Running>"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_arrives_after_the_next_leaders_is_refused() {
+    let (rig, gate) = at_rest().await;
+    let late = Fault::delay(Duration::from_secs(40));
+    let late = rig
+        .server
+        .inject(late.client(OPERATOR).subresource("status"));
+    rig.wish("db", a_backup()).await;
+    rig.pass(Duration::from_secs(4)).await;
+    assert_eq!(late.struck(), 1, "the write is under way");
+    gate.send_replace(false);
+    late.end();
+    let other = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
+    let other = tokio::spawn(other.run(std::future::pending()));
+    rig.until("db", "made its backup", |db| {
+        (db.status
+            .as_ref()
+            .and_then(|status| status.lifecycle.as_ref()))
+        .is_some_and(|position| position.transition == 4)
+    })
+    .await;
+    rig.pass(Duration::from_mins(5)).await;
+    let trail = ">Start>Running>Servicing>Running>";
+    assert_eq!(rig.position("db").await.trail, trail);
+    other.abort();
+    let _ = other.await;
+    gate.send_replace(true);
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(rig.position("db").await.trail, trail);
+    assert_eq!(
+        rig.app.states("db"),
+        [Start, Running, Servicing, Running],
+        "each work was done once"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_waits_for_cancelled_work_to_end_is_not_started_without_the_gate() {
+    let (rig, gate) = gated(true).await;
+    rig.app
+        .next_time(Running, Reply::CleansUpFor(Duration::from_secs(20)));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Running).await;
+    rig.pass(Duration::from_secs(1)).await;
+    // Failed has no work; Stopping has, which waits for what runs to clean up.
+    rig.app.sees("db", Sight::Event(Running, Failed));
+    rig.poke("db");
+    rig.until_in("db", Failed).await;
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_in("db", Stopping).await;
+    assert_eq!((rig.app.cancelled(), rig.app.ended()), (1, 1));
+    gate.send_replace(false);
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.app.ended(), 2, "what was cancelled has ended");
+    assert_eq!(rig.app.states("db"), [Start, Running], "nothing was begun");
+    gate.send_replace(true);
+    rig.until_ready("db", End).await;
+    let ran = rig.app.ran();
+    let states: Vec<_> = ran.iter().map(|ran| ran.state).collect();
+    assert_eq!(states, [Start, Running, Stopping]);
+    assert_eq!(ran[2].attempt, 1, "what was not begun is no attempt");
+    assert_eq!(rig.app.overlaps(), 0);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use okt_runtime::Answer;
-use okt_tests::{DatabaseState::*, Reply, Rig};
+use okt_tests::{DatabaseState::*, Reply, Rig, Sight};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -97,4 +97,28 @@ async fn without_work_it_ends_at_once() {
         "{:?}",
         told.elapsed()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_waits_for_cancelled_work_to_end_is_not_begun_and_not_waited_for() {
+    let rig = Rig::new().await;
+    rig.app
+        .next_time(Running, Reply::CleansUpFor(Duration::from_secs(8)));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Running).await;
+    rig.pass(Duration::from_secs(1)).await;
+    // Failed has no work; Stopping has, which waits for what runs to clean up.
+    rig.app.sees("db", Sight::Event(Running, Failed));
+    rig.poke("db");
+    rig.until_in("db", Failed).await;
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_in("db", Stopping).await;
+    let told = Instant::now();
+    rig.stop().await;
+    let took = told.elapsed();
+    assert!(took < Duration::from_secs(9), "{took:?}");
+    assert_eq!(rig.app.states("db"), [Start, Running]);
+    rig.start();
+    rig.until_ready("db", End).await;
+    assert_eq!(rig.app.states("db"), [Start, Running, Stopping]);
 }
