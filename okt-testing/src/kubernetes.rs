@@ -15,7 +15,7 @@ use std::{
 use kube::{Client, Config};
 
 pub use self::error::KubernetesError;
-use self::{process::Process, source::Source};
+use self::{process::Processes, source::Source};
 
 /// A real Kubernetes API server on the loopback interface: what the double is measured by.
 ///
@@ -64,8 +64,7 @@ pub struct Kubernetes {
     version: String,
     kubectl: Option<Kubectl>,
     collects_garbage: bool,
-    /// In the order in which they end.
-    processes: Vec<Process>,
+    processes: Processes,
     kubeconfig: PathBuf,
     /// Goes last, when no process writes to it any more.
     directory: tempfile::TempDir,
@@ -187,6 +186,53 @@ impl Kubernetes {
             // Somebody's aliases must not change what a test sees.
             .env("KUBECTL_KUBERC", "false");
         Some(command)
+    }
+
+    /// Kills the server with SIGKILL, as a machine that dies would: nothing is finished or answered
+    /// any more, and every connection breaks. One that is killed already stays so.
+    ///
+    /// The database goes with it, and loses nothing that was answered. Whoever writes at that
+    /// moment does not learn whether the write is kept. The controllers go on, and find the server
+    /// when it is [started again](Self::restart). Nothing is left behind of a killed server either.
+    ///
+    /// # Errors
+    /// The server comes from `KUBECONFIG` ([`KubernetesError::NotOurs`]), or cannot be signalled. A
+    /// retry does not help.
+    ///
+    /// # Example
+    /// ```no_run
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), okt_testing::KubernetesError> {
+    /// let mut kubernetes = okt_testing::Kubernetes::start().await?;
+    /// let client = kubernetes.client();
+    /// kubernetes.kill()?;
+    /// assert!(client.apiserver_version().await.is_err());
+    /// kubernetes.restart().await?;
+    /// assert!(client.apiserver_version().await.is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn kill(&mut self) -> Result<(), KubernetesError> {
+        self.processes.kill()
+    }
+
+    /// Starts the server again and waits until it is ready: with its data, at the same address,
+    /// with the same token and certificate, so that clients and kubeconfigs stay what they are. One
+    /// that runs is killed first.
+    ///
+    /// A watch that was open has to begin anew, most often with a list, because the server has
+    /// forgotten which changes it told.
+    /// The first garbage may be collected half a minute later only: the controllers wait between
+    /// their attempts to find the server.
+    ///
+    /// # Errors
+    /// As for [`kill`](Self::kill), or the server is not ready within two minutes; then a retry
+    /// helps against a machine that was too busy.
+    pub async fn restart(&mut self) -> Result<(), KubernetesError> {
+        self.processes.kill()?;
+        self.processes.restart()?;
+        let client = Client::try_from(self.config.clone())?;
+        run::ready(&client, &mut self.processes).await
     }
 
     /// Stops the server if it was started here, and waits until process and directory are gone.

@@ -19,7 +19,8 @@ func startEtcd(dir string) (string, error) {
 	config.ListenClientUrls = []url.URL{clients}
 	config.ListenPeerUrls = []url.URL{peers}
 	config.LogLevel = "error"
-	// The data need not outlive the process.
+	// The data need not outlive the machine. A process that is killed loses nothing of it: what was
+	// answered has been written to the file, though not to the disk.
 	config.UnsafeNoFsync = true
 	// Room for long tests: the default refuses writes from 2 GiB on.
 	config.QuotaBackendBytes = 8 << 30

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -23,11 +25,11 @@ import (
 // serve runs etcd and the API server until nobody wants them any more.
 func serve(arguments []string) error {
 	flags := flag.NewFlagSet("server", flag.ContinueOnError)
-	dir := flags.String("dir", "", "`directory` for all files: new or empty, removed at the end")
+	dir := flags.String("dir", "", "`directory` for all files: new, empty, or of a killed server; removed at the end")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	dirPath, err := newDirectory(*dir)
+	dirPath, before, err := directory(*dir)
 	if err != nil {
 		return err
 	}
@@ -40,43 +42,72 @@ func serve(arguments []string) error {
 	if err != nil {
 		return err
 	}
+	identity := before
+	if identity == nil {
+		identity = &identityOf{address: "127.0.0.1:0", token: rand.Text()}
+	}
 	// The port is ours from here on: nobody can take it between the choice and its use.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	token := rand.Text()
-	completed, err := complete(dirPath, etcd, token, listener)
+	listener, err := listen(identity.address)
 	if err != nil {
 		return err
 	}
-	certificate := completed.SecureServing.ServerCert.CertKey.CertFile
-	if err := writeKubeconfig(filepath.Join(dirPath, "kubeconfig"), listener.Addr(), certificate, token); err != nil {
+	completed, err := complete(dirPath, etcd, identity.token, listener)
+	if err != nil {
 		return err
+	}
+	if before == nil {
+		certificate := completed.SecureServing.ServerCert.CertKey.CertFile
+		if err := writeKubeconfig(filepath.Join(dirPath, kubeconfig), listener.Addr(), certificate, identity.token); err != nil {
+			return err
+		}
 	}
 	return app.Run(context.Background(), completed)
 }
 
-// newDirectory makes sure that removing the directory at the end removes nobody's files.
-func newDirectory(dir string) (string, error) {
+// identityOf is what clients know a server by; its certificate is in the directory.
+type identityOf struct{ address, token string }
+
+// directory makes sure that removing the directory at the end removes nobody's files. A server that
+// was killed has left its own there: then this one takes its place, and its clients go on.
+func directory(dir string) (string, *identityOf, error) {
 	if dir == "" {
-		return "", errors.New("--dir is missing")
+		return "", nil, errors.New("--dir is missing")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	if len(entries) > 0 {
-		return "", fmt.Errorf("%s is not empty, and it would be removed at the end: %w", dir, fs.ErrExist)
+	if len(entries) == 0 {
+		return dir, nil, nil
 	}
-	return dir, nil
+	before, err := readKubeconfig(filepath.Join(dir, kubeconfig))
+	if err != nil {
+		return "", nil, fmt.Errorf("%s is neither empty nor of a killed server, and it would be removed at the end: %w", dir, err)
+	}
+	return dir, before, nil
+}
+
+// listen waits for an address that somebody holds by chance: where nobody listens, a client of the
+// killed server can come to hold it as its own end.
+func listen(address string) (net.Listener, error) {
+	since := time.Now()
+	for {
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			return listener, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(since) > 30*time.Second {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // complete makes the options of the API server, as its own command does.
@@ -130,13 +161,36 @@ func complete(dir, etcd, token string, listener net.Listener) (options.Completed
 	return completed, utilerrors.NewAggregate(completed.Validate())
 }
 
+const (
+	// kubeconfig is the file that leads to the server.
+	kubeconfig = "kubeconfig"
+	// name is that of everything in it.
+	name = "okt"
+)
+
+// readKubeconfig finds out what clients know a killed server by.
+func readKubeconfig(file string) (*identityOf, error) {
+	config, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		return nil, err
+	}
+	cluster, user := config.Clusters[name], config.AuthInfos[name]
+	if cluster == nil || user == nil {
+		return nil, fmt.Errorf("%s was not written by this program", file)
+	}
+	server, err := url.Parse(cluster.Server)
+	if err != nil {
+		return nil, err
+	}
+	return &identityOf{address: server.Host, token: user.Token}, nil
+}
+
 // writeKubeconfig appears whole or not at all: who waits for the file can read it at once.
 func writeKubeconfig(file string, server net.Addr, certificate, token string) error {
 	authority, err := os.ReadFile(certificate)
 	if err != nil {
 		return err
 	}
-	const name = "okt"
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{
 		Server:                   "https://" + server.String(),

@@ -124,6 +124,72 @@ async fn a_test_process_that_is_killed_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn a_killed_server_comes_back_as_it_was() {
+    let Some(mut kubernetes) = start("a killed server").await else {
+        return;
+    };
+    let traces = Traces::of(&kubernetes);
+    let maps: Api<ConfigMap> = Api::default_namespaced(kubernetes.client());
+    for round in 0..2 {
+        let mut written = Vec::new();
+        for number in 0..50 {
+            let mut map = ConfigMap::default();
+            map.metadata.name = Some(format!("map-{round}-{number}"));
+            written.push(maps.create(&PostParams::default(), &map).await.unwrap());
+        }
+        // No pause: what was answered is kept, however late.
+        kubernetes.kill().unwrap();
+        assert!(maps.get("map-0-0").await.is_err(), "it is dead");
+        assert!(traces.directory.exists());
+        kubernetes.restart().await.unwrap();
+        for map in written {
+            let name = map.metadata.name.as_deref().unwrap();
+            assert_eq!(maps.get(name).await.unwrap(), map);
+        }
+    }
+    kubernetes.stop().await;
+    assert!(!traces.are_there(), "{traces:?}");
+}
+
+#[tokio::test]
+async fn of_a_killed_server_nothing_is_left_when_its_test_is_killed_too() {
+    let Some(kubernetes) = start("a killed server of a killed test").await else {
+        return;
+    };
+    kubernetes.stop().await;
+    let (mut holder, kubeconfig) = hold(holder().arg("killed"));
+    let directory = kubeconfig.parent().unwrap();
+    assert!(directory.exists());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let since = Instant::now();
+    while directory.exists() {
+        assert!(since.elapsed() < LIMIT, "its directory is still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_from_elsewhere_is_not_killed() {
+    let Some(kubernetes) = start("a server from KUBECONFIG").await else {
+        return;
+    };
+    let mut command = holder();
+    command
+        .arg("killed")
+        .env("KUBECONFIG", kubernetes.kubeconfig());
+    let output = command.output().unwrap();
+    assert!(!output.status.success());
+    assert!(
+        error(&output).contains("was not started here"),
+        "{}",
+        error(&output)
+    );
+    let namespaces: Api<Namespace> = Api::all(kubernetes.client());
+    assert!(namespaces.get_opt("default").await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn a_running_server_on_this_machine_is_taken_and_left_running() {
     let Some(kubernetes) = start("a server from KUBECONFIG").await else {
         return;

@@ -21,6 +21,9 @@ pub enum KubernetesError {
     /// Go cannot build the server. A retry helps if Go could not download a module.
     #[error("cannot build the API server from tests/kubernetes:\n{0}")]
     Build(String),
+    /// A server from `KUBECONFIG` is to be killed or started again. A retry does not help.
+    #[error("this server was not started here, so it is not killed: leave KUBECONFIG unset")]
+    NotOurs,
     /// A program does not start, or ended too early. A retry seldom helps.
     #[error("{program} ended ({status}); it printed last:\n{log}")]
     Ended {

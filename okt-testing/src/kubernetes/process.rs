@@ -1,4 +1,4 @@
-//! This file runs a program that must not outlive the test.
+//! This file runs a program that must not outlive the test, and may be killed in it.
 
 use std::{
     collections::VecDeque,
@@ -20,11 +20,74 @@ const GRACE: Duration = Duration::from_secs(5);
 const READ_ON: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(5);
 
+/// What runs for a server; dropped in this order, as each needs the next.
+#[derive(Debug)]
+pub(super) struct Processes {
+    pub(super) controllers: Option<Process>,
+    /// The server, then its database; none where it runs elsewhere.
+    servers: Vec<Process>,
+    /// Removes the directory, also of a server that was killed.
+    guard: Process,
+}
+
+impl Processes {
+    /// Servers that keep their files in this directory.
+    pub(super) fn new(servers: Vec<Process>, directory: &Path) -> io::Result<Self> {
+        Ok(Self {
+            controllers: None,
+            servers,
+            guard: Process::guard(directory)?,
+        })
+    }
+
+    /// Fails once one has ended.
+    pub(super) fn check(&mut self) -> Result<(), KubernetesError> {
+        self.all().try_for_each(Process::check)
+    }
+
+    /// The last lines that they printed.
+    pub(super) fn log(&mut self) -> String {
+        self.all()
+            .map(|one| one.log())
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    /// Kills the server and its database with SIGKILL.
+    pub(super) fn kill(&mut self) -> Result<(), KubernetesError> {
+        if self.servers.is_empty() {
+            return Err(KubernetesError::NotOurs);
+        }
+        Ok(self.servers.iter_mut().try_for_each(Process::kill)?)
+    }
+
+    /// Starts those again that were killed.
+    pub(super) fn restart(&mut self) -> Result<(), KubernetesError> {
+        if self.servers.is_empty() {
+            return Err(KubernetesError::NotOurs);
+        }
+        Ok(self.servers.iter_mut().try_for_each(Process::restart)?)
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Process> {
+        let servers = self.controllers.iter_mut().chain(&mut self.servers);
+        servers.chain([&mut self.guard])
+    }
+}
+
 /// A program that ends when its standard input is closed: the system does that when this process
 /// dies, so nothing is left behind.
 #[derive(Debug)]
 pub(super) struct Process {
     name: &'static str,
+    /// What is run again after it was killed.
+    command: Command,
+    run: Run,
+}
+
+/// A program that was started.
+#[derive(Debug)]
+struct Run {
     child: Child,
     input: Option<ChildStdin>,
     log: Arc<Mutex<VecDeque<String>>>,
@@ -35,11 +98,95 @@ pub(super) struct Process {
 impl Process {
     /// Starts a program that ends with its standard input.
     pub(super) fn start(name: &'static str, mut command: Command) -> io::Result<Self> {
-        let mut child = command
+        command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+            .stderr(Stdio::piped());
+        let run = Run::of(&mut command)?;
+        Ok(Self { name, command, run })
+    }
+
+    /// Starts a program that knows nothing of standard input, under a shell that does.
+    pub(super) fn start_watched(name: &'static str, program: &Command) -> io::Result<Self> {
+        let mut command = Command::new(SHELL);
+        command
+            .args(["-c", WATCH, "sh"])
+            .arg(program.get_program())
+            .args(program.get_args());
+        Self::start(name, command)
+    }
+
+    /// Removes a directory when this process ends, also when it is killed.
+    pub(super) fn guard(directory: &Path) -> io::Result<Self> {
+        let mut command = Command::new(SHELL);
+        command.args(["-c", GUARD]).arg(directory);
+        Self::start("the guard of a directory", command)
+    }
+
+    /// Kills the program with SIGKILL, and waits until it is gone; it may have ended before.
+    pub(super) fn kill(&mut self) -> io::Result<()> {
+        if self.command.get_program() == SHELL {
+            // The shell passes it on.
+            return self.end().map(drop);
+        }
+        // The input is open until the program is gone: it must not come to its own end.
+        self.run.child.kill()?;
+        self.run.child.wait().map(drop)
+    }
+
+    /// Starts a program that was killed once more.
+    pub(super) fn restart(&mut self) -> io::Result<()> {
+        self.run = Run::of(&mut self.command)?;
+        Ok(())
+    }
+
+    /// Fails once the program has ended.
+    pub(super) fn check(&mut self) -> Result<(), KubernetesError> {
+        match self.run.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => {
+                self.read_on();
+                Err(KubernetesError::Ended {
+                    program: self.name.to_owned(),
+                    status: status.to_string(),
+                    log: self.log(),
+                })
+            }
+        }
+    }
+
+    /// Waits until the output of an ended program is read; not for ever, as children of it may
+    /// hold it open.
+    fn read_on(&self) {
+        let since = Instant::now();
+        while since.elapsed() < READ_ON && !self.run.readers.iter().all(JoinHandle::is_finished) {
+            thread::sleep(POLL);
+        }
+    }
+
+    /// The last lines that it printed.
+    pub(super) fn log(&self) -> String {
+        let mut lines = self.run.log.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.make_contiguous().join("\n")
+    }
+
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        drop(self.run.input.take());
+        let since = Instant::now();
+        while since.elapsed() < GRACE {
+            if let Some(status) = self.run.child.try_wait()? {
+                return Ok(status);
+            }
+            thread::sleep(POLL);
+        }
+        self.run.child.kill()?;
+        self.run.child.wait()
+    }
+}
+
+impl Run {
+    fn of(command: &mut Command) -> io::Result<Self> {
+        let mut child = command.spawn()?;
         let log = Arc::default();
         let mut readers = Vec::new();
         for output in [
@@ -60,80 +207,11 @@ impl Process {
         }
         let input = child.stdin.take();
         Ok(Self {
-            name,
             child,
             input,
             log,
             readers,
         })
-    }
-
-    /// Starts a program that knows nothing of standard input, under a shell that does and which
-    /// then removes the directory, if there is one to remove.
-    pub(super) fn start_watched(
-        name: &'static str,
-        program: &Command,
-        remove: Option<&Path>,
-    ) -> io::Result<Self> {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", WATCH])
-            .arg(remove.unwrap_or(Path::new("")))
-            .arg(program.get_program())
-            .args(program.get_args());
-        Self::start(name, command)
-    }
-
-    /// Removes a directory when this process ends, also when it is killed.
-    pub(super) fn guard(directory: &Path) -> io::Result<Self> {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", r#"trap '' PIPE; cat >/dev/null; rm -rf "$0""#])
-            .arg(directory);
-        Self::start("the guard of a directory", command)
-    }
-
-    /// Fails once the program has ended.
-    pub(super) fn check(&mut self) -> Result<(), KubernetesError> {
-        match self.child.try_wait()? {
-            None => Ok(()),
-            Some(status) => {
-                self.read_on();
-                Err(KubernetesError::Ended {
-                    program: self.name.to_owned(),
-                    status: status.to_string(),
-                    log: self.log(),
-                })
-            }
-        }
-    }
-
-    /// Waits until the output of an ended program is read; not for ever, as children of it may
-    /// hold it open.
-    fn read_on(&self) {
-        let since = Instant::now();
-        while since.elapsed() < READ_ON && !self.readers.iter().all(JoinHandle::is_finished) {
-            thread::sleep(POLL);
-        }
-    }
-
-    /// The last lines that it printed.
-    pub(super) fn log(&self) -> String {
-        let mut lines = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.make_contiguous().join("\n")
-    }
-
-    fn end(&mut self) -> io::Result<ExitStatus> {
-        drop(self.input.take());
-        let since = Instant::now();
-        while since.elapsed() < GRACE {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(status);
-            }
-            thread::sleep(POLL);
-        }
-        self.child.kill()?;
-        self.child.wait()
     }
 }
 
@@ -145,7 +223,20 @@ impl Drop for Process {
     }
 }
 
-/// Runs a program, kills it when the standard input is closed and removes the directory `$0`.
+const SHELL: &str = "sh";
+
+/// Removes the directory `$0` when the standard input is closed. Whoever writes there ends at the
+/// same time, and may write its last while this removes.
+const GUARD: &str = r#"
+trap '' PIPE
+cat >/dev/null
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+    rm -rf "$0" && test ! -e "$0" && exit
+    sleep 1
+done
+"#;
+
+/// Runs a program, and kills it with SIGKILL when the standard input is closed.
 const WATCH: &str = r#"
 # A line for a reader that is dead must not end this shell before its work is done.
 trap '' PIPE
@@ -160,7 +251,6 @@ wait $child
 status=$?
 # Later the number may be somebody else's.
 kill $watcher 2>/dev/null
-test -z "$0" || rm -rf "$0"
 exit $status
 "#;
 

@@ -18,7 +18,11 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{Kubectl, Kubernetes, KubernetesError, process::Process, source::on_path};
+use super::{
+    Kubectl, Kubernetes, KubernetesError,
+    process::{Process, Processes},
+    source::on_path,
+};
 
 /// How long each step of the start may take. Seconds are normal; this is for a busy machine.
 const LIMIT: Duration = Duration::from_mins(2);
@@ -38,8 +42,8 @@ pub(super) async fn given(kubeconfig: Kubeconfig) -> Result<Kubernetes, Kubernet
         argument: None,
     });
     // It holds somebody's credentials.
-    let guard = Process::guard(directory.path())?;
-    finish(directory, file, vec![guard], kubectl, true).await
+    let processes = Processes::new(Vec::new(), directory.path())?;
+    finish(directory, file, processes, kubectl, true).await
 }
 
 /// Runs the program that `tests/kubernetes` builds.
@@ -48,10 +52,11 @@ pub(super) async fn program(program: &Path) -> Result<Kubernetes, KubernetesErro
     let file = directory.path().join("kubeconfig");
     let mut command = Command::new(program);
     command.args(["server", "--dir"]).arg(directory.path());
-    let mut server = vec![Process::start("kubernetes server", command)?];
+    let server = Process::start("kubernetes server", command)?;
+    let mut processes = Processes::new(vec![server], directory.path())?;
     until(
         "the server did not choose a port",
-        &mut server,
+        &mut processes,
         async || Ok(file.exists()),
     )
     .await?;
@@ -59,7 +64,7 @@ pub(super) async fn program(program: &Path) -> Result<Kubernetes, KubernetesErro
         program: program.to_owned(),
         argument: Some("kubectl"),
     };
-    let mut kubernetes = finish(directory, file, server, Some(kubectl), false).await?;
+    let mut kubernetes = finish(directory, file, processes, Some(kubectl), false).await?;
     let mut command = Command::new(program);
     command
         .args(["controllers", "--kubeconfig"])
@@ -96,7 +101,7 @@ pub(super) async fn assets(assets: &Path) -> Result<Kubernetes, KubernetesError>
                 "--leader-elect=false",
                 "--secure-port=0",
             ]);
-        let process = Process::start_watched("kube-controller-manager", &command, None)?;
+        let process = Process::start_watched("kube-controller-manager", &command)?;
         control(&mut kubernetes, process).await?;
     }
     Ok(kubernetes)
@@ -146,12 +151,11 @@ async fn start_assets(assets: &Path) -> Result<Kubernetes, KubernetesError> {
         "--max-requests-inflight=4000".to_owned(),
         "--max-mutating-requests-inflight=2000".to_owned(),
     ]);
-    // Dropped in this order: first the server, then its database.
-    let etcd = Process::start_watched("etcd", &etcd, Some(own))?;
-    let mut processes = vec![
-        Process::start_watched("kube-apiserver", &server, None)?,
-        etcd,
+    let servers = vec![
+        Process::start_watched("kube-apiserver", &server)?,
+        Process::start_watched("etcd", &etcd)?,
     ];
+    let mut processes = Processes::new(servers, own)?;
     let certificate = certificates.join("apiserver.crt");
     until(
         "the server made no certificate",
@@ -186,17 +190,14 @@ async fn start_assets(assets: &Path) -> Result<Kubernetes, KubernetesError> {
 async fn finish(
     directory: tempfile::TempDir,
     kubeconfig: PathBuf,
-    mut processes: Vec<Process>,
+    mut processes: Processes,
     kubectl: Option<Kubectl>,
     collects_garbage: bool,
 ) -> Result<Kubernetes, KubernetesError> {
     let read = Kubeconfig::read_from(&kubeconfig)?;
     let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config.clone())?;
-    until("the server was not ready", &mut processes, async || {
-        Ok(is_ready(&client).await)
-    })
-    .await?;
+    ready(&client, &mut processes).await?;
     let version = client.apiserver_version().await?.git_version;
     Ok(Kubernetes {
         config,
@@ -207,6 +208,17 @@ async fn finish(
         kubeconfig,
         directory,
     })
+}
+
+/// Waits until a server that was started, once more perhaps, answers.
+pub(super) async fn ready(
+    client: &Client,
+    processes: &mut Processes,
+) -> Result<(), KubernetesError> {
+    until("the server was not ready", processes, async || {
+        Ok(is_ready(client).await)
+    })
+    .await
 }
 
 /// Ready, and with the namespace that all use: the server makes it a moment later.
@@ -224,7 +236,7 @@ async fn is_ready(client: &Client) -> bool {
 
 /// Adds the controllers, and waits until they delete what nobody owns.
 async fn control(kubernetes: &mut Kubernetes, process: Process) -> Result<(), KubernetesError> {
-    kubernetes.processes.insert(0, process);
+    kubernetes.processes.controllers = Some(process);
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
     let client = Client::try_from(kubernetes.config.clone())?;
     let api = Api::<DynamicObject>::namespaced_with(client, "default", &resource);
@@ -247,14 +259,12 @@ async fn control(kubernetes: &mut Kubernetes, process: Process) -> Result<(), Ku
 /// Asks until the answer is yes, a process has ended or the time is up.
 async fn until(
     what: &str,
-    processes: &mut [Process],
+    processes: &mut Processes,
     mut done: impl AsyncFnMut() -> Result<bool, KubernetesError>,
 ) -> Result<(), KubernetesError> {
     let since = Instant::now();
     loop {
-        for process in &mut *processes {
-            process.check()?;
-        }
+        processes.check()?;
         if done().await? {
             return Ok(());
         }
@@ -262,11 +272,7 @@ async fn until(
             return Err(KubernetesError::Late {
                 what: what.to_owned(),
                 seconds: LIMIT.as_secs(),
-                log: processes
-                    .iter()
-                    .map(Process::log)
-                    .collect::<Vec<_>>()
-                    .join("\n"),
+                log: processes.log(),
             });
         }
         tokio::time::sleep(POLL).await;
