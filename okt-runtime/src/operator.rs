@@ -22,7 +22,7 @@ use crate::drive::{Settings, drive};
 use crate::guarded::Guarded;
 use crate::memory::Memory;
 use crate::object::LifecycleObject;
-use crate::patience::answer;
+use crate::patience::contact;
 use crate::readiness::{Readiness, watch_crd};
 use crate::shared::{Request, Shared};
 use crate::work::Tasks;
@@ -39,7 +39,7 @@ const DRAIN_POLL: Duration = Duration::from_millis(50);
 /// Why an operator does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// The API server did not answer at the start; trying again may help.
+    /// The API server refuses this client at the start, or is none; only a change of the configuration helps.
     #[error("reach the Kubernetes API")]
     NoContact(#[source] Box<kube::Error>),
     /// The declared types cannot work; only a change of the code helps.
@@ -193,6 +193,8 @@ impl<A: Application> Operator<A> {
     /// Work that is not done within the [`shutdown_limit`](Self::shutdown_limit) is dropped, and resumed by
     /// the next operator under the same ids; all of it where this future is dropped.
     ///
+    /// An API server that does not answer yet is waited for, with a line in the log for each attempt.
+    ///
     /// # Errors
     ///
     /// [`OperatorError`] where it cannot begin. Once it runs, what goes wrong concerns single objects and
@@ -206,9 +208,13 @@ impl<A: Application> Operator<A> {
         if crd.spec.scope == "Cluster" && !self.namespaces.is_empty() {
             return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
         }
-        answer(self.client.apiserver_version())
-            .await
-            .map_err(|error| OperatorError::NoContact(Box::new(error)))?;
+        let mut stop = std::pin::pin!(stop);
+        tokio::select! {
+            reached = contact(&self.client) => {
+                reached.map_err(|error| OperatorError::NoContact(Box::new(error)))?;
+            }
+            () = &mut stop => return Ok(()),
+        }
         let (readiness_in, readiness) = watch::channel(Readiness::Unknown);
         let crd = watch_crd::<A::Resource>(self.client.clone(), readiness_in);
         let stopping = CancellationToken::new();

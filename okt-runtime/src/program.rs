@@ -216,7 +216,7 @@ where
     } = surroundings;
     let application = (connect(client.clone()).await)
         .map_err(|error| format!("cannot begin: {}", chain(&error)))?;
-    tracing::info!(graph = StateOf::<A>::GRAPH.name, "operator starts");
+    tracing::info!(graph = StateOf::<A>::GRAPH.name, address, "operator starts");
     let operator = Operator::new(client, application).namespaces(namespaces);
     match operator.run(stopping.cancelled_owned()).await {
         Ok(()) => Ok(()),

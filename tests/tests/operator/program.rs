@@ -1,5 +1,6 @@
 //! The operator as a program.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
@@ -31,21 +32,32 @@ fn a_missing_kubeconfig_is_one_clear_line() {
 }
 
 #[test]
-fn a_cluster_that_is_not_there_is_one_clear_line() {
-    let directory = std::env::temp_dir().join(format!("okt-tests-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
-    let kubeconfig = directory.join("kubeconfig");
+fn a_cluster_that_is_not_there_is_waited_for_and_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
     let text = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}], contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}]}";
     std::fs::write(&kubeconfig, text).expect("a file");
-    let output = databases(&["run"], &kubeconfig.to_string_lossy());
-    std::fs::remove_dir_all(&directory).expect("it was there");
-    assert_eq!(output.status.code(), Some(1));
-    let said = said(&output);
-    let last = said.lines().last().unwrap_or_default();
-    assert!(
-        last.starts_with("error: cannot reach the Kubernetes API at http://127.0.0.1:9/: "),
-        "{said}"
-    );
+    let mut program = Command::new(env!("CARGO_BIN_EXE_databases"))
+        .arg("run")
+        .env("KUBECONFIG", &kubeconfig)
+        .env_remove("RUST_LOG")
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let said = BufReader::new(program.stderr.take().expect("it is piped"));
+    let mut lines = said.lines().map(|line| line.expect("text"));
+    let starts = lines.next().expect("it says that it starts");
+    // Where it fails, the line after this one does not come.
+    let waits: Vec<_> = lines.by_ref().take(2).collect();
+    program.kill().expect("it still tries");
+    program.wait().expect("it ends");
+    assert!(starts.contains("http://127.0.0.1:9/"), "{starts}");
+    assert_eq!(waits.len(), 2, "{waits:?}");
+    for wait in waits {
+        assert!(wait.contains("WARN"), "{wait}");
+        assert!(wait.contains("cannot reach the Kubernetes API: "), "{wait}");
+        assert!(wait.contains("Connection refused"), "{wait}");
+    }
 }
 
 #[test]

@@ -161,13 +161,46 @@ async fn a_definition_that_shrinks_under_the_operator_stops_it_until_it_is_mende
     rig.until_ready("db", End).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_operator_waits_for_an_api_server_that_is_away_at_the_start() {
+    for fault in [
+        Fault::break_connection(),
+        Fault::unavailable(),
+        Fault::no_answer(),
+    ] {
+        let rig = Rig::<Databases>::without_operator().await;
+        let away = rig.server.inject(fault.client(OPERATOR).times(5));
+        rig.create("db", json!({})).await;
+        rig.start();
+        rig.until_ready("db", Running).await;
+        assert_eq!(away.struck(), 5);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_waits_for_the_api_server_can_be_stopped() {
+    let rig = Rig::<Databases>::without_operator().await;
+    let away = rig
+        .server
+        .inject(Fault::break_connection().client(OPERATOR));
+    rig.start();
+    rig.pass(Duration::from_mins(10)).await;
+    let attempts = away.struck();
+    println!("attempts in ten minutes: {attempts}");
+    assert!((25..=45).contains(&attempts), "{attempts}");
+    rig.stop().await;
+}
+
 #[tokio::test]
-async fn an_operator_without_a_cluster_says_so() {
-    let nowhere = kube::Config::new("http://127.0.0.1:9".parse().expect("an address"));
-    let client = kube::Client::try_from(nowhere).expect("a client");
-    let run = Operator::new(client, Databases::default()).run(std::future::pending());
-    let error = run.await.expect_err("there is nobody");
-    assert!(matches!(error, OperatorError::NoContact(_)));
-    assert_eq!(error.to_string(), "reach the Kubernetes API");
-    assert!(std::error::Error::source(&error).is_some());
+async fn an_operator_that_the_api_server_refuses_says_so() {
+    for fault in [Fault::unauthorized(), Fault::forbidden()] {
+        let rig = Rig::<Databases>::without_operator().await;
+        rig.server.inject(fault.client(OPERATOR));
+        let operator = Operator::new(rig.wire.client(), rig.app.clone());
+        let error = operator.run(std::future::pending()).await;
+        let error = error.expect_err("nobody waits for another token");
+        assert!(matches!(error, OperatorError::NoContact(_)));
+        assert_eq!(error.to_string(), "reach the Kubernetes API");
+        assert!(std::error::Error::source(&error).is_some());
+    }
 }
