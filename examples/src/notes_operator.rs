@@ -163,7 +163,8 @@ impl Keeper {
 
 /// Every error says whether trying again helps.
 fn failure(error: &Error) -> Failure {
-    if error.is_transient() {
+    // A server that was killed meanwhile is started again, by the next attempt or by what is observed.
+    if error.is_transient() || matches!(error, Error::NotRunning { .. }) {
         Failure::retry("ServerTrouble", error.to_string())
     } else {
         Failure::permanent("ServerBroken", error.to_string())
@@ -313,4 +314,17 @@ pub fn archived(archive: &Path, name: &str) -> std::io::Result<Option<PathBuf>> 
     }
     found.sort();
     Ok(found.pop())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, failure};
+
+    #[test]
+    fn a_server_that_was_killed_is_no_broken_one() {
+        let data = "data".into();
+        assert!(!failure(&Error::NotRunning { data }).is_permanent());
+        let data = "data".into();
+        assert!(failure(&Error::NotPrepared { data }).is_permanent());
+    }
 }

@@ -598,6 +598,23 @@ async fn a_corrupt_database_is_named_by_prepare_and_by_start() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_killed_while_it_starts_may_be_started_again() {
+    let scene = Scene::prepared(0).await;
+    let killed = Program {
+        exe: "sh".into(),
+        args: ["-c", "kill -9 $$"].map(Into::into).into(),
+    };
+    let instance = Instance::new("team", scene.instance.data(), killed).expect("an instance");
+
+    let error = instance.start().await.expect_err("it was killed");
+
+    assert!(
+        matches!(error, Error::Ended { .. }) && error.is_transient(),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn a_damaged_page_is_found_before_it_is_served() {
     let scene = Scene::prepared(0).await;
     let database = scene.instance.data().join("notes.db");

@@ -16,6 +16,7 @@ enum Server {
 #[tokio::main]
 async fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("serve") {
+        okt_examples::log_to_stderr();
         let Server::Serve(args) = Server::parse();
         return serve(args).await;
     }

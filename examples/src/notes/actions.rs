@@ -211,16 +211,19 @@ impl Actions {
                 message: sentence(&error),
             },
         };
-        tracing::info!(id, ?state, "action ends");
-
         let succeeded = matches!(state, ActionState::Succeeded { .. });
         let mut running = self.running.lock().await;
-        let ended = self
-            .library
-            .write(move |store| store.end(&id, &state))
-            .await;
-        if let Err(error) = &ended {
-            tracing::error!(error = sentence(error), "result of action is lost");
+        let ended = {
+            let (id, state) = (id.clone(), state.clone());
+            let end = move |store: &Store| store.end(&id, &state);
+            self.library.write(end).await
+        };
+        // Only what was written down has ended: the rest is done again.
+        match &ended {
+            Ok(()) => tracing::info!(id, ?state, "action ends"),
+            Err(error) => {
+                tracing::error!(id, error = sentence(error), "result of action is lost");
+            }
         }
         *running = None;
         drop(running);

@@ -1,5 +1,6 @@
 //! This file says what can go wrong, and whether trying again helps.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 use super::files::NAMEABLE;
@@ -34,7 +35,8 @@ pub enum Error {
         /// What was tried.
         why: String,
     },
-    /// The process ended before it answered. A retry helps if the cause, which is in its log, is gone.
+    /// The process ended before it answered. A retry helps if it was killed, or if the cause, which is in its log, is
+    /// gone.
     #[error("start the server of {}: it ended with {status}: {log}", data.display())]
     Ended {
         /// The data directory.
@@ -140,8 +142,9 @@ impl Error {
             Self::Name { .. }
             | Self::NotPrepared { .. }
             | Self::NotRunning { .. }
-            | Self::Ended { .. }
             | Self::NotOurs { .. } => false,
+            // By itself it ends for a reason that stays.
+            Self::Ended { status, .. } => status.signal().is_some(),
             Self::Refused { status, .. } => *status >= 500,
             Self::Store(error) => error.is_transient(),
         }

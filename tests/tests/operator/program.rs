@@ -40,7 +40,7 @@ fn a_cluster_that_is_not_there_is_waited_for_and_named() {
     let mut program = Command::new(env!("CARGO_BIN_EXE_databases"))
         .arg("run")
         .env("KUBECONFIG", &kubeconfig)
-        .env_remove("RUST_LOG")
+        .env("RUST_LOG", "okt_runtime=info")
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");

@@ -196,7 +196,7 @@ async fn an_operator_that_the_api_server_refuses_says_so() {
     for fault in [Fault::unauthorized(), Fault::forbidden()] {
         let rig = Rig::<Databases>::without_operator().await;
         rig.server.inject(fault.client(OPERATOR));
-        let operator = Operator::new(rig.wire.client(), rig.app.clone());
+        let operator = Operator::new(rig.server.client_named(OPERATOR), rig.app.clone());
         let error = operator.run(std::future::pending()).await;
         let error = error.expect_err("nobody waits for another token");
         assert!(matches!(error, OperatorError::NoContact(_)));

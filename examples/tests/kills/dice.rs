@@ -1,0 +1,50 @@
+//! This file throws the dice: what a seed chooses is the same everywhere, when it happens is not.
+
+use std::time::Duration;
+
+/// The generator `SplitMix64`.
+#[derive(Debug)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from the first to the second.
+    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.number() % (most - least + 1)
+    }
+
+    /// A time in milliseconds.
+    pub(crate) fn millis(&mut self, least: u64, most: u64) -> Duration {
+        Duration::from_millis(self.between(least, most))
+    }
+
+    /// One of several, if there are any.
+    pub(crate) fn pick<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
+        let last = u64::try_from(choices.len()).ok()?.checked_sub(1)?;
+        choices.get(usize::try_from(self.between(0, last)).ok()?)
+    }
+
+    /// One of several, each as likely as its weight.
+    pub(crate) fn weighted<T: Copy>(&mut self, choices: &[(u64, T)]) -> T {
+        let total: u64 = choices.iter().map(|(weight, _)| weight).sum();
+        let mut thrown = self.between(1, total);
+        for (weight, choice) in choices {
+            if thrown <= *weight {
+                return *choice;
+            }
+            thrown -= weight;
+        }
+        unreachable!("the throw is at most the sum of the weights")
+    }
+}

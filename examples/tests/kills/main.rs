@@ -1,0 +1,203 @@
+//! This file tests that nothing is lost however often the operator, its servers and the API server are killed.
+//!
+//! All are real: processes that are killed with SIGKILL at any moment, a kube-apiserver, documents on a disk.
+//! `OKT_KILLS_MINUTES` says how long the killing goes on, `OKT_SEED` repeats what was chosen; when it happens
+//! is up to the machine.
+
+mod dice;
+mod history;
+mod killer;
+mod stage;
+mod user;
+mod verdict;
+mod witness;
+
+use std::env;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{ApiResource, PostParams};
+use okt_examples::notes::Observed;
+use okt_examples::notes_operator::Notes;
+use okt_runtime::crd;
+use okt_testing::{Kubernetes, Seed};
+use tokio::time::sleep;
+
+use crate::dice::Dice;
+use crate::history::{History, text};
+use crate::killer::{Kills, kill_api_server, kill_processes};
+use crate::stage::{NAMESPACE, Stage};
+use crate::user::{Diary, NAME, STATE, User};
+use crate::verdict::{Kept, left, unrest};
+
+/// How long the killing goes on by default, in minutes: enough for each kind of kill, several times.
+const MINUTES: f64 = 1.25;
+
+/// The longest wait for rest: kube waits up to half a minute before it watches again.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// What is written beside transitions is written every 10 s; who is silent for longer is silent.
+const SILENCE: Duration = Duration::from_secs(12);
+
+/// How often the user looks whether somebody has to be asked once more.
+const AGAIN: Duration = Duration::from_secs(2);
+
+const POLL: Duration = Duration::from_millis(100);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_however_often_anything_is_killed() {
+    let what = "kills of the operator, of its servers and of the API server";
+    let Some(mut kubernetes) = Kubernetes::start_or_skip(what).await.expect("a server") else {
+        return;
+    };
+    let seed = Seed::from_env_or_fresh().number();
+    let crds: Api<CustomResourceDefinition> = Api::all(kubernetes.client());
+    let definition = crd::<Notes>().expect("a CRD");
+    let defined = crds.create(&PostParams::default(), &definition).await;
+    defined.expect("the CRD is accepted");
+
+    let stage = Stage::set(kubernetes.kubeconfig());
+    let history = History::new();
+    let resource = ApiResource::erase::<Notes>(&());
+    let raw = Api::namespaced_with(kubernetes.client(), NAMESPACE, &resource);
+    let api = Api::namespaced(kubernetes.client(), NAMESPACE);
+    let mut user = User::new(&stage, &history, api, Dice::new(seed));
+    let run = async {
+        let minutes = env::var("OKT_KILLS_MINUTES").map_or(MINUTES, |minutes| {
+            minutes.parse().expect("OKT_KILLS_MINUTES is a number")
+        });
+        let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
+        let (processes, api_server, ()) = tokio::join!(
+            kill_processes(&stage, Dice::new(seed.wrapping_add(1)), end),
+            kill_api_server(&mut kubernetes, Dice::new(seed.wrapping_add(2)), end),
+            user.live(end),
+        );
+        judge(seed, minutes, &mut user, processes, api_server).await
+    };
+    let broken = tokio::select! {
+        broken = run => broken,
+        () = witness::watch(&raw, &history) => unreachable!("it watches for ever"),
+    };
+    kubernetes.stop().await;
+    let said = if broken.is_empty() {
+        String::new()
+    } else {
+        stage.said()
+    };
+    let last: Vec<_> = said.lines().rev().take(400).collect();
+    let last: Vec<_> = last.into_iter().rev().collect();
+    assert!(
+        broken.is_empty(),
+        "{}\n\nthe operators said last:\n{}",
+        broken.join("\n"),
+        last.join("\n")
+    );
+}
+
+/// The notebooks that are not where their specs wish, or whose servers are not.
+async fn restless_now(user: &User<'_>) -> Vec<String> {
+    let notebooks: Vec<_> = user.history.told().alive.values().cloned().collect();
+    let mut restless = Vec::new();
+    for notebook in notebooks {
+        restless.extend(unrest(&notebook));
+        let name = text(&notebook, NAME);
+        let seen = user.stage.instance(name).status().await;
+        let runs = matches!(seen, Ok(Observed::Answering(_)));
+        match text(&notebook, STATE) {
+            "Running" if !runs => {
+                restless.push(format!("{name} runs by the record only: {seen:?}"));
+            }
+            "End" if runs => {
+                restless.push(format!("{name} ended by the record only: {seen:?}"));
+            }
+            _ => {}
+        }
+    }
+    restless
+}
+
+/// What is broken, once all has come to rest, and then once all is deleted.
+async fn judge(
+    seed: u64,
+    minutes: f64,
+    user: &mut User<'_>,
+    processes: Kills,
+    api_server: Kills,
+) -> Vec<String> {
+    let (stage, history) = (user.stage, user.history);
+    let since = Instant::now();
+    let mut broken = processes.broken;
+    let mut asked = 0;
+    let is_quiet = || history.told().last_change.elapsed() > SILENCE;
+    let mut restless = restless_now(user).await;
+    while !(restless.is_empty() && is_quiet()) && since.elapsed() < PATIENCE {
+        asked += user.let_go_on().await;
+        sleep(AGAIN).await;
+        restless = restless_now(user).await;
+    }
+    let last_change = history.told().last_change;
+    let rested = last_change.saturating_duration_since(since);
+    sleep(SILENCE).await;
+    if restless.is_empty() && history.told().last_change != last_change {
+        broken.push("something is still written although all is at rest".to_owned());
+    }
+    broken.extend(restless);
+    let alive = history.told().alive.len();
+    Kept::look(stage).documents(&user.diary, &mut broken);
+
+    user.delete_all().await;
+    let since = Instant::now();
+    while !history.told().alive.is_empty() && since.elapsed() < PATIENCE {
+        sleep(POLL).await;
+    }
+    broken.extend(stage.kill_operator().err());
+    broken.extend(left(stage));
+    let kept = Kept::look(stage);
+    let documents = kept.documents(&user.diary, &mut broken);
+    let told = history.told();
+    let actions = kept.actions(&told.backups, &mut broken);
+    for notebook in told.alive.values() {
+        broken.push(format!(
+            "{} is not gone: {}",
+            notebook["metadata"]["name"], notebook["status"]
+        ));
+    }
+    broken.extend(told.broken.iter().cloned());
+    let said = stage.said();
+    let odd = said.lines().filter(|line| {
+        line.contains("panicked") || line.contains("ERROR") && line.contains("okt_")
+    });
+    broken.extend(odd.map(str::to_owned));
+    let Diary {
+        kept,
+        unheard,
+        created,
+        deleted,
+        changed,
+        unanswered,
+    } = &user.diary;
+    let report = format!(
+        "kills: seed {seed}, {minutes} minutes
+  killed with SIGKILL: operator {}, servers {}, API server {}
+  user: {created} notebooks created, {deleted} deletions, {changed} changes; {unanswered} requests without an answer
+  documents: {} acknowledged, {} lost; {} without an answer, of which {} are there
+  history: {} versions judged, {} not seen; {} transitions, {} jumps, {} backups on record
+  servers: {actions} actions in the ledgers, none twice
+  at rest {:.1} s after the last kill ({alive} notebooks, {asked} asked again), then silent; then all deleted
+  rules broken: {}",
+        processes.operator, processes.servers, api_server.api_server,
+        kept.len(),
+        broken.iter().filter(|line| line.ends_with("is lost")).count(),
+        unheard.len(),
+        documents.saturating_sub(kept.len() as u64),
+        told.versions, told.unseen, told.transitions, told.jumps, told.backups.len(),
+        rested.as_secs_f64(),
+        broken.len(),
+    );
+    drop(told);
+    // Past the capture of test output: the figures are what a long run is for.
+    let _ = writeln!(io::stderr(), "{report}");
+    broken
+}

@@ -1,0 +1,148 @@
+//! This file is what runs beside the API server: the operator's process and the servers that it starts.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use okt_examples::notes::{Instance, Program};
+use okt_examples::notes_operator::{HOME_VARIABLE, Keeper};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// The namespace of all notebooks.
+pub(crate) const NAMESPACE: &str = "default";
+
+const OPERATOR: &str = env!("CARGO_BIN_EXE_notes-operator");
+
+/// The operator and the servers; none of their processes outlives this.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) keeper: Keeper,
+    home: TempDir,
+    kubeconfig: PathBuf,
+    operator: Mutex<Option<Child>>,
+}
+
+impl Stage {
+    /// Starts the operator of a cluster.
+    pub(crate) fn set(kubeconfig: &Path) -> Self {
+        let home = tempfile::Builder::new().prefix("okt-kills-").tempdir();
+        let home = home.expect("a directory");
+        let program = Program {
+            exe: OPERATOR.into(),
+            args: vec!["serve".into()],
+        };
+        let stage = Self {
+            keeper: Keeper::new(home.path(), program),
+            home,
+            kubeconfig: kubeconfig.to_owned(),
+            operator: Mutex::default(),
+        };
+        stage.start_operator();
+        stage
+    }
+
+    /// Starts the operator, which must not run.
+    pub(crate) fn start_operator(&self) {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.operator_log());
+        let operator = Command::new(OPERATOR)
+            .arg("run")
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env(HOME_VARIABLE, self.home.path())
+            .env("RUST_LOG", "info")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log.expect("a log"))
+            .spawn()
+            .expect("the operator starts");
+        *self.slot() = Some(operator);
+    }
+
+    /// Kills the operator with SIGKILL.
+    ///
+    /// # Errors
+    ///
+    /// How it ended, where it did so by itself.
+    pub(crate) fn kill_operator(&self) -> Result<(), String> {
+        let Some(mut operator) = self.slot().take() else {
+            return Ok(());
+        };
+        let ended = operator.try_wait().expect("it is our child");
+        operator.kill().expect("it is our child");
+        operator.wait().expect("it is our child");
+        match ended {
+            Some(status) => Err(format!("the operator ended by itself: {status}")),
+            None => Ok(()),
+        }
+    }
+
+    fn slot(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
+        self.operator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn operator_log(&self) -> PathBuf {
+        self.home.path().join("operator.log")
+    }
+
+    /// What all operators said.
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(self.operator_log()).unwrap_or_default()
+    }
+
+    /// Where the data of servers is, in directories of their names.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.home.path().join("data").join(NAMESPACE)
+    }
+
+    /// The names of the notebooks that have data.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.data()).into_iter().flatten().flatten();
+        let mut names: Vec<_> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The server of a notebook.
+    pub(crate) fn instance(&self, name: &str) -> Instance {
+        let instance = self.keeper.instance(NAMESPACE, name);
+        instance.expect("a name that can be a file's")
+    }
+
+    /// The processes of servers.
+    pub(crate) fn servers(&self) -> Vec<Pid> {
+        let home = self.home.path().to_string_lossy().into_owned();
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        processes
+            .filter(|process| {
+                let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+                String::from_utf8_lossy(&line).contains(&home)
+            })
+            .filter_map(|process| process.file_name().to_str()?.parse().ok())
+            .filter_map(Pid::from_raw)
+            .collect()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // How it ended does not matter any more.
+        let _ = self.kill_operator();
+        // A server that was just being started may show up late.
+        for _ in 0..3 {
+            for server in self.servers() {
+                // One that ended meanwhile is as good.
+                let _ = kill_process(server, Signal::KILL);
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}

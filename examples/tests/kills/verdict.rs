@@ -1,0 +1,210 @@
+//! This file says what has to hold when all is at rest: nothing lost, nothing done twice, nothing left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use okt_examples::notes::open_backup;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::Value;
+
+use crate::history::{number, text};
+use crate::stage::Stage;
+use crate::user::{Diary, NAME, STATE, WISH};
+
+/// Why a notebook is not at rest where its spec wishes, if it is not.
+pub(crate) fn unrest(notebook: &Value) -> Option<String> {
+    let name = text(notebook, NAME);
+    let wish = match text(notebook, WISH) {
+        "" => "Running",
+        wish => wish,
+    };
+    let state = text(notebook, STATE);
+    let conditions = notebook["status"]["conditions"].as_array();
+    let ready = conditions.is_some_and(|conditions| {
+        (conditions.iter()).any(|one| one["type"] == "Ready" && one["status"] == "True")
+    });
+    let generation = number(notebook, "/metadata/generation");
+    let seen = number(notebook, "/status/observedGeneration");
+    let visiting = text(notebook, "/status/lifecycle/visit/outcome") == "Pending";
+    let leaving = !notebook["metadata"]["deletionTimestamp"].is_null();
+    let rests = state == wish && ready && seen == generation && !visiting && !leaving;
+    (!rests).then(|| {
+        format!(
+            "{name} is in {state}, wished {wish}: {}",
+            notebook["status"]
+        )
+    })
+}
+
+/// A directory with data, of a notebook that is or that was.
+struct Store {
+    name: String,
+    place: PathBuf,
+    database: Connection,
+}
+
+/// What the servers have kept.
+pub(crate) struct Kept {
+    stores: Vec<Store>,
+}
+
+impl Kept {
+    /// Looks at all data, archived or not.
+    pub(crate) fn look(stage: &Stage) -> Self {
+        let archive = stage.keeper.archive();
+        let archived = entries(&archive).into_iter().filter_map(|entry| {
+            let (name, _) = entry.split_once('-')?;
+            Some((name.to_owned(), archive.join(&entry)))
+        });
+        let here = (stage.names().into_iter()).map(|name| (name.clone(), stage.data().join(name)));
+        let stores = archived.chain(here).map(|(name, place)| {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let database = Connection::open_with_flags(place.join("notes.db"), flags);
+            let database = database.expect("a database that can be read");
+            Store {
+                name,
+                place,
+                database,
+            }
+        });
+        Self {
+            stores: stores.collect(),
+        }
+    }
+
+    /// Which documents that were acknowledged are not there, or which are there twice or altered.
+    pub(crate) fn documents(&self, diary: &Diary, broken: &mut Vec<String>) -> u64 {
+        let mut found: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+        let mut count = 0;
+        for store in &self.stores {
+            let mut rows = store.database.prepare("SELECT title, body FROM documents");
+            let rows = rows.as_mut().expect("a table of documents");
+            let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+            for row in rows.expect("rows") {
+                let (title, body) = row.expect("a document");
+                let place = found.entry((store.name.clone(), title)).or_default();
+                place.push(body);
+                count += 1;
+            }
+        }
+        for kept in &diary.kept {
+            let place = (kept.name.clone(), kept.title.clone());
+            match found.remove(&place).as_deref() {
+                Some([body]) if *body == kept.body => {}
+                None => broken.push(format!("the document {:?} is lost", kept.title)),
+                Some(bodies) => broken.push(format!(
+                    "the document {:?} is there {} times, or altered",
+                    kept.title,
+                    bodies.len()
+                )),
+            }
+        }
+        for ((name, title), bodies) in found {
+            // Whoever heard nothing does not know whether it was kept.
+            if bodies.len() > 1 || !diary.unheard.contains(&title) {
+                broken.push(format!("{name} has a document {title:?} that nobody wrote"));
+            }
+        }
+        count
+    }
+
+    /// Which work was done twice under its id, or was not done though the record says so.
+    pub(crate) fn actions(&self, backups: &[(String, String)], broken: &mut Vec<String>) -> usize {
+        let mut done: BTreeMap<(String, String), Value> = BTreeMap::new();
+        for store in &self.stores {
+            for (id, kind, state) in store.actions() {
+                if state["state"] != "Succeeded" {
+                    continue;
+                }
+                if kind == "backup" {
+                    let file = state["detail"]["file"].as_str().unwrap_or_default();
+                    let backup = store.place.join("backups").join(file);
+                    let documents = open_backup(&backup).ok();
+                    if documents != state["detail"]["documents"].as_u64() {
+                        broken.push(format!("the backup {id} holds {documents:?}, not {state}"));
+                    }
+                }
+                if done
+                    .insert((store.name.clone(), id.clone()), state)
+                    .is_some()
+                {
+                    broken.push(format!("{id} was done in two places"));
+                }
+            }
+            let mut ended = BTreeSet::new();
+            for id in store.ended() {
+                if !ended.insert(id.clone()) {
+                    broken.push(format!("{id} was done twice"));
+                }
+            }
+        }
+        for (name, id) in backups {
+            if !done.contains_key(&(name.clone(), id.clone())) {
+                broken.push(format!(
+                    "{name} was on its way after {id}, and there is no backup"
+                ));
+            }
+        }
+        done.len()
+    }
+}
+
+impl Store {
+    /// The ledger: id, kind and state of each action.
+    fn actions(&self) -> Vec<(String, String, Value)> {
+        let mut rows = self.database.prepare("SELECT id, kind, state FROM actions");
+        let rows = rows.as_mut().expect("a table of actions");
+        let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        let rows = rows.expect("rows").map(|row| {
+            let (id, kind, state): (_, _, String) = row.expect("an action");
+            (id, kind, serde_json::from_str(&state).unwrap_or_default())
+        });
+        rows.collect()
+    }
+
+    /// The ids of actions that processes have said they did, once for each time.
+    fn ended(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.place.join("notes.log")).unwrap_or_default();
+        let ended = log.lines().filter(|line| line.contains("action ends"));
+        let succeeded = ended.filter(|line| line.contains("Succeeded"));
+        let ids = succeeded.filter_map(|line| {
+            let (_, rest) = line.split_once("id=\"")?;
+            rest.split_once('"').map(|(id, _)| id.to_owned())
+        });
+        ids.collect()
+    }
+}
+
+/// What is left of notebooks that are gone, beside what their graph archives.
+pub(crate) fn left(stage: &Stage) -> Vec<String> {
+    let mut left: Vec<_> = (stage.servers().into_iter())
+        .map(|server| format!("the server {server:?} still runs"))
+        .collect();
+    let data = stage.names().into_iter();
+    left.extend(data.map(|name| format!("the directory {name} is still there")));
+    let archive = stage.keeper.archive();
+    for entry in entries(&archive) {
+        let odd = entries(&archive.join(&entry)).into_iter();
+        let odd = odd.filter(|file| !matches!(file.as_str(), "notes.db" | "notes.log" | "backups"));
+        left.extend(odd.map(|file| format!("{file} is still in the archive {entry}")));
+        if entry.starts_with('.') {
+            left.push(format!("{entry} is still in the archive"));
+        }
+        let backups = entries(&archive.join(&entry).join("backups")).into_iter();
+        let unfinished =
+            backups.filter(|file| Path::new(file).extension() != Some(OsStr::new("db")));
+        left.extend(unfinished.map(|file| format!("the backup {file} is unfinished")));
+    }
+    left
+}
+
+fn entries(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
