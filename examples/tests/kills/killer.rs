@@ -2,11 +2,14 @@
 
 use std::time::Instant;
 
-use okt_testing::Kubernetes;
+use okt_testing::{Kubernetes, KubernetesError};
 use tokio::time::sleep;
 
 use crate::dice::Dice;
 use crate::stage::Stage;
+
+/// How often the API server is started again before this is a failure.
+const TRIES: usize = 5;
 
 /// How often who was killed, and what should not have been.
 #[derive(Debug, Default)]
@@ -66,7 +69,18 @@ pub(crate) async fn kill_api_server(
         kubernetes.kill().expect("it was started here");
         kills.api_server += 1;
         sleep(dice.millis(0, 3_000)).await;
-        kubernetes.restart().await.expect("the same server");
+        start_again(kubernetes).await;
     }
     kills
+}
+
+/// On a machine that is very busy a server may not come up in time; the next one does.
+async fn start_again(kubernetes: &mut Kubernetes) {
+    for _ in 1..TRIES {
+        match kubernetes.restart().await {
+            Err(KubernetesError::Late { .. }) => {}
+            outcome => return outcome.expect("the same server"),
+        }
+    }
+    kubernetes.restart().await.expect("the same server");
 }
