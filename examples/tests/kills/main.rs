@@ -178,21 +178,23 @@ async fn judge(
         changed,
         unanswered,
     } = &user.diary;
+    let count = |what| broken.iter().filter(|line| line.ends_with(what)).count();
     let report = format!(
         "kills: seed {seed}, {minutes} minutes
   killed with SIGKILL: operator {}, servers {}, API server {}
   user: {created} notebooks created, {deleted} deletions, {changed} changes; {unanswered} requests without an answer
   documents: {} acknowledged, {} lost; {} without an answer, of which {} are there
   history: {} versions judged, {} not seen; {} transitions, {} jumps, {} backups on record
-  servers: {actions} actions in the ledgers, none twice
-  at rest {:.1} s after the last kill ({alive} notebooks, {asked} asked again), then silent; then all deleted
+  servers: {actions} actions in the ledgers, {} done twice
+  at rest {:.1} s after the killing ended ({alive} notebooks, {asked} asked again), then silent; then all deleted
   rules broken: {}",
         processes.operator, processes.servers, api_server.api_server,
         kept.len(),
-        broken.iter().filter(|line| line.ends_with("is lost")).count(),
+        count("is lost"),
         unheard.len(),
         documents.saturating_sub(kept.len() as u64),
         told.versions, told.unseen, told.transitions, told.jumps, told.backups.len(),
+        count("was done twice"),
         rested.as_secs_f64(),
         broken.len(),
     );
