@@ -57,7 +57,7 @@ fn is_declared<S: Lifecycle>(name: &str) -> bool {
 }
 
 /// Whether OKT writes the condition of this type; an apply that leaves one of these out removes it.
-fn is_own<S: Lifecycle>(name: &str) -> bool {
+pub(crate) fn is_own<S: Lifecycle>(name: &str) -> bool {
     RESERVED.contains(&name) || is_declared::<S>(name)
 }
 

@@ -6,7 +6,7 @@
 //! | floor | what | files |
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `annotations` |
-//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
+//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
 //! | 4 | the operator | `drive`, `shared`, `operator`, `readiness`, `rbac`, `program` |
 
 mod act;
@@ -23,6 +23,7 @@ mod drive;
 mod failure;
 mod finalizer;
 mod guarded;
+mod leftover;
 mod look;
 mod memory;
 mod object;

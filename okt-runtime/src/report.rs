@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use crate::backdoor::{Backdoor, Flaw};
 use crate::desired::{Desired, StateName};
 use crate::guarded::{Guarded, api};
+use crate::leftover::removal;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::patience::answer;
 use crate::read;
@@ -319,6 +320,8 @@ fn graph_hash(graph: &Graph<'_>) -> String {
 
 /// Writes a status with server-side apply, on the condition that the object is still the one acted upon.
 ///
+/// What others left in it that no apply takes away costs a second write, once.
+///
 /// # Errors
 ///
 /// 409 where it is not: look again. 422 where the CRD does not allow it. 404 where the object is gone.
@@ -340,6 +343,29 @@ pub(crate) async fn write<K: LifecycleObject>(
         "status": status,
     });
     let api = api::<K>(client, object.namespace().as_deref());
+    let name = object.name_any();
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    answer(api.patch_status(&object.name_any(), &params, &Patch::Apply(body))).await
+    let written = answer(api.patch_status(&name, &params, &Patch::Apply(body))).await?;
+    let Some(removal) = written
+        .get()
+        .ok()
+        .and_then(|stored| removal(stored, status))
+    else {
+        return Ok(written);
+    };
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    match answer(api.patch_status(&name, &params, &Patch::Merge(removal))).await {
+        Ok(written) => Ok(written),
+        Err(error) => {
+            // The position is written; what is left is seen again in the next turn.
+            tracing::warn!(
+                object = name,
+                "cannot take away what others left in the status: {error}"
+            );
+            Ok(written)
+        }
+    }
 }

@@ -39,3 +39,10 @@ pub fn any_spec(schema: &mut Value) {
         json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     schema["required"] = json!([]);
 }
+
+/// A schema that takes anything at all.
+pub fn anything(schema: &mut Value) {
+    let any = json!({ "x-kubernetes-preserve-unknown-fields": true });
+    schema["properties"] = json!({ "spec": any, "status": any });
+    schema["required"] = json!([]);
+}

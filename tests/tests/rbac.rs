@@ -16,7 +16,7 @@ use okt_tests::{
 use serde_json::json;
 
 /// The verb by which RBAC knows a request.
-fn verb(verb: &Verb) -> String {
+fn verb(verb: Verb) -> String {
     match verb {
         Verb::Apply => "patch".to_owned(),
         other => format!("{other:?}").to_lowercase(),
@@ -48,7 +48,7 @@ async fn an_operator_is_granted_what_it_asks_for_and_no_more() {
         .map(|request| {
             let sub = request.subresource.as_deref();
             let sub = sub.map_or_else(String::new, |sub| format!("/{sub}"));
-            let verb = verb(&request.verb);
+            let verb = verb(request.verb);
             format!("{verb} {}/{}{sub}", request.group, request.resource)
         })
         .collect();

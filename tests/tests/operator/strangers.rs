@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kube::api::{Patch, PatchParams};
-use okt_tests::{Database, DatabaseState::*, Databases, Reply, Rig, Sight, definition};
+use kube::api::{Patch, PatchParams, PostParams};
+use okt_tests::{Database, DatabaseState::*, Databases, Reply, Rig, Served, Sight, definition};
 use serde_json::{Value, json};
 
 /// The definition of a newer operator, whose graph has one state more.
@@ -228,4 +228,36 @@ async fn a_status_that_lacks_all_but_the_state_is_completed() {
     rig.wire.clear();
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_restored_status_says_beyond_ours_is_taken_away_once_and_what_is_anothers_stays() {
+    let rig = Rig::<Databases>::without_operator().await;
+    let mut stored = rig.create_raw(Databases::object("db", json!({}))).await;
+    let at = "2026-11-21T09:00:00Z";
+    let backed_up = json!({ "type": "BackedUp", "status": "True", "reason": "Restored", "message": "",
+        "lastTransitionTime": at });
+    stored.data["status"] = json!({
+        "lifecycle": {
+            "state": "Failed", "since": at, "transition": 3, "jumps": 1,
+            "visit": { "state": "Servicing", "request": "nightly-1", "transition": 2, "outcome": "Reached" },
+            "action": { "id": "someone/3", "attempt": 2, "phase": "Failed", "message": "half way",
+                "failure": { "reason": "Old", "message": "long ago" } },
+        },
+        "conditions": [backed_up],
+    });
+    // A replacement owns every field, as a restored backup does.
+    (rig.raw()
+        .replace_status("db", &PostParams::default(), &stored)
+        .await)
+        .expect("the status is accepted");
+    rig.start();
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.says("db", "Stalled").await, "True Failed");
+    let action = rig.position("db").await.action.expect("it is on record");
+    assert_eq!((action.message.as_str(), action.failure), ("", None));
+    assert_eq!(rig.says("db", "BackedUp").await, "True Restored");
+    let writes = rig.wire.writes().len();
+    println!("writes after a restore: {writes}");
+    assert_eq!(writes, 3, "the finalizer, the status, what was left");
 }

@@ -1,0 +1,170 @@
+//! 100,000 random objects: whatever is written to one, the operator neither panics nor hangs nor spins.
+//!
+//! `OKT_SEED` repeats a run, `OKT_OBJECTS` sets how many there are.
+
+mod object;
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use std::{env, panic, thread};
+
+use kube::Api;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use libtest_mimic::{Arguments, Failed, Trial};
+use okt_runtime::Operator;
+use okt_testing::ApiServer;
+use okt_tests::{Database, Databases, OPERATOR, Served, definition};
+use proptest::collection::vec;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde_json::{Value, json};
+
+use crate::object::{Stranger, stranger};
+
+/// How many objects an operator is given at once.
+const BATCH: usize = 500;
+
+/// How long it is watched, in tokio time: twenty looks at each object.
+const WATCHED: Duration = Duration::from_mins(10);
+
+/// The writes to one object within that time that no life of it needs; one with every look would be twenty.
+const TOO_MANY_WRITES: usize = 18;
+
+/// Panics anywhere in this process: those of a turn are contained, so nobody else would see them.
+static PANICS: AtomicUsize = AtomicUsize::new(0);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let name = "random_objects_cause_no_panic_no_hang_and_no_loop";
+    let test = Trial::test(name, || random_objects().map_err(Failed::from));
+    libtest_mimic::run(&arguments, vec![test]).exit_code()
+}
+
+fn random_objects() -> Result<(), String> {
+    let number = |name: &str, or: usize| match env::var(name) {
+        Ok(text) => text
+            .parse()
+            .map_err(|error| format!("{name}={text}: {error}")),
+        Err(_) => Ok(or),
+    };
+    let objects = number("OKT_OBJECTS", 100_000)?;
+    let seed = number("OKT_SEED", 5)?;
+    println!("{objects} random objects; OKT_SEED={seed} repeats them");
+    let said = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        said(panic);
+    }));
+    // Which thread takes a batch makes no difference to what is in it.
+    let (next, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || loop {
+        let batch = next.fetch_add(1, Ordering::Relaxed);
+        if batch >= objects.div_ceil(BATCH) {
+            return Ok(());
+        }
+        let strangers = strangers(seed, batch);
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(true).build();
+        let writes = runtime.expect("a runtime").block_on(serve(&strangers));
+        let writes = writes.map_err(|error| format!("batch {batch}: {error}"))?;
+        most.fetch_max(writes, Ordering::Relaxed);
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| {
+            (worker.join()).unwrap_or_else(|_| Err("a batch panicked".to_owned()))
+        })
+    })?;
+    println!("at most {} writes to one of them", most.into_inner());
+    Ok(())
+}
+
+/// The strangers of one batch, the same for the same seed.
+fn strangers(seed: usize, batch: usize) -> Vec<Stranger> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[8..16].copy_from_slice(&batch.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let strangers = vec(stranger(), BATCH).new_tree(&mut runner);
+    strangers.expect("nothing is filtered").current()
+}
+
+/// One operator, many strangers, and one object that is as it should be; how many writes the busiest stranger got.
+async fn serve(strangers: &[Stranger]) -> Result<usize, String> {
+    let before = PANICS.load(Ordering::Relaxed);
+    // No `Rig`: it would hold what strangers wrote against the rules of what an operator writes.
+    let server = ApiServer::new();
+    let definition = definition::with_schema::<Database>(definition::anything);
+    let crds = Api::all(server.client());
+    let defined = crds.create(&PostParams::default(), &definition).await;
+    defined.expect("the CRD is accepted");
+    let api = Api::default_namespaced_with(server.client(), &ApiResource::erase::<Database>(&()));
+    for (number, stranger) in strangers.iter().enumerate() {
+        store(&api, &format!("stranger-{number}"), stranger).await;
+    }
+    let operator = Operator::new(server.client_named(OPERATOR), Databases::default());
+    let operator = tokio::spawn(operator.virtual_time().run(std::future::pending()));
+    let good = Databases::object("good", json!({}));
+    let good = serde_json::from_value(good).expect("an object");
+    let created = api.create(&PostParams::default(), &good).await;
+    created.expect("it is accepted");
+    tokio::time::sleep(WATCHED).await;
+    operator.abort();
+    let panics = PANICS.load(Ordering::Relaxed) - before;
+    if panics > 0 {
+        return Err(format!("{panics} panics"));
+    }
+    let served = api.get("good").await.expect("it is there");
+    let state = served.data.pointer("/status/lifecycle/state");
+    if state != Some(&json!("Running")) {
+        return Err("the well-formed object is not served".to_owned());
+    }
+    let mut writes: BTreeMap<String, usize> = BTreeMap::new();
+    for request in server.requests() {
+        if request.client == OPERATOR && request.is_write() {
+            *writes.entry(request.name.unwrap_or_default()).or_default() += 1;
+        }
+    }
+    let busiest = writes.into_iter().max_by_key(|(_, writes)| *writes);
+    let (name, writes) = busiest.unwrap_or_default();
+    if writes > TOO_MANY_WRITES {
+        let object = serde_json::to_value(api.get_opt(&name).await.ok()).unwrap_or_default();
+        return Err(format!(
+            "{writes} writes to {name}, which is now {object:#}"
+        ));
+    }
+    Ok(writes)
+}
+
+/// Writes a stranger past everything that would keep it out.
+async fn store(api: &Api<DynamicObject>, name: &str, stranger: &Stranger) {
+    let mut object = json!({
+        "apiVersion": "demo.okt.dev/v1",
+        "kind": "Database",
+        "metadata": {
+            "name": name,
+            "annotations": stranger.annotations,
+            "finalizers": stranger.finalizers,
+        },
+    });
+    if let Some(spec) = &stranger.spec {
+        object["spec"] = spec.clone();
+    }
+    let object = serde_json::from_value(object).expect("an object");
+    let created = api.create(&PostParams::default(), &object).await;
+    let mut stored = created.expect("it is accepted");
+    if let (Some(status), Value::Object(data)) = (&stranger.status, &mut stored.data) {
+        data.insert("status".to_owned(), status.clone());
+        (api.replace_status(name, &PostParams::default(), &stored)
+            .await)
+            .expect("the status is accepted");
+    }
+    if stranger.deleted {
+        (api.delete(name, &DeleteParams::default()).await).expect("the deletion is accepted");
+    }
+}
