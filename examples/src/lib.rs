@@ -1,5 +1,7 @@
 //! This crate holds operators written with OKT, and the applications they drive.
 
+pub mod leadership;
+pub mod leaflets;
 pub mod notes;
 pub mod notes_operator;
 

@@ -1,0 +1,79 @@
+//! This file is an operator of which several replicas run and one leads.
+//!
+//! `leader crd | kubectl apply -f -`, then `leader run --press http://…` as often as you like.
+
+use std::error::Error;
+
+use clap::{Args, Parser};
+use kube::{Client, Config};
+use okt_examples::leadership::{Leadership, Seat};
+use okt_examples::leaflets::{Leaflet, Printer};
+use okt_runtime::Operator;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Has leaflets printed; of several replicas one does.
+#[derive(Parser)]
+enum Line {
+    /// Run a replica until SIGTERM.
+    Run(Run),
+    /// Print the custom resource definition, to be applied before `run`.
+    Crd,
+}
+
+#[derive(Args)]
+struct Run {
+    /// Where the press is.
+    #[arg(long, value_name = "URL")]
+    press: String,
+    /// The lease that the replicas compete for.
+    #[arg(long, value_name = "NAME", default_value = "leaflets")]
+    lease: String,
+    /// The namespace of the lease.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    lease_namespace: String,
+    /// How long a lease is good for after it was renewed.
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = clap::value_parser!(u64).range(3..=3600))]
+    lease_seconds: u64,
+    /// What this replica is called; by default the host, which in a cluster is the pod.
+    #[arg(long, value_name = "NAME")]
+    replica: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    match Line::parse() {
+        Line::Run(line) => run(line).await,
+        Line::Crd => {
+            let crd = okt_runtime::crd::<Leaflet>()?;
+            println!("{}", serde_json::to_string_pretty(&crd)?);
+            Ok(())
+        }
+    }
+}
+
+async fn run(line: Run) -> Result<(), Box<dyn Error>> {
+    okt_examples::log_to_stderr();
+    let client = Client::try_from(Config::infer().await?)?;
+    let host = || std::env::var("HOSTNAME").unwrap_or_else(|_| "leader".to_owned());
+    let replica = line.replica.unwrap_or_else(host);
+    let mut terminate = signal(SignalKind::terminate())?;
+
+    let leadership = Leadership::seek(
+        client.clone(),
+        Seat {
+            lease: line.lease,
+            namespace: line.lease_namespace,
+            replica: replica.clone(),
+            seconds: line.lease_seconds,
+        },
+    );
+    let ended = Operator::new(client, Printer::new(line.press, replica))
+        .gate(leadership.gate())
+        .run(async {
+            terminate.recv().await;
+        })
+        .await;
+    // Only now: as long as work runs here, nobody else may begin.
+    leadership.give_up().await;
+    Ok(ended?)
+}

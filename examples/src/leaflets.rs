@@ -1,0 +1,146 @@
+//! This module is the operator of leaflets: their work is done at a press, which knows each job by its id.
+
+use std::time::SystemTime;
+
+use kube::{CustomResource, ResourceExt};
+use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The life of a leaflet.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeafletState {
+    /// Its plate is being made.
+    #[entry]
+    #[child(Printing)]
+    Typesetting,
+    /// It is at the press.
+    #[child(Printed)]
+    Printing,
+    /// It lies on the shelf.
+    #[rest(idle)]
+    #[condition(Available, reason = "InStock")]
+    #[child(Reprinting)]
+    #[child(Pulping)]
+    Printed,
+    /// More of it is made.
+    #[visit]
+    #[condition(Available, reason = "InStock")]
+    #[child(Printed)]
+    Reprinting,
+    /// What is left is made into paper.
+    #[child(Pulped)]
+    Pulping,
+    /// There is none any more.
+    #[leaf(idle)]
+    Pulped,
+}
+
+/// What is to be printed.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Leaflet",
+    namespaced,
+    status = "Status<LeafletState>"
+)]
+pub struct LeafletSpec {
+    /// Where the leaflet should be in its life.
+    #[serde(default)]
+    pub lifecycle: Desired<LeafletState>,
+    /// The words.
+    pub text: String,
+}
+
+/// A job, as the press is asked to do it by `PUT /jobs/<id>`.
+///
+/// Asked again under the same id, the press answers when the job is done, and does nothing else.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// The leaflet.
+    pub leaflet: String,
+    /// What is to be done with it: the name of its state.
+    pub work: String,
+    /// The words.
+    pub text: String,
+    /// Which replica of the operator asks.
+    pub replica: String,
+    /// When its handler began, in milliseconds since 1970.
+    pub begun: u128,
+}
+
+/// The operator: has leaflets printed.
+#[derive(Clone, Debug)]
+pub struct Printer {
+    /// Where the press is (e.g. `http://press:8080`).
+    pub press: String,
+    /// What this replica is called.
+    pub replica: String,
+    client: reqwest::Client,
+}
+
+impl Printer {
+    /// An operator that has a press.
+    pub fn new(press: impl Into<String>, replica: impl Into<String>) -> Self {
+        Self {
+            press: press.into(),
+            replica: replica.into(),
+            client: reqwest::Client::new(),
+        }
+    }
+
+    async fn have(&self, work: &str, cx: &Action<Leaflet>) -> Result<(), Failure> {
+        let begun = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let job = Job {
+            leaflet: cx.object().name_any(),
+            work: work.to_owned(),
+            text: cx.object().spec.text.clone(),
+            replica: self.replica.clone(),
+            begun: begun.unwrap_or_default().as_millis(),
+        };
+        let address = format!("{}/jobs/{}", self.press, cx.id());
+        let answer = self.client.put(address).json(&job).send().await?;
+        answer.error_for_status()?;
+        Ok(())
+    }
+}
+
+impl LeafletStateHandler for Printer {
+    type Context = Action<Leaflet>;
+    type Error = Failure;
+
+    async fn typesetting(
+        &self,
+        cx: &Action<Leaflet>,
+    ) -> Result<leaflet_state::AfterTypesetting, Failure> {
+        self.have("Typesetting", cx).await?;
+        Ok(leaflet_state::AfterTypesetting::Next)
+    }
+
+    async fn printing(
+        &self,
+        cx: &Action<Leaflet>,
+    ) -> Result<leaflet_state::AfterPrinting, Failure> {
+        self.have("Printing", cx).await?;
+        Ok(leaflet_state::AfterPrinting::Next)
+    }
+
+    async fn reprinting(
+        &self,
+        cx: &Action<Leaflet>,
+    ) -> Result<leaflet_state::AfterReprinting, Failure> {
+        self.have("Reprinting", cx).await?;
+        Ok(leaflet_state::AfterReprinting::Next)
+    }
+
+    async fn pulping(&self, cx: &Action<Leaflet>) -> Result<leaflet_state::AfterPulping, Failure> {
+        self.have("Pulping", cx).await?;
+        Ok(leaflet_state::AfterPulping::Next)
+    }
+}
+
+impl Application for Printer {
+    type Resource = Leaflet;
+}

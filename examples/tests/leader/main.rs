@@ -1,0 +1,397 @@
+//! Two replicas of an operator with one lease, on a real API server: one is killed, stopped, told to end, cut off.
+//!
+//! Whatever happens to the leader: every leaflet ends where its spec says, each of its jobs was done once, each of
+//! its moves was along a declared edge, and every status kept the rules of conditions.
+
+mod link;
+mod press;
+mod record;
+mod replica;
+
+use std::time::{Duration, SystemTime};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, CustomResourceExt};
+use okt_examples::leaflets::{Leaflet, LeafletState};
+use okt_testing::Kubernetes;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::link::Link;
+use crate::press::Press;
+use crate::record::Record;
+use crate::replica::Replica;
+
+/// How long a lease is good for.
+const LEASE_SECONDS: u64 = 3;
+/// How many leaflets there are.
+const LEAFLETS: usize = 40;
+/// The longest wait for something that takes seconds.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// One scene at a time: the figures are of replicas that have the machine for themselves.
+static STAGE: Mutex<()> = Mutex::const_new(());
+
+/// Waits until there is something, and gives it.
+async fn until<T>(what: &str, mut something: impl AsyncFnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(thing) = something().await {
+            return thing;
+        }
+        assert!(since.elapsed() < LIMIT, "waited in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// An API server, a press, and a record of all that happens.
+struct Scene {
+    kubernetes: Kubernetes,
+    press: Press,
+    leaflets: Api<Leaflet>,
+    record: Record,
+}
+
+impl Scene {
+    /// A new one, or none where nothing can run an API server.
+    async fn set(what: &str) -> Option<Self> {
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+            .with_test_writer()
+            .try_init();
+        let kubernetes = Kubernetes::start_or_skip(what).await.unwrap()?;
+        let client = kubernetes.client();
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let crd = okt_runtime::crd::<Leaflet>().unwrap();
+        crds.create(&PostParams::default(), &crd).await.unwrap();
+        let established = conditions::is_crd_established();
+        await_condition(crds, Leaflet::crd_name(), established)
+            .await
+            .unwrap();
+        Some(Self {
+            press: Press::open().await,
+            leaflets: Api::default_namespaced(client.clone()),
+            record: Record::begin(client).await,
+            kubernetes,
+        })
+    }
+
+    fn replica(&self, name: &'static str) -> Replica {
+        let press = format!("http://{}", self.press.address);
+        Replica::start(name, self.kubernetes.kubeconfig(), &press)
+    }
+
+    /// Two replicas, of which the first leads.
+    async fn two_replicas(&self) -> (Replica, Replica) {
+        let leader = self.replica("first");
+        let start = Instant::now();
+        leader.leads(start).await;
+        (leader, self.replica("second"))
+    }
+
+    async fn create_leaflets(&self) {
+        for number in 0..LEAFLETS {
+            let spec = json!({
+                "apiVersion": "demo.okt.dev/v1",
+                "kind": "Leaflet",
+                "metadata": { "name": name(number) },
+                "spec": { "text": "The sea is rising." },
+            });
+            let leaflet = serde_json::from_value(spec).unwrap();
+            (self.leaflets.create(&PostParams::default(), &leaflet).await).unwrap();
+        }
+    }
+
+    /// Wishes for something for each leaflet whose number is one of these.
+    async fn wish(&self, numbers: impl Iterator<Item = usize>, lifecycle: Value) {
+        let wish = Patch::Merge(json!({ "spec": { "lifecycle": lifecycle } }));
+        for number in numbers {
+            let params = PatchParams::default();
+            (self.leaflets.patch(&name(number), &params, &wish).await).unwrap();
+        }
+    }
+
+    /// Wishes for more of all leaflets.
+    async fn reprint(&self, request: &str) {
+        let visit = json!({ "visit": { "state": "Reprinting", "request": request } });
+        self.wish(0..LEAFLETS, visit).await;
+    }
+
+    /// Waits until the press has done some jobs, and works upon others.
+    async fn middle_of_work(&self, done: usize) {
+        until("the press is in the middle of its work", async || {
+            (self.press.done().len() >= done && self.press.at_work() >= 5).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until a replica asks for work that it began after a time.
+    async fn first_job_of(&self, replica: &Replica, after: Instant) -> Instant {
+        until("the other replica has work done", async || {
+            let asked = self.press.asked_by(replica.name);
+            asked
+                .iter()
+                .map(|asked| asked.at)
+                .find(|asked| *asked >= after)
+        })
+        .await
+    }
+
+    /// Waits until all leaflets are where their specs say.
+    async fn all_settled(&self) {
+        until("all leaflets are where they should be", async || {
+            let all = self.leaflets.list(&ListParams::default()).await.ok()?;
+            (all.items.len() == LEAFLETS && all.items.iter().all(is_settled)).then_some(())
+        })
+        .await;
+    }
+
+    /// Checks everything that must hold, whatever happened; each leaflet was to go this way.
+    async fn judge(&self, what: &str, way: impl Fn(usize) -> Vec<LeafletState>) {
+        let expected = |number: usize| -> Vec<String> {
+            let states = way(number).into_iter();
+            states.map(|state| format!("{state:?}")).collect()
+        };
+        // The last events may still be on their way.
+        let (walks, broken) = until("the record is complete", async || {
+            let (walks, broken) = self.record.walks();
+            let complete = (0..LEAFLETS).all(|number| {
+                let walk = walks.get(&name(number));
+                walk.is_some_and(|walk| walk.states.len() >= expected(number).len())
+            });
+            complete.then_some((walks, broken))
+        })
+        .await;
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+        let (mut jobs, mut writes) = (Vec::new(), 0);
+        for number in 0..LEAFLETS {
+            let walk = &walks[&name(number)];
+            assert_eq!(walk.states, expected(number), "the way of {}", name(number));
+            writes += walk.writes;
+            for (index, state) in walk.states.iter().enumerate() {
+                if !matches!(state.as_str(), "Printed" | "Pulped") {
+                    jobs.push((format!("{}/{}", walk.uid, index + 1), state.clone()));
+                }
+            }
+        }
+        // Each transition has its one id, each id its one job, each job was done once.
+        let done = self.press.done().into_iter();
+        let mut done: Vec<_> = done.map(|done| (done.id, done.job.work)).collect();
+        done.sort();
+        jobs.sort();
+        assert_eq!(done, jobs);
+        for asked in self.press.asked() {
+            let asked = (asked.id, asked.job.work);
+            assert!(
+                jobs.contains(&asked),
+                "asked for what nobody needs: {asked:?}"
+            );
+        }
+        assert_eq!(self.press.overlaps(), 0);
+        let asked = self.press.asked().len();
+        println!(
+            "{what}: {} jobs done, each once, asked for {asked} times; {writes} writes of statuses, no rule broken",
+            jobs.len(),
+        );
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("leaflet-{number:02}")
+}
+
+fn is_settled(leaflet: &Leaflet) -> bool {
+    let Some(status) = &leaflet.status else {
+        return false;
+    };
+    let wished = leaflet.spec.lifecycle.visit.as_ref();
+    let visited = status.lifecycle.as_ref().is_some_and(|position| {
+        let visit = position.visit.as_ref();
+        wished.is_none_or(|wished| {
+            let visit = visit.and_then(|visit| serde_json::to_value(visit).ok());
+            let wished = serde_json::to_value(wished).unwrap();
+            visit.is_some_and(|visit| {
+                visit["request"] == wished["request"] && visit["outcome"] == "Reached"
+            })
+        })
+    });
+    let ready = (status.conditions.iter()).any(|condition| {
+        condition.type_ == "Ready"
+            && condition.status == "True"
+            && condition.observed_generation == leaflet.metadata.generation
+    });
+    visited && ready
+}
+
+fn milliseconds_since_1970() -> u128 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.unwrap().as_millis()
+}
+
+/// The way of a leaflet that was reprinted so often.
+fn reprinted(times: usize) -> Vec<LeafletState> {
+    use LeafletState::{Printed, Printing, Reprinting, Typesetting};
+    let mut way = vec![Typesetting, Printing, Printed];
+    for _ in 0..times {
+        way.extend([Reprinting, Printed]);
+    }
+    way
+}
+
+fn seconds(from: Instant, to: Instant) -> String {
+    format!("{:.2} s", to.duration_since(from).as_secs_f64())
+}
+
+#[tokio::test]
+async fn a_killed_leader_is_replaced_and_nothing_is_done_twice() {
+    let _stage = STAGE.lock().await;
+    let Some(scene) = Scene::set("a killed leader").await else {
+        return;
+    };
+    let (mut leader, other) = scene.two_replicas().await;
+    scene.create_leaflets().await;
+    scene.middle_of_work(LEAFLETS / 2).await;
+    leader.signal(Signal::KILL);
+    let killed = Instant::now();
+    leader.end().await;
+    // Nobody leads, and the wishes of the users go on.
+    scene
+        .wish(0..LEAFLETS / 2, json!({ "state": "Pulped" }))
+        .await;
+    let leads = other.leads(killed).await;
+    let works = scene.first_job_of(&other, killed).await;
+    scene.all_settled().await;
+    println!(
+        "killed: the other leads after {}, works after {} (a lease of {LEASE_SECONDS} s)",
+        seconds(killed, leads),
+        seconds(killed, works),
+    );
+    let way = |number| {
+        let mut way = reprinted(0);
+        if number < LEAFLETS / 2 {
+            way.extend([LeafletState::Pulping, LeafletState::Pulped]);
+        }
+        way
+    };
+    scene.judge("killed", way).await;
+    scene.kubernetes.stop().await;
+}
+
+#[tokio::test]
+async fn a_leader_that_is_told_to_end_hands_over_at_once() {
+    let _stage = STAGE.lock().await;
+    let Some(scene) = Scene::set("a leader that is told to end").await else {
+        return;
+    };
+    let (mut leader, other) = scene.two_replicas().await;
+    scene.create_leaflets().await;
+    scene.middle_of_work(LEAFLETS / 2).await;
+    leader.signal(Signal::TERM);
+    let told = Instant::now();
+    assert!(leader.end().await.success());
+    let ended = Instant::now();
+    let leads = other.leads(told).await;
+    let works = scene.first_job_of(&other, told).await;
+    scene.all_settled().await;
+    println!(
+        "told to end: ended after {}; from then on the other leads after {}, works after {}",
+        seconds(told, ended),
+        seconds(ended, leads.max(ended)),
+        seconds(ended, works.max(ended)),
+    );
+    scene.judge("told to end", |_| reprinted(0)).await;
+    scene.kubernetes.stop().await;
+}
+
+#[tokio::test]
+async fn a_leader_that_was_stopped_begins_nothing_when_it_wakes() {
+    let _stage = STAGE.lock().await;
+    let Some(scene) = Scene::set("a stopped leader").await else {
+        return;
+    };
+    let (leader, mut other) = scene.two_replicas().await;
+    scene.create_leaflets().await;
+    scene.middle_of_work(LEAFLETS / 2).await;
+    leader.signal(Signal::STOP);
+    let stopped = Instant::now();
+    let works = scene.first_job_of(&other, stopped).await;
+    scene.all_settled().await;
+    // It wakes while the other is at work.
+    scene.reprint("while-it-sleeps").await;
+    scene.middle_of_work(2 * LEAFLETS + LEAFLETS / 4).await;
+    let (waking, woken) = (milliseconds_since_1970(), Instant::now());
+    leader.signal(Signal::CONT);
+    let knows = leader.leads_no_longer(woken).await;
+    scene.all_settled().await;
+    let begun = scene.press.asked_by(leader.name).into_iter();
+    let begun: Vec<_> = begun.filter(|asked| asked.job.begun >= waking).collect();
+    let written = leader.said("transition", woken);
+    println!(
+        "stopped: the other works after {}; awake, it knows after {}, began {} jobs, says {} transitions",
+        seconds(stopped, works),
+        seconds(woken, knows),
+        begun.len(),
+        written.len(),
+    );
+    assert!(begun.is_empty(), "{begun:?}");
+    // It is as good as new: it leads when the other is gone.
+    other.signal(Signal::KILL);
+    let killed = Instant::now();
+    other.end().await;
+    scene.reprint("it-leads-again").await;
+    leader.leads(killed).await;
+    scene.all_settled().await;
+    scene.judge("stopped", |_| reprinted(2)).await;
+    scene.kubernetes.stop().await;
+}
+
+#[tokio::test]
+async fn a_leader_that_is_cut_off_stands_back_before_another_leads() {
+    let _stage = STAGE.lock().await;
+    let Some(scene) = Scene::set("a leader that is cut off").await else {
+        return;
+    };
+    let link = Link::to(scene.kubernetes.kubeconfig()).await;
+    let press = format!("http://{}", scene.press.address);
+    let leader = Replica::start("first", &link.kubeconfig(), &press);
+    let start = Instant::now();
+    leader.leads(start).await;
+    let mut other = scene.replica("second");
+    scene.create_leaflets().await;
+    scene.middle_of_work(LEAFLETS / 2).await;
+    link.cut();
+    let cut = Instant::now();
+    let stands_back = leader.leads_no_longer(cut).await;
+    let stood_back = milliseconds_since_1970();
+    let leads = other.leads(cut).await;
+    assert!(stands_back < leads, "two led at once");
+    let works = scene.first_job_of(&other, cut).await;
+    scene.all_settled().await;
+    // What waited on the link arrives while the other is at work.
+    scene.reprint("while-it-is-cut-off").await;
+    scene.middle_of_work(2 * LEAFLETS + LEAFLETS / 4).await;
+    link.mend();
+    scene.all_settled().await;
+    let begun = scene.press.asked_by(leader.name).into_iter();
+    let begun: Vec<_> = begun.filter(|asked| asked.job.begun > stood_back).collect();
+    println!(
+        "cut off: it stands back after {}, the other leads after {}, works after {}; it began {} jobs since",
+        seconds(cut, stands_back),
+        seconds(cut, leads),
+        seconds(cut, works),
+        begun.len(),
+    );
+    assert!(begun.is_empty(), "{begun:?}");
+    other.signal(Signal::KILL);
+    let killed = Instant::now();
+    other.end().await;
+    scene.reprint("it-leads-again").await;
+    leader.leads(killed).await;
+    scene.all_settled().await;
+    scene.judge("cut off", |_| reprinted(2)).await;
+    scene.kubernetes.stop().await;
+}

@@ -1,0 +1,131 @@
+//! A press: does each job once, however often it is asked for, and keeps a book of all that was asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::{Json, Router, routing::put};
+use okt_examples::leaflets::Job;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// A press that serves on loopback; clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Press {
+    pub(crate) address: SocketAddr,
+    book: Arc<Mutex<Book>>,
+}
+
+#[derive(Default)]
+struct Book {
+    asked: Vec<Asked>,
+    jobs: BTreeMap<String, watch::Receiver<bool>>,
+    done: Vec<Done>,
+    /// The leaflets that are worked upon, and how often two jobs of one were.
+    at_work: BTreeSet<String>,
+    overlaps: usize,
+}
+
+/// A request for a job.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: String,
+    pub(crate) job: Job,
+    pub(crate) at: Instant,
+}
+
+/// A job that was done.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub(crate) id: String,
+    pub(crate) job: Job,
+}
+
+impl Press {
+    /// A press whose jobs take between half a second and two.
+    pub(crate) async fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let press = Self {
+            address: listener.local_addr().unwrap(),
+            book: Arc::default(),
+        };
+        let router = Router::new()
+            .route("/jobs/{*id}", put(print))
+            .with_state(press.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        press
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything that was asked of it so far.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.book().asked.clone()
+    }
+
+    /// What a replica asked of it so far.
+    pub(crate) fn asked_by(&self, replica: &str) -> Vec<Asked> {
+        let mut asked = self.asked();
+        asked.retain(|asked| asked.job.replica == replica);
+        asked
+    }
+
+    /// Everything that it did so far.
+    pub(crate) fn done(&self) -> Vec<Done> {
+        self.book().done.clone()
+    }
+
+    /// How many jobs it works upon.
+    pub(crate) fn at_work(&self) -> usize {
+        self.book().at_work.len()
+    }
+
+    /// How often it worked upon two jobs of one leaflet at once.
+    pub(crate) fn overlaps(&self) -> usize {
+        self.book().overlaps
+    }
+
+    /// Begins a job unless it was begun before; tells when it is done.
+    fn begin(&self, id: &str, job: &Job) -> watch::Receiver<bool> {
+        let mut book = self.book();
+        book.asked.push(Asked {
+            id: id.to_owned(),
+            job: job.clone(),
+            at: Instant::now(),
+        });
+        if let Some(done) = book.jobs.get(id) {
+            return done.clone();
+        }
+        let (tell, done) = watch::channel(false);
+        book.jobs.insert(id.to_owned(), done.clone());
+        if !book.at_work.insert(job.leaflet.clone()) {
+            book.overlaps += 1;
+        }
+        let (press, id, job) = (self.clone(), id.to_owned(), job.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(takes(&job)).await;
+            let mut book = press.book();
+            book.at_work.remove(&job.leaflet);
+            book.done.push(Done { id, job });
+            tell.send_replace(true);
+        });
+        done
+    }
+}
+
+/// How long a job takes: not all the same, so that at any time some are under way.
+fn takes(job: &Job) -> Duration {
+    let sum = job.leaflet.bytes().chain(job.work.bytes()).map(u64::from);
+    Duration::from_millis(500 + sum.sum::<u64>() * 173 % 1500)
+}
+
+async fn print(State(press): State<Press>, Path(id): Path<String>, Json(job): Json<Job>) {
+    let mut done = press.begin(&id, &job);
+    // Who tells it is gone only after it was told.
+    let _ = done.wait_for(|done| *done).await;
+}

@@ -1,0 +1,88 @@
+//! A replica of the operator: a process that is started, signalled and listened to.
+
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+
+use crate::{LEASE_SECONDS, until};
+
+/// A running replica; killed when it is dropped.
+pub(crate) struct Replica {
+    pub(crate) name: &'static str,
+    process: Child,
+    said: Arc<Mutex<Vec<(Instant, String)>>>,
+}
+
+impl Replica {
+    /// Starts a replica.
+    pub(crate) fn start(name: &'static str, kubeconfig: &Path, press: &str) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_leader"))
+            .args(["run", "--replica", name, "--press", press])
+            .args(["--lease-seconds", &LEASE_SECONDS.to_string()])
+            .env("KUBECONFIG", kubeconfig)
+            .env("RUST_LOG", "info")
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let saying = Arc::clone(&said);
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                tracing::debug!(replica = name, "{line}");
+                let mut said = saying.lock().unwrap_or_else(PoisonError::into_inner);
+                said.push((Instant::now(), line));
+            }
+        });
+        Self {
+            name,
+            process,
+            said,
+        }
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let id = self.process.id().expect("it runs");
+        let id = Pid::from_raw(id.try_into().unwrap()).unwrap();
+        kill_process(id, signal).unwrap();
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn end(&mut self) -> ExitStatus {
+        self.process.wait().await.unwrap()
+    }
+
+    /// When it said these words, after a time.
+    pub(crate) fn said(&self, words: &str, after: Instant) -> Vec<Instant> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        (said.iter())
+            .filter(|(at, line)| *at >= after && line.contains(words))
+            .map(|(at, _)| *at)
+            .collect()
+    }
+
+    /// Waits until it says that it leads, after a time.
+    pub(crate) async fn leads(&self, after: Instant) -> Instant {
+        let what = format!("{} leads", self.name);
+        until(&what, async || {
+            self.said("leadership: leads ", after).first().copied()
+        })
+        .await
+    }
+
+    /// Waits until it says that it leads no longer, after a time.
+    pub(crate) async fn leads_no_longer(&self, after: Instant) -> Instant {
+        let what = format!("{} leads no longer", self.name);
+        until(&what, async || {
+            self.said("leads no longer", after).first().copied()
+        })
+        .await
+    }
+}
