@@ -144,6 +144,8 @@ impl Scene {
     /// Waits until all leaflets are where their specs say.
     async fn all_settled(&self) {
         until("all leaflets are where they should be", async || {
+            // A list of all of them is no small thing to ask for.
+            tokio::time::sleep(Duration::from_millis(100)).await;
             let all = self.leaflets.list(&ListParams::default()).await.ok()?;
             (all.items.len() == LEAFLETS && all.items.iter().all(is_settled)).then_some(())
         })
