@@ -2,6 +2,7 @@
 
 mod bounds;
 mod crash;
+mod crowd;
 mod deadlines;
 mod definition;
 mod deletion;

@@ -1,0 +1,257 @@
+//! This file is the same job by hand, as one writes it who knows kube: one write per transition, none twice.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::api::{Patch, PatchParams};
+use kube::runtime::controller::{Action, Config, applier, trigger_self};
+use kube::runtime::{WatchStreamExt, reflector, watcher};
+use kube::{Api, Client, CustomResource, ResourceExt};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::tally::Tally;
+
+const FINALIZER: &str = "bench.okt.dev/parcel";
+
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[kube(
+    group = "bench.okt.dev",
+    version = "v1",
+    kind = "Parcel",
+    namespaced,
+    status = "ParcelStatus",
+    schema = "disabled"
+)]
+pub(crate) struct ParcelSpec {
+    recipient: String,
+    address: String,
+    grams: u32,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ParcelStatus {
+    observed_generation: i64,
+    lifecycle: Option<Position>,
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum State {
+    Packing,
+    Travelling,
+    Delivered,
+    Returning,
+    Gone,
+}
+
+/// Where a parcel is and how it came there; the fields are those that the CRD has.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Position {
+    state: State,
+    since: Timestamp,
+    transition: u64,
+    jumps: u64,
+    /// Names the work of the state, so that whoever does it can tell a repetition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    action: Option<Work>,
+    trail: String,
+    history: Vec<Step>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Work {
+    id: String,
+    generation: i64,
+    started_at: Timestamp,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Step {
+    transition: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<State>,
+    to: State,
+    at: Timestamp,
+    cause: String,
+}
+
+struct Parcels {
+    api: Api<Parcel>,
+    /// The version that the own last write made, by uid: the cache may be behind it.
+    seen: Mutex<HashMap<String, u64>>,
+    tally: Arc<Tally>,
+}
+
+/// Runs the controller in one namespace, for ever.
+pub(crate) async fn run(client: Client, namespace: &str, tally: Arc<Tally>) {
+    let api: Api<Parcel> = Api::namespaced(client, namespace);
+    let (store, writer) = reflector::store();
+    let changed = watcher(api.clone(), watcher::Config::default().page_size(500))
+        .default_backoff()
+        .modify(|parcel| parcel.metadata.managed_fields = None)
+        .reflect(writer)
+        .applied_objects();
+    let parcels = Arc::new(Parcels {
+        api,
+        seen: Mutex::default(),
+        tally,
+    });
+    applier(
+        |parcel, parcels: Arc<Parcels>| Box::pin(async move { parcels.reconcile(&parcel).await }),
+        |_, _, _| Action::requeue(Duration::from_secs(5)),
+        parcels,
+        store,
+        Box::pin(trigger_self(changed, ())),
+        Config::default().concurrency(16),
+    )
+    .for_each(|turn| std::future::ready(turn.map_or_else(|error| eprintln!("{error}"), drop)))
+    .await;
+}
+
+impl Parcels {
+    async fn reconcile(&self, parcel: &Parcel) -> Result<Action, kube::Error> {
+        self.tally.turn();
+        let deleting = parcel.metadata.deletion_timestamp.is_some();
+        let held = parcel.finalizers().iter().any(|name| name == FINALIZER);
+        let settled = Ok(Action::await_change());
+        if self.is_behind(parcel) {
+            return settled;
+        }
+        let position = parcel.status.as_ref().and_then(|s| s.lifecycle.as_ref());
+        let next = match position.map(|position| position.state) {
+            _ if deleting && !held => return settled,
+            _ if !held => return self.hold(parcel, true).await,
+            None => State::Packing,
+            // This is where parcels are packed, carried and taken back.
+            Some(State::Packing) => State::Travelling,
+            Some(State::Travelling) => State::Delivered,
+            Some(State::Delivered) if deleting => State::Returning,
+            Some(State::Returning) => State::Gone,
+            Some(State::Gone) if deleting => return self.hold(parcel, false).await,
+            Some(State::Delivered | State::Gone) => return settled,
+        };
+        let status = json!({
+            "apiVersion": "bench.okt.dev/v1",
+            "kind": "Parcel",
+            "metadata": { "resourceVersion": parcel.metadata.resource_version },
+            "status": status(parcel, position, next),
+        });
+        let params = PatchParams::apply("by-hand").force();
+        let (name, patch) = (parcel.name_any(), Patch::Apply(status));
+        self.written(&self.api.patch_status(&name, &params, &patch).await?);
+        settled
+    }
+
+    /// Sets or drops the finalizer.
+    async fn hold(&self, parcel: &Parcel, held: bool) -> Result<Action, kube::Error> {
+        let mut finalizers = parcel.finalizers().to_vec();
+        finalizers.retain(|name| name != FINALIZER);
+        finalizers.extend(held.then(|| FINALIZER.to_owned()));
+        let version = &parcel.metadata.resource_version;
+        let patch = json!({ "metadata": { "finalizers": finalizers, "resourceVersion": version } });
+        let (name, patch) = (parcel.name_any(), Patch::Merge(patch));
+        self.written(&(self.api.patch(&name, &PatchParams::default(), &patch)).await?);
+        if !held {
+            self.seen().remove(&parcel.uid().unwrap_or_default());
+        }
+        Ok(Action::await_change())
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<String, u64>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_behind(&self, parcel: &Parcel) -> bool {
+        let seen = (parcel.uid()).and_then(|uid| self.seen().get(&uid).copied());
+        seen.is_some_and(|seen| version(parcel) < seen)
+    }
+
+    fn written(&self, parcel: &Parcel) {
+        let uid = parcel.uid().unwrap_or_default();
+        self.seen().insert(uid, version(parcel));
+    }
+}
+
+fn version(parcel: &Parcel) -> u64 {
+    let version = parcel.metadata.resource_version.as_deref();
+    version.unwrap_or_default().parse().unwrap_or(0)
+}
+
+fn status(parcel: &Parcel, old: Option<&Position>, to: State) -> Value {
+    let now = Timestamp::now();
+    let from = old.map(|old| old.state);
+    let transition = old.map_or(0, |old| old.transition) + 1;
+    let generation = parcel.metadata.generation.unwrap_or_default();
+    let works = !matches!(to, State::Delivered | State::Gone);
+    let mut history = old.map_or_else(Vec::new, |old| old.history.clone());
+    history.push(Step {
+        transition,
+        from,
+        to,
+        at: now,
+        cause: "Next".to_owned(),
+    });
+    history.drain(..history.len().saturating_sub(10));
+    let position = Position {
+        state: to,
+        since: now,
+        transition,
+        jumps: 0,
+        action: works.then(|| Work {
+            id: format!("{}/{transition}", parcel.uid().unwrap_or_default()),
+            generation,
+            started_at: now,
+        }),
+        trail: format!("{}>{to:?}", old.map_or("", |old| &old.trail)),
+        history,
+    };
+    let condition = |name: &str, is: bool, reason: &str, message: &str| {
+        let status = if is { "True" } else { "False" };
+        let before = parcel.status.iter().flat_map(|status| &status.conditions);
+        let same = before
+            .filter(|c| c.type_ == name && c.status == status)
+            .last();
+        Condition {
+            type_: name.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            observed_generation: Some(generation),
+            last_transition_time: same.map_or(Time(now), |c| c.last_transition_time.clone()),
+        }
+    };
+    let (deleting, arrived) = (
+        parcel.metadata.deletion_timestamp.is_some(),
+        to == State::Delivered,
+    );
+    let reason = format!("{to:?}");
+    let mut conditions = vec![
+        condition(
+            "Ready",
+            arrived,
+            &reason,
+            "is at rest where it is wished to be",
+        ),
+        condition("Arrived", arrived, &reason, ""),
+        condition(
+            "Deleting",
+            deleting,
+            if deleting { "Leaving" } else { "NotDeleted" },
+            "",
+        ),
+        condition("Paused", false, "NotPaused", ""),
+    ];
+    if !arrived {
+        conditions.push(condition("Reconciling", true, &reason, "is on its way"));
+    }
+    json!({ "observedGeneration": generation, "lifecycle": position, "conditions": conditions })
+}

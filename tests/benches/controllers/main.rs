@@ -1,0 +1,68 @@
+//! A controller made with OKT beside one by hand on kube that does the same, on the double and on a real API server.
+//!
+//! Prints the tables of `docs/benchmarks.md`; the words `double`, `real`, `lives` and `restarts` choose among them.
+//! Each controller is a process of its own (this program runs itself), and the two take turns, so that what else
+//! the machine does meets both.
+
+mod by_hand;
+mod child;
+mod lives;
+mod restarts;
+mod site;
+mod table;
+mod tally;
+mod with_okt;
+
+use std::env;
+use std::error::Error;
+use std::process::ExitCode;
+
+use self::site::Site;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let done = match words.split_first() {
+        Some((first, rest)) if first == child::CHILD => child::main(rest),
+        Some(_) | None => bench(&words),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
+    let chosen = |word: &str, other: &str| {
+        !words.iter().any(|w| w == other) || words.iter().any(|w| w == word)
+    };
+    if chosen("double", "real") {
+        let directory = tempfile::tempdir()?;
+        let site = Site::double(directory.path()).await?;
+        tables(&site, &chosen, &[0, 1_000, 10_000, 100_000]).await?;
+    }
+    if chosen("real", "double") {
+        let site = Site::real().await?;
+        // A real server takes an hour to bring 100,000 objects to rest.
+        tables(&site, &chosen, &[0, 1_000, 10_000]).await?;
+    }
+    Ok(())
+}
+
+async fn tables(
+    site: &Site,
+    chosen: &impl Fn(&str, &str) -> bool,
+    sizes: &[usize],
+) -> Result<(), Box<dyn Error>> {
+    println!("\n## On {}", site.name);
+    if chosen("lives", "restarts") {
+        lives::bench(site).await?;
+    }
+    if chosen("restarts", "lives") {
+        restarts::bench(site, sizes).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! This file restarts controllers on settled objects, and then lets them idle.
+
+use std::error::Error;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::child::{Controller, Way};
+use crate::lives::{megabytes, milliseconds};
+use crate::site::{Parcels, Site, until};
+use crate::table::Table;
+
+const ROUNDS: usize = 5;
+/// How long it is left alone once, and has to write nothing.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long it is left alone before it is weighed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Measures both ways in turns at each number of settled objects, and prints a table for each.
+pub(crate) async fn bench(site: &Site, sizes: &[usize]) -> Result<(), Box<dyn Error>> {
+    let mut namespaces = Vec::new();
+    for way in Way::BOTH {
+        namespaces.push((
+            way,
+            site.namespace(&format!("{}-settled", way.name())).await?,
+        ));
+    }
+    let mut before = 0;
+    for &size in sizes {
+        let mut table = Table::default();
+        for (way, parcels) in &namespaces {
+            settle(site, *way, parcels, before..size).await?;
+        }
+        for round in 0..ROUNDS {
+            for (way, parcels) in &namespaces {
+                restart(site, *way, parcels, size, round == 0, &mut table).await?;
+            }
+        }
+        table.print(&format!("a restart on {size} settled objects"));
+        before = size;
+    }
+    Ok(())
+}
+
+/// Adds objects and lets the controller itself bring them to rest.
+async fn settle(
+    site: &Site,
+    way: Way,
+    parcels: &Parcels,
+    numbers: std::ops::Range<usize>,
+) -> Result<(), Box<dyn Error>> {
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    let _controller = Controller::start(way, &site.kubeconfig, &parcels.namespace, 0)?;
+    let all = numbers.end;
+    parcels.create(numbers).await?;
+    until(async || {
+        sleep(PAUSE).await;
+        parcels.have_arrived(all).await
+    })
+    .await
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+async fn restart(
+    site: &Site,
+    way: Way,
+    parcels: &Parcels,
+    size: usize,
+    idles: bool,
+    table: &mut Table,
+) -> Result<(), Box<dyn Error>> {
+    let mut controller = Controller::start(way, &site.kubeconfig, &parcels.namespace, size)?;
+    until(async || Ok(controller.figures()?.turns >= size as u64)).await?;
+    let cpu = controller.cpu()?;
+    sleep(PAUSE).await;
+    let figures = controller.figures()?;
+    let memory = controller.memory()?;
+    if let Some(time) = figures.all_had_a_turn {
+        table.add(
+            way,
+            "seconds until every object had its turn",
+            time.as_secs_f64(),
+        );
+        table.add(way, "CPU until then, ms", milliseconds(cpu));
+    }
+    table.add(
+        way,
+        "requests until then",
+        figures.requests.values().sum::<u64>() as f64,
+    );
+    table.add(way, "resident memory, MB", megabytes(memory.now));
+    table.add(way, "peak of it, MB", megabytes(memory.peak));
+    if idles {
+        let cpu = controller.cpu()?;
+        sleep(IDLE).await;
+        let after = controller.figures()?;
+        table.add(
+            way,
+            "writes since the start, 60 s idle included",
+            after.writes as f64,
+        );
+        table.add(
+            way,
+            "turns in 60 s idle",
+            (after.turns - figures.turns) as f64,
+        );
+        let used = controller.cpu()?.saturating_sub(cpu);
+        table.add(way, "CPU in 60 s idle, ms", milliseconds(used));
+        table.add(
+            way,
+            "resident memory after 60 s idle, MB",
+            megabytes(controller.memory()?.now),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! This file prints figures side by side: the medians of what both controllers needed, and their ratio.
+
+use std::collections::BTreeMap;
+
+use crate::child::Way;
+
+/// What was measured: by its name, for both ways, in every round.
+#[derive(Default)]
+pub(crate) struct Table(Vec<(String, BTreeMap<Way, Vec<f64>>)>);
+
+impl Table {
+    /// One more measurement, in the unit that its name says.
+    pub(crate) fn add(&mut self, way: Way, what: &str, figure: f64) {
+        let row = match self.0.iter().position(|(name, _)| name == what) {
+            Some(row) => row,
+            None => {
+                self.0.push((what.to_owned(), BTreeMap::new()));
+                self.0.len() - 1
+            }
+        };
+        self.0[row].1.entry(way).or_default().push(figure);
+    }
+
+    pub(crate) fn print(&self, title: &str) {
+        println!("\n### {title}\n");
+        println!("| what | ratio to by hand | OKT | by hand |\n|---|---|---|---|");
+        for (what, figures) in &self.0 {
+            let of = |way| figures.get(&way).map_or(f64::NAN, |all| median(all));
+            let (okt, by_hand) = (of(Way::WithOkt), of(Way::ByHand));
+            let ratio = if by_hand == 0.0 {
+                "–".to_owned()
+            } else {
+                format!("{:.2}", okt / by_hand)
+            };
+            println!(
+                "| {what} | {ratio} | {} | {} |",
+                digits(okt),
+                digits(by_hand)
+            );
+        }
+    }
+}
+
+fn digits(figure: f64) -> String {
+    if figure == 0.0 || figure >= 100.0 {
+        format!("{figure:.0}")
+    } else {
+        format!("{figure:.2}")
+    }
+}
+
+fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        sorted[middle]
+    } else {
+        f64::midpoint(sorted[middle - 1], sorted[middle])
+    }
+}

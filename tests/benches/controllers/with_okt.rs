@@ -1,0 +1,103 @@
+//! This file is the job with OKT: a parcel is packed, carried, delivered, and taken back when its object goes.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use kube::{Client, CustomResource};
+use okt_runtime::{
+    Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Operator,
+    OperatorError, Status, lifecycle_graph,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tally::Tally;
+
+/// The life of a parcel.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParcelState {
+    /// It is being packed.
+    #[entry]
+    #[child(Travelling)]
+    Packing,
+
+    /// It is on its way.
+    #[child(Delivered)]
+    Travelling,
+
+    /// It has arrived.
+    #[rest(idle)]
+    #[condition(Arrived, reason = "Delivered")]
+    #[child(Returning)]
+    Delivered,
+
+    /// It is being taken back.
+    #[child(Gone)]
+    Returning,
+
+    /// It is in the store again.
+    #[leaf(idle)]
+    Gone,
+}
+
+/// What a user asks for.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "bench.okt.dev",
+    version = "v1",
+    kind = "Parcel",
+    namespaced,
+    status = "Status<ParcelState>"
+)]
+pub(crate) struct ParcelSpec {
+    #[serde(default)]
+    pub(crate) lifecycle: Desired<ParcelState>,
+    pub(crate) recipient: String,
+    pub(crate) address: String,
+    pub(crate) grams: u32,
+}
+
+/// Carries parcels, in no time.
+struct Parcels(Arc<Tally>);
+
+impl ParcelStateHandler for Parcels {
+    type Context = Action<Parcel>;
+    type Error = Failure;
+
+    async fn packing(&self, _: &Action<Parcel>) -> Result<parcel_state::AfterPacking, Failure> {
+        Ok(parcel_state::AfterPacking::Travelling)
+    }
+
+    async fn travelling(
+        &self,
+        _: &Action<Parcel>,
+    ) -> Result<parcel_state::AfterTravelling, Failure> {
+        Ok(parcel_state::AfterTravelling::Delivered)
+    }
+
+    async fn returning(&self, _: &Action<Parcel>) -> Result<parcel_state::AfterReturning, Failure> {
+        Ok(parcel_state::AfterReturning::Gone)
+    }
+}
+
+impl Application for Parcels {
+    type Resource = Parcel;
+
+    async fn observe(&self, _: &Context<Parcel>) -> Result<Observation<ParcelState>, Failure> {
+        self.0.turn();
+        Ok(Observation::unobserved())
+    }
+}
+
+/// Runs the operator in one namespace, for ever.
+pub(crate) async fn run(
+    client: Client,
+    namespace: &str,
+    tally: Arc<Tally>,
+) -> Result<(), OperatorError> {
+    Operator::new(client, Parcels(tally))
+        .namespaces([namespace])
+        .run(pending())
+        .await
+}

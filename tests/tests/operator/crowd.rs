@@ -1,0 +1,55 @@
+//! Many objects at once: what is asked of the API stays bounded, and every one gets where it should.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use kube::api::{DeleteParams, ListParams};
+use okt_testing::Fault;
+use okt_tests::{DatabaseState::*, OPERATOR, Rig};
+use serde_json::json;
+
+const OBJECTS: usize = 1_200;
+/// How many turns an operator takes at the same time by default.
+const AT_ONCE: usize = 16;
+/// How long the server takes for a write.
+const SLOW: Duration = Duration::from_millis(100);
+
+#[tokio::test(start_paused = true)]
+async fn all_objects_deleted_at_once_stop_and_go_sixteen_at_a_time_each_once() {
+    let rig = Rig::new().await;
+    let name = |number| format!("db-{number}");
+    for number in 0..OBJECTS {
+        rig.create(&name(number), json!({})).await;
+    }
+    for number in 0..OBJECTS {
+        rig.until_ready(&name(number), Running).await;
+    }
+
+    let settled = rig.server.mark();
+    rig.server
+        .inject(Fault::delay(SLOW).on_writes().client(OPERATOR));
+    let (delete, list) = (DeleteParams::default(), ListParams::default());
+    let deleted = rig.raw().delete_collection(&delete, &list).await;
+    deleted.expect("the deletion is accepted");
+    for number in 0..OBJECTS {
+        rig.until_gone(&name(number)).await;
+    }
+
+    let stopped: Vec<_> = (rig.app.ran().into_iter())
+        .filter(|ran| ran.state == Stopping)
+        .map(|ran| ran.name)
+        .collect();
+    assert_eq!(stopped.len(), OBJECTS);
+    assert_eq!(stopped.iter().collect::<BTreeSet<_>>().len(), OBJECTS);
+    assert_eq!(rig.app.overlaps(), 0);
+
+    let writes: Vec<_> = (rig.server.requests_since(settled).into_iter())
+        .filter(|request| request.client == OPERATOR && request.is_write())
+        .collect();
+    // Stopping, the leaf, the finalizer.
+    assert_eq!(writes.len(), 3 * OBJECTS);
+    for crowd in writes.windows(AT_ONCE + 1) {
+        let time = crowd[AT_ONCE].at.duration_since(crowd[0].at);
+        assert!(time >= SLOW, "{} writes within {time:?}", crowd.len());
+    }
+}
