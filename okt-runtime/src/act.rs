@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::application::{Application, StateOf};
 use crate::context::{Action, Context, Work};
+use crate::guarded::{Guarded, reference};
 use crate::memory::{Inner, Known, Stage};
 use crate::progress::Progress;
 use crate::read;
@@ -129,10 +130,7 @@ impl<A: Application> Actor<'_, A> {
         self.cx.object().meta().uid.as_deref().unwrap_or_default()
     }
 
-    fn reference(&self) -> ObjectRef<crate::guarded::Guarded<A::Resource>> {
-        let meta = self.cx.object().meta();
-        let mut reference = ObjectRef::new(meta.name.as_deref().unwrap_or_default());
-        reference.namespace.clone_from(&meta.namespace);
-        reference
+    fn reference(&self) -> ObjectRef<Guarded<A::Resource>> {
+        reference(self.cx.object().meta())
     }
 }

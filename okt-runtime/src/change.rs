@@ -39,7 +39,7 @@ pub(crate) fn change<K: LifecycleObject>(object: &K, next: &Status<K::State, K::
         position
     };
     let same = old.observed_generation == next.observed_generation
-        && silent(&old.lifecycle) == silent(&next.lifecycle)
+        && (old.lifecycle == next.lifecycle || silent(&old.lifecycle) == silent(&next.lifecycle))
         && same_conditions::<K>(&old.conditions, &next.conditions);
     if !same {
         Change::Main

@@ -52,8 +52,6 @@ pub(crate) async fn drive<A: Application>(
         let (shared, store) = (Arc::clone(&shared), store.clone());
         watcher(api, config)
             .default_backoff()
-            // Seventy per cent of what a cached object costs, and nothing here reads it.
-            .modify(|object| object.meta_mut().managed_fields = None)
             .reflect(writer)
             .flat_map(move |event| stream::iter(heed(&shared, &store, event)))
     };
@@ -126,7 +124,7 @@ fn heed<A: Application>(
     event: Result<watcher::Event<Guarded<A::Resource>>, watcher::Error>,
 ) -> Vec<Queued<A::Resource>> {
     match event {
-        Ok(watcher::Event::Apply(object)) => vec![Ok(ObjectRef::from_obj(&object))],
+        Ok(watcher::Event::Apply(object)) => vec![Ok(object.reference())],
         // A list is in the store only when it is complete, and a turn for what is not there is lost.
         Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => Vec::new(),
         Ok(watcher::Event::Delete(object)) => {
@@ -141,8 +139,7 @@ fn heed<A: Application>(
                 .filter_map(|object| object.meta().uid.as_deref())
                 .collect();
             shared.memory.keep_only(|uid| alive.contains(uid));
-            let reference = |object: &Arc<Guarded<_>>| Ok(ObjectRef::from_obj(&**object));
-            all.iter().map(reference).collect()
+            all.iter().map(|object| Ok(object.reference())).collect()
         }
         Err(error) => vec![Err(error)],
     }
@@ -179,7 +176,7 @@ fn openings<A: Application>(
         .flat_map(move |()| {
             opened.memory.reopen();
             let all: Vec<_> = (store.state().iter())
-                .map(|object| ObjectRef::from_obj(&**object))
+                .map(|object| object.reference())
                 .collect();
             stream::iter(all)
         })

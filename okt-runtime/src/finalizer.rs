@@ -1,5 +1,7 @@
 //! The finalizer that keeps an object until its application has reached a leaf.
 
+use std::sync::Arc;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
@@ -27,12 +29,15 @@ pub(crate) fn is_set(meta: &ObjectMeta) -> bool {
 /// # Errors
 ///
 /// 409 where the object was changed since: look again.
-pub(crate) async fn add<K: LifecycleObject>(client: &Client, object: &K) -> Result<K, kube::Error> {
+pub(crate) async fn add<K: LifecycleObject>(
+    client: &Client,
+    object: &Arc<K>,
+) -> Result<Arc<K>, kube::Error> {
     let mut finalizers = all(object.meta()).to_vec();
     finalizers.push(FINALIZER.to_owned());
     let written = set::<K>(client, object.meta(), &finalizers).await?;
     // The object decoded before, and only its finalizers have changed.
-    Ok(written.into_inner().unwrap_or_else(|| object.clone()))
+    Ok(written.into_inner().unwrap_or_else(|| Arc::clone(object)))
 }
 
 /// Drops the finalizer of an object whose application is gone, or that somebody gave up.

@@ -1,30 +1,107 @@
 //! An object as it comes from the API server, decodable or not, of any scope.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{DeserializeGuard, DynamicResourceScope, error_boundary::InvalidObject};
+use kube::core::{DynamicResourceScope, error_boundary::InvalidObject};
+use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, Resource};
-use serde::Deserialize;
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use crate::object::LifecycleObject;
 
 /// An object that may not decode, so that one bad object does not stop the others.
 ///
 /// Its scope is left open: one type serves namespaced and cluster-scoped kinds.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(transparent, bound(deserialize = "K: LifecycleObject"))]
-pub(crate) struct Guarded<K>(DeserializeGuard<K>);
+/// Clones share the object, as the cache, the turns and the work of one object do.
+#[derive(Clone, Debug)]
+pub(crate) struct Guarded<K>(Result<Arc<K>, Box<InvalidObject>>);
 
 impl<K> Guarded<K> {
     /// The object, or why there is none.
-    pub(crate) fn get(&self) -> Result<&K, &InvalidObject> {
-        self.0.0.as_ref()
+    pub(crate) fn get(&self) -> Result<&Arc<K>, &InvalidObject> {
+        self.0.as_ref().map_err(|invalid| &**invalid)
+    }
+
+    /// The name by which it is queued.
+    pub(crate) fn reference(&self) -> ObjectRef<Self>
+    where
+        K: LifecycleObject,
+    {
+        reference(self.meta())
     }
 
     /// The object, if it decodes.
-    pub(crate) fn into_inner(self) -> Option<K> {
-        self.0.0.ok()
+    pub(crate) fn into_inner(self) -> Option<Arc<K>> {
+        self.0.ok()
+    }
+}
+
+impl<'de, K: LifecycleObject> Deserialize<'de> for Guarded<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Pruned(object) = Pruned::deserialize(deserializer)?;
+        let metadata = object.get("metadata").cloned();
+        match K::deserialize(Value::Object(object)) {
+            Ok(object) => Ok(Self(Ok(Arc::new(object)))),
+            Err(error) => {
+                let metadata = ObjectMeta::deserialize(metadata.unwrap_or_default());
+                Ok(Self(Err(Box::new(InvalidObject {
+                    error: error.to_string(),
+                    metadata: metadata.map_err(D::Error::custom)?,
+                }))))
+            }
+        }
+    }
+}
+
+/// An object as JSON, without its managed fields: they are most of what a small object takes, and nothing here
+/// reads them.
+struct Pruned(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Pruned {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields { in_metadata: false })
+    }
+}
+
+/// Metadata, the same way.
+struct PrunedMetadata(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for PrunedMetadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Pruned(fields) = deserializer.deserialize_map(Fields { in_metadata: true })?;
+        Ok(Self(fields))
+    }
+}
+
+struct Fields {
+    in_metadata: bool,
+}
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Pruned;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pruned, A::Error> {
+        let mut fields = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if self.in_metadata && name == "managedFields" {
+                map.next_value::<IgnoredAny>()?;
+            } else if !self.in_metadata && name == "metadata" {
+                let PrunedMetadata(metadata) = map.next_value()?;
+                fields.insert(name, Value::Object(metadata));
+            } else {
+                fields.insert(name, map.next_value()?);
+            }
+        }
+        Ok(Pruned(fields))
     }
 }
 
@@ -49,12 +126,25 @@ impl<K: LifecycleObject> Resource for Guarded<K> {
     }
 
     fn meta(&self) -> &ObjectMeta {
-        self.0.meta()
+        match &self.0 {
+            Ok(object) => object.meta(),
+            Err(invalid) => &invalid.metadata,
+        }
     }
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        self.0.meta_mut()
+        match &mut self.0 {
+            Ok(object) => Arc::make_mut(object).meta_mut(),
+            Err(invalid) => &mut invalid.metadata,
+        }
     }
+}
+
+/// The name of an object, without its uid and its version: a queue holds two of it for each object.
+pub(crate) fn reference<K: LifecycleObject>(meta: &ObjectMeta) -> ObjectRef<Guarded<K>> {
+    let mut reference = ObjectRef::new(meta.name.as_deref().unwrap_or_default());
+    reference.namespace.clone_from(&meta.namespace);
+    reference
 }
 
 /// The API of a kind: in one namespace, or where there is none, cluster-wide.

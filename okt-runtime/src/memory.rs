@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use okt_core::facts::{Said, Task};
@@ -15,57 +15,104 @@ use tokio_util::sync::CancellationToken;
 use crate::failure::Failure;
 use crate::work::Running;
 
-/// The objects of one operator, by uid.
+/// The objects of one operator, by uid; those of which nothing is known are left out.
 #[derive(Default)]
-pub(crate) struct Memory(Mutex<HashMap<String, Arc<Known>>>);
+pub(crate) struct Memory(Mutex<HashMap<String, Entry>>);
+
+/// An object in the memory: a settled one takes next to nothing.
+enum Entry {
+    /// It is at rest, and the last own write made this version of it.
+    Settled(String),
+    /// Everything else.
+    Known(Arc<Known>),
+}
+
+impl Entry {
+    fn known(&self) -> Option<&Arc<Known>> {
+        match self {
+            Self::Settled(_) => None,
+            Self::Known(known) => Some(known),
+        }
+    }
+}
 
 impl Memory {
     /// What is known of an object.
     pub(crate) fn of(&self, uid: &str) -> Arc<Known> {
-        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match objects.get(uid) {
-            Some(known) => Arc::clone(known),
-            None => Arc::clone(objects.entry(uid.to_owned()).or_default()),
+        let mut objects = self.objects();
+        let seen = match objects.get_mut(uid) {
+            Some(Entry::Known(known)) => return Arc::clone(known),
+            Some(Entry::Settled(seen)) => Some(std::mem::take(seen)),
+            None => None,
+        };
+        let known = Arc::new(Known::having(seen));
+        objects.insert(uid.to_owned(), Entry::Known(Arc::clone(&known)));
+        known
+    }
+
+    /// The turn of an object has ended: what need not be known of it is forgotten.
+    pub(crate) fn end_turn(&self, uid: &str, known: &Arc<Known>) {
+        let mut objects = self.objects();
+        // Beside the memory and this turn somebody else may hold it, and be about to say something.
+        let ours = |entry: &Entry| {
+            (entry.known())
+                .is_some_and(|own| Arc::ptr_eq(own, known) && Arc::strong_count(own) == 2)
+        };
+        if !objects.get(uid).is_some_and(ours) {
+            return;
         }
+        let Ok(mut inner) = known.inner.try_lock() else {
+            return;
+        };
+        if known.is_called() || !inner.is_settled() {
+            return;
+        }
+        match inner.seen.take() {
+            Some(seen) => objects.insert(uid.to_owned(), Entry::Settled(seen)),
+            None => objects.remove(uid),
+        };
+    }
+
+    fn objects(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The object is gone: its work is no longer wanted.
     pub(crate) fn forget(&self, uid: &str) {
-        let known = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(uid);
-        if let Some(known) = known {
+        if let Some(Entry::Known(known)) = self.objects().remove(uid) {
             known.gone.cancel();
         }
     }
 
     /// Every object may be written again.
     pub(crate) fn reopen(&self) {
-        let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for known in objects.values() {
+        for known in self.objects().values().filter_map(Entry::known) {
             known.reopened.store(true, Ordering::Release);
         }
     }
 
     /// How many objects have work that runs, or that said something which no turn has taken yet.
     pub(crate) fn at_work(&self) -> usize {
-        let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at_work = |known: &&Arc<Known>| match known.inner.try_lock() {
             Ok(inner) => inner.is_at_work(),
             // It has its turn.
             Err(_) => true,
         };
-        objects.values().filter(at_work).count()
+        let objects = self.objects();
+        objects
+            .values()
+            .filter_map(Entry::known)
+            .filter(at_work)
+            .count()
     }
 
     /// Forgets every object but these, after a list.
     pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) {
-        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.retain(|uid, known| {
+        self.objects().retain(|uid, entry| {
             let keep = alive(uid);
-            if !keep {
+            if let Entry::Known(known) = entry
+                && !keep
+            {
                 known.gone.cancel();
             }
             keep
@@ -114,7 +161,7 @@ pub(crate) struct Inner {
     /// Writes that went wrong in a row, and until when the next one waits.
     pub(crate) trouble: Trouble,
     /// What was last said about an object that does not decode, and of which generation.
-    pub(crate) undecodable: Option<(String, Option<i64>)>,
+    pub(crate) undecodable: Option<Box<(String, Option<i64>)>>,
     /// States that the observation named although no edge leads there, as last reported.
     pub(crate) refused_events: Vec<StateId>,
     /// The finalizer was dropped: events of the object that are still under way mean nothing.
@@ -160,6 +207,25 @@ impl Inner {
             (Ok(seen), Ok(version)) => version < seen,
             (Err(_), _) | (_, Err(_)) => false,
         }
+    }
+
+    /// Whether all that is known is which version the last own write made.
+    fn is_settled(&self) -> bool {
+        let over = |running: &Running| running.is_over();
+        let written = |written: Instant| written.elapsed() < SIDE_WRITES;
+        matches!(self.stage, Stage::Absent)
+            && self.running.as_ref().is_none_or(over)
+            && !self.side_written.is_some_and(written)
+            && !self.poked
+            && !self.released
+            && self.attempt == 0
+            && self.failures == 0
+            && self.failed_looks == 0
+            && self.told.is_empty()
+            && self.refused_events.is_empty()
+            && self.undecodable.is_none()
+            && self.trouble.times == 0
+            && self.trouble.refused.is_none()
     }
 
     /// Moves on what time and tasks have done since the last turn.
@@ -252,6 +318,22 @@ pub(crate) fn said(ended: &Result<Answer, Failure>) -> Said {
 }
 
 impl Known {
+    fn having(seen: Option<String>) -> Self {
+        let inner = Inner {
+            seen,
+            ..Inner::default()
+        };
+        Self {
+            inner: tokio::sync::Mutex::new(inner),
+            ..Self::default()
+        }
+    }
+
+    /// Whether somebody wants something of the next turn.
+    fn is_called(&self) -> bool {
+        self.poked.load(Ordering::Acquire) || self.reopened.load(Ordering::Acquire)
+    }
+
     /// Whether somebody outside named the object since this was last asked.
     pub(crate) fn take_poke(&self) -> bool {
         self.poked.swap(false, Ordering::AcqRel)

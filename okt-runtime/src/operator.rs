@@ -24,6 +24,7 @@ use crate::memory::Memory;
 use crate::object::LifecycleObject;
 use crate::patience::contact;
 use crate::readiness::{Readiness, watch_crd};
+use crate::report;
 use crate::shared::{Request, Shared};
 use crate::work::Tasks;
 
@@ -237,6 +238,7 @@ impl<A: Application> Operator<A> {
                 clock: self.clock,
                 backdoor: self.backdoor.clone(),
                 backoff: self.backoff,
+                graph: report::graph_hash(graph),
                 readiness: readiness.clone(),
                 gate: self.gate.clone(),
                 draining: draining.clone(),

@@ -171,7 +171,7 @@ pub(crate) async fn undecodable<A: Application>(
     if deleting && annotations::is_abandoned(meta) {
         return finalizer::release(shared, meta, inner, "", true).await;
     }
-    let news = (error.to_owned(), meta.generation);
+    let news = Box::new((error.to_owned(), meta.generation));
     if inner.undecodable.as_ref() == Some(&news) {
         return Again::await_change();
     }

@@ -12,7 +12,7 @@ use okt_core::facts::Facts;
 use okt_core::record::{Outcome as CoreOutcome, Phase as CorePhase, Record, Recorded};
 use okt_core::trail::Trail;
 use okt_core::{Graph, Lifecycle, Mark, draw};
-use serde_json::json;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::backdoor::{Backdoor, Flaw};
@@ -46,6 +46,8 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     /// What the running work says of itself.
     pub(crate) progress: String,
     pub(crate) extra: K::Extra,
+    /// A hash of the graph, which the next transition records.
+    pub(crate) graph: &'a str,
 }
 
 impl<K: LifecycleObject> Report<'_, K> {
@@ -153,7 +155,7 @@ impl<K: LifecycleObject> Report<'_, K> {
             history: self.history(record, went),
             graph: match (went, old) {
                 (None, Some(old)) => old.graph.clone(),
-                (Some(_), _) | (None, None) => graph_hash(K::State::GRAPH),
+                (Some(_), _) | (None, None) => self.graph.to_owned(),
             },
             of: PhantomData,
         }
@@ -314,8 +316,26 @@ fn visit<S: Lifecycle>(
     })
 }
 
-fn graph_hash(graph: &Graph<'_>) -> String {
+/// A hash of the graph.
+pub(crate) fn graph_hash(graph: &Graph<'_>) -> String {
     format!("sha256:{}", read::hex(&Sha256::digest(draw::json(graph))))
+}
+
+/// The body of the one PATCH.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Applied<'a, S> {
+    api_version: &'a str,
+    kind: &'a str,
+    metadata: AppliedMetadata<'a>,
+    status: &'a S,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AppliedMetadata<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_version: Option<&'a str>,
 }
 
 /// Writes a status with server-side apply, on the condition that the object is still the one acted upon.
@@ -331,17 +351,15 @@ pub(crate) async fn write<K: LifecycleObject>(
     status: &Status<K::State, K::Extra>,
     backdoor: &Backdoor,
 ) -> Result<Guarded<K>, kube::Error> {
-    let acted_upon = object.resource_version();
-    let body = json!({
-        "apiVersion": K::api_version(&()),
-        "kind": K::kind(&()),
-        "metadata": {
-            "name": object.name_any(),
-            "namespace": object.namespace(),
-            "resourceVersion": acted_upon.filter(|_| !backdoor.has(Flaw::NoResourceVersion)),
+    let acted_upon = object.meta().resource_version.as_deref();
+    let body = Applied {
+        api_version: &K::api_version(&()),
+        kind: &K::kind(&()),
+        metadata: AppliedMetadata {
+            resource_version: acted_upon.filter(|_| !backdoor.has(Flaw::NoResourceVersion)),
         },
-        "status": status,
-    });
+        status,
+    };
     let api = api::<K>(client, object.namespace().as_deref());
     let name = object.name_any();
     let params = PatchParams::apply(FIELD_MANAGER).force();

@@ -31,6 +31,8 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) clock: Clock,
     pub(crate) backdoor: Backdoor,
     pub(crate) backoff: Backoff,
+    /// A hash of the graph.
+    pub(crate) graph: String,
     pub(crate) readiness: watch::Receiver<Readiness>,
     pub(crate) gate: Option<watch::Receiver<bool>>,
     /// Cancelled when the operator is told to stop: what runs may end, nothing is begun.

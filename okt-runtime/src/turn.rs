@@ -52,11 +52,22 @@ pub(crate) async fn turn<A: Application>(
     shared: Arc<Shared<A>>,
     stored: Arc<Guarded<A::Resource>>,
 ) -> Again {
-    let uid = stored.meta().uid.clone().unwrap_or_default();
     if !shared.may_act() {
         return Again::await_change();
     }
-    let known = shared.memory.of(&uid);
+    let uid = stored.meta().uid.as_deref().unwrap_or_default();
+    let known = shared.memory.of(uid);
+    let again = turn_of(&shared, &stored, uid, &known).await;
+    shared.memory.end_turn(uid, &known);
+    again
+}
+
+async fn turn_of<A: Application>(
+    shared: &Arc<Shared<A>>,
+    stored: &Guarded<A::Resource>,
+    uid: &str,
+    known: &Arc<Known>,
+) -> Again {
     let mut inner = known.inner.lock().await;
     if inner.released || (shared.draining.is_cancelled() && !inner.is_at_work()) {
         return Again::await_change();
@@ -77,7 +88,7 @@ pub(crate) async fn turn<A: Application>(
     let object = match stored.get() {
         Ok(object) => object,
         Err(invalid) => {
-            return refusal::undecodable(&shared, &stored, &invalid.error, &mut inner).await;
+            return refusal::undecodable(shared, stored, &invalid.error, &mut inner).await;
         }
     };
     inner.undecodable = None;
@@ -85,21 +96,20 @@ pub(crate) async fn turn<A: Application>(
         return Again::requeue(wait);
     }
     let object = if finalizer::is_set(object.meta()) {
-        object.clone()
+        Arc::clone(object)
     } else {
         match finalizer::add(&shared.client, object).await {
             Ok(object) => {
-                inner.seen = object.resource_version();
+                inner.seen.clone_from(&object.meta().resource_version);
                 inner.trouble = Trouble::default();
                 object
             }
-            Err(error) => return refusal::unwritten(&shared, object.meta(), &mut inner, &error),
+            Err(error) => return refusal::unwritten(shared, object.meta(), &mut inner, &error),
         }
     };
-    let object = Arc::new(object);
     Turn {
-        shared: &shared,
-        known: &known,
+        shared,
+        known,
         inner: &mut inner,
         cx: Context::new(Arc::clone(&object), shared.client.clone()),
         object,
@@ -116,7 +126,7 @@ struct Turn<'a, A: Application> {
     inner: &'a mut Inner,
     cx: Context<A::Resource>,
     object: Arc<A::Resource>,
-    uid: String,
+    uid: &'a str,
     deleting: bool,
 }
 
@@ -158,6 +168,7 @@ impl<A: Application> Turn<'_, A> {
             failed: self.failed(&decision),
             progress: progress.clone(),
             extra: extra(&*self.shared.application, &self.cx).await,
+            graph: &self.shared.graph,
         };
         // Looking takes its time, and the lead may be lost meanwhile.
         if !self.shared.may_act() {
@@ -211,7 +222,7 @@ impl<A: Application> Turn<'_, A> {
         let record = recorded.at()?;
         let action = record.action?;
         (record.in_flight(StateOf::<A>::GRAPH))
-            .then(|| read::action_id(&self.uid, record.transition, action.run))
+            .then(|| read::action_id(self.uid, record.transition, action.run))
     }
 
     /// Where the application is, unless that must not count.
@@ -273,7 +284,7 @@ impl<A: Application> Turn<'_, A> {
             started_under: self.inner.started_under,
             in_state: self.in_state(),
             backoff: self.shared.backoff,
-            seed: read::seed(&self.uid),
+            seed: read::seed(self.uid),
         }
     }
 
@@ -284,7 +295,7 @@ impl<A: Application> Turn<'_, A> {
         };
         let backdoor = &self.shared.backdoor;
         if backdoor.has(Flaw::TimersInMemory) {
-            return backdoor.since_seen(&self.uid, position.transition);
+            return backdoor.since_seen(self.uid, position.transition);
         }
         let since = position.since;
         since.map_or(Duration::ZERO, |since| self.shared.clock.since(since))
@@ -326,7 +337,7 @@ impl<A: Application> Turn<'_, A> {
         self.inner.trouble = Trouble::default();
         // What was just written decodes; otherwise the next event says what is wrong.
         if let Some(object) = written.into_inner() {
-            self.object = Arc::new(object);
+            self.object = object;
             self.cx = Context::new(Arc::clone(&self.object), self.shared.client.clone());
         }
     }

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use crate::tally::Tally;
 
 const FINALIZER: &str = "bench.okt.dev/parcel";
+/// Which version of this controller wrote a status; as long as the hash that OKT writes.
+const VERSION: &str = "v1.0.0+sha256.5f2c8e0d4b1a69733f2d9c5e8a7b40116d3e9f2a5c8b7e0d";
 
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
 #[kube(
@@ -62,8 +64,17 @@ struct Position {
     /// Names the work of the state, so that whoever does it can tell a repetition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     action: Option<Work>,
+    desired: Wish,
     trail: String,
     history: Vec<Step>,
+    /// Which version of this controller wrote it.
+    graph: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Wish {
+    state: State,
+    reached: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -113,7 +124,12 @@ pub(crate) async fn run(client: Client, namespace: &str, tally: Arc<Tally>) {
         Box::pin(trigger_self(changed, ())),
         Config::default().concurrency(16),
     )
-    .for_each(|turn| std::future::ready(turn.map_or_else(|error| eprintln!("{error}"), drop)))
+    .for_each(|turn| {
+        if let Err(error) = turn {
+            eprintln!("{error}");
+        }
+        std::future::ready(())
+    })
     .await;
 }
 
@@ -211,15 +227,18 @@ fn status(parcel: &Parcel, old: Option<&Position>, to: State) -> Value {
             generation,
             started_at: now,
         }),
+        desired: Wish {
+            state: State::Delivered,
+            reached: to == State::Delivered,
+        },
         trail: format!("{}>{to:?}", old.map_or("", |old| &old.trail)),
+        graph: VERSION.to_owned(),
         history,
     };
     let condition = |name: &str, is: bool, reason: &str, message: &str| {
         let status = if is { "True" } else { "False" };
-        let before = parcel.status.iter().flat_map(|status| &status.conditions);
-        let same = before
-            .filter(|c| c.type_ == name && c.status == status)
-            .last();
+        let mut before = parcel.status.iter().flat_map(|status| &status.conditions);
+        let same = before.find(|c| c.type_ == name && c.status == status);
         Condition {
             type_: name.to_owned(),
             status: status.to_owned(),
@@ -229,29 +248,25 @@ fn status(parcel: &Parcel, old: Option<&Position>, to: State) -> Value {
             last_transition_time: same.map_or(Time(now), |c| c.last_transition_time.clone()),
         }
     };
-    let (deleting, arrived) = (
-        parcel.metadata.deletion_timestamp.is_some(),
-        to == State::Delivered,
+    let arrived = to == State::Delivered;
+    let deleting = parcel.metadata.deletion_timestamp.is_some();
+    let (here, leaving) = (
+        format!("{to:?}"),
+        if deleting { "Deleting" } else { "NotDeleted" },
     );
-    let reason = format!("{to:?}");
+    let told = if arrived {
+        "it is where it should be"
+    } else {
+        "it is on its way"
+    };
     let mut conditions = vec![
-        condition(
-            "Ready",
-            arrived,
-            &reason,
-            "is at rest where it is wished to be",
-        ),
-        condition("Arrived", arrived, &reason, ""),
-        condition(
-            "Deleting",
-            deleting,
-            if deleting { "Leaving" } else { "NotDeleted" },
-            "",
-        ),
+        condition("Ready", arrived, &here, told),
+        condition("Arrived", arrived, &here, told),
+        condition("Deleting", deleting, leaving, ""),
         condition("Paused", false, "NotPaused", ""),
     ];
     if !arrived {
-        conditions.push(condition("Reconciling", true, &reason, "is on its way"));
+        conditions.push(condition("Reconciling", true, &here, told));
     }
     json!({ "observedGeneration": generation, "lifecycle": position, "conditions": conditions })
 }

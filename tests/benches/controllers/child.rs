@@ -10,7 +10,7 @@ use std::{env, fs, io, thread};
 
 use http::Request;
 use kube::client::{Body, ClientBuilder};
-use kube::config::Kubeconfig;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tower::util::MapRequestLayer;
 
@@ -61,7 +61,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Box<dyn Error>> {
 
 async fn client(kubeconfig: &Path, tally: Arc<Tally>) -> Result<Client, Box<dyn Error>> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let counted = MapRequestLayer::new(move |request: Request<Body>| {
         tally.request(&request);
         request

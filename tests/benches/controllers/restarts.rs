@@ -12,7 +12,7 @@ use crate::table::Table;
 
 const ROUNDS: usize = 5;
 /// How long it is left alone once, and has to write nothing.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// How long it is left alone before it is weighed.
 const PAUSE: Duration = Duration::from_secs(1);
 

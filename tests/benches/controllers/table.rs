@@ -11,13 +11,11 @@ pub(crate) struct Table(Vec<(String, BTreeMap<Way, Vec<f64>>)>);
 impl Table {
     /// One more measurement, in the unit that its name says.
     pub(crate) fn add(&mut self, way: Way, what: &str, figure: f64) {
-        let row = match self.0.iter().position(|(name, _)| name == what) {
-            Some(row) => row,
-            None => {
-                self.0.push((what.to_owned(), BTreeMap::new()));
-                self.0.len() - 1
-            }
-        };
+        let row = self.0.iter().position(|(name, _)| name == what);
+        let row = row.unwrap_or_else(|| {
+            self.0.push((what.to_owned(), BTreeMap::new()));
+            self.0.len() - 1
+        });
         self.0[row].1.entry(way).or_default().push(figure);
     }
 
