@@ -166,7 +166,12 @@ impl<A: Application> Operator<A> {
         self
     }
 
-    /// Reads its objects as a stream instead of page by page: less memory, on Kubernetes 1.33 or later.
+    /// Reads its objects as a stream instead of by pages of 500: one request, on a server that streams lists
+    /// (Kubernetes 1.34 or later; on another one the operator finds no objects).
+    ///
+    /// Off by default: kube asks for such a list as of any version, and an API server that lags behind the others
+    /// may show a position that was left since, whose work would then be begun again, under its old id.
+    /// A list by pages is always the newest.
     #[must_use]
     pub fn streaming_lists(mut self) -> Self {
         self.streaming = true;
