@@ -347,3 +347,60 @@ impl Known {
 
 /// How often what is written beside transitions may be written by itself.
 pub(crate) const SIDE_WRITES: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(memory: &Memory, change: impl FnOnce(&mut Inner)) {
+        let known = memory.of("uid");
+        change(&mut known.inner.try_lock().expect("no other turn"));
+        memory.end_turn("uid", &known);
+    }
+
+    fn is_slim(memory: &Memory) -> bool {
+        let objects = memory.objects();
+        objects.get("uid").and_then(Entry::known).is_none()
+    }
+
+    #[test]
+    fn of_a_settled_object_only_the_version_of_the_last_write_is_kept() {
+        let memory = Memory::default();
+        turn(&memory, |_| {});
+        assert!(memory.objects().is_empty());
+        turn(&memory, |inner| inner.seen = Some("7".to_owned()));
+        assert!(is_slim(&memory));
+        turn(&memory, |inner| assert!(inner.is_behind(Some("6"))));
+        turn(&memory, |inner| assert!(!inner.is_behind(Some("7"))));
+        assert!(is_slim(&memory));
+    }
+
+    #[test]
+    fn whatever_the_next_turn_needs_is_kept() {
+        for change in [
+            |inner: &mut Inner| inner.stage = Stage::Ended(Ok(Answer::Next)),
+            |inner: &mut Inner| inner.attempt = 1,
+            |inner: &mut Inner| inner.failed_looks = 1,
+            |inner: &mut Inner| inner.trouble.times = 1,
+            |inner: &mut Inner| inner.released = true,
+            |inner: &mut Inner| inner.poked = true,
+        ] {
+            let memory = Memory::default();
+            turn(&memory, change);
+            assert!(!is_slim(&memory));
+        }
+    }
+
+    #[test]
+    fn who_pokes_an_object_at_the_end_of_its_turn_is_heard() {
+        let memory = Memory::default();
+        let known = memory.of("uid");
+        // Somebody has looked it up and is about to poke it.
+        let poking = memory.of("uid");
+        memory.end_turn("uid", &known);
+        poking.poked.store(true, Ordering::Release);
+        drop(poking);
+        memory.end_turn("uid", &known);
+        assert!(memory.of("uid").take_poke());
+    }
+}

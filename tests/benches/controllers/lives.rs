@@ -12,7 +12,7 @@ const OBJECTS: usize = 1_000;
 /// Of one object until it rests.
 const TRANSITIONS: usize = 3;
 /// The transitions and the finalizer.
-const WRITES: usize = TRANSITIONS + 1;
+pub(crate) const WRITES: usize = TRANSITIONS + 1;
 
 /// Measures both ways in turns and prints the tables.
 pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::child::{Controller, Way};
-use crate::lives::{megabytes, milliseconds};
+use crate::lives::{WRITES, megabytes, milliseconds};
 use crate::site::{Parcels, Site, until};
 use crate::table::Table;
 
@@ -52,12 +52,13 @@ async fn settle(
     if numbers.is_empty() {
         return Ok(());
     }
-    let _controller = Controller::start(way, &site.kubeconfig, &parcels.namespace, 0)?;
-    let all = numbers.end;
+    let (all, writes) = (numbers.end, (numbers.len() * WRITES) as u64);
+    // First all of them and then the controller: pages of a list must not grow too old while they are read.
     parcels.create(numbers).await?;
+    let mut controller = Controller::start(way, &site.kubeconfig, &parcels.namespace, 0)?;
     until(async || {
         sleep(PAUSE).await;
-        parcels.have_arrived(all).await
+        Ok(controller.figures()?.writes >= writes && parcels.have_arrived(all).await?)
     })
     .await
 }
