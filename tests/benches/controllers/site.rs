@@ -7,8 +7,7 @@ use std::time::Duration;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
-use kube::core::PartialObjectMeta;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::{Api, Client};
 use okt_runtime::{Desired, crd};
 use okt_testing::{ApiServer, Kubernetes};
@@ -75,10 +74,11 @@ impl Site {
         namespaces
             .create(&PostParams::default(), &namespace)
             .await?;
+        let kind = ApiResource::erase::<Parcel>(&());
         Ok(Parcels {
             namespace: name.to_owned(),
             api: Api::namespaced(self.client.clone(), name),
-            client: self.client.clone(),
+            json: Api::namespaced_with(self.client.clone(), name, &kind),
         })
     }
 }
@@ -86,8 +86,9 @@ impl Site {
 /// The parcels of one namespace.
 pub(crate) struct Parcels {
     pub(crate) namespace: String,
-    client: Client,
     api: Api<Parcel>,
+    /// The same as whoever wrote them sees them.
+    json: Api<DynamicObject>,
 }
 
 impl Parcels {
@@ -110,10 +111,8 @@ impl Parcels {
     }
 
     pub(crate) async fn are_gone(&self) -> Result<(), Box<dyn Error>> {
-        let metadata: Api<PartialObjectMeta<Parcel>> =
-            Api::namespaced(self.client.clone(), &self.namespace);
         until(async || {
-            let left = metadata.list(&ListParams::default().limit(1)).await?;
+            let left = self.json.list(&ListParams::default().limit(1)).await?;
             Ok(left.items.is_empty())
         })
         .await
@@ -122,13 +121,8 @@ impl Parcels {
     /// Whether every one of so many has arrived.
     pub(crate) async fn have_arrived(&self, count: usize) -> Result<bool, Box<dyn Error>> {
         let (mut arrived, mut page) = (0, ListParams::default().limit(500));
-        let parcels: Api<DynamicObject> = Api::namespaced_with(
-            self.client.clone(),
-            &self.namespace,
-            &kube::api::ApiResource::erase::<Parcel>(&()),
-        );
         loop {
-            let list = parcels.list(&page).await?;
+            let list = self.json.list(&page).await?;
             let delivered = |parcel: &&DynamicObject| {
                 let state = parcel.data.pointer("/status/lifecycle/state");
                 state.and_then(Value::as_str) == Some("Delivered")
@@ -143,12 +137,7 @@ impl Parcels {
 
     /// How many bytes of JSON one of them has, without and with its managed fields.
     pub(crate) async fn size(&self) -> Result<(usize, usize), Box<dyn Error>> {
-        let parcels: Api<DynamicObject> = Api::namespaced_with(
-            self.client.clone(),
-            &self.namespace,
-            &kube::api::ApiResource::erase::<Parcel>(&()),
-        );
-        let mut parcel = parcels.get(&name(0)).await?;
+        let mut parcel = self.json.get(&name(0)).await?;
         let full = serde_json::to_vec(&parcel)?.len();
         parcel.metadata.managed_fields = None;
         Ok((serde_json::to_vec(&parcel)?.len(), full))
