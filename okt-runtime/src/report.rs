@@ -367,7 +367,7 @@ pub(crate) async fn write<K: LifecycleObject>(
     let Some(removal) = written
         .get()
         .ok()
-        .and_then(|stored| removal(stored, status))
+        .and_then(|stored| removal::<K>(stored, status))
     else {
         return Ok(written);
     };
