@@ -264,3 +264,65 @@ fn keep(output: impl Read, log: &Mutex<VecDeque<String>>) {
         log.push_back(String::from_utf8_lossy(&line).into_owned());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        path::Path,
+        process::{Command, Stdio},
+        thread,
+        time::{Duration, Instant},
+    };
+
+    use super::{POLL, Process};
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    /// A program that writes down who it is and then does nothing.
+    fn sleeper(file: &Path) -> Command {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", r#"echo $$ >>"$0"; exec sleep 1000"#])
+            .arg(file);
+        command
+    }
+
+    /// The process of the start of this number, once it has said so.
+    fn started(file: &Path, number: usize) -> String {
+        let since = Instant::now();
+        loop {
+            let pids = fs::read_to_string(file).unwrap_or_default();
+            if let Some(pid) = pids.lines().nth(number) {
+                return pid.to_owned();
+            }
+            assert!(since.elapsed() < LIMIT, "it was not started");
+            thread::sleep(POLL);
+        }
+    }
+
+    fn runs(pid: &str) -> bool {
+        let mut look = Command::new("sh");
+        look.args(["-c", r#"kill -0 "$0""#, pid])
+            .stderr(Stdio::null());
+        look.status().unwrap().success()
+    }
+
+    #[test]
+    fn a_program_under_a_shell_is_killed_and_started_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pids");
+        let mut process = Process::start_watched("a sleeper", &sleeper(&file)).unwrap();
+        for number in 0..2 {
+            let pid = started(&file, number);
+            assert!(runs(&pid));
+            process.kill().unwrap();
+            process.kill().unwrap();
+            assert!(!runs(&pid), "start {number}");
+            process.restart().unwrap();
+        }
+        let pid = started(&file, 2);
+        drop(process);
+        assert!(!runs(&pid));
+    }
+}
