@@ -24,6 +24,7 @@ mod failure;
 mod finalizer;
 mod guarded;
 mod leftover;
+mod in_use;
 mod look;
 mod memory;
 mod object;
@@ -40,7 +41,10 @@ mod report;
 mod schema;
 mod shared;
 mod status;
+mod stored;
 mod turn;
+mod union;
+mod widen;
 mod work;
 
 pub use annotations::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
@@ -63,6 +67,7 @@ pub use status::{
     Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
     Transition,
 };
+pub use union::crd_union;
 
 /// For the test kit; no part of the public API.
 #[doc(hidden)]

@@ -3,13 +3,15 @@
 use std::error::Error;
 use std::future::Future;
 use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, try_join_all};
-use kube::{Client, Config};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Client, Config, CustomResourceExt};
 use okt_core::Lifecycle;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -17,8 +19,10 @@ use tokio_util::sync::CancellationToken;
 use crate::application::{Application, StateOf};
 use crate::crd::crd;
 use crate::failure::chain;
+use crate::in_use::InUse;
 use crate::operator::{Operator, OperatorError};
 use crate::rbac::{ServiceAccount, rbac};
+use crate::union::crd_union;
 
 /// Keeps the lives of applications.
 #[derive(Parser)]
@@ -37,7 +41,11 @@ enum Command {
         namespace: Vec<String>,
     },
     /// Print the custom resource definition, to be applied before `run`.
-    Crd,
+    Crd {
+        /// For one release of an upgrade: also take what the operator of this CRD writes; `-` reads standard input.
+        #[arg(long, value_name = "OLD.YAML")]
+        union: Option<PathBuf>,
+    },
     /// Print the roles: the least that `run` needs, and those of people who view or edit the objects.
     ///
     /// What the handlers themselves ask of the cluster is yours to add.
@@ -91,7 +99,8 @@ pub struct Program {
 
 /// One operator of a program.
 struct Part {
-    definition: fn() -> Result<String, String>,
+    crd_name: fn() -> &'static str,
+    definition: fn(Option<&CustomResourceDefinition>) -> Result<String, String>,
     roles: fn(&[String], Option<&ServiceAccount>) -> Result<String, String>,
     run: Box<dyn FnOnce(Surroundings) -> LocalBoxFuture<'static, Result<(), String>>>,
 }
@@ -122,6 +131,7 @@ impl Program {
         E: Error + 'static,
     {
         self.parts.push(Part {
+            crd_name: A::Resource::crd_name,
             definition: definition::<A>,
             roles: roles::<A>,
             run: Box::new(|surroundings| run(connect, surroundings).boxed_local()),
@@ -137,9 +147,10 @@ impl Program {
     pub async fn main(self) -> ExitCode {
         let done = match Line::parse().command {
             Command::Run { namespace } => self.run(namespace).await,
-            Command::Crd => self
-                .documents(|part| (part.definition)())
-                .and_then(|yaml| print(&yaml)),
+            Command::Crd { union } => {
+                let yaml = self.definitions(union.as_deref());
+                yaml.and_then(|yaml| print(&yaml))
+            }
             Command::Rbac {
                 namespace,
                 service_account,
@@ -154,6 +165,20 @@ impl Program {
                 ExitCode::FAILURE
             }
         }
+    }
+
+    /// The CRDs as one stream of YAML, each joined with the one in use.
+    fn definitions(&self, union: Option<&Path>) -> Result<String, String> {
+        let in_use = union.map(InUse::read).transpose()?;
+        let names: Vec<_> = self.parts.iter().map(|part| (part.crd_name)()).collect();
+        let olds = match &in_use {
+            Some(in_use) => in_use.of(&names)?,
+            None => vec![None; names.len()],
+        };
+        let documents: Result<Vec<_>, _> = (self.parts.iter().zip(olds))
+            .map(|(part, old)| (part.definition)(old))
+            .collect();
+        Ok(documents?.join("---\n"))
     }
 
     /// What each operator has to print, as one stream of YAML.
@@ -255,10 +280,10 @@ async fn told_to_stop() {
     interrupt.await;
 }
 
-/// The CRD as YAML.
-fn definition<A: Application>() -> Result<String, String> {
-    let crd = crd::<A::Resource>().map_err(|error| error.to_string())?;
-    yaml(&crd)
+/// The CRD as YAML, joined with the one in use.
+fn definition<A: Application>(old: Option<&CustomResourceDefinition>) -> Result<String, String> {
+    let crd = old.map_or_else(crd::<A::Resource>, crd_union::<A::Resource>);
+    yaml(&crd.map_err(|error| error.to_string())?)
 }
 
 /// The roles as YAML documents.

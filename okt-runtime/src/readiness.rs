@@ -1,18 +1,18 @@
 //! Whether the CRD in the cluster is one that this operator may act upon, watched all the time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use futures::TryStreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use okt_core::{Graph, Lifecycle};
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::crd::{GRAPH_ANNOTATION, crd};
 use crate::object::LifecycleObject;
+use crate::stored::StoredGraph;
 
 /// What the CRD in the cluster means for this operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,28 +88,6 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
     }
 }
 
-/// The part of the annotation that matters here.
-#[derive(Deserialize)]
-struct StoredGraph {
-    states: Vec<StoredState>,
-}
-
-#[derive(Deserialize)]
-struct StoredState {
-    name: String,
-    #[serde(default)]
-    was: Vec<String>,
-    #[serde(default)]
-    triggers: Vec<StoredTrigger>,
-    #[serde(default)]
-    children: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct StoredTrigger {
-    to: String,
-}
-
 /// Compares the CRD in the cluster with what this operator writes.
 fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
     let annotation = stored
@@ -145,29 +123,18 @@ fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
     }
 }
 
-/// The first edge of this operator's graph that the CRD's graph has not.
+/// The first edge of this operator's graph that the CRD's graph has not, be it under newer names.
 fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
-    let edges: BTreeMap<&str, BTreeSet<&str>> = stored
-        .states
-        .iter()
-        .map(|state| {
-            let triggers = state.triggers.iter().map(|trigger| trigger.to.as_str());
-            let targets = triggers.chain(state.children.iter().map(String::as_str));
-            (state.name.as_str(), targets.collect())
-        })
-        .collect();
+    let edges = stored.edges();
     graph.iter().find_map(|(_, state)| {
-        let Some(targets) = edges.get(state.name) else {
+        let Some(targets) = stored.named(state.name).and_then(|name| edges.get(name)) else {
             return Some(format!("the state {}", state.name));
         };
-        let missing = state
-            .targets()
-            .find(|to| !targets.contains(graph.name_of(*to)))?;
-        Some(format!(
-            "the edge from {} to {}",
-            state.name,
-            graph.name_of(missing)
-        ))
+        let leads = |to: &str| stored.named(to).is_some_and(|to| targets.contains(to));
+        let missing = (state.targets())
+            .map(|to| graph.name_of(to))
+            .find(|to| !leads(to))?;
+        Some(format!("the edge from {} to {missing}", state.name))
     })
 }
 

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use okt_core::names::STATE_LIMIT;
-use okt_core::{Graph, Lifecycle, Mark, trail};
+use okt_core::{Graph, Lifecycle, trail};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::desired::REQUEST_LIMIT;
 use crate::status::Status;
+use crate::stored::StoredGraph;
 
 /// The longest action id: a uid, two 20-digit numbers and what is between.
 const ID_LIMIT: usize = 96;
@@ -76,7 +77,7 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
         "type": "object",
         "description": "Where the object is in its graph, written by its operator.",
         "required": ["state", "transition", "jumps"],
-        "x-kubernetes-validations": rules(graph),
+        "x-kubernetes-validations": rules(&StoredGraph::of(graph)),
         "properties": {
             "state": state(),
             "since": time(),
@@ -147,53 +148,55 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
 ///
 /// A former name is the state's present name before anything is compared, so that a renaming is no move.
 /// The first-state rule stands apart, because a `messageExpression` beside `optionalOldSelf` falls back to the rule's text.
-fn rules(graph: &Graph<'_>) -> Value {
-    let entry = graph.entry().map_or("", |entry| graph.name_of(entry));
+pub(crate) fn rules(graph: &StoredGraph) -> Value {
     let (now, before) = (
         canonical(graph, "self.state"),
         canonical(graph, "oldSelf.state"),
     );
+    let entries = graph.entries();
+    let first: Vec<String> = (entries.iter())
+        .map(|entry| format!("{now} == '{entry}'"))
+        .collect();
     let edges = edges(graph);
     let moved = format!("{now} != {before}");
     json!([
         {
-            "rule": format!("oldSelf.hasValue() || {now} == '{entry}' || self.jumps > 0"),
+            "rule": format!("oldSelf.hasValue() || {} || self.jumps > 0", first.join(" || ")),
             "optionalOldSelf": true,
-            "message": format!("the first state is {entry}, or a jump"),
+            "message": format!(
+                "the first state of an object is {}; another one is a jump, which `jumps` counts",
+                entries.join(" or ")
+            ),
+            "reason": "FieldValueForbidden",
+        },
+        {
+            // A list of one, so that the edges are written down once: a rule has 100,000 characters at most.
+            "rule": format!(
+                "{now} == {before} || self.jumps > oldSelf.jumps || [{edges}].all(edges, {before} in edges && {now} in edges[{before}])"
+            ),
+            "messageExpression": "'the graph has no edge from ' + oldSelf.state + ' to ' + self.state + ', and `jumps` counts no jump'",
             "reason": "FieldValueForbidden",
         },
         {
             "rule": format!(
-                "{now} == {before} || self.jumps > oldSelf.jumps || ({before} in {edges} && {now} in {edges}[{before}])"
+                "{moved} ? self.transition == oldSelf.transition + 1 : self.transition == oldSelf.transition{}",
+                within(graph, &now)
             ),
-            "messageExpression": "'the graph has no edge from ' + oldSelf.state + ' to ' + self.state",
-            "reason": "FieldValueForbidden",
-        },
-        {
-            "rule": format!(
-                "{moved} ? self.transition == oldSelf.transition + 1 : self.transition == oldSelf.transition"
-            ),
-            "message": "transition counts the changes of state, one by one",
+            "message": "`transition` goes up by one with each change of state, and never else",
             "reason": "FieldValueForbidden",
         },
         {
             "rule": "self.jumps >= oldSelf.jumps",
-            "message": "jumps never decreases",
+            "message": "`jumps` never goes down",
             "reason": "FieldValueForbidden",
         },
     ])
 }
 
 /// The CEL expression for the present name of what may be a former one.
-fn canonical(graph: &Graph<'_>, name: &str) -> String {
-    let former: Vec<String> = graph
-        .iter()
-        .flat_map(|(_, state)| {
-            state
-                .was
-                .iter()
-                .map(|was| format!("'{was}': '{}'", state.name))
-        })
+fn canonical(graph: &StoredGraph, name: &str) -> String {
+    let former: Vec<String> = (graph.former())
+        .map(|(was, is)| format!("'{was}': '{is}'"))
         .collect();
     if former.is_empty() {
         return name.to_owned();
@@ -202,23 +205,33 @@ fn canonical(graph: &Graph<'_>, name: &str) -> String {
     format!("({name} in {map} ? {map}[{name}] : {name})")
 }
 
-/// Where each state may lead, as a CEL map; out of a leaf leads the entry.
-fn edges(graph: &Graph<'_>) -> String {
-    let entries: Vec<String> = graph
-        .iter()
-        .map(|(_, state)| {
-            let mut targets: Vec<String> = Vec::new();
-            let reentry = graph.entry().filter(|_| state.is(Mark::Leaf));
-            for to in state.targets().chain(reentry) {
-                let target = format!("'{}'", graph.name_of(to));
-                if !targets.contains(&target) {
-                    targets.push(target);
-                }
-            }
+/// Where each state may lead, as a CEL map.
+fn edges(graph: &StoredGraph) -> String {
+    let entries: Vec<String> = (graph.states.iter())
+        .map(|state| {
+            let targets = graph.targets(state).into_iter();
+            let targets: Vec<String> = targets.map(|to| format!("'{to}'")).collect();
             format!("'{}': [{}]", state.name, targets.join(", "))
         })
         .collect();
     format!("{{{}}}", entries.join(", "))
+}
+
+/// What else may be where two graphs were joined, of which the older has two states that are one in the newer:
+/// the older operator's moves between them count as such.
+fn within(graph: &StoredGraph, now: &str) -> String {
+    let edges = graph.edges();
+    let circles: Vec<String> = (edges.iter())
+        .filter(|(state, targets)| targets.contains(*state))
+        .map(|(state, _)| format!("'{state}'"))
+        .collect();
+    if circles.is_empty() {
+        return String::new();
+    }
+    let circles = circles.join(", ");
+    format!(
+        " || (self.state != oldSelf.state && {now} in [{circles}] && self.transition == oldSelf.transition + 1)"
+    )
 }
 
 /// The list of conditions with the patterns of metav1.Condition, which the generated schema lacks.

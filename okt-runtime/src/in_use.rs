@@ -1,0 +1,86 @@
+//! The CRDs in use, as `crd --union` is given them.
+
+use std::io::Read;
+use std::path::Path;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::Value;
+
+/// The CRDs of a file.
+pub(crate) struct InUse {
+    /// The file, as people name it.
+    file: String,
+    crds: Vec<CustomResourceDefinition>,
+}
+
+impl InUse {
+    /// Reads a file (`-` is standard input) of YAML or JSON: CRDs, lists of them, and whatever else stands between.
+    pub(crate) fn read(file: &Path) -> Result<Self, String> {
+        let mut text = String::new();
+        let (name, read) = if file == Path::new("-") {
+            let read = std::io::stdin().read_to_string(&mut text).map(drop);
+            ("the standard input".to_owned(), read)
+        } else {
+            let read = std::fs::read_to_string(file).map(|read| text = read);
+            (file.display().to_string(), read)
+        };
+        read.map_err(|error| format!("cannot read {name}: {error}"))?;
+        Self::parse(name, &text)
+    }
+
+    fn parse(file: String, text: &str) -> Result<Self, String> {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(text)
+            .map_err(|error| format!("cannot read {file} as YAML: {error}"))?;
+        let mut crds = Vec::new();
+        for document in documents.into_iter().flat_map(items) {
+            if document["kind"] == "CustomResourceDefinition" {
+                let name = document["metadata"]["name"].clone();
+                let crd = serde_json::from_value(document)
+                    .map_err(|error| format!("cannot read the CRD {name} of {file}: {error}"))?;
+                crds.push(crd);
+            }
+        }
+        if crds.is_empty() {
+            return Err(format!(
+                "{file} holds no CustomResourceDefinition; give it what `crd` of the operator in use prints, or `kubectl get crd <name> -o yaml`"
+            ));
+        }
+        Ok(Self { file, crds })
+    }
+
+    /// The CRD of each of these names, as far as it is there.
+    ///
+    /// A kind that is new has none; where no kind has one, it is the wrong file.
+    pub(crate) fn of(
+        &self,
+        names: &[&str],
+    ) -> Result<Vec<Option<&CustomResourceDefinition>>, String> {
+        let name_of =
+            |crd: &CustomResourceDefinition| crd.metadata.name.clone().unwrap_or_default();
+        let find = |name: &&str| self.crds.iter().find(|crd| name_of(crd) == *name);
+        let found: Vec<_> = names.iter().map(find).collect();
+        if found.iter().all(Option::is_none) {
+            let held: Vec<_> = self.crds.iter().map(name_of).collect();
+            return Err(format!(
+                "{} holds no CRD {}; it holds {}",
+                self.file,
+                names.join(" or "),
+                held.join(", ")
+            ));
+        }
+        for (name, found) in names.iter().zip(&found) {
+            if found.is_none() {
+                eprintln!("{} holds no CRD {name}: it is taken to be new", self.file);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The objects of a document: itself, or those of a list (`kubectl get crd -o yaml` prints one).
+fn items(mut document: Value) -> Vec<Value> {
+    match document["items"].take() {
+        Value::Array(items) => items,
+        _ => vec![document],
+    }
+}

@@ -1,0 +1,293 @@
+//! The graph that a CRD carries: how it is read, and how two of them become one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use okt_core::{Graph, draw};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A graph as it stands in the annotation `okt.dev/graph` (the format of [`okt_core::draw::json`]).
+///
+/// An operator reads what its own version of the format has; a newer one has more, but nothing else.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct StoredGraph {
+    #[serde(default)]
+    pub(crate) format: u32,
+    #[serde(default)]
+    name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    doc: String,
+    #[serde(default)]
+    kind: String,
+    pub(crate) states: Vec<StoredState>,
+}
+
+/// One state; the lists of both graphs where two were joined.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StoredState {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    doc: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    roles: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) was: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    triggers: Vec<StoredTrigger>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    children: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    conditions: Vec<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    no_routes: Vec<Value>,
+}
+
+/// A trigger edge.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct StoredTrigger {
+    to: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cause: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attempts: Option<u32>,
+}
+
+/// A name that two graphs give to different states.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Ambiguous {
+    pub(crate) name: String,
+    pub(crate) old: String,
+    pub(crate) new: String,
+}
+
+impl StoredGraph {
+    /// A graph as it would stand in a CRD.
+    pub(crate) fn of(graph: &Graph<'_>) -> Self {
+        serde_json::from_str(&draw::json(graph))
+            .expect("this reads what `draw::json` writes, whatever the graph")
+    }
+
+    /// As text, for the annotation.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).expect("it holds texts and lists only")
+    }
+
+    /// The present name of a state, by this name or a former one.
+    pub(crate) fn named<'s>(&'s self, name: &str) -> Option<&'s str> {
+        (self.states.iter().find(|state| state.name == name))
+            .or_else(|| self.states.iter().find(|state| state.has_been(name)))
+            .map(|state| state.name.as_str())
+    }
+
+    /// The states in which objects are created; more than one where two graphs were joined.
+    pub(crate) fn entries(&self) -> Vec<&str> {
+        let entries = self.states.iter().filter(|state| state.is("entry"));
+        entries.map(|state| state.name.as_str()).collect()
+    }
+
+    /// Every former name with the present one.
+    pub(crate) fn former(&self) -> impl Iterator<Item = (&str, &str)> {
+        let states = self.states.iter();
+        states.flat_map(|state| state.was.iter().map(|was| (was.as_str(), &*state.name)))
+    }
+
+    /// Where a state may lead, each target once; out of a leaf leads the entry.
+    pub(crate) fn targets<'s>(&'s self, state: &'s StoredState) -> Vec<&'s str> {
+        let entries = self.entries().into_iter();
+        let reentry = entries.filter(|_| state.is("leaf"));
+        let mut targets = Vec::new();
+        for to in state.declared().chain(reentry) {
+            if !targets.contains(&to) {
+                targets.push(to);
+            }
+        }
+        targets
+    }
+
+    /// Every edge that was declared, by present names.
+    pub(crate) fn edges(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        let edges = self.states.iter().map(|state| {
+            let targets = state.declared().filter_map(|to| self.named(to)).collect();
+            (state.name.as_str(), targets)
+        });
+        edges.collect()
+    }
+
+    /// Every name of a state that is written anywhere.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        self.states.iter().flat_map(|state| {
+            let was = state.was.iter().map(String::as_str);
+            state.declared().chain(was).chain([state.name.as_str()])
+        })
+    }
+
+    /// Both graphs as one that has every state and every edge of either.
+    ///
+    /// Where the new graph calls a state of the old one by another name, the two are one state. Where it does so with
+    /// a state that the old graph has beside that other, what led from one to the other leads from the state to itself.
+    pub(crate) fn join(&self, old: &Self) -> Result<Self, Ambiguous> {
+        let present = |name: &str| -> String {
+            let before = old.named(name).unwrap_or(name);
+            self.named(before).unwrap_or(before).to_owned()
+        };
+        let names = |graph: &Self| -> Vec<String> {
+            let names = graph.states.iter();
+            names
+                .flat_map(|state| std::iter::once(&state.name).chain(&state.was).cloned())
+                .collect()
+        };
+        for name in names(self) {
+            let (old, new) = (present(&name), self.named(&name).unwrap_or_default());
+            if old != new {
+                let new = new.to_owned();
+                return Err(Ambiguous { name, old, new });
+            }
+        }
+        let mut joined = self.clone();
+        for state in &old.states {
+            let state = state.renamed(present);
+            match joined.states.iter_mut().find(|own| own.name == state.name) {
+                Some(own) => own.take_in(state),
+                None => joined.states.push(state),
+            }
+        }
+        Ok(joined)
+    }
+}
+
+impl StoredState {
+    fn is(&self, role: &str) -> bool {
+        self.roles.iter().any(|own| own == role)
+    }
+
+    fn has_been(&self, name: &str) -> bool {
+        self.was.iter().any(|was| was == name)
+    }
+
+    /// The targets of the declared edges, triggers first; one can come twice.
+    fn declared(&self) -> impl Iterator<Item = &str> {
+        let triggers = self.triggers.iter().map(|trigger| trigger.to.as_str());
+        triggers.chain(self.children.iter().map(String::as_str))
+    }
+
+    /// The same in other words; the name that it loses is a former one.
+    fn renamed(&self, present: impl Fn(&str) -> String) -> Self {
+        let mut state = self.clone();
+        state.name = present(&self.name);
+        if state.name != self.name {
+            state.was.push(self.name.clone());
+        }
+        for trigger in &mut state.triggers {
+            trigger.to = present(&trigger.to);
+        }
+        for child in &mut state.children {
+            *child = present(child);
+        }
+        state
+    }
+
+    /// Adds what the same state of an older graph has beside it; the last child stays the last.
+    fn take_in(&mut self, old: Self) {
+        add(&mut self.roles, old.roles);
+        add(&mut self.was, old.was);
+        for trigger in old.triggers {
+            if self.triggers.iter().all(|own| own.to != trigger.to) {
+                self.triggers.push(trigger);
+            }
+        }
+        let mut children = old.children;
+        children.retain(|child| !self.children.contains(child));
+        children.append(&mut self.children);
+        self.children = children;
+        for condition in old.conditions {
+            let same = |own: &Value| own["type"] == condition["type"];
+            if !self.conditions.iter().any(same) {
+                self.conditions.push(condition);
+            }
+        }
+        // A claim that there is no way may be wrong of both graphs together.
+        self.no_routes.retain(|claim| old.no_routes.contains(claim));
+    }
+}
+
+fn add(own: &mut Vec<String>, more: Vec<String>) {
+    for name in more {
+        if !own.contains(&name) {
+            own.push(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn graph(states: Value) -> StoredGraph {
+        let graph = json!({ "format": 1, "name": "App", "kind": "lifecycle", "states": states });
+        serde_json::from_value(graph).expect("a graph")
+    }
+
+    fn old() -> StoredGraph {
+        graph(json!([
+            { "name": "Start", "roles": ["entry"], "children": ["Draft"] },
+            { "name": "Draft", "roles": ["rest"], "children": ["Old", "End"] },
+            { "name": "Old", "children": ["Draft"] },
+            { "name": "End", "roles": ["leaf"] },
+        ]))
+    }
+
+    #[test]
+    fn joined_graphs_have_the_states_and_edges_of_both_under_the_new_names() {
+        let new = graph(json!([
+            { "name": "Start", "roles": ["entry"], "children": ["Live"] },
+            { "name": "Live", "was": ["Draft"], "roles": ["rest"], "children": ["New", "End"] },
+            { "name": "New", "children": ["Live"] },
+            { "name": "End", "roles": ["leaf"] },
+        ]));
+        let joined = new.join(&old()).expect("they fit");
+        let expected = graph(json!([
+            { "name": "Start", "roles": ["entry"], "children": ["Live"] },
+            { "name": "Live", "was": ["Draft"], "roles": ["rest"], "children": ["Old", "New", "End"] },
+            { "name": "New", "children": ["Live"] },
+            { "name": "End", "roles": ["leaf"] },
+            { "name": "Old", "children": ["Live"] },
+        ]));
+        assert_eq!(joined, expected);
+        assert_eq!(
+            joined.join(&old()),
+            Ok(expected),
+            "twice is as good as once"
+        );
+    }
+
+    #[test]
+    fn a_state_that_became_part_of_another_leads_to_itself() {
+        let new = graph(json!([
+            { "name": "Start", "roles": ["entry"], "children": ["Draft"] },
+            { "name": "Draft", "was": ["Old"], "roles": ["rest"], "children": ["End"] },
+            { "name": "End", "roles": ["leaf"] },
+        ]));
+        let joined = new.join(&old()).expect("they fit");
+        let edges = joined.edges();
+        assert_eq!(edges["Draft"], BTreeSet::from(["Draft", "End"]));
+    }
+
+    #[test]
+    fn a_name_that_means_another_state_now_is_ambiguous() {
+        let mut old = old();
+        old.states[1].was = vec!["Live".to_owned()];
+        let new = graph(json!([
+            { "name": "Start", "roles": ["entry"], "children": ["Draft"] },
+            { "name": "Draft", "roles": ["rest"], "children": ["Live"] },
+            { "name": "Live", "children": ["End"] },
+            { "name": "End", "roles": ["leaf"] },
+        ]));
+        let ambiguous = new.join(&old).expect_err("Live was Draft");
+        let (name, old, new) = ("Live".into(), "Draft".into(), "Live".into());
+        assert_eq!(ambiguous, Ambiguous { name, old, new });
+    }
+}

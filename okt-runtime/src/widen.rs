@@ -1,0 +1,174 @@
+//! Schemas that take what either of two takes.
+
+use serde_json::{Map, Value};
+
+/// Widens a schema until it takes what another one takes as well.
+///
+/// What cannot be said in one schema is no longer said: patterns, formats and rules that differ.
+///
+/// # Errors
+///
+/// The path of a field that is of another type in each.
+pub(crate) fn widen(own: &mut Value, other: &Value, path: &str) -> Result<(), String> {
+    let (Value::Object(own), Value::Object(other)) = (own, other) else {
+        return Ok(());
+    };
+    if own.get("type") != other.get("type") {
+        return Err(path.to_owned());
+    }
+    for keyword in ["maxLength", "maxItems", "maxProperties", "maximum"] {
+        bound(own, other, keyword, f64::max);
+    }
+    for keyword in ["minLength", "minItems", "minProperties", "minimum"] {
+        bound(own, other, keyword, f64::min);
+    }
+    for keyword in ["pattern", "format", "not", "allOf", "anyOf", "oneOf"] {
+        if own.get(keyword) != other.get(keyword) {
+            own.remove(keyword);
+        }
+    }
+    for keyword in ["nullable", "x-kubernetes-preserve-unknown-fields"] {
+        if let Some(Value::Bool(true)) = other.get(keyword) {
+            own.insert(keyword.to_owned(), Value::Bool(true));
+        }
+    }
+    for keyword in ["required", "x-kubernetes-validations"] {
+        common(own, other, keyword);
+    }
+    words(own, other);
+    for keyword in ["items", "additionalProperties"] {
+        if let (Some(own), Some(other)) = (own.get_mut(keyword), other.get(keyword)) {
+            widen(own, other, &format!("{path}[]"))?;
+        }
+    }
+    let Some(Value::Object(others)) = other.get("properties") else {
+        return Ok(());
+    };
+    let properties = own.entry("properties").or_insert_with(|| Map::new().into());
+    for (name, other) in others {
+        match properties.get_mut(name) {
+            Some(own) => widen(own, other, &format!("{path}.{name}"))?,
+            None => properties[name] = other.clone(),
+        }
+    }
+    Ok(())
+}
+
+/// Adds the fields that only another schema has, so that they are not pruned.
+pub(crate) fn keep_fields(own: &mut Value, other: &Value) {
+    if let (Some(own), Some(other)) = (own.get_mut("items"), other.get("items")) {
+        keep_fields(own, other);
+    }
+    let Some(others) = other.get("properties").and_then(Value::as_object) else {
+        return;
+    };
+    let Some(properties) = own.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for (name, other) in others {
+        match properties.get_mut(name) {
+            Some(own) => keep_fields(own, other),
+            None => {
+                properties.insert(name.clone(), other.clone());
+            }
+        }
+    }
+}
+
+/// The looser of two bounds; none where either has none.
+fn bound(
+    own: &mut Map<String, Value>,
+    other: &Map<String, Value>,
+    keyword: &str,
+    looser: fn(f64, f64) -> f64,
+) {
+    let number = |of: &Map<String, Value>| of.get(keyword).and_then(Value::as_f64);
+    let Some(mine) = number(own) else {
+        return;
+    };
+    match number(other) {
+        None => drop(own.remove(keyword)),
+        Some(theirs) if looser(mine, theirs) > mine || looser(mine, theirs) < mine => {
+            own.insert(keyword.to_owned(), other[keyword].clone());
+        }
+        Some(_) => {}
+    }
+}
+
+/// What stands in both lists.
+fn common(own: &mut Map<String, Value>, other: &Map<String, Value>, keyword: &str) {
+    let Some(Value::Array(mine)) = own.get_mut(keyword) else {
+        return;
+    };
+    let theirs = other.get(keyword).and_then(Value::as_array);
+    mine.retain(|entry| theirs.is_some_and(|theirs| theirs.contains(entry)));
+    if mine.is_empty() {
+        own.remove(keyword);
+    }
+}
+
+/// The words of both; any word where either takes any.
+fn words(own: &mut Map<String, Value>, other: &Map<String, Value>) {
+    let Some(Value::Array(mine)) = own.get_mut("enum") else {
+        return;
+    };
+    let Some(Value::Array(theirs)) = other.get("enum") else {
+        own.remove("enum");
+        return;
+    };
+    for word in theirs {
+        if !mine.contains(word) {
+            mine.push(word.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn widened(mut own: Value, other: &Value) -> Result<Value, String> {
+        widen(&mut own, other, "status").map(|()| own)
+    }
+
+    #[test]
+    fn a_widened_schema_takes_what_either_takes() {
+        let own = json!({ "type": "object", "required": ["a", "b"], "properties": {
+            "a": { "type": "string", "maxLength": 5, "enum": ["x"] },
+            "b": { "type": "integer", "minimum": 3, "maximum": 9 },
+            "c": { "type": "string", "pattern": "^a$" },
+        } });
+        let other = json!({ "type": "object", "required": ["a"], "properties": {
+            "a": { "type": "string", "maxLength": 7, "enum": ["y", "x"] },
+            "b": { "type": "integer", "minimum": 4 },
+            "c": { "type": "string", "pattern": "^b$" },
+            "d": { "type": "boolean" },
+        } });
+        let both = json!({ "type": "object", "required": ["a"], "properties": {
+            "a": { "type": "string", "maxLength": 7, "enum": ["x", "y"] },
+            "b": { "type": "integer", "minimum": 3 },
+            "c": { "type": "string" },
+            "d": { "type": "boolean" },
+        } });
+        assert_eq!(widened(own, &other), Ok(both));
+    }
+
+    #[test]
+    fn a_field_of_two_types_is_named() {
+        let own = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+        let other = json!({ "type": "object", "properties": { "a": { "type": "integer" } } });
+        assert_eq!(widened(own, &other), Err("status.a".to_owned()));
+    }
+
+    #[test]
+    fn fields_are_kept_where_they_stand() {
+        let mut own = json!({ "properties": { "list": { "items": { "properties": {} } } } });
+        let other = json!({ "properties": {
+            "list": { "items": { "properties": { "a": { "type": "string" } } } },
+            "b": { "type": "string" },
+        } });
+        keep_fields(&mut own, &other);
+        assert_eq!(own, other);
+    }
+}
