@@ -295,10 +295,17 @@ fn visit<S: Lifecycle>(
 ) -> Option<RecordedVisit> {
     let recorded = record.visit?;
     let (state, request) = match (&desired.visit, old) {
-        (Some(visit), _) => (
-            read::bounded(visit.state.as_str()).into_owned(),
-            read::bounded(&visit.request).into_owned(),
-        ),
+        (Some(visit), old) => {
+            // A renamed state is the same visit: its new name is no reason to write.
+            let same = old.filter(|old| visit.state == StateName::of(&old.state));
+            (
+                same.map_or_else(
+                    || read::bounded(visit.state.as_str()).into_owned(),
+                    |old| old.state.clone(),
+                ),
+                read::bounded(&visit.request).into_owned(),
+            )
+        }
         (None, Some(old)) => (old.state.clone(), old.request.clone()),
         (None, None) => return None,
     };

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use okt_core::{Graph, draw};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// A graph as it stands in the annotation `okt.dev/graph` (the format of [`okt_core::draw::json`]).
 ///
@@ -38,9 +37,9 @@ pub(crate) struct StoredState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     children: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    conditions: Vec<Value>,
+    conditions: Vec<StoredCondition>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    no_routes: Vec<Value>,
+    no_routes: Vec<StoredClaim>,
 }
 
 /// A trigger edge.
@@ -53,6 +52,27 @@ struct StoredTrigger {
     after: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempts: Option<u32>,
+}
+
+/// A condition of a state.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct StoredCondition {
+    #[serde(rename = "type")]
+    name: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    reason: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    message: String,
+}
+
+/// A claim that a wish is refused.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct StoredClaim {
+    to: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    reason: String,
 }
 
 /// A name that two graphs give to different states.
@@ -186,6 +206,9 @@ impl StoredState {
         for child in &mut state.children {
             *child = present(child);
         }
+        for claim in &mut state.no_routes {
+            claim.to = present(&claim.to);
+        }
         state
     }
 
@@ -203,8 +226,7 @@ impl StoredState {
         children.append(&mut self.children);
         self.children = children;
         for condition in old.conditions {
-            let same = |own: &Value| own["type"] == condition["type"];
-            if !self.conditions.iter().any(same) {
+            if self.conditions.iter().all(|own| own.name != condition.name) {
                 self.conditions.push(condition);
             }
         }
@@ -224,7 +246,7 @@ fn add(own: &mut Vec<String>, more: Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn graph(states: Value) -> StoredGraph {
         let graph = json!({ "format": 1, "name": "App", "kind": "lifecycle", "states": states });

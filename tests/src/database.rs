@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::rig::Served;
+use crate::cluster::Served;
 
 /// The life of a database server.
 #[lifecycle_graph]

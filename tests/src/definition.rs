@@ -33,6 +33,19 @@ pub fn with_graph<K: LifecycleObject>(
     definition
 }
 
+/// A definition whose graph has this many states more, of long names, each with an edge to the ten before it.
+pub fn crowded<K: LifecycleObject>(states: usize) -> CustomResourceDefinition {
+    with_graph::<K>(|mut graph| {
+        let name = |number: usize| format!("S{number:0>62}");
+        let more = (0..states).map(|number| {
+            let children: Vec<_> = (number.saturating_sub(10)..number).map(name).collect();
+            json!({ "name": name(number), "children": children })
+        });
+        graph["states"].as_array_mut().expect("states").extend(more);
+        Some(graph)
+    })
+}
+
 /// A schema whose spec takes anything, as one that was written by hand may.
 pub fn any_spec(schema: &mut Value) {
     schema["properties"]["spec"] =

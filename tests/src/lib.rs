@@ -1,12 +1,22 @@
 //! This crate holds what the end-to-end tests share: applications without an application, and a cluster around them.
 
+mod cluster;
 mod database;
 pub mod definition;
+pub mod releases;
 mod rig;
+pub mod rollout;
+mod runner;
 mod site;
+mod tap;
+pub mod transitions;
+pub mod upgrades;
 mod wire;
 
+pub use cluster::{Cluster, Served};
 pub use database::{Database, DatabaseSpec, DatabaseState, Databases, Ran, Reply, Sight};
-pub use rig::{Options, Rig, Served};
+pub use rig::{Options, Rig};
+pub use runner::{Runner, RunnerSpec, RunnerState, Runners};
 pub use site::{Site, SiteExtra, SiteSpec, SiteState, Sites};
+pub use tap::{Tap, Tapped};
 pub use wire::{OPERATOR, Wire};

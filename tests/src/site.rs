@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::rig::Served;
+use crate::cluster::Served;
 
 /// The life of a web site.
 #[lifecycle_graph]

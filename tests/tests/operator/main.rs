@@ -22,5 +22,7 @@ mod sites;
 mod stopping;
 mod storm;
 mod strangers;
+mod transitions;
+mod union;
 mod waiting;
 mod wishes;

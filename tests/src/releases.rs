@@ -1,0 +1,351 @@
+//! One operator in several releases: the graph of brokers, and what became of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use okt_runtime::{Action, LifecycleObject};
+
+/// One call of a handler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ran {
+    /// Of which release.
+    pub release: &'static str,
+    /// The name of the object.
+    pub object: String,
+    /// The handler.
+    pub handler: &'static str,
+    /// The id of the action.
+    pub id: String,
+    /// Whether it was resumed.
+    pub resumed: bool,
+}
+
+/// The brokers themselves, which outlive every operator; clones are the same.
+#[derive(Clone, Default)]
+pub struct World(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    held: BTreeSet<(String, &'static str)>,
+    seen: BTreeMap<String, &'static str>,
+    ran: Vec<Ran>,
+}
+
+impl World {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on this handler does not end for this object.
+    pub fn hold(&self, object: &str, handler: &'static str) {
+        self.state().held.insert((object.to_owned(), handler));
+    }
+
+    /// Lets all handlers end.
+    pub fn let_go(&self) {
+        self.state().held.clear();
+    }
+
+    /// What the broker of this name says of itself from now on; by default nothing.
+    pub fn sees(&self, object: &str, state: &'static str) {
+        self.state().seen.insert(object.to_owned(), state);
+    }
+
+    /// Every call of a handler so far.
+    pub fn ran(&self) -> Vec<Ran> {
+        self.state().ran.clone()
+    }
+
+    fn seen(&self, object: &str) -> Option<&'static str> {
+        self.state().seen.get(object).copied()
+    }
+
+    async fn work<K: LifecycleObject>(
+        &self,
+        release: &'static str,
+        handler: &'static str,
+        cx: &Action<K>,
+    ) {
+        let object = cx.object().meta().name.clone().unwrap_or_default();
+        let (id, resumed) = (cx.id().to_owned(), cx.resumed());
+        let key = (object.clone(), handler);
+        self.state().ran.push(Ran {
+            release,
+            object,
+            handler,
+            id,
+            resumed,
+        });
+        while self.state().held.contains(&key) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// A release: a graph, and an operator for it that does what the world lets it do.
+macro_rules! release {
+    ($(#[$doc:meta])* $release:ident { $graph:item } $($handler:ident: $after:ident::$says:ident,)*) => {
+        $(#[$doc])*
+        pub mod $release {
+            use kube::{Api, Client, CustomResource};
+            use okt_runtime::{
+                Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
+                lifecycle_graph,
+            };
+            use schemars::JsonSchema;
+            use serde::{Deserialize, Serialize};
+            use serde_json::{Value, json};
+
+            use crate::cluster::Served;
+            use super::World;
+
+            #[lifecycle_graph]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            $graph
+
+            /// What a user asks for.
+            #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+            #[kube(
+                group = "demo.okt.dev",
+                version = "v1",
+                kind = "Broker",
+                namespaced,
+                status = "Status<BrokerState>"
+            )]
+            pub struct BrokerSpec {
+                /// Where the broker should be in its life.
+                #[serde(default)]
+                pub lifecycle: Desired<BrokerState>,
+            }
+
+            /// The operator of this release.
+            #[derive(Clone, Default)]
+            pub struct Brokers(pub World);
+
+            impl BrokerStateHandler for Brokers {
+                type Context = Action<Broker>;
+                type Error = Failure;
+
+                $(
+                    async fn $handler(&self, cx: &Action<Broker>) -> Result<broker_state::$after, Failure> {
+                        self.0.work(stringify!($release), stringify!($handler), cx).await;
+                        Ok(broker_state::$after::$says)
+                    }
+                )*
+            }
+
+            impl Application for Brokers {
+                type Resource = Broker;
+
+                async fn observe(&self, cx: &Context<Broker>) -> Result<Observation<BrokerState>, Failure> {
+                    let name = cx.object().metadata.name.as_deref().unwrap_or_default();
+                    Ok(self.0.seen(name).map_or_else(Observation::unobserved, Observation::named))
+                }
+
+                fn look_again(&self, _: BrokerState) -> std::time::Duration {
+                    std::time::Duration::from_millis(500)
+                }
+            }
+
+            impl Served for Brokers {
+                fn api(client: Client) -> Api<Broker> {
+                    Api::default_namespaced(client)
+                }
+
+                fn object(name: &str, lifecycle: Value) -> Value {
+                    json!({
+                        "apiVersion": "demo.okt.dev/v1",
+                        "kind": "Broker",
+                        "metadata": { "name": name },
+                        "spec": { "lifecycle": lifecycle },
+                    })
+                }
+            }
+        }
+    };
+}
+
+release! {
+    /// The first release.
+    first {
+        /// The life of a broker.
+        pub enum BrokerState {
+            /// Topics are made.
+            #[entry]
+            #[child(Running)]
+            Start,
+            /// Messages are taken.
+            #[rest]
+            #[condition(Available)]
+            #[child(Compacting)]
+            #[child(Stopping)]
+            Running,
+            /// Old messages are thrown away.
+            #[visit]
+            #[child(Running)]
+            Compacting,
+            /// Messages are written down.
+            #[child(End)]
+            Stopping,
+            /// No more.
+            #[leaf(idle)]
+            End,
+        }
+    }
+    start: AfterStart::Next,
+    running: AfterRunning::Stay,
+    compacting: AfterCompacting::Next,
+    stopping: AfterStopping::Next,
+}
+
+release! {
+    /// A release with two states more: one to rest in, one to visit.
+    wider {
+        /// The life of a broker.
+        pub enum BrokerState {
+            /// Topics are made.
+            #[entry]
+            #[child(Running)]
+            Start,
+            /// Messages are taken.
+            #[rest]
+            #[condition(Available)]
+            #[child(Compacting)]
+            #[child(Moving)]
+            #[child(Standby)]
+            #[child(Stopping)]
+            Running,
+            /// Old messages are thrown away.
+            #[visit]
+            #[child(Running)]
+            Compacting,
+            /// Messages go elsewhere.
+            #[visit]
+            #[child(Running)]
+            Moving,
+            /// Messages are kept, none are taken.
+            #[rest]
+            #[child(Running)]
+            #[child(Stopping)]
+            Standby,
+            /// Messages are written down.
+            #[child(End)]
+            Stopping,
+            /// No more.
+            #[leaf(idle)]
+            End,
+        }
+    }
+    start: AfterStart::Next,
+    running: AfterRunning::Stay,
+    compacting: AfterCompacting::Next,
+    moving: AfterMoving::Next,
+    standby: AfterStandby::Stay,
+    stopping: AfterStopping::Next,
+}
+
+release! {
+    /// A release that calls most states by other names.
+    renamed {
+        /// The life of a broker.
+        pub enum BrokerState {
+            /// Topics are made.
+            #[entry]
+            #[was("Start")]
+            #[child(Serving)]
+            Building,
+            /// Messages are taken.
+            #[rest]
+            #[was("Running")]
+            #[condition(Available)]
+            #[child(Tidying)]
+            #[child(Stopping)]
+            Serving,
+            /// Old messages are thrown away.
+            #[visit]
+            #[was("Compacting")]
+            #[child(Serving)]
+            Tidying,
+            /// Messages are written down.
+            #[child(Gone)]
+            Stopping,
+            /// No more.
+            #[leaf(idle)]
+            #[was("End")]
+            Gone,
+        }
+    }
+    building: AfterBuilding::Next,
+    serving: AfterServing::Stay,
+    tidying: AfterTidying::Next,
+    stopping: AfterStopping::Next,
+}
+
+release! {
+    /// A release after [`wider`] in which standing by is a part of running.
+    leaner {
+        /// The life of a broker.
+        pub enum BrokerState {
+            /// Topics are made.
+            #[entry]
+            #[child(Running)]
+            Start,
+            /// Messages are taken.
+            #[rest]
+            #[was("Standby")]
+            #[condition(Available)]
+            #[child(Compacting)]
+            #[child(Stopping)]
+            Running,
+            /// Old messages are thrown away.
+            #[visit]
+            #[child(Running)]
+            Compacting,
+            /// Messages are written down.
+            #[child(End)]
+            Stopping,
+            /// No more.
+            #[leaf(idle)]
+            End,
+        }
+    }
+    start: AfterStart::Next,
+    running: AfterRunning::Stay,
+    compacting: AfterCompacting::Next,
+    stopping: AfterStopping::Next,
+}
+
+release! {
+    /// A release with all of it: a state renamed, one gone, one new.
+    mixed {
+        /// The life of a broker.
+        pub enum BrokerState {
+            /// Topics are made.
+            #[entry]
+            #[child(Serving)]
+            Start,
+            /// Messages are taken.
+            #[rest]
+            #[was("Running")]
+            #[condition(Available)]
+            #[child(Moving)]
+            #[child(Stopping)]
+            Serving,
+            /// Messages go elsewhere.
+            #[visit]
+            #[child(Serving)]
+            Moving,
+            /// Messages are written down.
+            #[child(End)]
+            Stopping,
+            /// No more.
+            #[leaf(idle)]
+            End,
+        }
+    }
+    start: AfterStart::Next,
+    serving: AfterServing::Stay,
+    moving: AfterMoving::Next,
+    stopping: AfterStopping::Next,
+}

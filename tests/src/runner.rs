@@ -1,0 +1,115 @@
+//! A runner: three transitions to a rest, with or without work there.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube::{Api, Client, CustomResource};
+use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::cluster::Served;
+
+/// The life of a runner.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RunnerState {
+    /// Getting ready.
+    #[entry]
+    #[child(Running)]
+    Start,
+
+    /// On the way.
+    #[child(Resting)]
+    #[child(Idle)]
+    Running,
+
+    /// There, with something to do.
+    #[rest]
+    #[child(Gone)]
+    #[no_route(Idle, reason = "nobody runs twice")]
+    Resting,
+
+    /// There, with nothing to do.
+    #[rest(idle)]
+    #[child(Gone)]
+    #[no_route(Resting, reason = "nobody runs twice")]
+    Idle,
+
+    /// No more.
+    #[leaf(idle)]
+    Gone,
+}
+
+/// What a user asks for.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Runner",
+    namespaced,
+    status = "Status<RunnerState>"
+)]
+pub struct RunnerSpec {
+    /// Where the runner should be in its life.
+    #[serde(default)]
+    pub lifecycle: Desired<RunnerState>,
+}
+
+/// The operator of runners; clones share what they did.
+#[derive(Clone, Default)]
+pub struct Runners(Arc<Mutex<Vec<String>>>);
+
+impl Runners {
+    /// The ids of all work that was started, in order.
+    pub fn started(&self) -> Vec<String> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn start(&self, cx: &Action<Runner>) {
+        let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        started.push(cx.id().to_owned());
+    }
+}
+
+impl RunnerStateHandler for Runners {
+    type Context = Action<Runner>;
+    type Error = Failure;
+
+    async fn start(&self, cx: &Action<Runner>) -> Result<runner_state::AfterStart, Failure> {
+        self.start(cx);
+        Ok(runner_state::AfterStart::Next)
+    }
+
+    async fn running(&self, cx: &Action<Runner>) -> Result<runner_state::AfterRunning, Failure> {
+        self.start(cx);
+        Ok(runner_state::AfterRunning::Next)
+    }
+
+    async fn resting(&self, cx: &Action<Runner>) -> Result<runner_state::AfterResting, Failure> {
+        self.start(cx);
+        Ok(runner_state::AfterResting::Stay)
+    }
+}
+
+impl Application for Runners {
+    type Resource = Runner;
+}
+
+impl Served for Runners {
+    fn api(client: Client) -> Api<Runner> {
+        Api::namespaced(client, "default")
+    }
+
+    fn object(name: &str, lifecycle: Value) -> Value {
+        json!({
+            "apiVersion": "demo.okt.dev/v1",
+            "kind": "Runner",
+            "metadata": { "name": name },
+            "spec": { "lifecycle": lifecycle },
+        })
+    }
+}

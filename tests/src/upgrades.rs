@@ -1,0 +1,490 @@
+//! Upgrades of a graph with objects in flight, as they are done on any cluster.
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "what a test expects and does not find is a panic, everywhere here"
+)]
+
+use std::time::Duration;
+
+use okt_runtime::{crd, crd_union};
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Served};
+use crate::releases::{World, first, leaner, mixed, renamed, wider};
+use crate::rollout::{Place, Witness, Working};
+
+/// Long enough for an operator to do what it should not.
+const A_WHILE: Duration = Duration::from_millis(1500);
+
+/// Brokers at rest, on their way, visiting and leaving, of the first release or of the wider one.
+struct Fleet {
+    place: Place,
+    world: World,
+    cluster: Cluster<first::Brokers>,
+}
+
+impl Fleet {
+    fn new(place: &Place) -> Self {
+        Self {
+            place: place.clone(),
+            world: World::default(),
+            cluster: place.cluster(),
+        }
+    }
+
+    /// Applies the CRD of a release.
+    async fn define<A: Served>(&self) {
+        let cluster: Cluster<A> = self.place.cluster();
+        cluster.define(crd::<A::Resource>().expect("a CRD")).await;
+    }
+
+    /// Applies the CRD for two releases.
+    async fn define_both<New: Served, Old: Served>(&self) {
+        let old = crd::<Old::Resource>().expect("a CRD");
+        let both = crd_union::<New::Resource>(&old).expect("they fit");
+        self.place.cluster::<New>().define(both).await;
+    }
+
+    /// One broker at rest, and one each whose work does not end: on its way, visiting, leaving.
+    async fn embark(&self) {
+        for (name, handler) in [
+            ("starting", "start"),
+            ("visiting", "compacting"),
+            ("leaving", "stopping"),
+        ] {
+            self.world.hold(name, handler);
+        }
+        for name in ["resting", "starting", "visiting", "leaving"] {
+            self.create(name, json!({})).await;
+        }
+        for name in ["resting", "visiting", "leaving"] {
+            self.until_ready(name, "Running").await;
+        }
+        let visit = json!({ "visit": { "state": "Compacting", "request": "1" } });
+        self.cluster.wish("visiting", visit).await;
+        self.cluster.delete("leaving").await;
+        self.until_working("starting", "start").await;
+        self.until_working("visiting", "compacting").await;
+        self.until_working("leaving", "stopping").await;
+    }
+
+    /// Lets all work end, and waits until everything is where its spec wishes, which is at rest.
+    async fn arrive(&self, rest: &str) {
+        self.world.let_go();
+        for name in ["resting", "starting", "visiting"] {
+            self.until_ready(name, rest).await;
+        }
+        self.cluster.until_gone("leaving").await;
+        let visit = self.get("visiting").await["status"]["lifecycle"]["visit"].clone();
+        assert_eq!(visit["outcome"], "Reached");
+        self.is_at("resting", 2, 0).await;
+        self.is_at("starting", 2, 0).await;
+        self.is_at("visiting", 4, 0).await;
+    }
+
+    async fn create(&self, name: &str, lifecycle: Value) {
+        self.cluster
+            .create_raw(first::Brokers::object(name, lifecycle))
+            .await;
+    }
+
+    async fn get(&self, name: &str) -> Value {
+        let object = self.cluster.raw().get(name).await.expect("it is there");
+        serde_json::to_value(object).expect("JSON")
+    }
+
+    /// Waits until something is so of what is stored.
+    async fn until(&self, name: &str, what: &str, so: impl Fn(&Value) -> bool) -> Value {
+        let deadline = tokio::time::Instant::now() + self.place.patience;
+        loop {
+            let object = self.get(name).await;
+            if so(&object) {
+                return object;
+            }
+            let late = tokio::time::Instant::now() > deadline;
+            assert!(
+                !late,
+                "waited in vain until {name} {what}: {:#}",
+                object["status"]
+            );
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    }
+
+    /// Waits until a broker is in this state, by this or an older name, and ready for its spec as it is now.
+    async fn until_ready(&self, name: &str, state: &str) {
+        let former = match state {
+            "Serving" => "Running",
+            state => state,
+        };
+        self.until(name, &format!("is ready in {state}"), |object| {
+            let at = &object["status"]["lifecycle"]["state"];
+            let ready = condition(object, "Ready");
+            (at == state || at == former)
+                && ready["status"] == "True"
+                && ready["observedGeneration"] == object["metadata"]["generation"]
+        })
+        .await;
+    }
+
+    async fn until_in(&self, name: &str, state: &str) {
+        self.until(name, &format!("is in {state}"), |object| {
+            object["status"]["lifecycle"]["state"] == state
+        })
+        .await;
+    }
+
+    async fn until_reason(&self, name: &str, type_: &str, reason: &str) -> String {
+        let what = format!("says {type_} {reason}");
+        let object = self
+            .until(name, &what, |object| {
+                condition(object, type_)["reason"] == reason
+            })
+            .await;
+        condition(&object, type_)["message"].to_string()
+    }
+
+    /// Waits until this handler is at work for a broker.
+    async fn until_working(&self, name: &str, handler: &str) {
+        let deadline = tokio::time::Instant::now() + self.place.patience;
+        let runs = || {
+            let ran = self.world.ran();
+            ran.iter()
+                .any(|ran| ran.object == name && ran.handler == handler)
+        };
+        while !runs() {
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{name} never does {handler}"
+            );
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    }
+
+    async fn is_at(&self, name: &str, transition: u64, jumps: u64) {
+        let lifecycle = self.get(name).await["status"]["lifecycle"].clone();
+        let at = (&lifecycle["transition"], &lifecycle["jumps"]);
+        assert_eq!(
+            at,
+            (&json!(transition), &json!(jumps)),
+            "{name}: {lifecycle:#}"
+        );
+    }
+
+    /// That an operator leaves everything alone for a while, whatever is wished.
+    async fn is_idle(&self, operator: &Working) {
+        operator.tap.clear();
+        let ran = self.world.ran().len();
+        self.cluster
+            .patch(
+                "resting",
+                json!({ "metadata": { "labels": { "look": "here" } } }),
+            )
+            .await;
+        tokio::time::sleep(A_WHILE).await;
+        assert_eq!(operator.tap.writes(), []);
+        assert_eq!(self.world.ran().len(), ran);
+    }
+
+    /// That an operator leaves this broker alone for a while.
+    async fn is_idle_about(&self, operator: &Working, name: &str) {
+        self.cluster
+            .patch(
+                name,
+                json!({ "metadata": { "labels": { "look": "here" } } }),
+            )
+            .await;
+        tokio::time::sleep(A_WHILE).await;
+        assert_eq!(operator.writes_to(name), [""; 0]);
+    }
+
+    async fn state_of(&self, name: &str) -> String {
+        let object = self.get(name).await;
+        object["status"]["lifecycle"]["state"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+}
+
+fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"].as_array();
+    let found = conditions.and_then(|all| all.iter().find(|c| c["type"] == type_));
+    found.unwrap_or(&Value::Null)
+}
+
+/// States and edges are added: first the CRD, then the operator.
+pub async fn additions_the_definition_first(place: &Place) {
+    let fleet = Fleet::new(place);
+    fleet.define::<first::Brokers>().await;
+    let witness = Witness::of::<first::Brokers, wider::Brokers>(place);
+    let old = place.operate(first::Brokers(fleet.world.clone()));
+    fleet.embark().await;
+    fleet.define::<wider::Brokers>().await;
+    // The old operator goes on.
+    fleet.create("late", json!({})).await;
+    fleet.until_ready("late", "Running").await;
+    old.kill().await;
+    let new = place.operate(wider::Brokers(fleet.world.clone()));
+    fleet.arrive("Running").await;
+    assert_eq!(new.writes_to("late"), [""; 0], "what is settled stays so");
+    fleet
+        .cluster
+        .wish("late", json!({ "state": "Standby" }))
+        .await;
+    fleet.until_ready("late", "Standby").await;
+    // An old operator leaves alone what only the new one knows.
+    let old = place.operate(first::Brokers(fleet.world.clone()));
+    fleet
+        .cluster
+        .wish("resting", json!({ "state": "Standby", "request": "1" }))
+        .await;
+    fleet.until_in("resting", "Standby").await;
+    fleet.until_ready("resting", "Standby").await;
+    tokio::time::sleep(A_WHILE).await;
+    old.tap.clear();
+    fleet.cluster.delete("late").await;
+    fleet.is_idle_about(&old, "resting").await;
+    fleet.cluster.until_gone("late").await;
+    witness.judge().await;
+}
+
+/// States and edges are added, and the operator comes before its CRD: it waits.
+pub async fn additions_the_operator_first(place: &Place) {
+    let fleet = Fleet::new(place);
+    fleet.define::<first::Brokers>().await;
+    let witness = Witness::of::<first::Brokers, wider::Brokers>(place);
+    let old = place.operate(first::Brokers(fleet.world.clone()));
+    fleet.embark().await;
+    old.kill().await;
+    let new = place.operate(wider::Brokers(fleet.world.clone()));
+    fleet.world.let_go();
+    fleet.is_idle(&new).await;
+    fleet.define::<wider::Brokers>().await;
+    fleet.arrive("Running").await;
+    fleet.world.began_nothing_twice();
+    witness.judge().await;
+}
+
+/// Brokers in states that the next release does not have: at rest, and with work that does not end.
+async fn embark_in_removed_states(fleet: &Fleet) {
+    fleet.world.hold("moving", "moving");
+    for name in ["standby", "moving"] {
+        fleet.create(name, json!({})).await;
+        fleet.until_ready(name, "Running").await;
+    }
+    fleet
+        .cluster
+        .wish("standby", json!({ "state": "Standby" }))
+        .await;
+    fleet.until_ready("standby", "Standby").await;
+    let visit = json!({ "visit": { "state": "Moving", "request": "1" } });
+    fleet.cluster.wish("moving", visit).await;
+    fleet.until_working("moving", "moving").await;
+}
+
+/// After the CRD lacks a state, objects in it stand still until they are seen elsewhere.
+async fn removed_states_are_left_by_observation(fleet: &Fleet) {
+    for name in ["standby", "moving"] {
+        let said = fleet.until_reason(name, "Stalled", "UnknownState").await;
+        println!("{name}: {said}");
+    }
+    fleet
+        .cluster
+        .wish("standby", json!({ "state": "Running" }))
+        .await;
+    fleet.cluster.wish("moving", json!({ "visit": null })).await;
+    for name in ["standby", "moving"] {
+        fleet.world.sees(name, "Running");
+        fleet.until_ready(name, "Running").await;
+        fleet.is_at(name, 4, 1).await;
+    }
+}
+
+/// States are removed: first the operator, then the CRD.
+pub async fn removals_the_operator_first(place: &Place) {
+    let fleet = Fleet::new(place);
+    fleet.define::<wider::Brokers>().await;
+    let witness = Witness::of::<wider::Brokers, first::Brokers>(place);
+    let old = place.operate(wider::Brokers(fleet.world.clone()));
+    fleet.embark().await;
+    embark_in_removed_states(&fleet).await;
+    old.kill().await;
+    let new = place.operate(first::Brokers(fleet.world.clone()));
+    fleet.arrive("Running").await;
+    for name in ["standby", "moving"] {
+        fleet.is_idle_about(&new, name).await;
+    }
+    fleet.define::<first::Brokers>().await;
+    removed_states_are_left_by_observation(&fleet).await;
+    fleet.world.began_nothing_twice();
+    witness.judge().await;
+}
+
+/// States are removed, and the CRD goes before the operator: that stops until it is replaced.
+pub async fn removals_the_definition_first(place: &Place) {
+    let fleet = Fleet::new(place);
+    fleet.define::<wider::Brokers>().await;
+    let witness = Witness::of::<wider::Brokers, first::Brokers>(place);
+    let old = place.operate(wider::Brokers(fleet.world.clone()));
+    fleet.embark().await;
+    embark_in_removed_states(&fleet).await;
+    fleet.define::<first::Brokers>().await;
+    tokio::time::sleep(A_WHILE).await;
+    fleet.is_idle(&old).await;
+    old.kill().await;
+    let _new = place.operate(first::Brokers(fleet.world.clone()));
+    fleet.arrive("Running").await;
+    removed_states_are_left_by_observation(&fleet).await;
+    witness.judge().await;
+}
+
+/// States get other names: first the CRD, with which the old operator goes on, then the operator.
+pub async fn renames_the_definition_first(place: &Place) {
+    let fleet = Fleet::new(place);
+    fleet.define::<first::Brokers>().await;
+    let witness = Witness::of::<first::Brokers, renamed::Brokers>(place);
+    let old = place.operate(first::Brokers(fleet.world.clone()));
+    fleet.embark().await;
+    fleet.create("wishful", json!({ "state": "Running" })).await;
+    fleet.until_ready("wishful", "Running").await;
+    let visit = json!({ "visit": { "state": "Compacting", "request": "1" } });
+    fleet.create("visited", json!({})).await;
+    fleet.until_ready("visited", "Running").await;
+    fleet.cluster.wish("visited", visit).await;
+    fleet.until_ready("visited", "Running").await;
+    fleet.is_at("visited", 4, 0).await;
+    fleet.define::<renamed::Brokers>().await;
+    fleet.create("late", json!({})).await;
+    fleet.until_ready("late", "Running").await;
+    old.kill().await;
+    let new = place.operate(renamed::Brokers(fleet.world.clone()));
+    fleet.arrive("Serving").await;
+    assert_eq!(
+        fleet.state_of("visiting").await,
+        "Serving",
+        "its next write says the new name"
+    );
+    for name in ["resting", "wishful", "visited", "late"] {
+        assert_eq!(
+            new.writes_to(name),
+            [""; 0],
+            "a renaming is no reason to write {name}"
+        );
+        assert_eq!(fleet.state_of(name).await, "Running");
+    }
+    // While an old operator still runs: it leaves alone what has a new name.
+    let old = place.operate(first::Brokers(fleet.world.clone()));
+    fleet.is_idle_about(&old, "visiting").await;
+    old.kill().await;
+    // Wishes in the old name and in the new one are the same wish.
+    fleet
+        .cluster
+        .wish("wishful", json!({ "state": "Serving" }))
+        .await;
+    fleet.until_ready("wishful", "Serving").await;
+    fleet.is_at("wishful", 2, 0).await;
+    fleet.cluster.wish("late", json!({ "state": "End" })).await;
+    fleet.until_ready("late", "Gone").await;
+    fleet.is_at("late", 4, 0).await;
+    fleet.world.began_nothing_twice();
+    witness.judge().await;
+}
+
+/// States get other names, and the operator comes before its CRD: it waits.
+pub async fn renames_the_operator_first(place: &Place) {
+    let fleet = Fleet::new(place);
+    fleet.define::<first::Brokers>().await;
+    let witness = Witness::of::<first::Brokers, renamed::Brokers>(place);
+    let old = place.operate(first::Brokers(fleet.world.clone()));
+    fleet.embark().await;
+    // Rolling: the new one is there before the old one goes.
+    let new = place.operate(renamed::Brokers(fleet.world.clone()));
+    fleet.is_idle(&new).await;
+    fleet.create("late", json!({})).await;
+    fleet.until_ready("late", "Running").await;
+    assert_eq!(new.tap.writes(), []);
+    old.kill().await;
+    fleet.define::<renamed::Brokers>().await;
+    fleet.arrive("Serving").await;
+    fleet.world.began_nothing_twice();
+    witness.judge().await;
+}
+
+/// The CRD of both releases: roll forward, back and forward again.
+pub async fn a_union_lets_both_releases_write(place: &Place) {
+    let fleet = Fleet::new(place);
+    fleet.define::<first::Brokers>().await;
+    let witness = Witness::of::<first::Brokers, mixed::Brokers>(place);
+    let old = place.operate(first::Brokers(fleet.world.clone()));
+    fleet.embark().await;
+    fleet.define_both::<mixed::Brokers, first::Brokers>().await;
+    fleet.create("late", json!({})).await;
+    fleet.until_ready("late", "Running").await;
+    old.kill().await;
+
+    let new = place.operate(mixed::Brokers(fleet.world.clone()));
+    fleet.world.hold("moving", "moving");
+    let visit = json!({ "visit": { "state": "Moving", "request": "1" } });
+    fleet.create("moving", json!({})).await;
+    fleet.until_ready("moving", "Serving").await;
+    fleet.cluster.wish("moving", visit).await;
+    fleet.until_working("moving", "moving").await;
+    // Compacting is not a state of the new release.
+    fleet.is_idle_about(&new, "visiting").await;
+    new.kill().await;
+
+    let old = place.operate(first::Brokers(fleet.world.clone()));
+    fleet.arrive("Running").await;
+    fleet.is_idle_about(&old, "moving").await;
+    old.kill().await;
+
+    let _new = place.operate(mixed::Brokers(fleet.world.clone()));
+    fleet.until_ready("moving", "Serving").await;
+    fleet.define::<mixed::Brokers>().await;
+    fleet
+        .cluster
+        .wish(
+            "resting",
+            json!({ "state": "Running", "visit": { "state": "Moving" } }),
+        )
+        .await;
+    fleet
+        .until("resting", "has visited", |object| {
+            object["status"]["lifecycle"]["visit"]["outcome"] == "Reached"
+        })
+        .await;
+    fleet.until_ready("resting", "Serving").await;
+    fleet.is_at("resting", 4, 0).await;
+    witness.judge().await;
+}
+
+/// A state becomes a part of another, by `was`, with the CRD of both releases.
+pub async fn a_union_lets_two_states_become_one(place: &Place) {
+    let fleet = Fleet::new(place);
+    fleet.define::<wider::Brokers>().await;
+    let witness = Witness::of::<wider::Brokers, leaner::Brokers>(place);
+    let old = place.operate(wider::Brokers(fleet.world.clone()));
+    fleet.embark().await;
+    fleet.define_both::<leaner::Brokers, wider::Brokers>().await;
+    // The old operator moves between the two.
+    fleet.create("standby", json!({ "state": "Standby" })).await;
+    fleet.until_ready("standby", "Standby").await;
+    fleet.is_at("standby", 3, 0).await;
+    old.kill().await;
+    let new = place.operate(leaner::Brokers(fleet.world.clone()));
+    fleet.arrive("Running").await;
+    fleet
+        .until("standby", "is available", |object| {
+            condition(object, "Available")["status"] == "True"
+        })
+        .await;
+    fleet.is_at("standby", 3, 0).await;
+    new.kill().await;
+    fleet.define::<leaner::Brokers>().await;
+    let _new = place.operate(leaner::Brokers(fleet.world.clone()));
+    fleet.cluster.delete("standby").await;
+    fleet.cluster.until_gone("standby").await;
+    fleet.world.began_nothing_twice();
+    witness.judge().await;
+}
