@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::application::Application;
+use crate::failure::chain;
 use crate::guarded::{Guarded, api};
 use crate::shared::{Request, Shared};
 use crate::turn::turn;
@@ -82,7 +83,7 @@ pub(crate) async fn drive<A: Application>(
             match error {
                 // It went while it was queued.
                 kube::runtime::controller::Error::ObjectNotFound(_) => {}
-                error => tracing::warn!("{error}"),
+                error => tracing::warn!("{}", chain(&error)),
             }
         }
         std::future::ready(())

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::crd::{GRAPH_ANNOTATION, crd};
+use crate::failure::chain;
 use crate::object::LifecycleObject;
 use crate::stored::StoredGraph;
 
@@ -68,7 +69,7 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
             ),
             Ok(None) => return,
             Err(error) => {
-                tracing::warn!(crd = name, "cannot read the CRD: {error}");
+                tracing::warn!(crd = name, "cannot read the CRD: {}", chain(&error));
                 continue;
             }
         };
