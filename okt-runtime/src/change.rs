@@ -75,8 +75,13 @@ fn same_conditions<K: LifecycleObject>(old: &[Condition], next: &[Condition]) ->
                     && old.status == next.status
                     && old.observed_generation == next.observed_generation
                     && (old.message == next.message || !NAMING.contains(&next.reason.as_str()))
-                    && (old.reason == next.reason
+                    && (is_same_reason::<K::State>(&old.reason, &next.reason)
                         || (is_declared::<K::State>(&next.type_) && next.status != unknown))
             })
         })
+}
+
+/// A reason may name a state; a renamed state is the same one.
+fn is_same_reason<S: Lifecycle>(old: &str, next: &str) -> bool {
+    old == next || S::from_name(old).is_some_and(|state| Some(state) == S::from_name(next))
 }

@@ -248,7 +248,8 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn graph(states: Value) -> StoredGraph {
+    fn graph(states: impl Into<Value>) -> StoredGraph {
+        let states: Value = states.into();
         let graph = json!({ "format": 1, "name": "App", "kind": "lifecycle", "states": states });
         serde_json::from_value(graph).expect("a graph")
     }

@@ -1,7 +1,6 @@
 //! A cluster in the process with an operator in it, and words to say what a test expects.
 #![expect(
     clippy::missing_panics_doc,
-    clippy::missing_errors_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
 )]
 

@@ -24,5 +24,6 @@ mod storm;
 mod strangers;
 mod transitions;
 mod union;
+mod upgrades;
 mod waiting;
 mod wishes;

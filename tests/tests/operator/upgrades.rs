@@ -1,0 +1,38 @@
+//! Upgrades of a graph with objects in flight, as on a real API server.
+
+use std::time::Duration;
+
+use okt_testing::ApiServer;
+use okt_tests::rollout::Place;
+use okt_tests::upgrades;
+
+fn place() -> Place {
+    Place {
+        client: ApiServer::new().client(),
+        patience: Duration::from_secs(30),
+        virtual_time: true,
+    }
+}
+
+/// Each scenario is a test of its own.
+macro_rules! scenarios {
+    ($($scenario:ident)*) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $scenario() {
+                upgrades::$scenario(&place()).await;
+            }
+        )*
+    };
+}
+
+scenarios! {
+    additions_the_definition_first
+    additions_the_operator_first
+    removals_the_operator_first
+    removals_the_definition_first
+    renames_the_definition_first
+    renames_the_operator_first
+    a_union_lets_both_releases_write
+    a_union_lets_two_states_become_one
+}
