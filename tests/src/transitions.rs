@@ -70,16 +70,11 @@ pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes
         }
     };
     let poking = async {
-        let mut pokes = 0;
         loop {
             tokio::time::sleep(POKES).await;
-            pokes += 1;
             for name in &names {
                 let object = ObjectRef::new(name).within("default");
                 poke.unbounded_send(object).expect("the operator runs");
-            }
-            if pokes % 40 == 0 {
-                println!("poked {pokes} times");
             }
         }
     };

@@ -1,0 +1,84 @@
+//! Operators against a real API server, shared by these tests, which take turns.
+
+mod cel;
+mod refused;
+mod transitions;
+mod upgrades;
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::time::Duration;
+
+use futures::FutureExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client};
+use okt_testing::Kubernetes;
+use okt_tests::rollout::Place;
+use serde_json::json;
+use tokio::sync::{Mutex, OnceCell};
+
+/// The longest wait for something to become so.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The server; it outlives every test, and never the process.
+static SERVER: OnceCell<Option<Kubernetes>> = OnceCell::const_new();
+
+/// Whose turn it is: they define the same kinds.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// Runs a test on the server, and leaves none of its definitions behind, however it ends.
+async fn on_kubernetes(what: &str, test: impl AsyncFnOnce(Place)) {
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_test_writer()
+        .try_init();
+    let _turn = TURN.lock().await;
+    let start = async || Kubernetes::start_or_skip(what).await.expect("a server");
+    let Some(server) = SERVER.get_or_init(start).await else {
+        return;
+    };
+    let place = Place {
+        client: server.client(),
+        patience: PATIENCE,
+        virtual_time: false,
+    };
+    clean(&place.client).await;
+    let ended = AssertUnwindSafe(test(place.clone())).catch_unwind().await;
+    clean(&place.client).await;
+    if let Err(panic) = ended {
+        resume_unwind(panic);
+    }
+}
+
+/// Deletes the definitions of these tests with all their objects, whose operators are gone.
+async fn clean(client: &Client) {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let all = crds.list(&ListParams::default()).await.expect("a list");
+    for crd in all
+        .items
+        .into_iter()
+        .filter(|crd| crd.spec.group == "demo.okt.dev")
+    {
+        let kind = GroupVersionKind::gvk("demo.okt.dev", "v1", &crd.spec.names.kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, &crd.spec.names.plural);
+        let name = crd.metadata.name.expect("a name");
+        crds.delete(&name, &DeleteParams::default())
+            .await
+            .expect("it is deleted");
+        while crds.get_opt(&name).await.expect("a read").is_some() {
+            let everywhere: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            // It may be gone by now.
+            let objects = everywhere.list(&ListParams::default()).await;
+            for object in objects.into_iter().flat_map(|list| list.items) {
+                let namespace = object.metadata.namespace.unwrap_or_default();
+                let api: Api<DynamicObject> =
+                    Api::namespaced_with(client.clone(), &namespace, &resource);
+                let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+                let name = object.metadata.name.expect("a name");
+                let _ = api.patch(&name, &PatchParams::default(), &release).await;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! An operator whose own write a real API server refuses: a bug to report, not a loop.
+
+use std::time::{Duration, Instant};
+
+use okt_runtime::crd;
+use okt_tests::{Cluster, Database, DatabaseState, Databases, definition};
+
+use serde_json::{Value, json};
+
+use crate::on_kubernetes;
+
+/// How long the refusal is watched.
+const WATCHED: Duration = Duration::from_secs(8);
+
+#[tokio::test]
+async fn a_write_of_the_operator_that_is_refused_is_reported_and_backed_off_until_the_definition_is_mended()
+ {
+    on_kubernetes("refused writes", async |place| {
+        // It claims the whole graph, and its rules lack an edge.
+        let wrong = definition::with_schema::<Database>(|schema| {
+            let rules = schema
+                .pointer_mut("/properties/status/properties/lifecycle/x-kubernetes-validations")
+                .and_then(Value::as_array_mut)
+                .expect("rules");
+            for rule in rules {
+                let text = rule["rule"].as_str().unwrap_or_default();
+                rule["rule"] =
+                    json!(text.replace("'Start': ['Failed', 'Running']", "'Start': ['Failed']"));
+            }
+        });
+        let cluster: Cluster<Databases> = place.cluster();
+        cluster.define(wrong).await;
+        let app = Databases::default();
+        let operator = place.operate(app.clone());
+        cluster.create("db", json!({})).await;
+        let stalled = cluster.until_reason("db", "Stalled", "Refused").await;
+        println!("{}", stalled.message);
+        assert!(
+            stalled
+                .message
+                .contains("the graph has no edge from Start to Running"),
+            "{}",
+            stalled.message
+        );
+        tokio::time::sleep(WATCHED).await;
+        let writes = operator.tap.writes();
+        let answers: Vec<u16> = writes.iter().map(|write| write.status).collect();
+        println!("answers to the writes of {WATCHED:?}: {answers:?}");
+        let accepted = answers.iter().filter(|answer| **answer == 200).count();
+        let refused = answers.iter().filter(|answer| **answer == 422).count();
+        // The finalizer, the entry, the refusal; then a try after 1, 2 and 4 seconds or so.
+        assert_eq!(
+            (accepted, accepted + refused),
+            (3, answers.len()),
+            "{answers:?}"
+        );
+        assert!((2..=6).contains(&refused), "{answers:?}");
+        assert_eq!(app.states("db"), [DatabaseState::Start]);
+        let mended = Instant::now();
+        cluster.define(crd::<Database>().expect("a CRD")).await;
+        cluster.until_ready("db", DatabaseState::Running).await;
+        println!("went on {:?} after the mending", mended.elapsed());
+        assert_eq!(
+            app.states("db"),
+            [DatabaseState::Start, DatabaseState::Running]
+        );
+    })
+    .await;
+}
