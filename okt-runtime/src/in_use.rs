@@ -79,8 +79,25 @@ impl InUse {
 
 /// The objects of a document: itself, or those of a list (`kubectl get crd -o yaml` prints one).
 fn items(mut document: Value) -> Vec<Value> {
-    match document["items"].take() {
-        Value::Array(items) => items,
-        _ => vec![document],
+    match document.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        Some(_) | None => vec![document],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_object_holds_no_definition() {
+        for text in ["hello", "7", "[]", "- a\n- b\n", "items: 5\n", ""] {
+            let error = InUse::parse("a.yaml".to_owned(), text).map(drop);
+            let error = error.expect_err("there is none");
+            assert!(
+                error.contains("holds no CustomResourceDefinition"),
+                "{error}"
+            );
+        }
     }
 }

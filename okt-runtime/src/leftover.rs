@@ -3,14 +3,22 @@
 //! A field stays as long as somebody owns it (structured merge, KEP-555). Whoever restores a backup owns the
 //! status that was in it, and what OKT then leaves out of its apply would stay, and be applied against for ever.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use kube::Client;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
 
 use crate::change::{Change, change, is_own};
+use crate::guarded::{Guarded, api};
 use crate::object::LifecycleObject;
+use crate::patience::answer;
+use crate::report::FIELD_MANAGER;
 use crate::status::Status;
 
-/// The merge patch that takes away what the stored object says beyond this status; none where nothing is left.
+/// The merge patch that takes away what the stored position and OKT's conditions say beyond this status; none where
+/// nothing is left.
+///
+/// What an application adds to the status is left alone: others may write there too.
 pub(crate) fn removal<K: LifecycleObject>(
     stored: &K,
     said: &Status<K::State, K::Extra>,
@@ -19,13 +27,16 @@ pub(crate) fn removal<K: LifecycleObject>(
         return None;
     }
     let status = stored.status_of()?;
-    let mut patch = match (
-        serde_json::to_value(status).ok()?,
-        serde_json::to_value(said).ok()?,
+    let mut patch = Map::new();
+    if let (Value::Object(stored), Value::Object(said)) = (
+        serde_json::to_value(&status.lifecycle).ok()?,
+        serde_json::to_value(&said.lifecycle).ok()?,
     ) {
-        (Value::Object(stored), Value::Object(said)) => beyond(&stored, &said),
-        _ => return None,
-    };
+        let position = beyond(&stored, &said);
+        if !position.is_empty() {
+            patch.insert("lifecycle".to_owned(), position.into());
+        }
+    }
     // They are merged by type, so those of others stay beside OKT's.
     let stays = |condition: &&Condition| {
         !is_own::<K::State>(&condition.type_)
@@ -41,6 +52,25 @@ pub(crate) fn removal<K: LifecycleObject>(
             "status": patch,
         })
     })
+}
+
+/// Takes away what others left; the object as it is then.
+///
+/// # Errors
+///
+/// Those of the write; the status itself is written already.
+pub(crate) async fn remove<K: LifecycleObject>(
+    client: &Client,
+    meta: &ObjectMeta,
+    removal: &Value,
+) -> Result<Guarded<K>, kube::Error> {
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let api = api::<K>(client, meta.namespace.as_deref());
+    let name = meta.name.as_deref().unwrap_or_default();
+    answer(api.patch_status(name, &params, &Patch::Merge(removal))).await
 }
 
 /// A null for every field that only the stored object has.

@@ -21,10 +21,19 @@ pub(crate) struct Memory(Mutex<HashMap<String, Entry>>);
 
 /// An object in the memory: a settled one takes next to nothing.
 enum Entry {
-    /// It is at rest, and the last own write made this version of it.
-    Settled(String),
+    /// It is at rest.
+    Settled(LastWrite),
     /// Everything else.
     Known(Arc<Known>),
+}
+
+/// What is kept of an object's last own write.
+#[derive(Default)]
+struct LastWrite {
+    /// The version that it made.
+    seen: Option<String>,
+    /// When.
+    at: Option<Instant>,
 }
 
 impl Entry {
@@ -40,12 +49,12 @@ impl Memory {
     /// What is known of an object.
     pub(crate) fn of(&self, uid: &str) -> Arc<Known> {
         let mut objects = self.objects();
-        let seen = match objects.get_mut(uid) {
+        let last = match objects.get_mut(uid) {
             Some(Entry::Known(known)) => return Arc::clone(known),
-            Some(Entry::Settled(seen)) => Some(std::mem::take(seen)),
-            None => None,
+            Some(Entry::Settled(last)) => std::mem::take(last),
+            None => LastWrite::default(),
         };
-        let known = Arc::new(Known::having(seen));
+        let known = Arc::new(Known::having(last));
         objects.insert(uid.to_owned(), Entry::Known(Arc::clone(&known)));
         known
     }
@@ -67,8 +76,12 @@ impl Memory {
         if known.is_called() || !inner.is_settled() {
             return;
         }
-        match inner.seen.take() {
-            Some(seen) => objects.insert(uid.to_owned(), Entry::Settled(seen)),
+        let last = LastWrite {
+            seen: inner.seen.take(),
+            at: inner.side_written.take(),
+        };
+        match last.seen {
+            Some(_) => objects.insert(uid.to_owned(), Entry::Settled(last)),
             None => objects.remove(uid),
         };
     }
@@ -164,6 +177,12 @@ pub(crate) struct Inner {
     pub(crate) undecodable: Option<Box<(String, Option<i64>)>>,
     /// States that the observation named although no edge leads there, as last reported.
     pub(crate) refused_events: Vec<StateId>,
+    /// When what others left in the status was last taken away.
+    pub(crate) tidied: Option<Instant>,
+    /// A pause or the brake holds back what the work said.
+    pub(crate) held: bool,
+    /// The version of the object at which a write has changed nothing, and a hash of what it said.
+    pub(crate) vain: Option<Box<(Option<String>, u64)>>,
     /// The finalizer was dropped: events of the object that are still under way mean nothing.
     pub(crate) released: bool,
 }
@@ -212,11 +231,8 @@ impl Inner {
     /// Whether all that is known is which version the last own write made.
     fn is_settled(&self) -> bool {
         let over = |running: &Running| running.is_over();
-        let written = |written: Instant| written.elapsed() < SIDE_WRITES;
         matches!(self.stage, Stage::Absent)
             && self.running.as_ref().is_none_or(over)
-            && !self.side_written.is_some_and(written)
-            && !self.poked
             && !self.released
             && self.attempt == 0
             && self.failures == 0
@@ -224,6 +240,8 @@ impl Inner {
             && self.told.is_empty()
             && self.refused_events.is_empty()
             && self.undecodable.is_none()
+            && self.vain.is_none()
+            && self.may_tidy()
             && self.trouble.times == 0
             && self.trouble.refused.is_none()
     }
@@ -244,9 +262,21 @@ impl Inner {
         }
     }
 
-    /// Whether work runs, or has ended and was not taken yet.
+    /// Whether what others left in the status may be taken away now: they may put it there again.
+    pub(crate) fn may_tidy(&self) -> bool {
+        (self.tidied).is_none_or(|tidied| tidied.elapsed() >= SIDE_WRITES)
+    }
+
+    /// Whether work runs, cleans up, or has ended and is yet to be taken.
     pub(crate) fn is_at_work(&self) -> bool {
-        matches!(self.stage, Stage::Running | Stage::Ended(_))
+        let held = self.held || self.trouble.refused.is_some();
+        match self.stage {
+            Stage::Running => true,
+            Stage::Ended(_) => !held,
+            Stage::Absent | Stage::Waiting { .. } => {
+                self.running.as_ref().is_some_and(|task| !task.is_over())
+            }
+        }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -318,9 +348,10 @@ pub(crate) fn said(ended: &Result<Answer, Failure>) -> Said {
 }
 
 impl Known {
-    fn having(seen: Option<String>) -> Self {
+    fn having(last: LastWrite) -> Self {
         let inner = Inner {
-            seen,
+            seen: last.seen,
+            side_written: last.at,
             ..Inner::default()
         };
         Self {
@@ -383,7 +414,7 @@ mod tests {
             |inner: &mut Inner| inner.failed_looks = 1,
             |inner: &mut Inner| inner.trouble.times = 1,
             |inner: &mut Inner| inner.released = true,
-            |inner: &mut Inner| inner.poked = true,
+            |inner: &mut Inner| inner.vain = Some(Box::default()),
         ] {
             let memory = Memory::default();
             turn(&memory, change);

@@ -12,6 +12,7 @@ use kube::runtime::reflector::ObjectRef;
 use okt_core::backoff::Backoff;
 use okt_core::{Kind, Lifecycle};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
@@ -33,6 +34,9 @@ const CONCURRENCY: u16 = 16;
 
 /// How long work may go on after the operator is told to stop, by default: a pod is given 30 s.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long work that is dropped may take to be gone.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How often an operator that is stopping looks whether its work is done.
 const DRAIN_POLL: Duration = Duration::from_millis(50);
@@ -127,6 +131,8 @@ impl<A: Application> Operator<A> {
     }
 
     /// Acts only while this is true (a lease is held); what runs when it turns false is left to end.
+    ///
+    /// A gate whose sender is gone is shut: nobody would say when the lease is lost.
     #[must_use]
     pub fn gate(mut self, leading: watch::Receiver<bool>) -> Self {
         self.gate = Some(leading);
@@ -157,7 +163,8 @@ impl<A: Application> Operator<A> {
         self
     }
 
-    /// How long work that is running may go on after the operator is told to stop; 20 s by default.
+    /// How long work that is running, and turns that wait for an answer, may go on after the operator is told to
+    /// stop; 20 s by default.
     ///
     /// Kubernetes kills a pod 30 s after it has told it to stop (`terminationGracePeriodSeconds`): stay below that.
     #[must_use]
@@ -270,8 +277,10 @@ impl<A: Application> Operator<A> {
             std::future::ready(())
         });
         let drained = futures::future::join_all(waits);
+        let mut told = None;
         let stop = async {
             stop.await;
+            told = Some(Instant::now());
             draining.cancel();
             // What is not done by then is resumed by the next operator.
             let _ = tokio::time::timeout(self.shutdown_limit, drained).await;
@@ -284,7 +293,12 @@ impl<A: Application> Operator<A> {
             _ = &mut drives => {}
         }
         stopping.cancel();
-        drives.await;
+        // A turn that waits for an answer may be dropped like one of an operator that is killed.
+        let spent = told.map_or(Duration::ZERO, |told| told.elapsed());
+        let left = self.shutdown_limit.saturating_sub(spent);
+        let _ = tokio::time::timeout(left, drives).await;
+        // Work that blocks its thread does not end when it is told to.
+        let _ = tokio::time::timeout(LAST_WORDS, tasks.end()).await;
         Ok(())
     }
 }

@@ -239,8 +239,12 @@ where
         namespaces,
         stopping,
     } = surroundings;
-    let application = (connect(client.clone()).await)
-        .map_err(|error| format!("cannot begin: {}", chain(&error)))?;
+    let application = tokio::select! {
+        connected = connect(client.clone()) => {
+            connected.map_err(|error| format!("cannot begin: {}", chain(&error)))?
+        }
+        () = stopping.cancelled() => return Ok(()),
+    };
     tracing::info!(graph = StateOf::<A>::GRAPH.name, address, "operator starts");
     let operator = Operator::new(client, application).namespaces(namespaces);
     match operator.run(stopping.cancelled_owned()).await {

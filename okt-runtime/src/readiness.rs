@@ -6,7 +6,8 @@ use futures::TryStreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
-use okt_core::{Graph, Lifecycle};
+use okt_core::{Graph, Lifecycle, draw};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -89,6 +90,13 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
     }
 }
 
+/// The part of the annotation that says how the rest is to be read.
+#[derive(Deserialize)]
+struct Format {
+    #[serde(default)]
+    format: u32,
+}
+
 /// Compares the CRD in the cluster with what this operator writes.
 fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
     let annotation = stored
@@ -96,6 +104,15 @@ fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
         .annotations
         .as_ref()
         .and_then(|annotations| annotations.get(GRAPH_ANNOTATION));
+    // The format comes first: of a newer one nothing else may be readable.
+    if let Some(Ok(Format { format })) = annotation.map(|text| serde_json::from_str(text))
+        && format > draw::FORMAT
+    {
+        return Readiness::Unfit(format!(
+            "the annotation {GRAPH_ANNOTATION} of the CRD has format {format}, and this operator knows {}: the CRD is of a newer operator",
+            draw::FORMAT
+        ));
+    }
     let graph = match annotation.map(|text| serde_json::from_str::<StoredGraph>(text)) {
         Some(Ok(graph)) => graph,
         Some(Err(error)) => {

@@ -18,7 +18,6 @@ use sha2::{Digest, Sha256};
 use crate::backdoor::{Backdoor, Flaw};
 use crate::desired::{Desired, StateName};
 use crate::guarded::{Guarded, api};
-use crate::leftover::removal;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::patience::answer;
 use crate::read;
@@ -347,8 +346,6 @@ struct AppliedMetadata<'a> {
 
 /// Writes a status with server-side apply, on the condition that the object is still the one acted upon.
 ///
-/// What others left in it that no apply takes away costs a second write, once.
-///
 /// # Errors
 ///
 /// 409 where it is not: look again. 422 where the CRD does not allow it. 404 where the object is gone.
@@ -370,27 +367,5 @@ pub(crate) async fn write<K: LifecycleObject>(
     let api = api::<K>(client, object.namespace().as_deref());
     let name = object.name_any();
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let written = answer(api.patch_status(&name, &params, &Patch::Apply(body))).await?;
-    let Some(removal) = written
-        .get()
-        .ok()
-        .and_then(|stored| removal::<K>(stored, status))
-    else {
-        return Ok(written);
-    };
-    let params = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    match answer(api.patch_status(&name, &params, &Patch::Merge(removal))).await {
-        Ok(written) => Ok(written),
-        Err(error) => {
-            // The position is written; what is left is seen again in the next turn.
-            tracing::warn!(
-                object = name,
-                "cannot take away what others left in the status: {error}"
-            );
-            Ok(written)
-        }
-    }
+    answer(api.patch_status(&name, &params, &Patch::Apply(body))).await
 }

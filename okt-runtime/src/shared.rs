@@ -52,7 +52,8 @@ pub(crate) enum Request<K: LifecycleObject> {
 impl<A: Application> Shared<A> {
     /// Whether this operator leads, and the CRD is one it may act upon.
     pub(crate) fn may_act(&self) -> bool {
-        self.readiness.borrow().is_fit() && self.gate.as_ref().is_none_or(|gate| *gate.borrow())
+        let leads = |gate: &watch::Receiver<bool>| gate.has_changed().is_ok() && *gate.borrow();
+        self.readiness.borrow().is_fit() && self.gate.as_ref().is_none_or(leads)
     }
 
     /// Whether work may be started.

@@ -24,17 +24,20 @@ use okt_core::decide::{Decision, Ending, Stand, decide};
 use okt_core::facts::Facts;
 use okt_core::record::Recorded;
 use okt_core::{Lifecycle, Mark, StateId};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::act::Actor;
 use crate::again::again;
 use crate::annotations;
-use crate::application::{Application, StateOf};
+use crate::application::{Application, ExtraOf, StateOf};
 use crate::backdoor::Flaw;
 use crate::change::{Change, change};
 use crate::context::Context;
+use crate::failure::chain;
 use crate::finalizer;
 use crate::guarded::Guarded;
+use crate::leftover::{self, removal};
 use crate::look::{Look, extra, look};
 use crate::memory::{Inner, Known, SIDE_WRITES, Stage, Trouble};
 use crate::object::{LifecycleObject, LifecycleSpec};
@@ -42,7 +45,7 @@ use crate::read;
 use crate::refusal;
 use crate::report::{self, Report};
 use crate::shared::Shared;
-use crate::status::{Position, RecordedFailure};
+use crate::status::{Position, RecordedFailure, Status};
 
 /// How long until an object is looked at again whose next event must come, in case it does not.
 const SAFETY: Duration = Duration::from_mins(1);
@@ -120,6 +123,8 @@ async fn turn_of<A: Application>(
     .await
 }
 
+type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
+
 struct Turn<'a, A: Application> {
     shared: &'a Arc<Shared<A>>,
     known: &'a Arc<Known>,
@@ -175,20 +180,24 @@ impl<A: Application> Turn<'_, A> {
             return Again::await_change();
         }
         let status = report.status();
-        let (write, side_waits) = match change(&*self.object, &status) {
+        let (write, mut side_waits) = match change(&*self.object, &status) {
             Change::None => (false, false),
+            _ if self.is_in_vain(&status) => (false, false),
             Change::Side => (self.side_is_due(), !self.side_is_due()),
             Change::Main => (true, false),
         };
         if write {
             let backdoor = &self.shared.backdoor;
             match report::write(&self.shared.client, &*self.object, &status, backdoor).await {
-                Ok(written) => self.written(written),
+                Ok(written) => {
+                    side_waits |= self.written(written, &status).await;
+                }
                 Err(error) => {
                     return refusal::of_status(self.shared, self.inner, &report, &error).await;
                 }
             }
         }
+        self.inner.held = matches!(decision, Decision::Stand(Stand::Paused | Stand::Braking(_)));
         if !side_waits && let Some(running) = &self.inner.running {
             running.progress.shown(&progress);
         }
@@ -330,8 +339,43 @@ impl<A: Application> Turn<'_, A> {
         (self.inner.side_written).is_none_or(|written| written.elapsed() >= SIDE_WRITES)
     }
 
+    /// Takes away what others left in the status, at most every ten seconds: they may put it there again.
+    async fn tidy(&mut self, written: Guarded<A::Resource>, left: &Value) -> Guarded<A::Resource> {
+        self.inner.tidied = Some(Instant::now());
+        match leftover::remove(&self.shared.client, written.meta(), left).await {
+            Ok(tidied) => tidied,
+            Err(error) => {
+                tracing::warn!(
+                    object = %self.object.name_any(),
+                    "cannot take away what others left in the status: {}",
+                    chain(&error)
+                );
+                written
+            }
+        }
+    }
+
+    /// Whether this was said to this version of the object before, and has changed nothing.
+    fn is_in_vain(&self, status: &StatusOf<A>) -> bool {
+        let version = &self.object.meta().resource_version;
+        (self.inner.vain.as_ref())
+            .is_some_and(|vain| vain.0 == *version && vain.1 == read::revision(status))
+    }
+
     /// The server said yes: from now on the object is what it answered.
-    fn written(&mut self, written: Guarded<A::Resource>) {
+    ///
+    /// What others left in it is taken away; whether that has to wait.
+    async fn written(&mut self, written: Guarded<A::Resource>, said: &StatusOf<A>) -> bool {
+        let left = (written.get().ok()).and_then(|stored| removal::<A::Resource>(stored, said));
+        let (written, waits) = match left {
+            Some(left) if self.inner.may_tidy() => (self.tidy(written, &left).await, false),
+            Some(_) => (written, true),
+            None => (written, false),
+        };
+        // A write that changes nothing although something differs is not said again to the same object.
+        let version = &self.object.meta().resource_version;
+        let vain = !waits && written.meta().resource_version == *version;
+        self.inner.vain = vain.then(|| Box::new((version.clone(), read::revision(said))));
         self.inner.seen.clone_from(&written.meta().resource_version);
         self.inner.side_written = Some(Instant::now());
         self.inner.trouble = Trouble::default();
@@ -340,6 +384,7 @@ impl<A: Application> Turn<'_, A> {
             self.object = object;
             self.cx = Context::new(Arc::clone(&self.object), self.shared.client.clone());
         }
+        waits
     }
 
     /// An event that names no edge is refused: reported when it is new, so that it does not fill the log.

@@ -20,7 +20,8 @@ use crate::widen::{keep_fields, widen};
 /// # Guarantees
 ///
 /// Both operators are ready with it, and each can make every transition of its own graph; a transition of neither is
-/// refused. Specs may wish for the states of either. The columns of both are shown, and the status has the fields of
+/// refused, except between states that one graph tells apart and the other takes for one, and from a leaf to the entry
+/// of the other graph. Specs may wish for the states of either. The columns of both are shown, and the status has the fields of
 /// both. The annotation [`GRAPH_ANNOTATION`] carries one graph with the states and edges of both, so each operator takes
 /// the states it does not know for the other's, and leaves objects in them alone.
 ///
@@ -78,7 +79,7 @@ pub fn crd_union<K: LifecycleObject>(
         let same = |new: &&mut CustomResourceDefinitionVersion| new.name == version.name;
         match new.spec.versions.iter_mut().find(same) {
             Some(new) => join::<K>(new, version, &graph)?,
-            None if version.served => {
+            None if version.served || is_stored(old, &version.name) => {
                 return Err(CrdError::OtherVersion {
                     name: name.to_owned(),
                     version: version.name.clone(),
@@ -93,6 +94,15 @@ pub fn crd_union<K: LifecycleObject>(
         .insert(GRAPH_ANNOTATION.to_owned(), graph.text());
     check_size(&new)?;
     Ok(new)
+}
+
+/// Whether objects may still be stored in this version.
+fn is_stored(crd: &CustomResourceDefinition, version: &str) -> bool {
+    let stored = crd
+        .status
+        .as_ref()
+        .and_then(|status| status.stored_versions.as_ref());
+    stored.is_some_and(|stored| stored.iter().any(|stored| stored == version))
 }
 
 /// The graph that a CRD carries.

@@ -13,7 +13,13 @@ pub(crate) fn widen(own: &mut Value, other: &Value, path: &str) -> Result<(), St
     let (Value::Object(own), Value::Object(other)) = (own, other) else {
         return Ok(());
     };
-    if own.get("type") != other.get("type") {
+    // A map and a struct are both objects, and no schema is both; neither has a list two sets of keys.
+    let is_map = |schema: &Map<String, Value>| schema.contains_key("additionalProperties");
+    let keys = "x-kubernetes-list-map-keys";
+    if own.get("type") != other.get("type")
+        || is_map(own) != is_map(other)
+        || own.get(keys) != other.get(keys)
+    {
         return Err(path.to_owned());
     }
     for keyword in ["maxLength", "maxItems", "maxProperties", "maximum"] {
@@ -22,7 +28,17 @@ pub(crate) fn widen(own: &mut Value, other: &Value, path: &str) -> Result<(), St
     for keyword in ["minLength", "minItems", "minProperties", "minimum"] {
         bound(own, other, keyword, f64::min);
     }
-    for keyword in ["pattern", "format", "not", "allOf", "anyOf", "oneOf"] {
+    for keyword in [
+        "pattern",
+        "format",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "not",
+        "allOf",
+        "anyOf",
+        "oneOf",
+    ] {
         if own.get(keyword) != other.get(keyword) {
             own.remove(keyword);
         }
@@ -56,8 +72,14 @@ pub(crate) fn widen(own: &mut Value, other: &Value, path: &str) -> Result<(), St
 
 /// Adds the fields that only another schema has, so that they are not pruned.
 pub(crate) fn keep_fields(own: &mut Value, other: &Value) {
-    if let (Some(own), Some(other)) = (own.get_mut("items"), other.get("items")) {
-        keep_fields(own, other);
+    for inner in ["items", "additionalProperties"] {
+        if let (Some(own), Some(other)) = (own.get_mut(inner), other.get(inner)) {
+            keep_fields(own, other);
+        }
+    }
+    let free = "x-kubernetes-preserve-unknown-fields";
+    if let (Value::Object(own), Some(Value::Bool(true))) = (&mut *own, other.get(free)) {
+        own.insert(free.to_owned(), Value::Bool(true));
     }
     let Some(others) = other.get("properties").and_then(Value::as_object) else {
         return;
@@ -162,10 +184,24 @@ mod tests {
     }
 
     #[test]
+    fn a_map_that_became_a_struct_is_named() {
+        let own = json!({ "type": "object", "properties": {} });
+        let other = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+        assert_eq!(widened(own.clone(), &other), Err("status".to_owned()));
+        assert_eq!(widened(other, &own), Err("status".to_owned()));
+    }
+
+    #[test]
     fn fields_are_kept_where_they_stand() {
-        let mut own = json!({ "properties": { "list": { "items": { "properties": {} } } } });
+        let mut own = json!({ "properties": {
+            "list": { "items": { "properties": {} } },
+            "map": { "additionalProperties": { "properties": {} } },
+            "free": { "type": "object" },
+        } });
         let other = json!({ "properties": {
             "list": { "items": { "properties": { "a": { "type": "string" } } } },
+            "map": { "additionalProperties": { "properties": { "a": { "type": "string" } } } },
+            "free": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
             "b": { "type": "string" },
         } });
         keep_fields(&mut own, &other);

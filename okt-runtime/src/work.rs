@@ -31,6 +31,15 @@ impl Tasks {
         tasks.spawn(task);
     }
 
+    /// Ends all tasks, and waits until they are over.
+    pub(crate) async fn end(&self) {
+        let mut tasks = {
+            let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *tasks)
+        };
+        tasks.shutdown().await;
+    }
+
     /// Ends all tasks when the guard is dropped: without its operator nobody would take what they say.
     pub(crate) fn end_with_this(&self) -> EndOfTasks {
         EndOfTasks(self.clone())
@@ -140,8 +149,9 @@ async fn attempt<A: Application>(
         state: state.name(),
         resumed: action.resumed(),
     });
-    let work = AssertUnwindSafe(by_fate(fate, || state.dispatch(application, action)));
-    let work = work.catch_unwind();
+    // Turning its error into a failure is the author's code too.
+    let work = || async { (state.dispatch(application, action).await).map_err(Into::into) };
+    let work = AssertUnwindSafe(by_fate(fate, work)).catch_unwind();
     let overdue = async {
         action.cancellation.cancelled().await;
         tokio::time::sleep(GRACE).await;
@@ -149,8 +159,7 @@ async fn attempt<A: Application>(
     let said = tokio::select! {
         biased;
         done = work => match done {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(error.into()),
+            Ok(done) => done,
             Err(panic) => Err(Failure::retry("Panicked", panic_text(&*panic))),
         },
         () = overdue => return None,

@@ -45,8 +45,11 @@ impl Record {
                 };
                 let mut watch = watch.boxed();
                 while let Ok(Some(event)) = watch.try_next().await {
-                    let (WatchEvent::Added(object) | WatchEvent::Modified(object)) = event else {
-                        continue;
+                    let object = match event {
+                        WatchEvent::Added(object) | WatchEvent::Modified(object) => object,
+                        // A record with a gap proves nothing: what waits for it fails.
+                        WatchEvent::Error(error) => panic!("versions were missed: {error:?}"),
+                        WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) => continue,
                     };
                     from = object.metadata.resource_version.clone().unwrap();
                     let mut versions = into.lock().unwrap_or_else(PoisonError::into_inner);

@@ -222,3 +222,15 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_started_without_the_ga
     assert_eq!(ran[2].attempt, 1, "what was not begun is no attempt");
     assert_eq!(rig.app.overlaps(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_nobody_holds_any_more_is_shut() {
+    let (rig, gate) = gated(true).await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    drop(gate);
+    rig.wire.clear();
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+}

@@ -192,15 +192,25 @@ async fn an_operator_that_waits_for_the_api_server_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn an_operator_that_the_api_server_refuses_says_so() {
-    for fault in [Fault::unauthorized(), Fault::forbidden()] {
-        let rig = Rig::<Databases>::without_operator().await;
-        rig.server.inject(fault.client(OPERATOR));
-        let operator = Operator::new(rig.server.client_named(OPERATOR), rig.app.clone());
-        let error = operator.run(std::future::pending()).await;
-        let error = error.expect_err("nobody waits for another token");
-        assert!(matches!(error, OperatorError::NoContact(_)));
-        assert_eq!(error.to_string(), "reach the Kubernetes API");
-        assert!(std::error::Error::source(&error).is_some());
-    }
+async fn an_operator_that_the_api_server_does_not_know_says_so() {
+    let rig = Rig::<Databases>::without_operator().await;
+    rig.server.inject(Fault::unauthorized().client(OPERATOR));
+    let operator = Operator::new(rig.server.client_named(OPERATOR), rig.app.clone());
+    let error = operator.run(std::future::pending()).await;
+    let error = error.expect_err("nobody waits for another token");
+    assert!(matches!(error, OperatorError::NoContact(_)));
+    assert_eq!(error.to_string(), "reach the Kubernetes API");
+    assert!(std::error::Error::source(&error).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn permissions_that_come_late_are_waited_for() {
+    let rig = Rig::<Databases>::without_operator().await;
+    let refused = rig.server.inject(Fault::forbidden().client(OPERATOR));
+    rig.start();
+    rig.create("db", json!({})).await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.app.ran().len(), 0);
+    refused.end();
+    rig.until_ready("db", Running).await;
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use okt_runtime::Answer;
-use okt_tests::{DatabaseState::*, Reply, Rig, Sight};
+use okt_testing::Fault;
+use okt_tests::{DatabaseState::*, OPERATOR, Reply, Rig, Sight};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -121,4 +122,54 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_begun_and_not_waited_f
     rig.start();
     rig.until_ready("db", End).await;
     assert_eq!(rig.app.states("db"), [Start, Running, Stopping]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_work_is_let_clean_up() {
+    let rig = Rig::new().await;
+    let cleans_up = Reply::CleansUpFor(Duration::from_secs(8));
+    rig.app.next_time(Running, cleans_up);
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Running).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.app.sees("db", Sight::Event(Running, Failed));
+    rig.poke("db");
+    rig.until_in("db", Failed).await;
+    let told = Instant::now();
+    rig.stop().await;
+    assert_eq!(told.elapsed().as_secs(), 8);
+    assert_eq!((rig.app.cancelled(), rig.app.ended()), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_a_pause_holds_back_is_not_waited_for() {
+    let rig = at_work(Duration::from_secs(5)).await;
+    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, Some("true"))
+        .await;
+    rig.pass(Duration::from_secs(10)).await;
+    let told = Instant::now();
+    rig.stop().await;
+    assert!(told.elapsed() < Duration::from_secs(1));
+    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, None)
+        .await;
+    rig.start();
+    rig.until_ready("db", Running).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_does_not_answer_holds_nothing_up() {
+    let rig = at_work(Duration::from_secs(5)).await;
+    let silent = Fault::delay(Duration::from_mins(10)).on_writes();
+    let silent = rig.server.inject(silent.client(OPERATOR));
+    rig.pass(Duration::from_secs(10)).await;
+    let told = Instant::now();
+    rig.stop().await;
+    assert!(
+        told.elapsed() <= Duration::from_secs(21),
+        "{:?}",
+        told.elapsed()
+    );
+    silent.end();
+    rig.start();
+    rig.until_ready("db", Running).await;
 }

@@ -261,3 +261,23 @@ async fn what_a_restored_status_says_beyond_ours_is_taken_away_once_and_what_is_
     println!("writes after a restore: {writes}");
     assert_eq!(writes, 3, "the finalizer, the status, what was left");
 }
+
+#[tokio::test(start_paused = true)]
+async fn with_one_who_writes_into_the_position_again_and_again_nobody_fights() {
+    let rig = running().await;
+    rig.pass(Duration::from_mins(1)).await;
+    rig.wire.clear();
+    for _ in 0..600 {
+        // A field that OKT leaves out here, so that no apply takes it away.
+        let failure = json!({ "lifecycle": { "failure": { "reason": "Mine", "message": "" } } });
+        rig.patch_status("db", failure).await.expect("it is taken");
+        rig.pass(Duration::from_millis(100)).await;
+    }
+    rig.pass(Duration::from_hours(1)).await;
+    let writes = rig.wire.writes().len();
+    println!("writes of a minute in which somebody wrote 600 times: {writes}");
+    assert!(writes <= 620, "{writes}");
+    rig.wire.clear();
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+}

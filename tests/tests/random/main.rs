@@ -30,8 +30,8 @@ const BATCH: usize = 500;
 /// How long it is watched, in tokio time: twenty looks at each object.
 const WATCHED: Duration = Duration::from_mins(10);
 
-/// The writes to one object within that time that no life of it needs; one with every look would be twenty.
-const TOO_MANY_WRITES: usize = 18;
+/// The requests about one object within that time that no life of it needs; one with every look would be twenty.
+const TOO_MANY: usize = 18;
 
 /// Panics anywhere in this process: those of a turn are contained, so nobody else would see them.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
@@ -69,9 +69,9 @@ fn random_objects() -> Result<(), String> {
         let strangers = strangers(seed, batch);
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().start_paused(true).build();
-        let writes = runtime.expect("a runtime").block_on(serve(&strangers));
-        let writes = writes.map_err(|error| format!("batch {batch}: {error}"))?;
-        most.fetch_max(writes, Ordering::Relaxed);
+        let requests = runtime.expect("a runtime").block_on(serve(&strangers));
+        let requests = requests.map_err(|error| format!("batch {batch}: {error}"))?;
+        most.fetch_max(requests, Ordering::Relaxed);
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     thread::scope(|scope| {
@@ -80,7 +80,7 @@ fn random_objects() -> Result<(), String> {
             (worker.join()).unwrap_or_else(|_| Err("a batch panicked".to_owned()))
         })
     })?;
-    println!("at most {} writes to one of them", most.into_inner());
+    println!("at most {} requests about one of them", most.into_inner());
     Ok(())
 }
 
@@ -95,7 +95,7 @@ fn strangers(seed: usize, batch: usize) -> Vec<Stranger> {
     strangers.expect("nothing is filtered").current()
 }
 
-/// One operator, many strangers, and one object that is as it should be; how many writes the busiest stranger got.
+/// One operator, many strangers, and one object that is as it should be; how many requests the busiest stranger cost.
 async fn serve(strangers: &[Stranger]) -> Result<usize, String> {
     let before = PANICS.load(Ordering::Relaxed);
     // No `Rig`: it would hold what strangers wrote against the rules of what an operator writes.
@@ -125,21 +125,21 @@ async fn serve(strangers: &[Stranger]) -> Result<usize, String> {
     if state != Some(&json!("Running")) {
         return Err("the well-formed object is not served".to_owned());
     }
-    let mut writes: BTreeMap<String, usize> = BTreeMap::new();
+    let mut requests: BTreeMap<String, usize> = BTreeMap::new();
     for request in server.requests() {
-        if request.client == OPERATOR && request.is_write() {
-            *writes.entry(request.name.unwrap_or_default()).or_default() += 1;
+        if let Some(name) = request.name.filter(|_| request.client == OPERATOR) {
+            *requests.entry(name).or_default() += 1;
         }
     }
-    let busiest = writes.into_iter().max_by_key(|(_, writes)| *writes);
-    let (name, writes) = busiest.unwrap_or_default();
-    if writes > TOO_MANY_WRITES {
+    let busiest = requests.into_iter().max_by_key(|(_, requests)| *requests);
+    let (name, requests) = busiest.unwrap_or_default();
+    if requests > TOO_MANY {
         let object = serde_json::to_value(api.get_opt(&name).await.ok()).unwrap_or_default();
         return Err(format!(
-            "{writes} writes to {name}, which is now {object:#}"
+            "{requests} requests about {name}, which is now {object:#}"
         ));
     }
-    Ok(writes)
+    Ok(requests)
 }
 
 /// Writes a stranger past everything that would keep it out.
