@@ -3,16 +3,11 @@
 //! A field stays as long as somebody owns it (structured merge, KEP-555). Whoever restores a backup owns the
 //! status that was in it, and what OKT then leaves out of its apply would stay, and be applied against for ever.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use kube::Client;
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
 use crate::change::{Change, change, is_own};
-use crate::guarded::{Guarded, api};
 use crate::object::LifecycleObject;
-use crate::patience::answer;
-use crate::report::FIELD_MANAGER;
 use crate::status::Status;
 
 /// The merge patch that takes away what the stored position and OKT's conditions say beyond this status; none where
@@ -52,25 +47,6 @@ pub(crate) fn removal<K: LifecycleObject>(
             "status": patch,
         })
     })
-}
-
-/// Takes away what others left; the object as it is then.
-///
-/// # Errors
-///
-/// Those of the write; the status itself is written already.
-pub(crate) async fn remove<K: LifecycleObject>(
-    client: &Client,
-    meta: &ObjectMeta,
-    removal: &Value,
-) -> Result<Guarded<K>, kube::Error> {
-    let params = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let api = api::<K>(client, meta.namespace.as_deref());
-    let name = meta.name.as_deref().unwrap_or_default();
-    answer(api.patch_status(name, &params, &Patch::Merge(removal))).await
 }
 
 /// A null for every field that only the stored object has.

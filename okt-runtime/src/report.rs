@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube::api::{Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use okt_core::conditions::{self, Words};
@@ -13,6 +13,7 @@ use okt_core::record::{Outcome as CoreOutcome, Phase as CorePhase, Record, Recor
 use okt_core::trail::Trail;
 use okt_core::{Graph, Lifecycle, Mark, draw};
 use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::backdoor::{Backdoor, Flaw};
@@ -368,4 +369,24 @@ pub(crate) async fn write<K: LifecycleObject>(
     let name = object.name_any();
     let params = PatchParams::apply(FIELD_MANAGER).force();
     answer(api.patch_status(&name, &params, &Patch::Apply(body))).await
+}
+
+/// Takes away what others left in the status (a merge patch of [`removal`](crate::leftover::removal)); the object as it
+/// is then.
+///
+/// # Errors
+///
+/// Those of [`write`]; the status itself is written already.
+pub(crate) async fn take_away<K: LifecycleObject>(
+    client: &Client,
+    meta: &ObjectMeta,
+    removal: &Value,
+) -> Result<Guarded<K>, kube::Error> {
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let api = api::<K>(client, meta.namespace.as_deref());
+    let name = meta.name.as_deref().unwrap_or_default();
+    answer(api.patch_status(name, &params, &Patch::Merge(removal))).await
 }

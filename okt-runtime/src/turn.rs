@@ -37,7 +37,7 @@ use crate::context::Context;
 use crate::failure::chain;
 use crate::finalizer;
 use crate::guarded::Guarded;
-use crate::leftover::{self, removal};
+use crate::leftover::removal;
 use crate::look::{Look, extra, look};
 use crate::memory::{Inner, Known, SIDE_WRITES, Stage, Trouble};
 use crate::object::{LifecycleObject, LifecycleSpec};
@@ -342,7 +342,7 @@ impl<A: Application> Turn<'_, A> {
     /// Takes away what others left in the status, at most every ten seconds: they may put it there again.
     async fn tidy(&mut self, written: Guarded<A::Resource>, left: &Value) -> Guarded<A::Resource> {
         self.inner.tidied = Some(Instant::now());
-        match leftover::remove(&self.shared.client, written.meta(), left).await {
+        match report::take_away(&self.shared.client, written.meta(), left).await {
             Ok(tidied) => tidied,
             Err(error) => {
                 tracing::warn!(
