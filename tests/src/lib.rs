@@ -3,6 +3,7 @@
 mod cluster;
 mod database;
 pub mod definition;
+mod fleet;
 pub mod releases;
 mod rig;
 pub mod rollout;
