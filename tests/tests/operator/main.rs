@@ -1,6 +1,7 @@
 //! Operators against the API in the process, under paused time.
 
 mod bounds;
+mod careless;
 mod crash;
 mod crowd;
 mod deadlines;

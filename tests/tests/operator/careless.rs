@@ -1,0 +1,90 @@
+//! An author whose error type fails itself: every line of theirs is contained.
+
+use kube::{Api, Client, CustomResource};
+use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use okt_tests::{Rig, Served};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A life with one piece of work.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum CarelessState {
+    #[entry]
+    #[trigger(Broken, on_error(attempts = 2))]
+    #[child(Broken)]
+    Working,
+    #[rest(hold, idle)]
+    #[child(Gone)]
+    Broken,
+    #[leaf(idle)]
+    Gone,
+}
+
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Careless",
+    plural = "careless",
+    namespaced,
+    status = "Status<CarelessState>"
+)]
+struct CarelessSpec {
+    #[serde(default)]
+    lifecycle: Desired<CarelessState>,
+}
+
+#[derive(Clone, Default)]
+struct Author;
+
+/// An error that cannot say what it is.
+struct Unspeakable;
+
+impl From<Unspeakable> for Failure {
+    fn from(_: Unspeakable) -> Self {
+        panic!("no words")
+    }
+}
+
+impl CarelessStateHandler for Author {
+    type Context = Action<Careless>;
+    type Error = Unspeakable;
+
+    async fn working(
+        &self,
+        _: &Action<Careless>,
+    ) -> Result<careless_state::AfterWorking, Unspeakable> {
+        Err(Unspeakable)
+    }
+}
+
+impl Application for Author {
+    type Resource = Careless;
+}
+
+impl Served for Author {
+    fn api(client: Client) -> Api<Careless> {
+        Api::namespaced(client, "default")
+    }
+
+    fn object(name: &str, lifecycle: Value) -> Value {
+        json!({
+            "apiVersion": "demo.okt.dev/v1",
+            "kind": "Careless",
+            "metadata": { "name": name },
+            "spec": { "lifecycle": lifecycle },
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_panics_when_it_is_told_counts_as_a_failed_attempt() {
+    let rig = Rig::<Author>::of().await;
+    rig.create("c", json!({})).await;
+    rig.until_in("c", CarelessState::Broken).await;
+    let failure = rig.position("c").await.failure.expect("a failure");
+    assert_eq!(failure.reason, "Panicked");
+    assert!(failure.message.contains("no words"), "{}", failure.message);
+}
