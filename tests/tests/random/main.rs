@@ -27,11 +27,14 @@ use crate::object::{Stranger, stranger};
 /// How many objects an operator is given at once.
 const BATCH: usize = 500;
 
-/// How long it is watched, in tokio time: twenty looks at each object.
-const WATCHED: Duration = Duration::from_mins(10);
+/// How long it is watched, in tokio time: forty looks at each object.
+const WATCHED: Duration = Duration::from_mins(20);
 
-/// The requests about one object within that time that no life of it needs; one with every look would be twenty.
-const TOO_MANY: usize = 18;
+/// The requests about one object within that time that no life of it needs.
+///
+/// One that goes round, because somebody wrote the largest number there is into its transition, is braked after
+/// two dozen; one request with every look would be forty.
+const TOO_MANY: usize = 36;
 
 /// Panics anywhere in this process: those of a turn are contained, so nobody else would see them.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
