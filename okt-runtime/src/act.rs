@@ -11,8 +11,8 @@ use okt_core::{Answer, Lifecycle};
 use tokio::time::Instant;
 
 use crate::application::{Application, StateOf};
+use crate::cached::{Cached, reference};
 use crate::context::{Action, Context, Work};
-use crate::guarded::{Guarded, reference};
 use crate::memory::{Inner, Known, Stage};
 use crate::progress::Progress;
 use crate::read;
@@ -130,7 +130,7 @@ impl<A: Application> Actor<'_, A> {
         self.cx.object().meta().uid.as_deref().unwrap_or_default()
     }
 
-    fn reference(&self) -> ObjectRef<Guarded<A::Resource>> {
+    fn reference(&self) -> ObjectRef<Cached<A::Resource>> {
         reference(self.cx.object().meta())
     }
 }

@@ -16,8 +16,9 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::application::Application;
+use crate::cached::Cached;
 use crate::failure::chain;
-use crate::guarded::{Guarded, api};
+use crate::guarded::api;
 use crate::shared::{Request, Shared};
 use crate::turn::turn;
 use crate::work::panic_text;
@@ -42,8 +43,8 @@ pub(crate) async fn drive<A: Application>(
     queued: mpsc::UnboundedReceiver<Request<A::Resource>>,
     settings: Settings,
 ) {
-    let (store, writer) = reflector::store::<Guarded<A::Resource>>();
-    let api = api::<A::Resource>(&shared.client, settings.namespace.as_deref());
+    let (store, writer) = reflector::store::<Cached<A::Resource>>();
+    let api = api::<Cached<A::Resource>>(&shared.client, settings.namespace.as_deref());
     let config = if settings.streaming {
         watcher::Config::default().streaming_lists()
     } else {
@@ -104,7 +105,7 @@ pub(crate) async fn drive<A: Application>(
 /// A turn that panics (a user's `revision` or `look_again` may) costs that turn only.
 async fn contained<A: Application>(
     shared: Arc<Shared<A>>,
-    object: Arc<Guarded<A::Resource>>,
+    object: Arc<Cached<A::Resource>>,
 ) -> Result<Again, Infallible> {
     let name = object.meta().name.clone().unwrap_or_default();
     match AssertUnwindSafe(turn(shared, object)).catch_unwind().await {
@@ -116,13 +117,13 @@ async fn contained<A: Application>(
     }
 }
 
-type Queued<K> = Result<ObjectRef<Guarded<K>>, watcher::Error>;
+type Queued<K> = Result<ObjectRef<Cached<K>>, watcher::Error>;
 
 /// Which objects an event of the watch concerns; what is gone is forgotten.
 fn heed<A: Application>(
     shared: &Shared<A>,
-    store: &Store<Guarded<A::Resource>>,
-    event: Result<watcher::Event<Guarded<A::Resource>>, watcher::Error>,
+    store: &Store<Cached<A::Resource>>,
+    event: Result<watcher::Event<Cached<A::Resource>>, watcher::Error>,
 ) -> Vec<Queued<A::Resource>> {
     match event {
         Ok(watcher::Event::Apply(object)) => vec![Ok(object.reference())],
@@ -148,9 +149,9 @@ fn heed<A: Application>(
 
 fn requested<A: Application>(
     shared: &Shared<A>,
-    store: &Store<Guarded<A::Resource>>,
+    store: &Store<Cached<A::Resource>>,
     request: Request<A::Resource>,
-) -> Option<ObjectRef<Guarded<A::Resource>>> {
+) -> Option<ObjectRef<Cached<A::Resource>>> {
     match request {
         Request::Look(object) => Some(object),
         Request::Poke(object) => {
@@ -164,8 +165,8 @@ fn requested<A: Application>(
 /// Every object, each time that the operator may act again.
 fn openings<A: Application>(
     shared: &Arc<Shared<A>>,
-    store: Store<Guarded<A::Resource>>,
-) -> impl Stream<Item = ObjectRef<Guarded<A::Resource>>> + use<A> {
+    store: Store<Cached<A::Resource>>,
+) -> impl Stream<Item = ObjectRef<Cached<A::Resource>>> + use<A> {
     let readiness = changed(shared.readiness.clone());
     let gate = match shared.gate.clone() {
         Some(gate) => changed(gate).boxed(),

@@ -93,6 +93,6 @@ async fn set<K: LifecycleObject>(
         },
     });
     let name = meta.name.as_deref().unwrap_or_default();
-    let api = api::<K>(client, meta.namespace.as_deref());
+    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
     answer(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).await
 }

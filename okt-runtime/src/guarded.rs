@@ -1,4 +1,4 @@
-//! An object as it comes from the API server, decodable or not, of any scope.
+//! An object as the API server answers with it, decodable or not, of any scope.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicResourceScope, error_boundary::InvalidObject};
-use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, Resource};
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -25,14 +24,6 @@ impl<K> Guarded<K> {
     /// The object, or why there is none.
     pub(crate) fn get(&self) -> Result<&Arc<K>, &InvalidObject> {
         self.0.as_ref().map_err(|invalid| &**invalid)
-    }
-
-    /// The name by which it is queued.
-    pub(crate) fn reference(&self) -> ObjectRef<Self>
-    where
-        K: LifecycleObject,
-    {
-        reference(self.meta())
     }
 
     /// The object, if it decodes.
@@ -60,7 +51,7 @@ impl<'de, K: LifecycleObject> Deserialize<'de> for Guarded<K> {
 
 /// An object as JSON, without its managed fields: they are most of what a small object takes, and nothing here
 /// reads them.
-struct Pruned(Map<String, Value>);
+pub(crate) struct Pruned(pub(crate) Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Pruned {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -140,15 +131,11 @@ impl<K: LifecycleObject> Resource for Guarded<K> {
     }
 }
 
-/// The name of an object, without its uid and its version: a queue holds two of it for each object.
-pub(crate) fn reference<K: LifecycleObject>(meta: &ObjectMeta) -> ObjectRef<Guarded<K>> {
-    let mut reference = ObjectRef::new(meta.name.as_deref().unwrap_or_default());
-    reference.namespace.clone_from(&meta.namespace);
-    reference
-}
-
 /// The API of a kind: in one namespace, or where there is none, cluster-wide.
-pub(crate) fn api<K: LifecycleObject>(client: &Client, namespace: Option<&str>) -> Api<Guarded<K>> {
+pub(crate) fn api<T>(client: &Client, namespace: Option<&str>) -> Api<T>
+where
+    T: Resource<DynamicType = (), Scope = DynamicResourceScope>,
+{
     match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &()),
         None => Api::all_with(client.clone(), &()),

@@ -5,7 +5,7 @@
 //!
 //! | floor | what | files |
 //! |---|---|---|
-//! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `annotations` |
+//! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `cached`, `annotations` |
 //! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
 //! | 4 | the operator | `drive`, `shared`, `operator`, `readiness`, `rbac`, `program` |
 
@@ -14,6 +14,7 @@ mod again;
 mod annotations;
 mod application;
 mod backdoor;
+mod cached;
 mod change;
 mod clock;
 mod context;

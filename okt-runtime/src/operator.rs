@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
 use crate::backdoor::Backdoor;
+use crate::cached::Cached;
 use crate::clock::Clock;
 use crate::crd::CrdError;
 use crate::drive::{Settings, drive};
-use crate::guarded::Guarded;
 use crate::memory::Memory;
 use crate::object::LifecycleObject;
 use crate::patience::contact;
@@ -319,7 +319,7 @@ async fn drained<A: Application>(shared: Arc<Shared<A>>) {
     }
 }
 
-fn guarded<K: LifecycleObject>(reference: &ObjectRef<K>) -> ObjectRef<Guarded<K>> {
+fn guarded<K: LifecycleObject>(reference: &ObjectRef<K>) -> ObjectRef<Cached<K>> {
     let mut guarded = ObjectRef::new(&reference.name);
     guarded.namespace.clone_from(&reference.namespace);
     guarded

@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 use crate::annotations;
 use crate::application::{Application, StateOf};
+use crate::cached::Cached;
 use crate::change::{Change, change};
 use crate::failure::chain;
 use crate::finalizer;
-use crate::guarded::Guarded;
 use crate::memory::{Inner, Trouble};
 use crate::object::LifecycleObject;
 use crate::patience::answer;
@@ -162,7 +162,7 @@ fn stalled<S: Lifecycle>(
 /// Where it is being deleted, it can still be given up, and goes by itself if nothing was recorded of it.
 pub(crate) async fn undecodable<A: Application>(
     shared: &Arc<Shared<A>>,
-    stored: &Guarded<A::Resource>,
+    stored: &Cached<A::Resource>,
     error: &str,
     inner: &mut Inner,
 ) -> Again {
@@ -197,10 +197,7 @@ pub(crate) async fn undecodable<A: Application>(
 }
 
 /// The API for an object that is only known as JSON.
-fn untyped<A: Application>(
-    shared: &Shared<A>,
-    stored: &Guarded<A::Resource>,
-) -> Api<DynamicObject> {
+fn untyped<A: Application>(shared: &Shared<A>, stored: &Cached<A::Resource>) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<A::Resource>(&());
     match stored.namespace() {
         Some(namespace) => Api::namespaced_with(shared.client.clone(), &namespace, &resource),

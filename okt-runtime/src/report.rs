@@ -365,7 +365,7 @@ pub(crate) async fn write<K: LifecycleObject>(
         },
         status,
     };
-    let api = api::<K>(client, object.namespace().as_deref());
+    let api = api::<Guarded<K>>(client, object.namespace().as_deref());
     let name = object.name_any();
     let params = PatchParams::apply(FIELD_MANAGER).force();
     answer(api.patch_status(&name, &params, &Patch::Apply(body))).await
@@ -386,7 +386,7 @@ pub(crate) async fn take_away<K: LifecycleObject>(
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let api = api::<K>(client, meta.namespace.as_deref());
+    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
     let name = meta.name.as_deref().unwrap_or_default();
     answer(api.patch_status(name, &params, &Patch::Merge(removal))).await
 }

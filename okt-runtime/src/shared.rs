@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
 use crate::backdoor::Backdoor;
+use crate::cached::Cached;
 use crate::clock::Clock;
-use crate::guarded::Guarded;
 use crate::memory::Memory;
 use crate::object::LifecycleObject;
 use crate::readiness::Readiness;
@@ -44,9 +44,9 @@ pub(crate) struct Shared<A: Application> {
 /// What the queue is asked beside what the watch brings.
 pub(crate) enum Request<K: LifecycleObject> {
     /// Work has ended or says something: look at the object.
-    Look(ObjectRef<Guarded<K>>),
+    Look(ObjectRef<Cached<K>>),
     /// Somebody outside named it.
-    Poke(ObjectRef<Guarded<K>>),
+    Poke(ObjectRef<Cached<K>>),
 }
 
 impl<A: Application> Shared<A> {
@@ -61,7 +61,7 @@ impl<A: Application> Shared<A> {
         self.may_act() && !self.draining.is_cancelled()
     }
 
-    pub(crate) fn look_at(&self, object: ObjectRef<Guarded<A::Resource>>) {
+    pub(crate) fn look_at(&self, object: ObjectRef<Cached<A::Resource>>) {
         // A closed queue belongs to an operator that is stopping.
         let _ = self.queue.send(Request::Look(object));
     }

@@ -32,6 +32,7 @@ use crate::again::again;
 use crate::annotations;
 use crate::application::{Application, ExtraOf, StateOf};
 use crate::backdoor::Flaw;
+use crate::cached::Cached;
 use crate::change::{Change, change};
 use crate::context::Context;
 use crate::failure::chain;
@@ -53,7 +54,7 @@ const SAFETY: Duration = Duration::from_mins(1);
 /// Brings one object on its way, and says when to look again.
 pub(crate) async fn turn<A: Application>(
     shared: Arc<Shared<A>>,
-    stored: Arc<Guarded<A::Resource>>,
+    stored: Arc<Cached<A::Resource>>,
 ) -> Again {
     if !shared.may_act() {
         return Again::await_change();
@@ -67,7 +68,7 @@ pub(crate) async fn turn<A: Application>(
 
 async fn turn_of<A: Application>(
     shared: &Arc<Shared<A>>,
-    stored: &Guarded<A::Resource>,
+    stored: &Cached<A::Resource>,
     uid: &str,
     known: &Arc<Known>,
 ) -> Again {
@@ -88,20 +89,18 @@ async fn turn_of<A: Application>(
         inner.released = true;
         return Again::await_change();
     }
-    let object = match stored.get() {
+    let object = match stored.object() {
         Ok(object) => object,
-        Err(invalid) => {
-            return refusal::undecodable(shared, stored, &invalid.error, &mut inner).await;
-        }
+        Err(error) => return refusal::undecodable(shared, stored, &error, &mut inner).await,
     };
     inner.undecodable = None;
     if let Some(wait) = inner.refused_for(object.meta().generation) {
         return Again::requeue(wait);
     }
     let object = if finalizer::is_set(object.meta()) {
-        Arc::clone(object)
+        object
     } else {
-        match finalizer::add(&shared.client, object).await {
+        match finalizer::add(&shared.client, &object).await {
             Ok(object) => {
                 inner.seen.clone_from(&object.meta().resource_version);
                 inner.trouble = Trouble::default();
