@@ -131,6 +131,8 @@ impl<A: Application> Actor<'_, A> {
     }
 
     fn reference(&self) -> ObjectRef<Cached<A::Resource>> {
-        reference(self.cx.object().meta())
+        let meta = self.cx.object().meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        reference(name, meta.namespace.as_deref())
     }
 }

@@ -57,7 +57,9 @@ impl<K: LifecycleObject> Cached<K> {
 
     /// The name by which it is queued.
     pub(crate) fn reference(&self) -> ObjectRef<Self> {
-        reference(self.meta())
+        let meta = self.meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        reference(name, meta.namespace.as_deref())
     }
 }
 
@@ -81,19 +83,19 @@ impl<K: LifecycleObject> Resource for Cached<K> {
     type DynamicType = ();
     type Scope = DynamicResourceScope;
 
-    fn kind(_: &()) -> Cow<'_, str> {
+    fn kind((): &()) -> Cow<'_, str> {
         K::kind(&())
     }
 
-    fn group(_: &()) -> Cow<'_, str> {
+    fn group((): &()) -> Cow<'_, str> {
         K::group(&())
     }
 
-    fn version(_: &()) -> Cow<'_, str> {
+    fn version((): &()) -> Cow<'_, str> {
         K::version(&())
     }
 
-    fn plural(_: &()) -> Cow<'_, str> {
+    fn plural((): &()) -> Cow<'_, str> {
         K::plural(&())
     }
 
@@ -107,8 +109,11 @@ impl<K: LifecycleObject> Resource for Cached<K> {
 }
 
 /// The name of an object, without its uid and its version: a queue holds two of it for each object.
-pub(crate) fn reference<K: LifecycleObject>(meta: &ObjectMeta) -> ObjectRef<Cached<K>> {
-    let mut reference = ObjectRef::new(meta.name.as_deref().unwrap_or_default());
-    reference.namespace.clone_from(&meta.namespace);
+pub(crate) fn reference<K: LifecycleObject>(
+    name: &str,
+    namespace: Option<&str>,
+) -> ObjectRef<Cached<K>> {
+    let mut reference = ObjectRef::new(name);
+    reference.namespace = namespace.map(str::to_owned);
     reference
 }

@@ -38,7 +38,9 @@ pub(crate) fn change<K: LifecycleObject>(object: &K, next: &Status<K::State, K::
         }
         position
     };
+    let number = |position: &Option<Position<K::State>>| position.as_ref().map(|p| p.transition);
     let same = old.observed_generation == next.observed_generation
+        && number(&old.lifecycle) == number(&next.lifecycle)
         && (old.lifecycle == next.lifecycle || silent(&old.lifecycle) == silent(&next.lifecycle))
         && same_conditions::<K>(&old.conditions, &next.conditions);
     if !same {

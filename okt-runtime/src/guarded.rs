@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicResourceScope, error_boundary::InvalidObject};
 use kube::{Api, Client, Resource};
-use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -55,44 +55,44 @@ pub(crate) struct Pruned(pub(crate) Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Pruned {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Fields { in_metadata: false })
-    }
-}
-
-/// Metadata, the same way.
-struct PrunedMetadata(Map<String, Value>);
-
-impl<'de> Deserialize<'de> for PrunedMetadata {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Pruned(fields) = deserializer.deserialize_map(Fields { in_metadata: true })?;
+        let fields = Fields { in_metadata: false }.deserialize(deserializer)?;
         Ok(Self(fields))
     }
 }
 
+/// Reads the fields of an object, or of its metadata.
 struct Fields {
     in_metadata: bool,
 }
 
+impl<'de> DeserializeSeed<'de> for Fields {
+    type Value = Map<String, Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
 impl<'de> Visitor<'de> for Fields {
-    type Value = Pruned;
+    type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pruned, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = Map::new();
         while let Some(name) = map.next_key::<String>()? {
             if self.in_metadata && name == "managedFields" {
                 map.next_value::<IgnoredAny>()?;
             } else if !self.in_metadata && name == "metadata" {
-                let PrunedMetadata(metadata) = map.next_value()?;
+                let metadata = map.next_value_seed(Self { in_metadata: true })?;
                 fields.insert(name, Value::Object(metadata));
             } else {
                 fields.insert(name, map.next_value()?);
             }
         }
-        Ok(Pruned(fields))
+        Ok(fields)
     }
 }
 

@@ -262,9 +262,14 @@ impl Inner {
         }
     }
 
+    /// Whether what is written at most every ten seconds may be written.
+    pub(crate) fn may_write_side(&self) -> bool {
+        is_side_due(self.side_written)
+    }
+
     /// Whether what others left in the status may be taken away now: they may put it there again.
     pub(crate) fn may_tidy(&self) -> bool {
-        (self.tidied).is_none_or(|tidied| tidied.elapsed() >= SIDE_WRITES)
+        is_side_due(self.tidied)
     }
 
     /// Whether work runs, cleans up, or has ended and is yet to be taken.
@@ -378,6 +383,11 @@ impl Known {
 
 /// How often what is written beside transitions may be written by itself.
 pub(crate) const SIDE_WRITES: Duration = Duration::from_secs(10);
+
+/// Whether it is so long since that it may be done again.
+fn is_side_due(since: Option<Instant>) -> bool {
+    since.is_none_or(|since| since.elapsed() >= SIDE_WRITES)
+}
 
 #[cfg(test)]
 mod tests {

@@ -17,12 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
 use crate::backdoor::Backdoor;
-use crate::cached::Cached;
+use crate::cached::reference;
 use crate::clock::Clock;
 use crate::crd::CrdError;
 use crate::drive::{Settings, drive};
 use crate::memory::Memory;
-use crate::object::LifecycleObject;
 use crate::patience::contact;
 use crate::readiness::{Readiness, watch_crd};
 use crate::report;
@@ -238,6 +237,7 @@ impl<A: Application> Operator<A> {
         let tasks = Tasks::default();
         let _tasks_end_here = tasks.end_with_this();
         let draining = CancellationToken::new();
+        let hash = report::graph_hash(graph);
         let (mut queues, mut waits) = (Vec::new(), Vec::new());
         let drives = namespaces.iter().map(|namespace| {
             let (queue, queued) = mpsc::unbounded_channel();
@@ -250,7 +250,7 @@ impl<A: Application> Operator<A> {
                 clock: self.clock,
                 backdoor: self.backdoor.clone(),
                 backoff: self.backoff,
-                graph: report::graph_hash(graph),
+                graph: hash.clone(),
                 readiness: readiness.clone(),
                 gate: self.gate.clone(),
                 draining: draining.clone(),
@@ -270,8 +270,9 @@ impl<A: Application> Operator<A> {
         let pokes = self.pokes.for_each(|poke| {
             for (namespace, queue) in &queues {
                 if namespace.is_none() || *namespace == poke.namespace {
+                    let object = reference(&poke.name, poke.namespace.as_deref());
                     // A closed queue belongs to an operator that is stopping.
-                    let _ = queue.send(Request::Poke(guarded(&poke)));
+                    let _ = queue.send(Request::Poke(object));
                 }
             }
             std::future::ready(())
@@ -317,12 +318,6 @@ async fn drained<A: Application>(shared: Arc<Shared<A>>) {
         }
         tokio::time::sleep(DRAIN_POLL).await;
     }
-}
-
-fn guarded<K: LifecycleObject>(reference: &ObjectRef<K>) -> ObjectRef<Cached<K>> {
-    let mut guarded = ObjectRef::new(&reference.name);
-    guarded.namespace.clone_from(&reference.namespace);
-    guarded
 }
 
 fn reporter(graph: &str) -> Reporter {

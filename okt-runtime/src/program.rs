@@ -175,16 +175,12 @@ impl Program {
             Some(in_use) => in_use.of(&names)?,
             None => vec![None; names.len()],
         };
-        let documents: Result<Vec<_>, _> = (self.parts.iter().zip(olds))
-            .map(|(part, old)| (part.definition)(old))
-            .collect();
-        Ok(documents?.join("---\n"))
+        stream((self.parts.iter().zip(olds)).map(|(part, old)| (part.definition)(old)))
     }
 
     /// What each operator has to print, as one stream of YAML.
     fn documents(&self, of: impl Fn(&Part) -> Result<String, String>) -> Result<String, String> {
-        let documents: Result<Vec<_>, _> = self.parts.iter().map(of).collect();
-        Ok(documents?.join("---\n"))
+        stream(self.parts.iter().map(of))
     }
 
     async fn run(self, namespaces: Vec<String>) -> Result<(), String> {
@@ -298,8 +294,12 @@ fn roles<A: Application>(
     let roles = rbac::<A::Resource>(namespaces, account)
         .map_err(|error| format!("cannot {}", chain(&error)))?;
     let objects = roles.objects().map_err(|error| error.to_string())?;
-    let documents: Result<Vec<_>, _> = objects.iter().map(yaml).collect();
-    Ok(documents?.join("---\n"))
+    stream(objects.iter().map(yaml))
+}
+
+/// Documents as one stream of YAML.
+fn stream(documents: impl Iterator<Item = Result<String, String>>) -> Result<String, String> {
+    Ok(documents.collect::<Result<Vec<_>, _>>()?.join("---\n"))
 }
 
 fn yaml(value: &impl Serialize) -> Result<String, String> {

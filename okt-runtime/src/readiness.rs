@@ -7,14 +7,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use okt_core::{Graph, Lifecycle, draw};
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::crd::{GRAPH_ANNOTATION, crd};
 use crate::failure::chain;
 use crate::object::LifecycleObject;
-use crate::stored::StoredGraph;
+use crate::stored::{StoredGraph, Unread};
 
 /// What the CRD in the cluster means for this operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,13 +89,6 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
     }
 }
 
-/// The part of the annotation that says how the rest is to be read.
-#[derive(Deserialize)]
-struct Format {
-    #[serde(default)]
-    format: u32,
-}
-
 /// Compares the CRD in the cluster with what this operator writes.
 fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
     let annotation = stored
@@ -104,20 +96,17 @@ fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
         .annotations
         .as_ref()
         .and_then(|annotations| annotations.get(GRAPH_ANNOTATION));
-    // The format comes first: of a newer one nothing else may be readable.
-    if let Some(Ok(Format { format })) = annotation.map(|text| serde_json::from_str(text))
-        && format > draw::FORMAT
-    {
-        return Readiness::Unfit(format!(
-            "the annotation {GRAPH_ANNOTATION} of the CRD has format {format}, and this operator knows {}: the CRD is of a newer operator",
-            draw::FORMAT
-        ));
-    }
-    let graph = match annotation.map(|text| serde_json::from_str::<StoredGraph>(text)) {
+    let graph = match annotation.map(|text| StoredGraph::read(text)) {
         Some(Ok(graph)) => graph,
-        Some(Err(error)) => {
+        Some(Err(Unread::Format(format))) => {
             return Readiness::Unfit(format!(
-                "the annotation {GRAPH_ANNOTATION} of the CRD cannot be read: {error}; apply the output of the subcommand `crd`"
+                "the annotation {GRAPH_ANNOTATION} of the CRD has format {format}, and this operator knows {}: the CRD is of another version of OKT",
+                draw::FORMAT
+            ));
+        }
+        Some(Err(Unread::Text(why))) => {
+            return Readiness::Unfit(format!(
+                "the annotation {GRAPH_ANNOTATION} of the CRD cannot be read: {why}; apply the output of the subcommand `crd`"
             ));
         }
         None => {

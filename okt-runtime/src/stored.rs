@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use okt_core::{Graph, draw};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A graph as it stands in the annotation `okt.dev/graph` (the format of [`okt_core::draw::json`]).
 ///
@@ -83,7 +84,29 @@ pub(crate) struct Ambiguous {
     pub(crate) new: String,
 }
 
+/// Why a stored graph cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Unread {
+    /// It is in this format, of another version of OKT.
+    Format(u64),
+    /// It is no graph.
+    Text(String),
+}
+
 impl StoredGraph {
+    /// Reads the text of the annotation.
+    pub(crate) fn read(text: &str) -> Result<Self, Unread> {
+        let unread = |error: serde_json::Error| Unread::Text(error.to_string());
+        let value: Value = serde_json::from_str(text).map_err(unread)?;
+        // The format comes first: of a newer one nothing else may be readable.
+        match value.get("format").and_then(Value::as_u64) {
+            Some(format) if format == u64::from(draw::FORMAT) => {}
+            Some(format) => return Err(Unread::Format(format)),
+            None => return Err(Unread::Text("it does not say its format".to_owned())),
+        }
+        serde_json::from_value(value).map_err(unread)
+    }
+
     /// A graph as it would stand in a CRD.
     pub(crate) fn of(graph: &Graph<'_>) -> Self {
         serde_json::from_str(&draw::json(graph))
@@ -246,7 +269,7 @@ fn add(own: &mut Vec<String>, more: Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn graph(states: impl Into<Value>) -> StoredGraph {
         let states: Value = states.into();

@@ -40,7 +40,7 @@ use crate::finalizer;
 use crate::guarded::Guarded;
 use crate::leftover::removal;
 use crate::look::{Look, extra, look};
-use crate::memory::{Inner, Known, SIDE_WRITES, Stage, Trouble};
+use crate::memory::{Inner, Known, Stage, Trouble};
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::read;
 use crate::refusal;
@@ -182,7 +182,7 @@ impl<A: Application> Turn<'_, A> {
         let (write, mut side_waits) = match change(&*self.object, &status) {
             Change::None => (false, false),
             _ if self.is_in_vain(&status) => (false, false),
-            Change::Side => (self.side_is_due(), !self.side_is_due()),
+            Change::Side => (self.inner.may_write_side(), !self.inner.may_write_side()),
             Change::Main => (true, false),
         };
         if write {
@@ -332,10 +332,6 @@ impl<A: Application> Turn<'_, A> {
             (Decision::Go(_), _) | (_, None) => String::new(),
             (_, Some(running)) => running.progress.text(),
         }
-    }
-
-    fn side_is_due(&self) -> bool {
-        (self.inner.side_written).is_none_or(|written| written.elapsed() >= SIDE_WRITES)
     }
 
     /// Takes away what others left in the status, at most every ten seconds: they may put it there again.

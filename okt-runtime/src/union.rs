@@ -3,14 +3,14 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
 };
+use okt_core::Lifecycle;
 use okt_core::names::is_state;
-use okt_core::{Lifecycle, draw};
 use serde_json::Value;
 
 use crate::crd::{CrdError, GRAPH_ANNOTATION, check_size, crd, lifecycle_fields};
 use crate::object::LifecycleObject;
 use crate::schema::rules;
-use crate::stored::StoredGraph;
+use crate::stored::{StoredGraph, Unread};
 use crate::widen::{keep_fields, widen};
 
 /// The CRD of a resource, widened by the one in use, so that this operator and the one before can write.
@@ -112,20 +112,10 @@ fn graph_of(crd: &CustomResourceDefinition) -> Result<StoredGraph, CrdError> {
     let Some(text) = annotations.and_then(|all| all.get(GRAPH_ANNOTATION)) else {
         return Err(CrdError::NoGraph { name });
     };
-    // The format comes first: of a newer one nothing else may be readable.
-    let value: Value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        Err(error) => return Err(unreadable(name, &error.to_string())),
-    };
-    let format = value.get("format").and_then(Value::as_u64);
-    match format {
-        Some(format) if format == u64::from(draw::FORMAT) => {}
-        Some(format) => return Err(CrdError::UnknownFormat { name, format }),
-        None => return Err(unreadable(name, "it does not say its format")),
-    }
-    let graph: StoredGraph = match serde_json::from_value(value) {
+    let graph = match StoredGraph::read(text) {
         Ok(graph) => graph,
-        Err(error) => return Err(unreadable(name, &error.to_string())),
+        Err(Unread::Format(format)) => return Err(CrdError::UnknownFormat { name, format }),
+        Err(Unread::Text(why)) => return Err(unreadable(name, &why)),
     };
     // They become a part of rules.
     if let Some(word) = graph.words().find(|word| !is_state(word)) {
