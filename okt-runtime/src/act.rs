@@ -11,7 +11,7 @@ use okt_core::{Answer, Lifecycle};
 use tokio::time::Instant;
 
 use crate::application::{Application, StateOf};
-use crate::cached::{Cached, reference};
+use crate::cached::{Cached, named};
 use crate::context::{Action, Context, Work};
 use crate::memory::{Inner, Known, Stage};
 use crate::progress::Progress;
@@ -131,8 +131,6 @@ impl<A: Application> Actor<'_, A> {
     }
 
     fn reference(&self) -> ObjectRef<Cached<A::Resource>> {
-        let meta = self.cx.object().meta();
-        let name = meta.name.as_deref().unwrap_or_default();
-        reference(name, meta.namespace.as_deref())
+        named(self.cx.object().meta())
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use kube::runtime::controller::Action as Again;
 use okt_core::decide::{Decision, Stand};
 use okt_core::facts::Facts;
 use okt_core::record::Recorded;
@@ -17,6 +16,27 @@ const UNSURE: Duration = Duration::from_secs(30);
 
 /// The shortest time until an object is looked at again.
 const SHORTEST: Duration = Duration::from_millis(10);
+
+/// When an object is looked at again, unless something happens to it before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Again(Option<Duration>);
+
+impl Again {
+    /// After this time.
+    pub(crate) fn after(time: Duration) -> Self {
+        Self(Some(time))
+    }
+
+    /// Not before something happens.
+    pub(crate) fn on_change() -> Self {
+        Self(None)
+    }
+
+    /// How long it takes, unless it is left to what happens.
+    pub(crate) fn wait(self) -> Option<Duration> {
+        self.0
+    }
+}
 
 /// Computes every timer anew: one that lives only in the queue is lost.
 pub(crate) fn again<A: Application>(
@@ -57,8 +77,8 @@ pub(crate) fn again<A: Application>(
         due.push(SIDE_WRITES.saturating_sub(since));
     }
     match due.into_iter().min() {
-        Some(soonest) => Again::requeue(soonest.max(SHORTEST)),
-        None => Again::await_change(),
+        Some(soonest) => Again::after(soonest.max(SHORTEST)),
+        None => Again::on_change(),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -13,6 +13,7 @@ use kube::runtime::reflector::ObjectRef;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::guarded::Pruned;
 use crate::object::LifecycleObject;
@@ -24,11 +25,31 @@ pub(crate) struct Cached<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Content {
+    /// Only what the queue and a turn need to know of an object before it is decoded.
     meta: ObjectMeta,
     /// JSON, without managed fields.
     text: Box<str>,
+    /// When it is to be looked at next.
+    due: Mutex<Option<Instant>>,
+}
+
+impl Clone for Content {
+    fn clone(&self) -> Self {
+        Self::new(self.meta.clone(), self.text.clone())
+    }
+}
+
+impl Content {
+    fn new(meta: ObjectMeta, text: Box<str>) -> Self {
+        let due = Mutex::default();
+        Self { meta, text, due }
+    }
+
+    fn due(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<K> Clone for Cached<K> {
@@ -55,11 +76,53 @@ impl<K: LifecycleObject> Cached<K> {
         }
     }
 
+    /// Its whole metadata.
+    pub(crate) fn metadata(&self) -> ObjectMeta {
+        #[derive(Deserialize)]
+        struct Partial {
+            metadata: ObjectMeta,
+        }
+        // It was read from there before.
+        serde_json::from_str(&self.content.text)
+            .map_or_else(|_| self.meta().clone(), |Partial { metadata }| metadata)
+    }
+
+    /// Says when it is to be looked at next; what was said before does not count any more.
+    pub(crate) fn plan(&self, due: Option<Instant>) {
+        *self.content.due() = due;
+    }
+
+    /// A look at it, which does not keep it alive.
+    pub(crate) fn look(&self) -> Look<K> {
+        Look {
+            content: Arc::downgrade(&self.content),
+            kind: PhantomData,
+        }
+    }
+
     /// The name by which it is queued.
     pub(crate) fn reference(&self) -> ObjectRef<Self> {
-        let meta = self.meta();
-        let name = meta.name.as_deref().unwrap_or_default();
-        reference(name, meta.namespace.as_deref())
+        named(self.meta())
+    }
+}
+
+/// A look at an object as the cache had it.
+pub(crate) struct Look<K> {
+    content: Weak<Content>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: LifecycleObject> Look<K> {
+    /// Whether the cache still has this version of the object, and this is when it is to be looked at.
+    pub(crate) fn is_planned(&self, at: Instant) -> bool {
+        (self.content.upgrade()).is_some_and(|content| *content.due() == Some(at))
+    }
+
+    /// The object to look at, if this is when.
+    pub(crate) fn object(&self, at: Instant) -> Option<ObjectRef<Cached<K>>> {
+        let content = self.content.upgrade()?;
+        let due = content.due().take_if(|due| *due == at);
+        due.map(|_| named(&content.meta))
     }
 }
 
@@ -70,10 +133,7 @@ impl<'de, K> Deserialize<'de> for Cached<K> {
         let meta = ObjectMeta::deserialize(metadata).map_err(D::Error::custom)?;
         let text = serde_json::to_string(&object).map_err(D::Error::custom)?;
         Ok(Self {
-            content: Arc::new(Content {
-                meta,
-                text: text.into(),
-            }),
+            content: Arc::new(Content::new(essence(meta), text.into())),
             kind: PhantomData,
         })
     }
@@ -106,6 +166,26 @@ impl<K: LifecycleObject> Resource for Cached<K> {
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut Arc::make_mut(&mut self.content).meta
     }
+}
+
+/// What is needed of metadata before the object is decoded; the text has all of it.
+fn essence(meta: ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        name: meta.name,
+        namespace: meta.namespace,
+        uid: meta.uid,
+        resource_version: meta.resource_version,
+        generation: meta.generation,
+        deletion_timestamp: meta.deletion_timestamp,
+        finalizers: meta.finalizers,
+        ..ObjectMeta::default()
+    }
+}
+
+/// The name by which an object is queued.
+pub(crate) fn named<K: LifecycleObject>(meta: &ObjectMeta) -> ObjectRef<Cached<K>> {
+    let name = meta.name.as_deref().unwrap_or_default();
+    reference(name, meta.namespace.as_deref())
 }
 
 /// The name of an object, without its uid and its version: a queue holds two of it for each object.

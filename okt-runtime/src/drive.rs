@@ -9,16 +9,18 @@ use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Resource;
-use kube::runtime::controller::{Action as Again, Config, applier};
+use kube::runtime::controller::{Action, Config, applier};
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::again::Again;
 use crate::application::Application;
 use crate::cached::Cached;
 use crate::failure::chain;
 use crate::guarded::api;
+use crate::looks::Looks;
 use crate::shared::{Request, Shared};
 use crate::turn::turn;
 use crate::work::panic_text;
@@ -68,11 +70,13 @@ pub(crate) async fn drive<A: Application>(
     };
     let stopped = settings.stopping.clone();
     let waiting = store.clone();
-    let opened = openings(&shared, store.clone()).map(Ok);
-    let queue = stream::select(stream::select(watched, asked), opened)
+    let looks = Arc::new(Looks::default());
+    let due = Arc::clone(&looks).stream();
+    let beside = stream::select(openings(&shared, store.clone()), due).map(Ok);
+    let queue = stream::select(stream::select(watched, asked), beside)
         .take_until(settings.stopping.cancelled_owned());
     let turns = applier(
-        |object, shared| Box::pin(contained(shared, object)),
+        move |object, shared| Box::pin(contained(shared, object, Arc::clone(&looks))),
         |_, error: &Infallible, _| match *error {},
         shared,
         store,
@@ -106,15 +110,16 @@ pub(crate) async fn drive<A: Application>(
 async fn contained<A: Application>(
     shared: Arc<Shared<A>>,
     object: Arc<Cached<A::Resource>>,
-) -> Result<Again, Infallible> {
-    let name = object.meta().name.clone().unwrap_or_default();
-    match AssertUnwindSafe(turn(shared, object)).catch_unwind().await {
-        Ok(again) => Ok(again),
-        Err(panic) => {
-            tracing::error!(object = name, "a turn failed: {}", panic_text(&*panic));
-            Ok(Again::requeue(AFTER_PANIC))
-        }
-    }
+    looks: Arc<Looks<A::Resource>>,
+) -> Result<Action, Infallible> {
+    let taken = AssertUnwindSafe(turn(shared, &object)).catch_unwind().await;
+    let again = taken.unwrap_or_else(|panic| {
+        let name = object.meta().name.as_deref().unwrap_or_default();
+        tracing::error!(object = name, "a turn failed: {}", panic_text(&*panic));
+        Again::after(AFTER_PANIC)
+    });
+    looks.plan(&object, again);
+    Ok(Action::await_change())
 }
 
 type Queued<K> = Result<ObjectRef<Cached<K>>, watcher::Error>;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use kube::runtime::controller::Action as Again;
 use serde_json::json;
 
+use crate::again::Again;
 use crate::application::Application;
 use crate::guarded::{Guarded, api};
 use crate::memory::Inner;
@@ -58,7 +58,7 @@ pub(crate) async fn release<A: Application>(
     if abandoned {
         shared.warn_of_abandoning(meta, state);
     }
-    Again::await_change()
+    Again::on_change()
 }
 
 /// Removes the finalizer; an object that is gone already is fine.

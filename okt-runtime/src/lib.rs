@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `cached`, `annotations` |
 //! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
-//! | 4 | the operator | `drive`, `shared`, `operator`, `readiness`, `rbac`, `program` |
+//! | 4 | the operator | `drive`, `looks`, `shared`, `operator`, `readiness`, `rbac`, `program` |
 
 mod act;
 mod again;
@@ -27,6 +27,7 @@ mod guarded;
 mod in_use;
 mod leftover;
 mod look;
+mod looks;
 mod memory;
 mod object;
 mod observation;

@@ -6,13 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
-use kube::runtime::controller::Action as Again;
 use kube::{Resource, ResourceExt};
 use okt_core::Lifecycle;
 use okt_core::conditions::bounded;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::again::Again;
 use crate::annotations;
 use crate::application::{Application, StateOf};
 use crate::cached::Cached;
@@ -46,13 +46,13 @@ pub(crate) fn unwritten<A: Application>(
     error: &kube::Error,
 ) -> Again {
     match error {
-        kube::Error::Api(status) if status.is_conflict() => Again::requeue(AFTER_CONFLICT),
-        kube::Error::Api(status) if status.is_not_found() => Again::await_change(),
+        kube::Error::Api(status) if status.is_conflict() => Again::after(AFTER_CONFLICT),
+        kube::Error::Api(status) if status.is_not_found() => Again::on_change(),
         _ => {
             let wait = next_wait(shared, meta, inner);
             let object = meta.name.as_deref().unwrap_or_default();
             tracing::warn!(object, ?wait, "cannot write: {}", said(error));
-            Again::requeue(wait)
+            Again::after(wait)
         }
     }
 }
@@ -95,7 +95,7 @@ pub(crate) async fn of_status<A: Application>(
     let why = ("Refused", message.as_str());
     status.conditions = stalled::<StateOf<A>>(object.meta(), why, &before, report.now);
     if change(object, &status) == Change::None {
-        return Again::requeue(wait);
+        return Again::after(wait);
     }
     match report::write(&shared.client, object, &status, &shared.backdoor).await {
         Ok(written) => inner.seen.clone_from(&written.meta().resource_version),
@@ -103,7 +103,7 @@ pub(crate) async fn of_status<A: Application>(
             tracing::warn!(object = %object.name_any(), "cannot show the refusal: {}", said(&error));
         }
     }
-    Again::requeue(wait)
+    Again::after(wait)
 }
 
 /// The conditions of an object that stands still for a reason outside its graph: `Ready` False and
@@ -166,14 +166,14 @@ pub(crate) async fn undecodable<A: Application>(
     error: &str,
     inner: &mut Inner,
 ) -> Again {
-    let meta = stored.meta();
+    let meta = &stored.metadata();
     let deleting = meta.deletion_timestamp.is_some();
     if deleting && annotations::is_abandoned(meta) {
         return finalizer::release(shared, meta, inner, "", true).await;
     }
     let news = Box::new((error.to_owned(), meta.generation));
     if inner.undecodable.as_ref() == Some(&news) {
-        return Again::await_change();
+        return Again::on_change();
     }
     let name = stored.name_any();
     tracing::error!(object = %name, "cannot decode the object: {error}");
@@ -190,7 +190,7 @@ pub(crate) async fn undecodable<A: Application>(
             inner.undecodable = Some(news);
             inner.seen = version;
             inner.trouble = Trouble::default();
-            Again::await_change()
+            Again::on_change()
         }
         Err(error) => unwritten(shared, meta, inner, &error),
     }

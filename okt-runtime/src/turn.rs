@@ -18,7 +18,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::runtime::controller::Action as Again;
 use kube::{Resource, ResourceExt};
 use okt_core::decide::{Decision, Ending, Stand, decide};
 use okt_core::facts::Facts;
@@ -28,7 +27,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::act::Actor;
-use crate::again::again;
+use crate::again::{Again, again};
 use crate::annotations;
 use crate::application::{Application, ExtraOf, StateOf};
 use crate::backdoor::Flaw;
@@ -54,14 +53,14 @@ const SAFETY: Duration = Duration::from_mins(1);
 /// Brings one object on its way, and says when to look again.
 pub(crate) async fn turn<A: Application>(
     shared: Arc<Shared<A>>,
-    stored: Arc<Cached<A::Resource>>,
+    stored: &Cached<A::Resource>,
 ) -> Again {
     if !shared.may_act() {
-        return Again::await_change();
+        return Again::on_change();
     }
     let uid = stored.meta().uid.as_deref().unwrap_or_default();
     let known = shared.memory.of(uid);
-    let again = turn_of(&shared, &stored, uid, &known).await;
+    let again = turn_of(&shared, stored, uid, &known).await;
     shared.memory.end_turn(uid, &known);
     again
 }
@@ -74,10 +73,10 @@ async fn turn_of<A: Application>(
 ) -> Again {
     let mut inner = known.inner.lock().await;
     if inner.released || (shared.draining.is_cancelled() && !inner.is_at_work()) {
-        return Again::await_change();
+        return Again::on_change();
     }
     if inner.is_behind(stored.meta().resource_version.as_deref()) {
-        return Again::requeue(SAFETY);
+        return Again::after(SAFETY);
     }
     if known.take_reopening() {
         inner.trouble = Trouble::default();
@@ -87,7 +86,7 @@ async fn turn_of<A: Application>(
         // Others may still hold the object; nothing of it is ours any more.
         inner.leave();
         inner.released = true;
-        return Again::await_change();
+        return Again::on_change();
     }
     let object = match stored.object() {
         Ok(object) => object,
@@ -95,7 +94,7 @@ async fn turn_of<A: Application>(
     };
     inner.undecodable = None;
     if let Some(wait) = inner.refused_for(object.meta().generation) {
-        return Again::requeue(wait);
+        return Again::after(wait);
     }
     let object = if finalizer::is_set(object.meta()) {
         object
@@ -149,7 +148,7 @@ impl<A: Application> Turn<'_, A> {
         self.refuse_events(&recorded, &look);
         match decision {
             // A newer operator's object is not touched.
-            Decision::Stand(Stand::HandsOff) => return Again::await_change(),
+            Decision::Stand(Stand::HandsOff) => return Again::on_change(),
             Decision::Release { abandoned } => return self.release(&recorded, abandoned).await,
             Decision::Stand(_)
             | Decision::Go(_)
@@ -176,7 +175,7 @@ impl<A: Application> Turn<'_, A> {
         };
         // Looking takes its time, and the lead may be lost meanwhile.
         if !self.shared.may_act() {
-            return Again::await_change();
+            return Again::on_change();
         }
         let status = report.status();
         let (write, mut side_waits) = match change(&*self.object, &status) {
@@ -446,7 +445,7 @@ impl<A: Application> Turn<'_, A> {
     /// Drops the finalizer: the application is gone, or somebody gave it up.
     async fn release(&mut self, recorded: &Recorded, abandoned: bool) -> Again {
         if !self.shared.may_act() {
-            return Again::await_change();
+            return Again::on_change();
         }
         let state = recorded
             .at()

@@ -1,6 +1,7 @@
 //! A controller made with OKT beside one by hand on kube that does the same, on the double and on a real API server.
 //!
-//! Prints the tables of `docs/benchmarks.md`; the words `double`, `real`, `lives` and `restarts` choose among them.
+//! Prints the tables of `docs/benchmarks.md`; the words `double`, `real`, `lives` and `restarts` choose among them,
+//! and numbers the numbers of objects that controllers are restarted on.
 //! Each controller is a process of its own (this program runs itself), and the two take turns, so that what else
 //! the machine does meets both.
 
@@ -39,15 +40,21 @@ async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
     let chosen = |word: &str, other: &str| {
         !words.iter().any(|w| w == other) || words.iter().any(|w| w == word)
     };
+    let mut sizes: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes = vec![0, 1_000, 10_000, 100_000];
+    }
+    sizes.sort_unstable();
     if chosen("double", "real") {
         let directory = tempfile::tempdir()?;
         let site = Site::double(directory.path()).await?;
-        tables(&site, &chosen, &[0, 1_000, 10_000, 100_000]).await?;
+        tables(&site, &chosen, &sizes).await?;
     }
     if chosen("real", "double") {
         let site = Site::real().await?;
         // A real server takes an hour to bring 100,000 objects to rest.
-        tables(&site, &chosen, &[0, 1_000, 10_000]).await?;
+        sizes.retain(|size| *size <= 10_000);
+        tables(&site, &chosen, &sizes).await?;
     }
     Ok(())
 }

@@ -212,3 +212,17 @@ async fn a_look_begun_before_the_work_ended_does_not_judge_it() {
     rig.until_ready("db", Running).await;
     assert_eq!(rig.position("db").await.jumps, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_named_often_is_looked_at_as_rarely_afterwards() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    for _ in 0..3000 {
+        rig.poke("db");
+        rig.pass(Duration::from_millis(10)).await;
+    }
+    let before = rig.app.looks();
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(rig.app.looks() - before, 10, "one in 30 s");
+}
