@@ -17,4 +17,4 @@ pub mod wire;
 mod work;
 
 #[cfg(feature = "agent")]
-pub use self::work::{Done, Fault, Offer, Task, Work};
+pub use self::work::{Done, Fault, Leftover, NOTES_LIMIT, NotRemembered, Offer, Task, Work};

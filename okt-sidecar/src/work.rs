@@ -1,7 +1,9 @@
 //! What an application that answers for itself implements: where it is, and the work of each state.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -31,6 +33,35 @@ pub trait Work: Send + Sync + 'static {
     ///
     /// A [`Fault`] says whether another attempt may help.
     fn perform(&self, task: &Task) -> impl Future<Output = Result<Done, Fault>> + Send;
+
+    /// Ends what an attempt has left behind whose future is gone, such as processes.
+    ///
+    /// Called when an agent starts and finds an attempt that was under way, before that is begun again or called
+    /// unknown; when [`perform`](Self::perform) panicked; and when it was dropped because it did not return.
+    /// Nothing else is begun and nothing is said of the action's end before this returned `Ok`.
+    /// What it needs to know it has from [`Task::remember`].
+    /// Where nothing outlives the process of the agent there is nothing to do, and that is the default.
+    ///
+    /// # Errors
+    ///
+    /// Something is left still: it is called again after a while, for as long as it says so.
+    fn recover(&self, left: &Leftover) -> impl Future<Output = Result<(), Fault>> + Send {
+        let _ = left;
+        async { Ok(()) }
+    }
+}
+
+/// An attempt whose future is gone, and what it remembered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Leftover {
+    /// The name of the piece of work.
+    pub id: ActionId,
+    /// The state whose work it is.
+    pub state: String,
+    /// Which attempt it was.
+    pub attempt: u32,
+    /// What it remembered, by [`Task::remember`].
+    pub notes: BTreeMap<String, Value>,
 }
 
 /// A state whose work an application does.
@@ -61,7 +92,11 @@ pub(crate) struct Order {
     pub(crate) attempt: u32,
     pub(crate) resumed: bool,
     pub(crate) input: Map<String, Value>,
+    pub(crate) notes: BTreeMap<String, Value>,
 }
+
+/// What is waited for beside the work.
+pub(crate) type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Who hears what work says of itself.
 pub(crate) trait Said: Send + Sync {
@@ -70,7 +105,29 @@ pub(crate) trait Said: Send + Sync {
 
     /// What it prints.
     fn print(&self, output: &[u8]);
+
+    /// What it has to know of itself after a crash.
+    fn remember(&self, key: String, value: Value) -> Waiting<'_, Result<(), NotRemembered>>;
 }
+
+/// A note that was not taken.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotRemembered {
+    /// The notes of an action are more than [`NOTES_LIMIT`] bytes; only shorter ones help.
+    #[error("remember {0:?}: the notes of an action have {NOTES_LIMIT} bytes at most")]
+    TooMuch(String),
+    /// It could not be written (is the disk full?); trying again may help.
+    #[error("remember {key:?}: {why}")]
+    NotRecorded {
+        /// The key of the note.
+        key: String,
+        /// What stood in the way.
+        why: String,
+    },
+}
+
+/// How long the notes of one action may be together, as JSON, in bytes.
+pub const NOTES_LIMIT: usize = 16 * 1024;
 
 impl Task {
     /// Names this piece of work for ever, whatever restarts.
@@ -101,6 +158,28 @@ impl Task {
     /// What the operator says the work needs to know.
     pub fn input(&self) -> &Map<String, Value> {
         &self.order.input
+    }
+
+    /// What the attempt that this one resumes remembered; empty where nothing is resumed.
+    pub fn notes(&self) -> &BTreeMap<String, Value> {
+        &self.order.notes
+    }
+
+    /// Remembers something on disk until the action ends, for [`Work::recover`] and for the attempt that resumes
+    /// this one; a later note under the same key takes the place of the earlier one.
+    ///
+    /// When this returns, a crash of the agent no longer loses the note: write down what has to be found again
+    /// (the id of a process group and when it began) before it does anything.
+    ///
+    /// # Errors
+    ///
+    /// [`NotRemembered`]: nothing was remembered, and a crash would not know of it.
+    pub async fn remember(
+        &self,
+        key: impl Into<String>,
+        value: impl Into<Value>,
+    ) -> Result<(), NotRemembered> {
+        self.said.remember(key.into(), value.into()).await
     }
 
     /// Ends when the work is no longer wanted.
