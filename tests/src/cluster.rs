@@ -23,7 +23,14 @@ pub trait Served: Application + Clone + Default {
     fn api(client: Client) -> Api<Self::Resource>;
 
     /// An object with this lifecycle field.
-    fn object(name: &str, lifecycle: Value) -> Value;
+    fn object(name: &str, lifecycle: Value) -> Value {
+        json!({
+            "apiVersion": Self::Resource::api_version(&()),
+            "kind": Self::Resource::kind(&()),
+            "metadata": { "name": name },
+            "spec": { "lifecycle": lifecycle },
+        })
+    }
 }
 
 /// A cluster, as the users of an application see it.

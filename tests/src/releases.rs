@@ -95,7 +95,6 @@ macro_rules! release {
             };
             use schemars::JsonSchema;
             use serde::{Deserialize, Serialize};
-            use serde_json::{Value, json};
 
             use crate::cluster::Served;
             use super::World;
@@ -151,15 +150,6 @@ macro_rules! release {
             impl Served for Brokers {
                 fn api(client: Client) -> Api<Broker> {
                     Api::default_namespaced(client)
-                }
-
-                fn object(name: &str, lifecycle: Value) -> Value {
-                    json!({
-                        "apiVersion": "demo.okt.dev/v1",
-                        "kind": "Broker",
-                        "metadata": { "name": name },
-                        "spec": { "lifecycle": lifecycle },
-                    })
                 }
             }
         }

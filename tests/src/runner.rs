@@ -6,7 +6,6 @@ use kube::{Api, Client, CustomResource};
 use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::cluster::Served;
 
@@ -102,14 +101,5 @@ impl Application for Runners {
 impl Served for Runners {
     fn api(client: Client) -> Api<Runner> {
         Api::namespaced(client, "default")
-    }
-
-    fn object(name: &str, lifecycle: Value) -> Value {
-        json!({
-            "apiVersion": "demo.okt.dev/v1",
-            "kind": "Runner",
-            "metadata": { "name": name },
-            "spec": { "lifecycle": lifecycle },
-        })
     }
 }

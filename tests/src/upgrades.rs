@@ -10,6 +10,23 @@ use crate::fleet::{A_WHILE, Fleet, condition};
 use crate::releases::{first, leaner, mixed, renamed, wider};
 use crate::rollout::{Place, Witness};
 
+/// Calls a macro with the names of all scenarios.
+#[macro_export]
+macro_rules! upgrade_scenarios {
+    ($each:ident) => {
+        $each! {
+            additions_the_definition_first
+            additions_the_operator_first
+            removals_the_operator_first
+            removals_the_definition_first
+            renames_the_definition_first
+            renames_the_operator_first
+            a_union_lets_both_releases_write
+            a_union_lets_two_states_become_one
+        }
+    };
+}
+
 /// States and edges are added: first the CRD, then the operator.
 pub async fn additions_the_definition_first(place: &Place) {
     let fleet = Fleet::new(place);

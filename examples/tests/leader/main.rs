@@ -341,14 +341,19 @@ async fn a_leader_that_was_stopped_begins_nothing_when_it_wakes() {
     );
     assert!(begun.is_empty(), "{begun:?}");
     // It is as good as new: it leads when the other is gone.
+    leads_again(&scene, &leader, &mut other).await;
+    scene.judge("stopped", |_| reprinted(2)).await;
+    scene.kubernetes.stop().await;
+}
+
+/// The other is killed: the one that led before leads again.
+async fn leads_again(scene: &Scene, leader: &Replica, other: &mut Replica) {
     other.signal(Signal::KILL);
     let killed = Instant::now();
     other.end().await;
     scene.reprint("it-leads-again").await;
     leader.leads(killed).await;
     scene.all_settled().await;
-    scene.judge("stopped", |_| reprinted(2)).await;
-    scene.kubernetes.stop().await;
 }
 
 #[tokio::test]
@@ -388,12 +393,7 @@ async fn a_leader_that_is_cut_off_stands_back_before_another_leads() {
         begun.len(),
     );
     assert!(begun.is_empty(), "{begun:?}");
-    other.signal(Signal::KILL);
-    let killed = Instant::now();
-    other.end().await;
-    scene.reprint("it-leads-again").await;
-    leader.leads(killed).await;
-    scene.all_settled().await;
+    leads_again(&scene, &leader, &mut other).await;
     scene.judge("cut off", |_| reprinted(2)).await;
     scene.kubernetes.stop().await;
 }

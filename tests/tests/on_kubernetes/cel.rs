@@ -101,32 +101,39 @@ async fn define<A: Served>(place: &Place, definition: CustomResourceDefinition, 
     }
 }
 
+/// Each move, from a transition number and a number of jumps, is taken or refused as it should be.
+async fn judged<A: Served>(
+    place: &Place,
+    (transition, jumps): (u64, u64),
+    moves: &[(&str, &str, u64, bool)],
+) {
+    for (number, (from, to, next, accepted)) in moves.iter().enumerate() {
+        let name = format!("b-{number}");
+        let (before, after) = (at(from, transition, jumps), at(to, *next, jumps));
+        let answered = answer::<A>(place, &name, before, after).await;
+        println!("{from} to {to}, transition {next}: {answered}");
+        assert_eq!(
+            answered == "accepted",
+            *accepted,
+            "{from} to {to}: {answered}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_renaming_is_neither_a_transition_nor_a_jump() {
     on_kubernetes("renamed states", async |place| {
         let definition = crd::<renamed::Broker>().expect("a CRD");
         define::<renamed::Brokers>(&place, definition, "Building").await;
-        for (number, (from, to, transition, accepted)) in [
+        let moves = [
             ("Start", "Building", 1, true),
             ("Building", "Start", 1, true),
             ("Start", "Building", 2, false),
             ("Start", "Running", 2, true),
             ("Start", "Serving", 2, true),
             ("Start", "Tidying", 2, false),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let name = format!("b-{number}");
-            let (before, after) = (at(from, 1, 0), at(to, transition, 0));
-            let answered = answer::<renamed::Brokers>(&place, &name, before, after).await;
-            println!("{from} to {to}, transition {transition}: {answered}");
-            assert_eq!(
-                answered == "accepted",
-                accepted,
-                "{from} to {to}: {answered}"
-            );
-        }
+        ];
+        judged::<renamed::Brokers>(&place, (1, 0), &moves).await;
     })
     .await;
 }
@@ -140,7 +147,7 @@ async fn a_union_takes_the_moves_of_both_graphs_and_no_others() {
     on_kubernetes("the definition of two releases", async |place| {
         let definition = union::<leaner::Broker, wider::Broker>();
         define::<leaner::Brokers>(&place, definition, "Start").await;
-        for (number, (from, to, transition, accepted)) in [
+        let moves = [
             // Two states of the old graph that are one in the new one.
             ("Running", "Standby", 6, true),
             ("Running", "Standby", 5, true),
@@ -152,20 +159,8 @@ async fn a_union_takes_the_moves_of_both_graphs_and_no_others() {
             ("Standby", "Compacting", 6, true),
             ("Moving", "Compacting", 6, false),
             ("Moving", "Running", 6, true),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let name = format!("b-{number}");
-            let (before, after) = (at(from, 5, 1), at(to, transition, 1));
-            let answered = answer::<leaner::Brokers>(&place, &name, before, after).await;
-            println!("{from} to {to}, transition {transition}: {answered}");
-            assert_eq!(
-                answered == "accepted",
-                accepted,
-                "{from} to {to}: {answered}"
-            );
-        }
+        ];
+        judged::<leaner::Brokers>(&place, (5, 1), &moves).await;
     })
     .await;
 }

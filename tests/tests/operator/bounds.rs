@@ -88,13 +88,6 @@ impl Served for Longs {
     fn api(client: Client) -> Api<Long> {
         Api::namespaced(client, "default")
     }
-
-    fn object(name: &str, lifecycle: Value) -> Value {
-        json!({
-            "apiVersion": "demo.okt.dev/v1", "kind": "Long",
-            "metadata": { "name": name }, "spec": { "lifecycle": lifecycle },
-        })
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, 
 use okt_tests::{Rig, Served};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A life with one piece of work.
 #[lifecycle_graph]
@@ -67,15 +67,6 @@ impl Application for Author {
 impl Served for Author {
     fn api(client: Client) -> Api<Careless> {
         Api::namespaced(client, "default")
-    }
-
-    fn object(name: &str, lifecycle: Value) -> Value {
-        json!({
-            "apiVersion": "demo.okt.dev/v1",
-            "kind": "Careless",
-            "metadata": { "name": name },
-            "spec": { "lifecycle": lifecycle },
-        })
     }
 }
 

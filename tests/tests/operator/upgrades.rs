@@ -26,13 +26,4 @@ macro_rules! scenarios {
     };
 }
 
-scenarios! {
-    additions_the_definition_first
-    additions_the_operator_first
-    removals_the_operator_first
-    removals_the_definition_first
-    renames_the_definition_first
-    renames_the_operator_first
-    a_union_lets_both_releases_write
-    a_union_lets_two_states_become_one
-}
+okt_tests::upgrade_scenarios!(scenarios);
