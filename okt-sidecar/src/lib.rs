@@ -12,9 +12,13 @@
 //! | the agent as a program with a file of commands | `okt-sidecar` | `program` |
 //! | what asks an agent | `client` | `client` |
 
+#[cfg(feature = "agent")]
+mod agent;
 pub mod wire;
 #[cfg(feature = "agent")]
 mod work;
 
+#[cfg(feature = "agent")]
+pub use self::agent::{Agent, JournalError, Started, TokenError};
 #[cfg(feature = "agent")]
 pub use self::work::{Done, Fault, Leftover, NOTES_LIMIT, NotRemembered, Offer, Task, Work};

@@ -13,7 +13,7 @@ mod problem;
 mod status;
 
 pub use self::action::{
-    Acknowledgement, ActionId, ActionIdError, ActionReport, ActionRequest, Phase, Progress,
+    Acknowledgement, ActionId, ActionIdError, ActionReport, ActionRequest, Actions, Phase, Progress,
 };
 pub use self::owner::{Fence, Owner};
 pub use self::problem::{Code, Mender, Problem};

@@ -147,6 +147,14 @@ pub struct ActionReport {
     pub output_bytes: u64,
 }
 
+/// The answer to `GET /lifecycle/v1/actions`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Actions {
+    /// Those that are remembered, the newest first.
+    pub actions: Vec<ActionReport>,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
 fn is_false(value: &bool) -> bool {
     !value

@@ -1,0 +1,188 @@
+//! One attempt: the future of the work, held so that neither a panic nor a hang of it reaches anything else.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinError;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::actor::Command;
+use super::board::{Board, Live};
+use super::output::cut;
+use crate::wire::Progress;
+use crate::work::{Done, Fault, Leftover, NotRemembered, Order, Said, Task, Waiting, Work};
+
+/// How long one try to end what is left of an attempt may take.
+const RECOVER_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long it is waited between two of them.
+const RECOVER_EVERY: Duration = Duration::from_secs(5);
+
+/// The longest text of a progress, in bytes.
+const PROGRESS_LIMIT: usize = 256;
+
+/// What an attempt begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Course {
+    /// The work.
+    Perform,
+    /// The end of what an agent that is gone has left, then the work.
+    Resume,
+    /// The end of what an agent that is gone has left; the work is not begun.
+    CleanUp,
+}
+
+/// How an attempt ended; nothing of it runs any more.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// The work returned.
+    Returned(Result<Done, Fault>),
+    /// It panicked, with this text.
+    Panicked(String),
+    /// It was cancelled and did not return, or was not begun at all.
+    Dropped,
+}
+
+/// What an attempt needs.
+pub(super) struct Attempt<W> {
+    pub(super) work: Arc<W>,
+    pub(super) order: Order,
+    pub(super) course: Course,
+    pub(super) speech: Arc<Speech>,
+    pub(super) cancellation: CancellationToken,
+    pub(super) cancel_limit: Duration,
+}
+
+impl<W: Work> Attempt<W> {
+    /// Lives through the attempt.
+    pub(super) async fn run(self) -> Ending {
+        match self.course {
+            Course::Perform => {}
+            Course::Resume | Course::CleanUp => self.recover().await,
+        }
+        if self.course == Course::CleanUp || self.cancellation.is_cancelled() {
+            return Ending::Dropped;
+        }
+        let task = Task {
+            order: self.order.clone(),
+            cancellation: self.cancellation.clone(),
+            said: Arc::clone(&self.speech) as Arc<dyn Said>,
+        };
+        let work = Arc::clone(&self.work);
+        let mut performing = AbortOnDropHandle::new(tokio::spawn(async move {
+            // The call itself may panic too, so it stands inside.
+            work.perform(&task).await
+        }));
+        let too_long = async {
+            self.cancellation.cancelled().await;
+            sleep(self.cancel_limit).await;
+        };
+        let joined = tokio::select! {
+            joined = &mut performing => joined,
+            () = too_long => {
+                performing.abort();
+                // A future that blocks its thread goes on until it does not: nothing is said before.
+                performing.await
+            }
+        };
+        match joined {
+            Ok(result) => Ending::Returned(result),
+            Err(error) => {
+                self.recover().await;
+                panic_text(error).map_or(Ending::Dropped, Ending::Panicked)
+            }
+        }
+    }
+
+    /// Ends what is left of the attempt, however often that has to be tried.
+    async fn recover(&self) {
+        loop {
+            let left = Leftover {
+                id: self.order.id.clone(),
+                state: self.order.state.clone(),
+                attempt: self.order.attempt,
+                notes: self.speech.notes(),
+            };
+            let work = Arc::clone(&self.work);
+            let recovering =
+                AbortOnDropHandle::new(tokio::spawn(async move { work.recover(&left).await }));
+            let why = match timeout(RECOVER_LIMIT, recovering).await {
+                Ok(Ok(Ok(()))) => return,
+                Ok(Ok(Err(fault))) => fault.message,
+                Ok(Err(error)) => panic_text(error).unwrap_or_default(),
+                Err(_) => format!("no end within {RECOVER_LIMIT:?}"),
+            };
+            tracing::warn!(id = %self.order.id, why, "what is left of an attempt cannot be ended");
+            let message = format!("what is left of this attempt cannot be ended: {why}");
+            self.speech.progress(Progress {
+                percent: None,
+                message,
+            });
+            sleep(RECOVER_EVERY).await;
+        }
+    }
+}
+
+/// What a task says that has panicked; nothing where it was aborted.
+pub(super) fn panic_text(error: JoinError) -> Option<String> {
+    let payload: Box<dyn Any + Send> = error.try_into_panic().ok()?;
+    let text = (payload.downcast_ref::<&str>().map(ToString::to_string))
+        .or_else(|| payload.downcast_ref::<String>().cloned());
+    Some(text.unwrap_or_else(|| "a panic without a text".to_owned()))
+}
+
+/// Takes what the work of one attempt says to where it is kept.
+#[derive(Debug)]
+pub(super) struct Speech {
+    pub(super) live: Arc<Live>,
+    pub(super) board: watch::Receiver<Board>,
+    pub(super) commands: mpsc::Sender<Command>,
+}
+
+impl Speech {
+    /// What the attempt has remembered.
+    pub(super) fn notes(&self) -> BTreeMap<String, Value> {
+        let board = self.board.borrow();
+        (board.memory.action(&self.live.id))
+            .map(|action| action.notes.clone())
+            .unwrap_or_default()
+    }
+}
+
+impl Said for Speech {
+    fn progress(&self, progress: Progress) {
+        self.live.say(Progress {
+            message: cut(progress.message, PROGRESS_LIMIT),
+            ..progress
+        });
+    }
+
+    fn print(&self, output: &[u8]) {
+        self.live.output().print(output);
+    }
+
+    fn remember(&self, key: String, value: Value) -> Waiting<'_, Result<(), NotRemembered>> {
+        Box::pin(async move {
+            let gone = || NotRemembered::NotRecorded {
+                key: key.clone(),
+                why: "the agent has ended".to_owned(),
+            };
+            let (reply, answer) = oneshot::channel();
+            let command = Command::Remember {
+                id: self.live.id.clone(),
+                attempt: self.live.attempt,
+                key: key.clone(),
+                value,
+                reply,
+            };
+            (self.commands.send(command).await).map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        })
+    }
+}

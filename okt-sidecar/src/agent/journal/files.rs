@@ -1,0 +1,139 @@
+//! The files of a journal: one that is locked, one that is added to, and one that takes its place.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::{Gate, JournalError};
+
+/// The files of a journal.
+pub(super) struct Files {
+    directory: PathBuf,
+    path: PathBuf,
+    /// None until it was written anew for the first time.
+    journal: Option<File>,
+    gate: Gate,
+    /// Held, never read: the lock ends with the process, however it ends.
+    _lock: File,
+}
+
+/// What a write is made of; each of them may fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// The new file is made.
+    Create,
+    /// Lines are written; where this fails half of them are.
+    Write,
+    /// What was written is brought to the disk.
+    Sync,
+    /// What was written in vain is cut off.
+    Truncate,
+    /// The new file takes the place of the old one.
+    Rename,
+    /// The name of the file is brought to the disk.
+    SyncDirectory,
+}
+
+impl Files {
+    /// Locks the journal and reads it.
+    pub(super) fn open(directory: &Path, gate: Gate) -> Result<(Self, Vec<u8>), JournalError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| JournalError::Open { path, source }
+        };
+        // What is asked for may hold secrets: nobody else may read it.
+        (DirBuilder::new().recursive(true).mode(0o700))
+            .create(directory)
+            .map_err(failed(directory))?;
+        let lock_path = directory.join("lock");
+        let lock = (private().create(true).truncate(false))
+            .open(&lock_path)
+            .map_err(failed(&lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(JournalError::Locked(directory.to_owned()));
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(&lock_path)(source)),
+        }
+        let path = directory.join("journal");
+        let content = match fs::read(&path) {
+            Ok(content) => content,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(source) => return Err(failed(&path)(source)),
+        };
+        let files = Self {
+            directory: directory.to_owned(),
+            path,
+            journal: None,
+            gate,
+            _lock: lock,
+        };
+        Ok((files, content))
+    }
+
+    /// Where the journal is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a line to a file of this length.
+    pub(super) fn append(&mut self, length: u64, line: &[u8]) -> io::Result<()> {
+        let Some(journal) = &mut self.journal else {
+            return Err(io::Error::other("the journal was not written anew"));
+        };
+        let gate = &mut self.gate;
+        let written = write(journal, line, gate).and_then(|()| sync(journal, gate));
+        if written.is_err() {
+            // As well as it goes, so that an agent that starts now does not find what was refused.
+            let _ = gate(Step::Truncate)
+                .and_then(|()| journal.set_len(length))
+                .and_then(|()| journal.seek(SeekFrom::Start(length)))
+                .and_then(|_| sync(journal, gate));
+        }
+        written
+    }
+
+    /// Puts a file of this content in the place of the old one.
+    pub(super) fn replace(&mut self, content: &[u8]) -> io::Result<()> {
+        let Self {
+            directory,
+            path,
+            journal,
+            gate,
+            _lock,
+        } = self;
+        *journal = None;
+        let new = directory.join("journal.new");
+        gate(Step::Create)?;
+        let mut file = private().create(true).truncate(true).open(&new)?;
+        write(&mut file, content, gate)?;
+        sync(&file, gate)?;
+        gate(Step::Rename)?;
+        fs::rename(&new, path)?;
+        gate(Step::SyncDirectory)?;
+        File::open(directory)?.sync_all()?;
+        *journal = Some(file);
+        Ok(())
+    }
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
+}
+
+fn write(file: &mut File, bytes: &[u8], gate: &mut Gate) -> io::Result<()> {
+    if let Err(failed) = gate(Step::Write) {
+        let _ = file.write_all(&bytes[..bytes.len() / 2]);
+        return Err(failed);
+    }
+    file.write_all(bytes)
+}
+
+fn sync(file: &File, gate: &mut Gate) -> io::Result<()> {
+    gate(Step::Sync)?;
+    file.sync_data()
+}

@@ -1,0 +1,195 @@
+//! What an agent counts, for Prometheus; the labels are bounded by its states, its paths and the protocol.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::wire::{Phase, Seen};
+
+/// What an agent counts.
+#[derive(Debug)]
+pub(super) struct Metrics {
+    registry: Registry,
+    requests: Family<Request, Counter>,
+    request_seconds: Histogram,
+    actions: Family<Action, Counter>,
+    action_seconds: Histogram,
+    running: Gauge,
+    looks: Family<Look, Counter>,
+    journal_bytes: Gauge,
+    journal_failures: Counter,
+    connections: Gauge,
+    closed: Family<Closed, Counter>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Request {
+    method: &'static str,
+    path: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Action {
+    state: String,
+    phase: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Look {
+    seen: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Closed {
+    reason: &'static str,
+}
+
+impl Metrics {
+    /// Nothing counted yet.
+    pub(super) fn new() -> Self {
+        let mut registry = Registry::with_prefix("okt_sidecar");
+        let metrics = Self {
+            requests: Family::default(),
+            request_seconds: Histogram::new(exponential_buckets(0.000_1, 4.0, 10)),
+            actions: Family::default(),
+            action_seconds: Histogram::new(exponential_buckets(0.01, 4.0, 12)),
+            running: Gauge::default(),
+            looks: Family::default(),
+            journal_bytes: Gauge::default(),
+            journal_failures: Counter::default(),
+            connections: Gauge::default(),
+            closed: Family::default(),
+            registry: Registry::default(),
+        };
+        registry.register(
+            "requests",
+            "Requests that were answered",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            "request_seconds",
+            "How long answers took, those that wait for the end of an action apart",
+            metrics.request_seconds.clone(),
+        );
+        registry.register(
+            "actions",
+            "Attempts that have ended",
+            metrics.actions.clone(),
+        );
+        registry.register(
+            "action_seconds",
+            "How long attempts took",
+            metrics.action_seconds.clone(),
+        );
+        registry.register(
+            "action_running",
+            "Whether an action is under way",
+            metrics.running.clone(),
+        );
+        registry.register("looks", "Looks at the application", metrics.looks.clone());
+        registry.register(
+            "journal_bytes",
+            "How long the journal is",
+            metrics.journal_bytes.clone(),
+        );
+        registry.register(
+            "journal_failures",
+            "Writes to the journal that failed",
+            metrics.journal_failures.clone(),
+        );
+        registry.register(
+            "connections",
+            "Connections that are open",
+            metrics.connections.clone(),
+        );
+        registry.register(
+            "connections_closed",
+            "Connections that were closed before they were done",
+            metrics.closed.clone(),
+        );
+        Self {
+            registry,
+            ..metrics
+        }
+    }
+
+    /// All of it as text, in the format of `OpenMetrics`.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String fails only where a metric does, and these do not.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// A request was answered.
+    pub(super) fn answered(
+        &self,
+        method: &'static str,
+        path: &'static str,
+        status: u16,
+        took: Option<Duration>,
+    ) {
+        let request = Request {
+            method,
+            path,
+            status,
+        };
+        self.requests.get_or_create(&request).inc();
+        if let Some(took) = took {
+            self.request_seconds.observe(took.as_secs_f64());
+        }
+    }
+
+    /// An attempt has ended.
+    pub(super) fn ended(&self, state: &str, phase: Phase, took: Duration) {
+        let action = Action {
+            state: state.to_owned(),
+            phase: format!("{phase:?}"),
+        };
+        self.actions.get_or_create(&action).inc();
+        self.action_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Whether an action is under way.
+    pub(super) fn running(&self, running: bool) {
+        self.running.set(running.into());
+    }
+
+    /// The application was looked at.
+    pub(super) fn looked(&self, seen: &Seen) {
+        let seen = match seen {
+            Seen::Unobserved => "unobserved",
+            Seen::In { .. } => "in",
+            Seen::Absent => "absent",
+            Seen::Unreachable { .. } => "unreachable",
+        };
+        self.looks.get_or_create(&Look { seen }).inc();
+    }
+
+    /// The journal was written, or not.
+    pub(super) fn wrote(&self, length: u64, well: bool) {
+        self.journal_bytes
+            .set(i64::try_from(length).unwrap_or(i64::MAX));
+        if !well {
+            self.journal_failures.inc();
+        }
+    }
+
+    /// So many connections are open.
+    pub(super) fn connected(&self, connections: usize) {
+        self.connections
+            .set(i64::try_from(connections).unwrap_or(i64::MAX));
+    }
+
+    /// A connection was closed before it was done.
+    pub(super) fn closed(&self, reason: &'static str) {
+        self.closed.get_or_create(&Closed { reason }).inc();
+    }
+}

@@ -1,0 +1,132 @@
+//! What an action prints: the beginning and the end of it, however much it is.
+
+use std::collections::VecDeque;
+
+/// What is kept of the output of one attempt.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    limit: usize,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: u64,
+}
+
+/// A piece of what is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Piece {
+    /// Where the first byte of it stood in all that was printed.
+    pub(super) from: u64,
+    /// The bytes.
+    pub(super) bytes: Vec<u8>,
+    /// How much was printed.
+    pub(super) total: u64,
+    /// How many bytes were dropped in the middle.
+    pub(super) gap: u64,
+}
+
+impl Output {
+    /// Nothing yet; of the beginning and of the end `limit` bytes each are kept.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            total: 0,
+        }
+    }
+
+    /// Takes what is printed.
+    pub(super) fn print(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let (first, rest) = bytes.split_at(bytes.len().min(self.limit - self.head.len()));
+        self.head.extend_from_slice(first);
+        let rest = &rest[rest.len().saturating_sub(self.limit)..];
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.limit);
+        self.tail.drain(..over);
+        self.tail.extend(rest);
+    }
+
+    /// How much was printed, in bytes.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// What is kept from this byte on: up to the gap, or from its end on.
+    pub(super) fn piece(&self, from: u64) -> Piece {
+        let head = self.head.len() as u64;
+        let tail = self.total - self.tail.len() as u64;
+        let from = match from.min(self.total) {
+            from if from >= head => from.max(tail),
+            from => from,
+        };
+        let mut bytes = Vec::new();
+        if from < head {
+            bytes.extend(self.head.iter().skip(index(from)));
+            if tail == head {
+                bytes.extend(&self.tail);
+            }
+        } else {
+            bytes.extend(self.tail.iter().skip(index(from - tail)));
+        }
+        Piece {
+            from,
+            bytes,
+            total: self.total,
+            gap: tail - head,
+        }
+    }
+}
+
+/// What is kept is shorter than memory is.
+fn index(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
+/// A text of at most this many bytes; where it is cut it ends with an ellipsis.
+pub(super) fn cut(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit.saturating_sub('…'.len_utf8())));
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is kept of what.
+
+    use super::{Output, cut};
+
+    fn piece(output: &Output, from: u64) -> (u64, String, u64) {
+        let piece = output.piece(from);
+        (
+            piece.from,
+            String::from_utf8(piece.bytes).unwrap(),
+            piece.gap,
+        )
+    }
+
+    #[test]
+    fn the_beginning_and_the_end_are_kept() {
+        let mut output = Output::new(4);
+        output.print(b"ab");
+        assert_eq!(piece(&output, 0), (0, "ab".into(), 0));
+        output.print(b"cdef");
+        assert_eq!(piece(&output, 0), (0, "abcdef".into(), 0));
+        assert_eq!(piece(&output, 5), (5, "f".into(), 0));
+        output.print(b"ghij");
+        assert_eq!(piece(&output, 0), (0, "abcd".into(), 2));
+        assert_eq!(piece(&output, 4), (6, "ghij".into(), 2));
+        assert_eq!(piece(&output, 5), (6, "ghij".into(), 2));
+        assert_eq!(piece(&output, 8), (8, "ij".into(), 2));
+        assert_eq!(piece(&output, 99), (10, String::new(), 2));
+        output.print(&[b'x'; 1000]);
+        assert_eq!(piece(&output, 4), (1006, "xxxx".into(), 1002));
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(cut("äää".into(), 6), "äää");
+        assert_eq!(cut("ääää".into(), 6), "ä…");
+    }
+}

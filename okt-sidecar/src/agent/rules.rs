@@ -1,0 +1,228 @@
+//! What becomes of a request: the rules of `docs/sidecar.md`, from what is remembered to an answer.
+//!
+//! No I/O and no clock; what a verdict asks for is done by the actor.
+
+use super::memory::{Memory, REMEMBERED_LIMIT, fingerprint};
+use crate::wire::{Acknowledgement, ActionId, ActionRequest, Code, Phase, Problem, Seen};
+use crate::work::Offer;
+
+/// What the rules look at beside the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing<'a> {
+    pub(super) memory: &'a Memory,
+    pub(super) offers: &'a [Offer],
+    pub(super) graph: Option<&'a str>,
+    pub(super) stopping: bool,
+    pub(super) seen: &'a Seen,
+}
+
+/// What becomes of a request for work.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Asked {
+    /// Nothing.
+    Refuse(Problem),
+    /// It is answered with what is known.
+    Tell,
+    /// This attempt is recorded, then begun.
+    Begin { attempt: u32 },
+}
+
+/// What becomes of a request to cancel.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Cancelled {
+    /// Nothing.
+    Refuse(Problem),
+    /// It has ended.
+    Tell,
+    /// It is told to end.
+    End,
+}
+
+/// What becomes of an acknowledgement.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Acknowledged {
+    /// Nothing.
+    Refuse(Problem),
+    /// It was acknowledged before.
+    Tell,
+    /// It is recorded.
+    Take,
+}
+
+/// Rules 2 to 11 of a request for work; rule 1 is applied before, 12 and 13 after.
+pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionRequest) -> Asked {
+    let Standing {
+        memory,
+        offers,
+        graph,
+        stopping,
+        seen,
+    } = standing;
+    let refuse = |code, detail: String| Asked::Refuse(Problem::new(code, detail));
+
+    // 2: a deposed operator.
+    if let Err(fenced) = epoch(memory, request.fence.epoch) {
+        return Asked::Refuse(fenced);
+    }
+
+    // 3 and 4: an id names one piece of work for ever, which is begun again only where its end was taken.
+    let known = memory.action(id);
+    if let Some(known) = known {
+        let differs = if known.report.state != request.state {
+            Some("state")
+        } else if known.owner.uid != request.owner.uid {
+            Some("owner.uid")
+        } else if (known.fence.transition, known.fence.run)
+            != (request.fence.transition, request.fence.run)
+        {
+            Some("fence")
+        } else if known.fingerprint != fingerprint(&request.input) {
+            Some("input")
+        } else {
+            None
+        };
+        if let Some(what) = differs {
+            let detail = format!("{id} names work with another {what}");
+            return refuse(Code::OtherWork, detail);
+        }
+        let again = known.report.acknowledged && known.report.phase != Phase::Succeeded;
+        if !again {
+            return Asked::Tell;
+        }
+    }
+
+    // 5 and 6: an object that was deleted, or a view of one that is old.
+    if let Some(owner) = &memory.owner {
+        if owner.uid != request.owner.uid {
+            if request.owner.created_at <= owner.created_at {
+                let detail = format!(
+                    "{} of {} is newer than {}",
+                    owner.uid, owner.created_at, request.owner.created_at
+                );
+                return refuse(Code::ForeignOwner, detail);
+            }
+        } else if (request.fence.transition, request.fence.run)
+            < (memory.fence.transition, memory.fence.run)
+        {
+            let detail = format!(
+                "run {} of transition {} was taken",
+                memory.fence.run, memory.fence.transition
+            );
+            return refuse(Code::Fenced, detail);
+        }
+    }
+
+    // 7 and 8: operator and agent do not fit together.
+    if !offers.iter().any(|offer| offer.state == request.state) {
+        let detail = format!("this agent does no work of {}", request.state);
+        return refuse(Code::NoSuchWork, detail);
+    }
+    if let (Some(own), Some(theirs)) = (graph, &request.graph)
+        && own != theirs
+    {
+        let detail = format!("this agent was made for the graph {own}");
+        return refuse(Code::OtherGraph, detail);
+    }
+
+    // 9 to 11: not now.
+    if stopping {
+        return refuse(Code::Stopping, "the agent is being stopped".to_owned());
+    }
+    if let Some(running) = memory.under_way() {
+        let running = &running.report;
+        let detail = format!("{} ({}) is under way", running.id, running.state);
+        let mut problem = Problem::new(Code::Busy, detail);
+        problem.running = Some(running.id.clone());
+        return Asked::Refuse(problem);
+    }
+    if !request.from.is_empty() {
+        let fits = match seen {
+            Seen::In { state } => request.from.contains(state),
+            Seen::Unobserved | Seen::Absent | Seen::Unreachable { .. } => false,
+        };
+        if !fits {
+            let detail = format!(
+                "the application is {}, not in {}",
+                place(seen),
+                request.from.join(" or ")
+            );
+            return refuse(Code::WrongState, detail);
+        }
+    }
+
+    // 12, as far as it does not need the disk: what must not be forgotten is bounded too.
+    let forgotten = memory.forgettable(&request.owner, request.fence).len();
+    if known.is_none() && memory.actions().len() - forgotten >= REMEMBERED_LIMIT {
+        let detail = format!("{REMEMBERED_LIMIT} actions are not acknowledged");
+        return refuse(Code::CannotRecord, detail);
+    }
+    Asked::Begin {
+        attempt: known.map_or(1, |known| known.report.attempt.saturating_add(1)),
+    }
+}
+
+/// What becomes of a request to cancel.
+pub(super) fn cancelled(memory: &Memory, id: &ActionId, of_epoch: u64) -> Cancelled {
+    if let Err(fenced) = epoch(memory, of_epoch) {
+        return Cancelled::Refuse(fenced);
+    }
+    match memory.action(id) {
+        None => Cancelled::Refuse(no_such_action(id)),
+        Some(known) if known.report.phase.is_final() => Cancelled::Tell,
+        Some(_) => Cancelled::End,
+    }
+}
+
+/// What becomes of an acknowledgement.
+pub(super) fn acknowledged(
+    memory: &Memory,
+    id: &ActionId,
+    acknowledgement: Acknowledgement,
+) -> Acknowledged {
+    let refuse = |code, detail: String| Acknowledged::Refuse(Problem::new(code, detail));
+    if let Err(fenced) = epoch(memory, acknowledgement.epoch) {
+        return Acknowledged::Refuse(fenced);
+    }
+    let Some(known) = memory.action(id) else {
+        return Acknowledged::Refuse(no_such_action(id));
+    };
+    let last = known.report.attempt;
+    if acknowledgement.attempt != last {
+        return refuse(
+            Code::OtherAttempt,
+            format!("the last attempt of {id} is {last}"),
+        );
+    }
+    if !known.report.phase.is_final() {
+        return refuse(Code::NotEnded, format!("{id} is under way"));
+    }
+    if known.report.acknowledged {
+        Acknowledged::Tell
+    } else {
+        Acknowledged::Take
+    }
+}
+
+/// That nothing is known of an id.
+pub(super) fn no_such_action(id: &ActionId) -> Problem {
+    Problem::new(Code::NoSuchAction, format!("nothing is known of {id}"))
+}
+
+/// Whether an operator of this term is not yet deposed.
+fn epoch(memory: &Memory, epoch: u64) -> Result<(), Problem> {
+    let highest = memory.fence.epoch;
+    if epoch < highest {
+        let detail = format!("a request of the epoch {highest} was taken, this one is of {epoch}");
+        return Err(Problem::new(Code::Fenced, detail));
+    }
+    Ok(())
+}
+
+fn place(seen: &Seen) -> String {
+    match seen {
+        Seen::Unobserved => "not yet looked at".to_owned(),
+        Seen::In { state } => format!("in {state}"),
+        Seen::Absent => "absent".to_owned(),
+        Seen::Unreachable { .. } => "unreachable".to_owned(),
+    }
+}

@@ -1,0 +1,481 @@
+//! The paths of the protocol, and what answers each of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{MatchedPath, Path, Query, Request, State};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{MethodRouter, get, put};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout};
+
+use super::actor::{Command, Reply};
+use super::board::Board;
+use super::metrics::Metrics;
+use super::rules;
+use super::settings::Settings;
+use super::token::Token;
+use crate::wire::{
+    Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, BODY_LIMIT, Code,
+    Problem, VERSION, Versions, WAIT_LIMIT,
+};
+
+/// What the answers are made from.
+#[derive(Debug)]
+pub(super) struct Front {
+    pub(super) settings: Arc<Settings>,
+    pub(super) boot_id: String,
+    /// Sorted by name.
+    pub(super) states: Vec<String>,
+    pub(super) board: watch::Receiver<Board>,
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) metrics: Arc<Metrics>,
+    /// As many as may wait for the end of an action.
+    pub(super) waits: Semaphore,
+}
+
+/// Who may come in.
+#[derive(Clone, Debug)]
+pub(super) enum Entrance {
+    /// Whoever has a way to the door.
+    Open,
+    /// Whoever carries the token.
+    Token(Arc<Token>),
+}
+
+type Answer = Result<Response, Problem>;
+
+/// All paths, and what answers there.
+pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Front>>)> {
+    vec![
+        ("/lifecycle", get(versions)),
+        ("/lifecycle/v1/status", get(status)),
+        ("/lifecycle/v1/actions", get(actions)),
+        (
+            "/lifecycle/v1/actions/{id}",
+            put(ask).get(action).delete(cancel),
+        ),
+        (
+            "/lifecycle/v1/actions/{id}/acknowledgement",
+            put(acknowledge),
+        ),
+        ("/lifecycle/v1/actions/{id}/output", get(output)),
+        ("/livez", get(livez)),
+        ("/readyz", get(readyz)),
+        ("/metrics", get(metrics)),
+    ]
+}
+
+/// The service behind one door.
+pub(super) fn router(front: Arc<Front>, entrance: Entrance) -> Router {
+    let mut router = Router::new();
+    for (path, methods) in paths() {
+        router = router.route(path, methods);
+    }
+    router
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(not_found)
+        .layer(from_fn_with_state((Arc::clone(&front), entrance), door))
+        .with_state(front)
+}
+
+/// Lets in who may come in, and counts.
+async fn door(
+    State((front, entrance)): State<(Arc<Front>, Entrance)>,
+    path: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let begun = Instant::now();
+    let method = match *request.method() {
+        Method::GET => "GET",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    };
+    let path = path.as_ref().map_or("other", MatchedPath::as_str);
+    // The table's own text: a label must live as long as the agent.
+    let path = (paths().into_iter())
+        .map(|(known, _)| known)
+        .find(|known| *known == path)
+        .unwrap_or("other");
+    let health = matches!(path, "/livez" | "/readyz");
+    let admitted = match &entrance {
+        Entrance::Open => true,
+        Entrance::Token(token) => health || token.admits(request.headers()),
+    };
+    let waits = (request.uri().query()).is_some_and(|query| query.contains("wait="));
+    let answer = if admitted {
+        next.run(request).await
+    } else {
+        let detail = "a bearer token is needed, and the one that was given is not it";
+        Problem::new(Code::Unauthorized, detail).into_response()
+    };
+    let took = (!waits).then(|| begun.elapsed());
+    (front.metrics).answered(method, path, answer.status().as_u16(), took);
+    answer
+}
+
+async fn versions() -> Json<Versions> {
+    Json(Versions {
+        versions: vec![VERSION.to_owned()],
+    })
+}
+
+async fn livez() -> &'static str {
+    "ok\n"
+}
+
+async fn readyz(State(front): State<Arc<Front>>) -> Answer {
+    match front.board.borrow().unready() {
+        Some(problem) => Err(problem),
+        None => Ok("ok\n".into_response()),
+    }
+}
+
+async fn metrics(State(front): State<Arc<Front>>) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(CONTENT_TYPE, kind)], front.metrics.text()).into_response()
+}
+
+async fn status(State(front): State<Arc<Front>>) -> Json<AgentStatus> {
+    Json(front.status())
+}
+
+async fn actions(State(front): State<Arc<Front>>) -> Answer {
+    let board = front.board.borrow();
+    board.blind().map_or(Ok(()), Err)?;
+    let actions = (board.memory.actions().iter().rev())
+        .map(|action| board.report(action))
+        .collect();
+    Ok(Json(Actions { actions }).into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WaitQuery {
+    #[serde(default)]
+    wait: u64,
+}
+
+async fn action(
+    State(front): State<Arc<Front>>,
+    id: Result<Path<String>, PathRejection>,
+    query: Result<Query<WaitQuery>, QueryRejection>,
+) -> Answer {
+    let id = action_id(id)?;
+    let Query(WaitQuery { wait }) = query.map_err(bad_query)?;
+    let first = front.report(&id)?;
+    if wait == 0 || first.phase.is_final() {
+        return Ok(Json(first).into_response());
+    }
+    let _waiting = (front.waits.try_acquire()).map_err(|_| {
+        let detail = format!("{} requests wait for an end", front.settings.waits);
+        Problem::new(Code::Overloaded, detail)
+    })?;
+    let mut board = front.board.clone();
+    let limit = Duration::from_secs(wait.min(WAIT_LIMIT));
+    let news = board.wait_for(|board| {
+        (board.memory.action(&id)).is_none_or(|action| {
+            action.report.attempt != first.attempt || action.report.phase.is_final()
+        })
+    });
+    // Whether it has ended, the time is over, or the agent has: what is known is the answer.
+    let _ = timeout(limit, news).await;
+    Ok(Json(front.report(&id)?).into_response())
+}
+
+async fn ask(
+    State(front): State<Arc<Front>>,
+    id: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Answer {
+    let id = action_id(id)?;
+    let request: ActionRequest = front.body(request).await?;
+    bounded(&request)?;
+    let request = Box::new(request);
+    let command = |reply| Command::Ask { id, request, reply };
+    let (begun, report) = front.command(command).await?;
+    let status = if begun {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok((status, Json(report)).into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EpochQuery {
+    #[serde(default)]
+    epoch: u64,
+}
+
+async fn cancel(
+    State(front): State<Arc<Front>>,
+    id: Result<Path<String>, PathRejection>,
+    query: Result<Query<EpochQuery>, QueryRejection>,
+) -> Answer {
+    let id = action_id(id)?;
+    let Query(EpochQuery { epoch }) = query.map_err(bad_query)?;
+    let command = |reply| Command::Cancel { id, epoch, reply };
+    let (ending, report) = front.command(command).await?;
+    let status = if ending {
+        StatusCode::ACCEPTED
+    } else {
+        StatusCode::OK
+    };
+    Ok((status, Json(report)).into_response())
+}
+
+async fn acknowledge(
+    State(front): State<Arc<Front>>,
+    id: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Answer {
+    let id = action_id(id)?;
+    let acknowledgement: Acknowledgement = front.body(request).await?;
+    let command = |reply| Command::Acknowledge {
+        id,
+        acknowledgement,
+        reply,
+    };
+    let (_, report) = front.command(command).await?;
+    Ok(Json(report).into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FromQuery {
+    #[serde(default)]
+    from: u64,
+}
+
+async fn output(
+    State(front): State<Arc<Front>>,
+    id: Result<Path<String>, PathRejection>,
+    query: Result<Query<FromQuery>, QueryRejection>,
+) -> Answer {
+    let id = action_id(id)?;
+    let Query(FromQuery { from }) = query.map_err(bad_query)?;
+    let board = front.board.borrow();
+    board.blind().map_or(Ok(()), Err)?;
+    let action = (board.memory.action(&id)).ok_or_else(|| rules::no_such_action(&id))?;
+    let (from, bytes, total, gap) = match board.live(&id) {
+        Some(live) => {
+            let piece = live.output().piece(from);
+            (piece.from, piece.bytes, piece.total, piece.gap)
+        }
+        // Printed before this agent was there, or long ago.
+        None => {
+            let total = action.report.output_bytes;
+            (total, Vec::new(), total, total)
+        }
+    };
+    let number =
+        |name: &'static str, value: u64| (HeaderName::from_static(name), HeaderValue::from(value));
+    let to = from + bytes.len() as u64;
+    let headers: HeaderMap = [
+        (
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        ),
+        number("okt-output-from", from),
+        number("okt-output-to", to),
+        number("okt-output-total", total),
+        number("okt-output-gap", gap),
+    ]
+    .into_iter()
+    .collect();
+    Ok((headers, Bytes::from(bytes)).into_response())
+}
+
+async fn method_not_allowed(request: Request) -> Problem {
+    let detail = format!("{} is not for this path", request.method());
+    Problem::new(Code::MethodNotAllowed, detail)
+}
+
+async fn not_found(request: Request) -> Problem {
+    let version = (request.uri().path().strip_prefix("/lifecycle/"))
+        .and_then(|rest| rest.split('/').next())
+        .filter(|version| !version.is_empty() && *version != VERSION);
+    match version {
+        Some(_) => Problem::new(
+            Code::UnsupportedVersion,
+            format!("this agent speaks {VERSION}"),
+        ),
+        None => Problem::new(Code::NotFound, "nothing is under this path"),
+    }
+}
+
+impl Front {
+    fn status(&self) -> AgentStatus {
+        let board = self.board.borrow();
+        AgentStatus {
+            agent: self.settings.agent.clone(),
+            boot_id: self.boot_id.clone(),
+            graph: self.settings.graph.clone(),
+            states: self.states.clone(),
+            application: board.seen(),
+            action: (board.memory.actions().last()).map(|action| board.report(action)),
+            owner: board.memory.owner.clone(),
+            fence: board.memory.fence,
+        }
+    }
+
+    fn report(&self, id: &ActionId) -> Result<ActionReport, Problem> {
+        let board = self.board.borrow();
+        board.blind().map_or(Ok(()), Err)?;
+        let action = (board.memory.action(id)).ok_or_else(|| rules::no_such_action(id))?;
+        Ok(board.report(action))
+    }
+
+    /// Has the actor do something, and waits for what came of it, though not for ever.
+    async fn command(
+        &self,
+        command: impl FnOnce(Reply) -> Command,
+    ) -> Result<(bool, ActionReport), Problem> {
+        let gone = || Problem::new(Code::Stopping, "the agent has stopped");
+        let (reply, answer) = oneshot::channel();
+        self.commands
+            .try_send(command(reply))
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => {
+                    Problem::new(Code::Overloaded, "too many requests wait for the disk")
+                }
+                mpsc::error::TrySendError::Closed(_) => gone(),
+            })?;
+        let limit = self.settings.request_limit;
+        match timeout(limit, answer).await {
+            Ok(answer) => answer.map_err(|_| gone())?,
+            Err(_) => Err(Problem::new(
+                Code::Overloaded,
+                format!("nothing was recorded within {limit:?}; ask again what came of it"),
+            )),
+        }
+    }
+
+    /// Reads a body of bounded length, in bounded time.
+    async fn body<T: DeserializeOwned>(&self, request: Request) -> Result<T, Problem> {
+        let (parts, body) = request.into_parts();
+        json_by_its_headers(&parts.headers)?;
+        let limit = self.settings.request_limit;
+        let bytes = timeout(limit, Limited::new(body, BODY_LIMIT).collect())
+            .await
+            .map_err(|_| {
+                let detail = format!("the body did not arrive within {limit:?}");
+                Problem::new(Code::TooSlow, detail)
+            })?
+            .map_err(|error| {
+                if error.is::<LengthLimitError>() {
+                    too_large()
+                } else {
+                    Problem::new(Code::BadRequest, format!("the body is broken off: {error}"))
+                }
+            })?
+            .to_bytes();
+        let mut json = serde_json::Deserializer::from_slice(&bytes);
+        let read = serde_path_to_error::deserialize(&mut json)
+            .map_err(|error| error.to_string())
+            .and_then(|value| {
+                json.end()
+                    .map(|()| value)
+                    .map_err(|error| error.to_string())
+            });
+        read.map_err(|why| {
+            // It quotes what was sent, which may be long.
+            let detail = super::output::cut(format!("the body is not right: {why}"), 1024);
+            Problem::new(Code::BadRequest, detail)
+        })
+    }
+}
+
+fn json_by_its_headers(headers: &HeaderMap) -> Result<(), Problem> {
+    if let Some(kind) = headers.get(CONTENT_TYPE) {
+        let essence = (kind.to_str().unwrap_or_default())
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
+        if essence != "application/json" && !essence.ends_with("+json") {
+            let detail = "the body has to be application/json";
+            return Err(Problem::new(Code::UnsupportedMediaType, detail));
+        }
+    }
+    // What is said to be too long need not be read.
+    let length = (headers.get(CONTENT_LENGTH))
+        .and_then(|length| length.to_str().ok())
+        .and_then(|length| length.parse::<u64>().ok());
+    if length.is_some_and(|length| length > BODY_LIMIT as u64) {
+        return Err(too_large());
+    }
+    Ok(())
+}
+
+/// What is answered and recorded again and again must be short, the input apart.
+fn bounded(request: &ActionRequest) -> Result<(), Problem> {
+    let mut texts = vec![
+        ("state", request.state.as_str(), 1, 128),
+        ("owner.uid", &request.owner.uid, 1, 128),
+        ("owner.name", &request.owner.name, 0, 253),
+        ("owner.namespace", &request.owner.namespace, 0, 253),
+        (
+            "graph",
+            request.graph.as_deref().unwrap_or_default(),
+            0,
+            256,
+        ),
+    ];
+    texts.extend((request.from.iter()).map(|state| ("from", state.as_str(), 1, 128)));
+    for (field, text, least, most) in texts {
+        if !(least..=most).contains(&text.len()) {
+            let detail = format!("{field} has to be {least} to {most} bytes long");
+            return Err(Problem::new(Code::BadRequest, detail));
+        }
+    }
+    if request.from.len() > 1024 {
+        return Err(Problem::new(Code::BadRequest, "from names too many states"));
+    }
+    Ok(())
+}
+
+fn action_id(id: Result<Path<String>, PathRejection>) -> Result<ActionId, Problem> {
+    let bad = |error: String| Problem::new(Code::BadRequest, error);
+    let Path(id) = id.map_err(|error| bad(error.body_text()))?;
+    id.parse::<ActionId>()
+        .map_err(|error| bad(error.to_string()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is used in map_err")]
+fn bad_query(error: QueryRejection) -> Problem {
+    Problem::new(Code::BadRequest, error.body_text())
+}
+
+fn too_large() -> Problem {
+    let detail = format!("the body is longer than {BODY_LIMIT} bytes");
+    Problem::new(Code::TooLarge, detail)
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut answer = (status, Json(&self)).into_response();
+        let kind = HeaderValue::from_static("application/problem+json");
+        answer.headers_mut().insert(CONTENT_TYPE, kind);
+        if self.code == Code::Unauthorized {
+            let bearer = HeaderValue::from_static("Bearer");
+            (answer.headers_mut()).insert(axum::http::header::WWW_AUTHENTICATE, bearer);
+        }
+        answer
+    }
+}

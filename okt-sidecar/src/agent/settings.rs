@@ -1,0 +1,40 @@
+//! What an agent is set to.
+
+use std::time::Duration;
+
+use crate::wire::AgentInfo;
+
+/// What an agent is set to.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) agent: AgentInfo,
+    pub(super) graph: Option<String>,
+    pub(super) look_every: Duration,
+    pub(super) look_limit: Duration,
+    pub(super) cancel_limit: Duration,
+    pub(super) stop_limit: Duration,
+    pub(super) output_limit: usize,
+    pub(super) waits: usize,
+    pub(super) connections: usize,
+    pub(super) request_limit: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            agent: AgentInfo {
+                name: env!("CARGO_PKG_NAME").to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            graph: None,
+            look_every: Duration::from_secs(5),
+            look_limit: Duration::from_secs(5),
+            cancel_limit: Duration::from_secs(10),
+            stop_limit: Duration::from_secs(10),
+            output_limit: 64 * 1024,
+            waits: 64,
+            connections: 256,
+            request_limit: Duration::from_secs(10),
+        }
+    }
+}

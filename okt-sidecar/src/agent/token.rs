@@ -1,0 +1,88 @@
+//! The token that requests over TCP carry: from a file, read again when it changes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The longest token, in bytes.
+const LIMIT: u64 = 4096;
+
+/// A token, or rather what tells it from others.
+#[derive(Debug)]
+pub(super) struct Token {
+    file: PathBuf,
+    digest: RwLock<[u8; 32]>,
+}
+
+/// A token cannot be used; a retry helps once somebody has mended the file.
+#[derive(Debug, thiserror::Error)]
+#[error("read the token {}: {why}", .file.display())]
+pub struct TokenError {
+    file: PathBuf,
+    why: String,
+}
+
+impl Token {
+    /// The first line of this file.
+    pub(super) fn read(file: &Path) -> Result<Self, TokenError> {
+        Ok(Self {
+            file: file.to_owned(),
+            digest: RwLock::new(read(file)?),
+        })
+    }
+
+    /// Reads the file again; the token stays as it is where that fails.
+    ///
+    /// # Errors
+    ///
+    /// The file holds no token now; trying again later may help.
+    pub(super) fn refresh(&self) -> Result<(), TokenError> {
+        let digest = read(&self.file)?;
+        *self.digest.write().unwrap_or_else(PoisonError::into_inner) = digest;
+        Ok(())
+    }
+
+    /// Whether a request carries it; how long that takes does not tell how much of it was right.
+    pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
+        let mut given = headers.get_all(AUTHORIZATION).iter();
+        let (Some(given), None) = (given.next(), given.next()) else {
+            return false;
+        };
+        let bytes = given.as_bytes();
+        let Some((scheme, token)) = bytes.split_at_checked("Bearer ".len()) else {
+            return false;
+        };
+        let digest = self.digest.read().unwrap_or_else(PoisonError::into_inner);
+        let same: bool = (digest.as_slice())
+            .ct_eq(Sha256::digest(token).as_slice())
+            .into();
+        scheme.eq_ignore_ascii_case(b"Bearer ") && same
+    }
+}
+
+fn read(file: &Path) -> Result<[u8; 32], TokenError> {
+    let failed = |why: String| TokenError {
+        file: file.to_owned(),
+        why,
+    };
+    let length = fs::metadata(file).map_err(|error| failed(error.to_string()))?;
+    if length.len() > LIMIT {
+        return Err(failed(format!("it is longer than {LIMIT} bytes")));
+    }
+    let text = fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+    let token = text.trim();
+    if token.is_empty() {
+        return Err(failed("it is empty".to_owned()));
+    }
+    if token.bytes().any(|byte| !byte.is_ascii_graphic()) {
+        return Err(failed(
+            "it has characters that no header carries".to_owned(),
+        ));
+    }
+    Ok(Sha256::digest(token.as_bytes()).into())
+}
