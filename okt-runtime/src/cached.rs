@@ -12,11 +12,11 @@ use kube::core::DynamicResourceScope;
 use kube::runtime::reflector::ObjectRef;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::guarded::Pruned;
 use crate::object::LifecycleObject;
+use crate::packed::Packed;
+use crate::pruned;
 
 /// An object that may not decode, so that one bad object does not stop the others; clones share it.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub(crate) struct Cached<K> {
 struct Content {
     /// Only what the queue and a turn need to know of an object before it is decoded.
     meta: ObjectMeta,
-    /// JSON, without managed fields.
-    text: Box<str>,
+    /// All of it but managed fields.
+    text: Packed,
     /// When it is to be looked at next.
     due: Mutex<Option<Instant>>,
 }
@@ -42,7 +42,7 @@ impl Clone for Content {
 }
 
 impl Content {
-    fn new(meta: ObjectMeta, text: Box<str>) -> Self {
+    fn new(meta: ObjectMeta, text: Packed) -> Self {
         let due = Mutex::default();
         Self { meta, text, due }
     }
@@ -64,27 +64,13 @@ impl<K> Clone for Cached<K> {
 impl<K: LifecycleObject> Cached<K> {
     /// The object, or why it does not decode.
     pub(crate) fn object(&self) -> Result<Arc<K>, String> {
-        let text = &*self.content.text;
-        match serde_json::from_str(text) {
-            Ok(object) => Ok(Arc::new(object)),
-            // Where in the text it was is nothing that anybody could look up.
-            Err(error) => match serde_json::from_str::<Value>(text).map(K::deserialize) {
-                Ok(Ok(object)) => Ok(Arc::new(object)),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(_) => Err(error.to_string()),
-            },
-        }
+        pruned::decode(&self.content.text.text()).map(Arc::new)
     }
 
     /// Its whole metadata.
     pub(crate) fn metadata(&self) -> ObjectMeta {
-        #[derive(Deserialize)]
-        struct Partial {
-            metadata: ObjectMeta,
-        }
         // It was read from there before.
-        serde_json::from_str(&self.content.text)
-            .map_or_else(|_| self.meta().clone(), |Partial { metadata }| metadata)
+        pruned::metadata(&self.content.text.text()).unwrap_or_else(|_| self.meta().clone())
     }
 
     /// Says when it is to be looked at next; what was said before does not count any more.
@@ -128,12 +114,10 @@ impl<K: LifecycleObject> Look<K> {
 
 impl<'de, K> Deserialize<'de> for Cached<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Pruned(object) = Pruned::deserialize(deserializer)?;
-        let metadata = object.get("metadata").unwrap_or(&Value::Null);
-        let meta = ObjectMeta::deserialize(metadata).map_err(D::Error::custom)?;
-        let text = serde_json::to_string(&object).map_err(D::Error::custom)?;
+        let text = pruned::text(deserializer)?;
+        let meta = pruned::metadata(&text).map_err(D::Error::custom)?;
         Ok(Self {
-            content: Arc::new(Content::new(essence(meta), text.into())),
+            content: Arc::new(Content::new(essence(meta), Packed::new(&text))),
             kind: PhantomData,
         })
     }

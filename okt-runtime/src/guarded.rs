@@ -1,17 +1,16 @@
 //! An object as the API server answers with it, decodable or not, of any scope.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicResourceScope, error_boundary::InvalidObject};
 use kube::{Api, Client, Resource};
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
 
 use crate::object::LifecycleObject;
+use crate::pruned;
 
 /// An object that may not decode, so that one bad object does not stop the others.
 ///
@@ -34,65 +33,14 @@ impl<K> Guarded<K> {
 
 impl<'de, K: LifecycleObject> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Pruned(object) = Pruned::deserialize(deserializer)?;
-        let metadata = object.get("metadata").cloned();
-        match K::deserialize(Value::Object(object)) {
-            Ok(object) => Ok(Self(Ok(Arc::new(object)))),
+        let text = pruned::text(deserializer)?;
+        Ok(Self(match pruned::decode(&text) {
+            Ok(object) => Ok(Arc::new(object)),
             Err(error) => {
-                let metadata = ObjectMeta::deserialize(metadata.unwrap_or_default());
-                Ok(Self(Err(Box::new(InvalidObject {
-                    error: error.to_string(),
-                    metadata: metadata.map_err(D::Error::custom)?,
-                }))))
+                let metadata = pruned::metadata(&text).map_err(D::Error::custom)?;
+                Err(Box::new(InvalidObject { error, metadata }))
             }
-        }
-    }
-}
-
-/// An object as JSON, without its managed fields: they are most of what a small object takes, and nothing here
-/// reads them.
-pub(crate) struct Pruned(pub(crate) Map<String, Value>);
-
-impl<'de> Deserialize<'de> for Pruned {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = Fields { in_metadata: false }.deserialize(deserializer)?;
-        Ok(Self(fields))
-    }
-}
-
-/// Reads the fields of an object, or of its metadata.
-struct Fields {
-    in_metadata: bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Fields {
-    type Value = Map<String, Value>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Fields {
-    type Value = Map<String, Value>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Map::new();
-        while let Some(name) = map.next_key::<String>()? {
-            if self.in_metadata && name == "managedFields" {
-                map.next_value::<IgnoredAny>()?;
-            } else if !self.in_metadata && name == "metadata" {
-                let metadata = map.next_value_seed(Self { in_metadata: true })?;
-                fields.insert(name, Value::Object(metadata));
-            } else {
-                fields.insert(name, map.next_value()?);
-            }
-        }
-        Ok(fields)
+        }))
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! | floor | what | files |
 //! |---|---|---|
-//! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `cached`, `annotations` |
+//! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `cached`, `packed`, `pruned`, `annotations` |
 //! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
 //! | 4 | the operator | `drive`, `looks`, `shared`, `operator`, `readiness`, `rbac`, `program` |
 
@@ -32,9 +32,11 @@ mod memory;
 mod object;
 mod observation;
 mod operator;
+mod packed;
 mod patience;
 mod program;
 mod progress;
+mod pruned;
 mod rbac;
 mod read;
 mod readiness;
