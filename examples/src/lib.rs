@@ -5,6 +5,7 @@ pub mod leaflets;
 pub mod notes;
 pub mod notes_operator;
 pub mod postgres;
+pub mod screen;
 
 /// Logs to standard error, as `RUST_LOG` says; by default what is worth an operator's notice.
 pub fn log_to_stderr() {

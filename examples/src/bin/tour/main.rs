@@ -9,7 +9,6 @@
 //! ```
 
 mod scene;
-mod screen;
 mod stops;
 
 use std::process::ExitCode;
@@ -17,6 +16,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use okt_examples::notes::{ServeArgs, serve};
 use okt_examples::notes_operator::Keeper;
+use okt_examples::screen;
 
 use crate::scene::Scene;
 

@@ -14,14 +14,13 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 use okt_examples::notes::{Instance, Program};
 use okt_examples::notes_operator::{HOME_VARIABLE, Keeper, Notes, NotesState};
+use okt_examples::screen::{self, Wait};
 use okt_runtime::{Position, crd};
 use okt_testing::{ApiServer, Served};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
-
-use crate::screen::{self, Wait};
 
 /// Whatever ends a tour early.
 pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;

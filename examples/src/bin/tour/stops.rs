@@ -7,11 +7,11 @@ use std::time::Duration;
 use kube::api::DeleteParams;
 use okt_examples::notes::{Instance, Observed, open_backup};
 use okt_examples::notes_operator::{Notes, NotesState, archived};
+use okt_examples::screen::{self, check, heading, note};
 use okt_runtime::{Lifecycle, Outcome, PAUSED_ANNOTATION};
 use serde_json::json;
 
 use crate::scene::{Scene, Trouble, at, condition, position, wait};
-use crate::screen::{self, check, heading, note};
 
 /// The notebooks, and how many documents each is given at first.
 const NOTEBOOKS: [(&str, u64); 3] = [("alpha", 80), ("beta", 20), ("gamma", 10)];

@@ -1,4 +1,4 @@
-//! This file prints: headings, transitions, checks, waits and a table, readable with and without a terminal.
+//! Prints what a show does: headings, transitions, checks, waits and a table, readable with and without a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ fn line(text: &str) {
     let mut out = std::io::stdout().lock();
     let clear = if pen.waiting { "\r\x1b[K" } else { "" };
     pen.waiting = false;
-    // Nobody reads any more: the tour goes on and says so by its exit code.
+    // Nobody reads any more: the show goes on and says so by its exit code.
     let _ = writeln!(out, "{clear}{text}");
 }
 
@@ -31,19 +31,19 @@ fn paint(code: &str, text: &str) -> String {
     }
 }
 
-/// A stop of the tour begins.
-pub(crate) fn heading(number: usize, text: &str) {
+/// A part of the show begins.
+pub fn heading(number: usize, text: &str) {
     line("");
     line(&paint("1", &format!("{number}. {text}")));
 }
 
 /// Something the reader should know.
-pub(crate) fn note(text: &str) {
+pub fn note(text: &str) {
     line(&format!("   {text}"));
 }
 
-/// A transition of a notebook.
-pub(crate) fn transition(name: &str, from: &str, to: &str, cause: &str, trail: &str) {
+/// A transition of an object.
+pub fn transition(name: &str, from: &str, to: &str, cause: &str, trail: &str) {
     let from = if from.is_empty() { "·" } else { from };
     let way = format!("{from} → {to}");
     line(&format!(
@@ -55,7 +55,7 @@ pub(crate) fn transition(name: &str, from: &str, to: &str, cause: &str, trail: &
 }
 
 /// Something that must be so.
-pub(crate) fn check(so: bool, what: &str) {
+pub fn check(so: bool, what: &str) {
     if so {
         line(&format!("   {} {what}", paint("32", "✓")));
     } else {
@@ -65,31 +65,33 @@ pub(crate) fn check(so: bool, what: &str) {
 }
 
 /// All went well.
-pub(crate) fn good(text: &str) {
+pub fn good(text: &str) {
     line("");
     line(&paint("32", text));
 }
 
 /// Something went wrong.
-pub(crate) fn trouble(text: &str) {
+pub fn trouble(text: &str) {
     line("");
     line(&paint("31", text));
 }
 
 /// How many checks failed so far.
-pub(crate) fn failures() -> usize {
+pub fn failures() -> usize {
     FAILURES.load(Ordering::Relaxed)
 }
 
 /// Says what is waited for, when that takes long.
-pub(crate) struct Wait<'a> {
+#[derive(Debug)]
+pub struct Wait<'a> {
     what: &'a str,
     since: Instant,
     said: Instant,
 }
 
 impl<'a> Wait<'a> {
-    pub(crate) fn new(what: &'a str) -> Self {
+    /// A wait until something is so, which begins now.
+    pub fn new(what: &'a str) -> Self {
         let now = Instant::now();
         Self {
             what,
@@ -98,12 +100,13 @@ impl<'a> Wait<'a> {
         }
     }
 
-    pub(crate) fn elapsed(&self) -> Duration {
+    /// How long it has been.
+    pub fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 
     /// Called now and then while waiting.
-    pub(crate) fn tick(&mut self) {
+    pub fn tick(&mut self) {
         let terminal = std::io::stdout().is_terminal();
         let often = Duration::from_secs(if terminal { 1 } else { 5 });
         if self.said.elapsed() < often {
@@ -128,7 +131,11 @@ impl<'a> Wait<'a> {
 }
 
 /// Rows under a head, in columns.
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
+///
+/// # Panics
+///
+/// If a row has fewer cells than the head.
+pub fn table(head: &[&str], rows: &[Vec<String>]) {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells

@@ -1,0 +1,144 @@
+//! One PostgreSQL on this machine: its directory, the scripts and the file of its agent.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The scripts that an agent runs, as they stand in `examples/postgres`.
+const SCRIPTS: [(&str, &str); 6] = [
+    ("where", include_str!("../../postgres/where")),
+    ("make", include_str!("../../postgres/make")),
+    ("configure", include_str!("../../postgres/configure")),
+    ("back-up", include_str!("../../postgres/back-up")),
+    ("restore", include_str!("../../postgres/restore")),
+    ("remove", include_str!("../../postgres/remove")),
+];
+
+const CONFIGURATION: &str = include_str!("../../postgres/sidecar.yaml");
+
+/// Where a distribution puts the programs of the versions of PostgreSQL.
+const VERSIONS: &str = "/usr/lib/postgresql";
+
+/// One PostgreSQL on this machine, and its agent.
+#[derive(Clone, Debug)]
+pub struct Server {
+    home: PathBuf,
+}
+
+impl Server {
+    /// The server with this name, somewhere below `home`.
+    pub fn new(home: &Path, namespace: &str, name: &str) -> Self {
+        Self {
+            home: home.join(namespace).join(name),
+        }
+    }
+
+    /// Lays out everything that an agent needs; gives its configuration file.
+    ///
+    /// PostgreSQL refuses to run as root: for root it runs as the user `postgres`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no PostgreSQL (`examples/postgres/install.sh` installs it), or the files cannot be written.
+    pub fn lay_out(&self) -> io::Result<PathBuf> {
+        let programs = programs()?;
+        let scripts = self.home.join("scripts");
+        for directory in [&scripts, &self.socket()] {
+            fs::create_dir_all(directory)?;
+        }
+        for (name, text) in SCRIPTS {
+            let script = scripts.join(name);
+            fs::write(&script, text)?;
+            fs::set_permissions(&script, Permissions::from_mode(0o755))?;
+        }
+        let user = if rustix::process::geteuid().is_root() {
+            give(&self.home, "postgres")?;
+            "postgres".to_owned()
+        } else {
+            output(Command::new("id").arg("-un"))?
+        };
+        let configuration = CONFIGURATION
+            .replace("@HOME@", &self.home.to_string_lossy())
+            .replace("@SCRIPTS@", &scripts.to_string_lossy())
+            .replace("@PROGRAMS@", &programs.to_string_lossy())
+            .replace("@USER@", &user);
+        let file = self.home.join("sidecar.yaml");
+        fs::write(&file, configuration)?;
+        Ok(file)
+    }
+
+    /// Where the agent listens.
+    pub fn agent(&self) -> PathBuf {
+        self.home.join("agent.sock")
+    }
+
+    /// The directory of PostgreSQL's own socket.
+    pub fn socket(&self) -> PathBuf {
+        self.home.join("socket")
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> PathBuf {
+        self.home.join("data")
+    }
+
+    /// The backups that are whole.
+    ///
+    /// # Errors
+    ///
+    /// When the directory cannot be read.
+    pub fn backups(&self) -> io::Result<Vec<PathBuf>> {
+        let mut backups = Vec::new();
+        for entry in fs::read_dir(self.home.join("backups"))? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != "new") {
+                backups.push(path);
+            }
+        }
+        backups.sort();
+        Ok(backups)
+    }
+
+    /// The process of PostgreSQL, if its file names one that runs.
+    pub fn process(&self) -> Option<i32> {
+        let file = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
+        let pid = file.lines().next()?.parse().ok()?;
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        (name.trim() == "postgres").then_some(pid)
+    }
+}
+
+/// The directory of PostgreSQL's programs; the newest where there are several.
+fn programs() -> io::Result<PathBuf> {
+    let mut found: Vec<PathBuf> = (fs::read_dir(VERSIONS).into_iter().flatten().flatten())
+        .map(|version| version.path().join("bin"))
+        .filter(|bin| bin.join("initdb").is_file())
+        .collect();
+    found.sort_by_key(|bin| {
+        let version = bin.parent().and_then(Path::file_name);
+        version.and_then(|version| version.to_string_lossy().parse::<u32>().ok())
+    });
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&paths).find(|bin| bin.join("initdb").is_file());
+    in_path.or_else(|| found.pop()).ok_or_else(|| {
+        let text =
+            "there is no PostgreSQL on this machine; examples/postgres/install.sh installs it";
+        io::Error::new(io::ErrorKind::NotFound, text)
+    })
+}
+
+/// Gives a directory and what is in it to a user.
+fn give(directory: &Path, user: &str) -> io::Result<()> {
+    output(Command::new("chown").arg("-R").arg(user).arg(directory)).map(drop)
+}
+
+fn output(command: &mut Command) -> io::Result<String> {
+    let output = command.output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(format!("{command:?}: {}", said.trim())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
