@@ -14,6 +14,8 @@
 
 #[cfg(feature = "agent")]
 mod agent;
+#[cfg(feature = "client")]
+pub mod client;
 pub mod wire;
 #[cfg(feature = "agent")]
 mod work;

@@ -1,0 +1,367 @@
+//! What asks an agent: one method for each request of the protocol, and a way to carry an action to its end.
+//!
+//! | what | file |
+//! |---|---|
+//! | where an agent is, and how it is spoken to | `endpoint`, `token` |
+//! | one request and its answer, bounded in size and time | `transport` |
+//! | why there is no good answer, and whether asking again helps | `error` |
+//! | an action, carried to its end whatever happens on the way | `carry` |
+//! | many agents, spoken to from one process | `clients` |
+
+mod carry;
+mod clients;
+mod endpoint;
+mod error;
+mod token;
+mod transport;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::Full;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use self::carry::{Carried, News, Order};
+pub use self::clients::Clients;
+pub use self::endpoint::{Endpoint, EndpointError};
+pub use self::error::ClientError;
+use self::token::Token;
+use self::transport::{Ask, Reply, Transport};
+use crate::wire::{
+    Acknowledgement, ActionId, ActionReport, ActionRequest, AgentStatus, BODY_LIMIT, Code, Problem,
+    VERSION, Versions, WAIT_LIMIT,
+};
+
+/// The longest list of actions or output that is read, in bytes.
+const LONG_LIMIT: usize = 4 * 1024 * 1024;
+
+/// One agent, as an operator speaks to it; clones share their connections.
+///
+/// Every method sends one request and waits for its answer for as long as the endpoint says, and no longer; what
+/// is sent may be sent again at any time, whatever became of it.
+///
+/// ```no_run
+/// use okt_sidecar::client::{Client, Endpoint};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = Client::new(&Endpoint::parse("http://127.0.0.1:8470")?.token_file("/run/agent/token"))?;
+/// println!("{:?}", client.status().await?.application);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Client {
+    transport: Transport,
+    timeout: Duration,
+    token: Arc<Token>,
+    /// Whether the agent was found to speak [`VERSION`].
+    negotiated: Arc<Mutex<bool>>,
+}
+
+/// What an agent answered to a request for work.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// Whether this very request began an attempt.
+    pub began: bool,
+    /// What is known of the action.
+    pub report: ActionReport,
+}
+
+/// What an action has printed, as far as it is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Output {
+    /// Where the text begins, in bytes of all that was printed.
+    pub from: u64,
+    /// Where it ends.
+    pub to: u64,
+    /// How much was printed so far.
+    pub total: u64,
+    /// How much of the middle was dropped.
+    pub gap: u64,
+    /// The text; what is no UTF-8 is replaced.
+    pub text: String,
+}
+
+impl Client {
+    /// Speaks to the agent at an endpoint; nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// The certificates cannot be read, or TLS cannot be set up with them; a retry helps when they have changed.
+    pub fn new(endpoint: &Endpoint) -> Result<Self, EndpointError> {
+        Ok(Self::with(endpoint, Transport::of(endpoint)?))
+    }
+
+    fn with(endpoint: &Endpoint, transport: Transport) -> Self {
+        Self {
+            transport,
+            timeout: endpoint.timeout,
+            token: Arc::new(Token::new(endpoint.token.clone())),
+            negotiated: Arc::default(),
+        }
+    }
+
+    /// Speaks to an agent in this process, without a socket: for tests, also under paused time.
+    ///
+    /// The service gets the requests as a server would; an `axum::Router` is one.
+    pub fn over<S, B>(service: S) -> Self
+    where
+        S: tower::Service<http::Request<Full<Bytes>>, Response = http::Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Error: Into<tower::BoxError>,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<tower::BoxError>,
+    {
+        Self {
+            transport: Transport::over(service),
+            timeout: endpoint::TIMEOUT,
+            token: Arc::new(Token::new(None)),
+            negotiated: Arc::default(),
+        }
+    }
+
+    /// The versions that the agent speaks.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn versions(&self) -> Result<Versions, ClientError> {
+        json(&self.send(Ask::get("/lifecycle".to_owned())).await?)
+    }
+
+    /// Where the application is, and what is under way.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn status(&self) -> Result<AgentStatus, ClientError> {
+        json(&self.ask_for(Ask::get("/status".to_owned())).await?)
+    }
+
+    /// The actions that the agent remembers, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn actions(&self) -> Result<Vec<ActionReport>, ClientError> {
+        let ask = Ask::get("/actions".to_owned()).at_most(LONG_LIMIT);
+        json(&self.ask_for(ask).await?)
+    }
+
+    /// Asks for work.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn ask(&self, id: &ActionId, request: &ActionRequest) -> Result<Asked, ClientError> {
+        let reply = self
+            .ask_for(Ask::put(format!("/actions/{id}"), request)?)
+            .await?;
+        Ok(Asked {
+            began: reply.status == StatusCode::CREATED,
+            report: report_of(id, &reply)?,
+        })
+    }
+
+    /// How an action goes: at once, or when it has ended, but after `wait` at the latest (30 s at most).
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn report(&self, id: &ActionId, wait: Duration) -> Result<ActionReport, ClientError> {
+        let seconds = wait.as_secs().min(WAIT_LIMIT);
+        let path = match seconds {
+            0 => format!("/actions/{id}"),
+            _ => format!("/actions/{id}?wait={seconds}"),
+        };
+        let ask = Ask::get(path).longer(Duration::from_secs(seconds));
+        report_of(id, &self.ask_for(ask).await?)
+    }
+
+    /// Tells an action to end; it has ended when the phase of the report is final.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn cancel(&self, id: &ActionId, epoch: u64) -> Result<ActionReport, ClientError> {
+        let ask = Ask::new(Method::DELETE, format!("/actions/{id}?epoch={epoch}"));
+        report_of(id, &self.ask_for(ask).await?)
+    }
+
+    /// Says that the result of an attempt has been taken.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn acknowledge(
+        &self,
+        id: &ActionId,
+        taken: &Acknowledgement,
+    ) -> Result<ActionReport, ClientError> {
+        let ask = Ask::put(format!("/actions/{id}/acknowledgement"), taken)?;
+        report_of(id, &self.ask_for(ask).await?)
+    }
+
+    /// What an action has printed, from this byte on.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn output(&self, id: &ActionId, from: u64) -> Result<Output, ClientError> {
+        let ask = Ask::get(format!("/actions/{id}/output?from={from}")).at_most(LONG_LIMIT);
+        let reply = self.ask_for(ask).await?;
+        Ok(Output {
+            from: number(&reply.headers, "okt-output-from")?,
+            to: number(&reply.headers, "okt-output-to")?,
+            total: number(&reply.headers, "okt-output-total")?,
+            gap: number(&reply.headers, "okt-output-gap")?,
+            text: String::from_utf8_lossy(&reply.body).into_owned(),
+        })
+    }
+
+    /// Whether the agent runs.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn is_alive(&self) -> Result<bool, ClientError> {
+        self.health("/livez").await
+    }
+
+    /// Whether the agent can take and record actions.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn is_ready(&self) -> Result<bool, ClientError> {
+        self.health("/readyz").await
+    }
+
+    async fn health(&self, path: &str) -> Result<bool, ClientError> {
+        let reply = self.exchange(&Ask::get(path.to_owned())).await?;
+        match reply.status {
+            StatusCode::OK => Ok(true),
+            StatusCode::SERVICE_UNAVAILABLE => Ok(false),
+            _ => Err(refusal(&reply)),
+        }
+    }
+
+    /// What the agent tells Prometheus.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClientError`] says whether a retry helps.
+    pub async fn metrics(&self) -> Result<String, ClientError> {
+        let ask = Ask::get("/metrics".to_owned()).at_most(LONG_LIMIT);
+        let reply = self.send(ask).await?;
+        Ok(String::from_utf8_lossy(&reply.body).into_owned())
+    }
+
+    /// Sends a request of the version that both sides speak; which one that is, is asked once.
+    async fn ask_for(&self, ask: Ask) -> Result<Reply, ClientError> {
+        if !*self.negotiated() {
+            let versions = self.versions().await?.versions;
+            if !versions.iter().any(|version| version == VERSION) {
+                return Err(ClientError::NoCommonVersion { spoken: versions });
+            }
+            *self.negotiated() = true;
+        }
+        let answer = self.send(ask.under(VERSION)).await;
+        if let Err(ClientError::Refused(problem)) = &answer
+            && problem.code == Code::UnsupportedVersion
+        {
+            // The agent was replaced by another one.
+            *self.negotiated() = false;
+        }
+        answer
+    }
+
+    fn negotiated(&self) -> std::sync::MutexGuard<'_, bool> {
+        self.negotiated
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a request; whatever is not a success is an error.
+    async fn send(&self, ask: Ask) -> Result<Reply, ClientError> {
+        let mut reply = self.exchange(&ask).await?;
+        // A token that was changed on disk is no reason to fail.
+        if reply.status == StatusCode::UNAUTHORIZED && self.token.renew().await? {
+            reply = self.exchange(&ask).await?;
+        }
+        if reply.status.is_success() {
+            Ok(reply)
+        } else {
+            Err(refusal(&reply))
+        }
+    }
+
+    async fn exchange(&self, ask: &Ask) -> Result<Reply, ClientError> {
+        let token = self.token.header().await?;
+        self.transport.send(ask, token, self.timeout).await
+    }
+}
+
+/// An answer in JSON.
+fn json<T: DeserializeOwned>(reply: &Reply) -> Result<T, ClientError> {
+    serde_json::from_slice(&reply.body).map_err(|error| ClientError::Foreign {
+        status: reply.status.as_u16(),
+        detail: format!("the body is not of the right form: {error}"),
+    })
+}
+
+/// A report of the action that was asked for, and of no other one.
+fn report_of(id: &ActionId, reply: &Reply) -> Result<ActionReport, ClientError> {
+    let report: ActionReport = json(reply)?;
+    if report.id == *id {
+        Ok(report)
+    } else {
+        Err(ClientError::Foreign {
+            status: reply.status.as_u16(),
+            detail: format!("it is about the action {}, not {id}", report.id),
+        })
+    }
+}
+
+/// What an answer that is no success says.
+fn refusal(reply: &Reply) -> ClientError {
+    match serde_json::from_slice::<Problem>(&reply.body) {
+        Ok(problem) => ClientError::Refused(problem),
+        Err(_) => ClientError::Foreign {
+            status: reply.status.as_u16(),
+            detail: "it is no success, and does not say in the form of a problem why".to_owned(),
+        },
+    }
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Result<u64, ClientError> {
+    (headers.get(name))
+        .and_then(|value| value.to_str().ok()?.parse().ok())
+        .ok_or_else(|| ClientError::Foreign {
+            status: 200,
+            detail: format!("the header {name} is missing or no number"),
+        })
+}
+
+/// A body in JSON.
+fn body(value: &impl Serialize) -> Result<Bytes, ClientError> {
+    let body = serde_json::to_vec(value).map_err(|error| ClientError::Unsendable {
+        detail: error.to_string(),
+    })?;
+    if body.len() > BODY_LIMIT {
+        return Err(ClientError::Unsendable {
+            detail: format!(
+                "the body is {} bytes long, an agent reads {BODY_LIMIT} at most",
+                body.len()
+            ),
+        });
+    }
+    Ok(body.into())
+}

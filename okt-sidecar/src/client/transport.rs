@@ -1,0 +1,329 @@
+//! One request and its answer, bounded in size and time: over TCP, TLS, a Unix socket, or within the process.
+
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper_rustls::{ConfigBuilderExt, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use serde::Serialize;
+use tokio::net::UnixStream;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceExt};
+
+use super::endpoint::{Address, Endpoint, EndpointError};
+use super::{ClientError, body};
+use crate::wire::BODY_LIMIT;
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long a connection is kept for the next request, and how many to one agent: it is asked a few things at a time.
+const IDLE: Duration = Duration::from_mins(1);
+const IDLE_CONNECTIONS: usize = 4;
+
+/// Who asks.
+const AGENT: &str = concat!("okt-sidecar/", env!("CARGO_PKG_VERSION"));
+
+/// The body of a request, as a service in this process gets it.
+pub(crate) type ServiceBody = Full<Bytes>;
+
+type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// What carries requests; clones share their connections.
+#[derive(Clone)]
+pub(super) struct Transport {
+    /// The beginning of every URL.
+    base: Arc<str>,
+    way: BoxCloneSyncService<Request<ServiceBody>, Response<AnswerBody>, BoxError>,
+}
+
+/// A request.
+pub(super) struct Ask {
+    method: Method,
+    path: String,
+    body: Option<Bytes>,
+    /// The longest answer that is read, in bytes.
+    limit: usize,
+    /// How much longer than usual the answer may take.
+    longer: Duration,
+}
+
+/// An answer, whatever it says.
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Ask {
+    pub(super) fn new(method: Method, path: String) -> Self {
+        Self {
+            method,
+            path,
+            body: None,
+            limit: BODY_LIMIT,
+            longer: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn get(path: String) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(super) fn put(path: String, value: &impl Serialize) -> Result<Self, ClientError> {
+        let body = Some(body(value)?);
+        Ok(Self {
+            body,
+            ..Self::new(Method::PUT, path)
+        })
+    }
+
+    pub(super) fn at_most(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    pub(super) fn longer(mut self, longer: Duration) -> Self {
+        self.longer = longer;
+        self
+    }
+
+    /// Among the paths of a version.
+    pub(super) fn under(mut self, version: &str) -> Self {
+        self.path = format!("/lifecycle/{version}{}", self.path);
+        self
+    }
+}
+
+impl Transport {
+    /// The way to an endpoint.
+    pub(super) fn of(endpoint: &Endpoint) -> Result<Self, EndpointError> {
+        let transport = match &endpoint.address {
+            Address::Unix(path) => Self::over(pooled(Socket(path.as_path().into()))),
+            Address::Url(url) if url.starts_with("https:") => {
+                let secured = HttpsConnectorBuilder::new()
+                    .with_tls_config(tls(endpoint.ca_file.as_deref())?)
+                    .https_only()
+                    .enable_http1()
+                    .wrap_connector(tcp());
+                Self::over(pooled(secured))
+            }
+            Address::Url(_) => Self::over(pooled(tcp())),
+        };
+        Ok(transport.towards(endpoint))
+    }
+
+    /// The way to another endpoint over what this one is made of.
+    pub(super) fn towards(&self, endpoint: &Endpoint) -> Self {
+        Self {
+            base: base(endpoint),
+            way: self.way.clone(),
+        }
+    }
+
+    pub(super) fn over<S, B>(service: S) -> Self
+    where
+        S: tower::Service<Request<ServiceBody>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let service = service
+            .map_response(|answer| answer.map(|body| body.map_err(Into::into).boxed_unsync()))
+            .map_err(Into::into);
+        Self {
+            base: "http://agent".into(),
+            way: BoxCloneSyncService::new(service),
+        }
+    }
+
+    /// Sends a request and reads its answer, within `timeout` and what the request grants beyond it.
+    pub(super) async fn send(
+        &self,
+        ask: &Ask,
+        token: Option<HeaderValue>,
+        timeout: Duration,
+    ) -> Result<Reply, ClientError> {
+        let within = timeout + ask.longer;
+        let exchange = async {
+            let answer = self.answer(ask, token).await?;
+            let (parts, body) = answer.into_parts();
+            let read = Limited::new(body, ask.limit).collect().await;
+            let body = read.map_err(|error| match error.downcast::<LengthLimitError>() {
+                Ok(_) => ClientError::Foreign {
+                    status: parts.status.as_u16(),
+                    detail: format!("it is longer than {} bytes", ask.limit),
+                },
+                Err(error) => unanswered(&*error),
+            })?;
+            Ok(Reply {
+                status: parts.status,
+                headers: parts.headers,
+                body: body.to_bytes(),
+            })
+        };
+        match tokio::time::timeout(within, exchange).await {
+            Ok(reply) => reply,
+            Err(_) => Err(ClientError::Unanswered {
+                why: format!("nothing within {} s", within.as_secs_f64()),
+            }),
+        }
+    }
+
+    async fn answer(
+        &self,
+        ask: &Ask,
+        token: Option<HeaderValue>,
+    ) -> Result<Response<AnswerBody>, ClientError> {
+        let request = self.request(ask, token)?;
+        let answer = self.way.clone().oneshot(request).await;
+        answer.map_err(|error| unanswered(&*error))
+    }
+
+    fn request(
+        &self,
+        ask: &Ask,
+        token: Option<HeaderValue>,
+    ) -> Result<Request<ServiceBody>, ClientError> {
+        let mut request = Request::builder()
+            .method(&ask.method)
+            .uri(format!("{}{}", self.base, ask.path))
+            .header(ACCEPT, "application/json, application/problem+json")
+            .header(USER_AGENT, AGENT);
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        if ask.body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let body = Full::new(ask.body.clone().unwrap_or_default());
+        (request.body(body)).map_err(|error| ClientError::Unsendable {
+            detail: error.to_string(),
+        })
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Transport").field(&self.base).finish()
+    }
+}
+
+/// The beginning of every URL of an endpoint.
+fn base(endpoint: &Endpoint) -> Arc<str> {
+    match &endpoint.address {
+        Address::Url(url) => url.as_str().into(),
+        Address::Unix(_) => "http://localhost".into(),
+    }
+}
+
+/// A client that keeps its connections.
+///
+/// It follows no redirects and asks no proxy, so that a token goes nowhere else.
+fn pooled<C>(connector: C) -> legacy::Client<C, ServiceBody>
+where
+    C: Connect + Clone + Send + Sync + 'static,
+{
+    legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS)
+        .build(connector)
+}
+
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT));
+    tcp
+}
+
+/// Connects to one socket, whatever the URL says.
+#[derive(Clone)]
+struct Socket(Arc<Path>);
+
+impl tower::Service<Uri> for Socket {
+    type Response = TokioIo<UnixStream>;
+    type Error = std::io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let path = Arc::clone(&self.0);
+        Box::pin(async move { UnixStream::connect(path).await.map(TokioIo::new) })
+    }
+}
+
+/// Trusts what is signed by the certificates of a file, or by those of the machine.
+fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, EndpointError> {
+    let wrong = |why: String| EndpointError::Tls { why };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong(error.to_string()))?;
+    let builder = match ca_file {
+        Some(path) => builder.with_root_certificates(certificates(path)?),
+        None => (builder.with_native_roots()).map_err(|error| wrong(error.to_string()))?,
+    };
+    Ok(builder.with_no_client_auth())
+}
+
+fn certificates(path: &Path) -> Result<RootCertStore, EndpointError> {
+    let wrong = |why: String| EndpointError::File {
+        path: path.to_owned(),
+        why,
+    };
+    let mut store = RootCertStore::empty();
+    let found = CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?;
+    for certificate in found {
+        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+        (store.add(certificate)).map_err(|error| wrong(error.to_string()))?;
+    }
+    if store.is_empty() {
+        return Err(wrong("there is no certificate in it".to_owned()));
+    }
+    Ok(store)
+}
+
+fn unanswered(error: &(dyn Error + 'static)) -> ClientError {
+    ClientError::Unanswered { why: chain(error) }
+}
+
+/// An error with its causes, none said twice.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        source = cause.source();
+    }
+    text
+}
