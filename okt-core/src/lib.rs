@@ -26,5 +26,5 @@ pub use graph::{
     Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, State, StateId,
     Trigger,
 };
-pub use lifecycle::{Answer, Dispatch, Lifecycle, Successor};
+pub use lifecycle::{Answer, Delegate, Delegated, Dispatch, Lifecycle, Successor};
 pub use record::{Record, Recorded};

@@ -76,3 +76,24 @@ pub trait Dispatch<H>: Lifecycle {
         cx: &Self::Context,
     ) -> impl Future<Output = Result<Answer, Self::Error>> + Send;
 }
+
+/// Work that is handed on: stands where a handler with one method for each state would.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Delegated<D>(pub D);
+
+/// Does the work of every state of `S` in one way, such as by asking an agent; used as [`Delegated`].
+///
+/// The types do not say where a state leads to, so an answer that no edge allows is found at run time, and refused.
+pub trait Delegate<S: Lifecycle>: Sync {
+    /// What it is given.
+    type Context: Sync;
+    /// What it fails with.
+    type Error;
+
+    /// Does the work of a state; never called for an idle one.
+    fn delegate(
+        &self,
+        state: S,
+        cx: &Self::Context,
+    ) -> impl Future<Output = Result<Answer, Self::Error>> + Send;
+}

@@ -4,10 +4,11 @@ pub use core;
 
 use core::fmt;
 
+use crate::graph::Mark;
 pub use crate::graph::{
     Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, State, StateId, Trigger,
 };
-pub use crate::lifecycle::{Answer, Dispatch, Lifecycle, Successor};
+pub use crate::lifecycle::{Answer, Delegate, Delegated, Dispatch, Lifecycle, Successor};
 pub use crate::routes::{Routes, Table};
 
 /// Writes a successor as derived code would, with the work here instead of once per state.
@@ -18,4 +19,19 @@ pub fn debug(answer: Answer, graph: &Graph<'_>, f: &mut fmt::Formatter<'_>) -> f
         Answer::Wait(time) => f.debug_tuple("Wait").field(&time).finish(),
         Answer::To(to) => f.write_str(graph.get(to).map_or("?", |state| state.variant)),
     }
+}
+
+/// Hands on the work of a state; an idle one has none.
+pub async fn hand_on<S: Lifecycle, D: Delegate<S>>(
+    state: S,
+    delegated: &Delegated<D>,
+    cx: &D::Context,
+) -> Result<Answer, D::Error> {
+    let is_idle = S::GRAPH
+        .get(state.id())
+        .is_some_and(|state| state.is(Mark::Idle));
+    if is_idle {
+        return Ok(Answer::Stay);
+    }
+    delegated.0.delegate(state, cx).await
 }

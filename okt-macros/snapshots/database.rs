@@ -426,4 +426,19 @@ const _: () = {
             }
         }
     }
+    #[automatically_derived]
+    impl<__D: __okt::Delegate<DatabaseState>> __okt::Dispatch<__okt::Delegated<__D>>
+    for DatabaseState {
+        type Context = __D::Context;
+        type Error = __D::Error;
+        fn dispatch(
+            self,
+            delegated: &__okt::Delegated<__D>,
+            cx: &Self::Context,
+        ) -> impl ::core::future::Future<
+            Output = ::core::result::Result<__okt::Answer, Self::Error>,
+        > + ::core::marker::Send {
+            __okt::hand_on(self, delegated, cx)
+        }
+    }
 };

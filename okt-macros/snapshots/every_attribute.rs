@@ -508,4 +508,18 @@ const _: () = {
             }
         }
     }
+    #[automatically_derived]
+    impl<__D: __okt::Delegate<Cache>> __okt::Dispatch<__okt::Delegated<__D>> for Cache {
+        type Context = __D::Context;
+        type Error = __D::Error;
+        fn dispatch(
+            self,
+            delegated: &__okt::Delegated<__D>,
+            cx: &Self::Context,
+        ) -> impl ::core::future::Future<
+            Output = ::core::result::Result<__okt::Answer, Self::Error>,
+        > + ::core::marker::Send {
+            __okt::hand_on(self, delegated, cx)
+        }
+    }
 };

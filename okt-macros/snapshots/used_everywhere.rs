@@ -335,6 +335,20 @@ const _: () = {
             }
         }
     }
+    #[automatically_derived]
+    impl<__D: __okt::Delegate<Life>> __okt::Dispatch<__okt::Delegated<__D>> for Life {
+        type Context = __D::Context;
+        type Error = __D::Error;
+        fn dispatch(
+            self,
+            delegated: &__okt::Delegated<__D>,
+            cx: &Self::Context,
+        ) -> impl ::core::future::Future<
+            Output = ::core::result::Result<__okt::Answer, Self::Error>,
+        > + ::core::marker::Send {
+            __okt::hand_on(self, delegated, cx)
+        }
+    }
 };
 ::core::compile_error! {
     "OKT017: `soon` is no time: expected number at 0; write e.g. `after = \"30m\"`, `\"1h30m\"` or `\"500ms\"`"

@@ -31,7 +31,7 @@ pub(crate) fn r#trait(model: &Model) -> TokenStream {
     }
 }
 
-/// Writes `impl Dispatch<H> for DatabaseState`.
+/// Writes `impl Dispatch<H> for DatabaseState`, and the same for work that is handed on whatever the state.
 ///
 /// The compiler's work on an async function grows faster than its awaits, so a long match is cut into stretches.
 pub(crate) fn dispatch(model: &Model) -> TokenStream {
@@ -71,6 +71,22 @@ pub(crate) fn dispatch(model: &Model) -> TokenStream {
                     #(#arms)*
                     #idle
                 }
+            }
+        }
+
+        #[automatically_derived]
+        impl<__D: __okt::Delegate<#ident>> __okt::Dispatch<__okt::Delegated<__D>> for #ident {
+            type Context = __D::Context;
+            type Error = __D::Error;
+
+            fn dispatch(
+                self,
+                delegated: &__okt::Delegated<__D>,
+                cx: &Self::Context,
+            ) -> impl ::core::future::Future<
+                Output = ::core::result::Result<__okt::Answer, Self::Error>
+            > + ::core::marker::Send {
+                __okt::hand_on(self, delegated, cx)
             }
         }
     }
