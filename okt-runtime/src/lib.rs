@@ -44,6 +44,8 @@ mod refusal;
 mod report;
 mod schema;
 mod shared;
+#[cfg(feature = "sidecar")]
+pub mod sidecar;
 mod status;
 mod stored;
 mod turn;

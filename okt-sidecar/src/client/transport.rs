@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Collected, Full, LengthLimitError, Limited};
 use hyper_rustls::{ConfigBuilderExt, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
@@ -168,7 +168,7 @@ impl Transport {
         let exchange = async {
             let answer = self.answer(ask, token).await?;
             let (parts, body) = answer.into_parts();
-            let read = Limited::new(body, ask.limit).collect().await;
+            let read = whole(body, ask.limit).await;
             let body = read.map_err(|error| match error.downcast::<LengthLimitError>() {
                 Ok(_) => ClientError::Foreign {
                     status: parts.status.as_u16(),
@@ -227,6 +227,15 @@ impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Transport").field(&self.base).finish()
     }
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<Collected<Bytes>, BoxError>> + Send>>;
+
+/// All of a body, if it is not longer than this.
+///
+/// Boxed, because the compiler does not see that an async block with a limited body in it is `Send`.
+fn whole(body: AnswerBody, limit: usize) -> Reading {
+    Box::pin(Limited::new(body, limit).collect())
 }
 
 /// The beginning of every URL of an endpoint.

@@ -1,0 +1,222 @@
+//! Applications whose agents do the work: the operator's side of the protocol of `docs/sidecar.md`.
+//!
+//! [`Agents`] finds the agent of an object, has it do the work of a state, and asks it where the application is.
+//! With [`Delegated`] it is a whole [`Application`](crate::Application), with no code for any state:
+//!
+//! ```no_run
+//! use std::convert::Infallible;
+//! use std::process::ExitCode;
+//!
+//! use okt_runtime::sidecar::{Agents, Delegated, Endpoint};
+//! # use kube::CustomResource;
+//! # use okt_runtime::{Desired, LifecycleSpec, Status, lifecycle_graph};
+//! # use schemars::JsonSchema;
+//! # use serde::{Deserialize, Serialize};
+//! # #[lifecycle_graph]
+//! # #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+//! # pub enum StoreState { #[entry] #[child(Open)] Start, #[rest] #[child(End)] Open, #[leaf(idle)] End }
+//! # #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+//! # #[kube(group = "demo.okt.dev", version = "v1", kind = "Store", namespaced, status = "Status<StoreState>")]
+//! # pub struct StoreSpec { #[serde(default)] pub lifecycle: Desired<StoreState>, pub host: String }
+//!
+//! #[tokio::main]
+//! async fn main() -> ExitCode {
+//!     let agents = |store: &Store| {
+//!         let endpoint = Endpoint::parse(&format!("https://{}:8470", store.spec.host))?;
+//!         Ok(endpoint.token_file("/run/agents/token").ca_file("/run/agents/ca.crt"))
+//!     };
+//!     okt_runtime::main(|_| async move { Ok::<_, Infallible>(Delegated(Agents::at(agents))) }).await
+//! }
+//! ```
+//!
+//! An author with handlers of their own calls [`Agents::perform`] in those states whose work an agent does, and
+//! [`Agents::observe`] in `observe`.
+//!
+//! | what | file |
+//! |---|---|
+//! | work, from the action to what came of it | `perform` |
+//! | what came of it, in the operator's words | `outcome` |
+//! | where the application is | `sight` |
+//! | an application without code for its states | `delegated` |
+
+mod delegated;
+mod outcome;
+mod perform;
+mod sight;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+pub use okt_core::{Delegate, Delegated};
+pub use okt_sidecar::client::{Client, Clients, Endpoint, EndpointError};
+use okt_sidecar::wire::Owner;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+pub use self::perform::Performed;
+use crate::desired::Desired;
+use crate::failure::Failure;
+use crate::object::{LifecycleObject, LifecycleSpec};
+use crate::report;
+
+type Finder<K> = dyn Fn(&K) -> Result<Client, Failure> + Send + Sync;
+type Input<K> = dyn Fn(&K) -> Map<String, Value> + Send + Sync;
+type States<S> = dyn Fn(S) -> Vec<S> + Send + Sync;
+type Time<S> = dyn Fn(S) -> Duration + Send + Sync;
+
+/// The agents of the objects of a kind.
+///
+/// What the agents need to know is set once: where they are, the operator's term, what input the work gets.
+pub struct Agents<K: LifecycleObject> {
+    find: Box<Finder<K>>,
+    epoch: Option<watch::Receiver<u64>>,
+    input: Box<Input<K>>,
+    from: Box<States<K::State>>,
+    look_again: Box<Time<K::State>>,
+    attempt_limit: Box<Time<K::State>>,
+    repeats_unknown: bool,
+    /// The hash of the operator's graph.
+    graph: String,
+    /// By object, the action that was begun in this process and whose end nobody has taken yet.
+    open: Mutex<HashMap<String, String>>,
+}
+
+impl<K: LifecycleObject> Agents<K> {
+    /// Agents at the endpoints that this says; connections are kept from one request to the next.
+    ///
+    /// It is called for each look and each action, so it should be quick.
+    pub fn at(
+        endpoint: impl Fn(&K) -> Result<Endpoint, EndpointError> + Send + Sync + 'static,
+    ) -> Self {
+        let clients = Clients::default();
+        Self::spoken_to(move |object| {
+            endpoint(object)
+                .and_then(|endpoint| clients.of(&endpoint))
+                .map_err(|error| outcome::of_endpoint(&error))
+        })
+    }
+
+    /// Agents that are spoken to by these clients; for those within the process, as in tests.
+    pub fn spoken_to(
+        client: impl Fn(&K) -> Result<Client, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            find: Box::new(client),
+            epoch: None,
+            input: Box::new(spec_without_lifecycle),
+            from: Box::new(|_| Vec::new()),
+            look_again: Box::new(|_| Duration::from_secs(30)),
+            attempt_limit: Box::new(|_| Duration::from_hours(1)),
+            repeats_unknown: false,
+            graph: report::graph_hash(<K::State as okt_core::Lifecycle>::GRAPH),
+            open: Mutex::default(),
+        }
+    }
+
+    /// How often the lead has changed hands (`leaseTransitions`): agents refuse an operator that is not the newest.
+    ///
+    /// Without it 0 is sent, which fits an operator that runs alone.
+    /// Agents remember the highest number for ever, so a lease that is deleted and made anew must not begin
+    /// from 0 again.
+    #[must_use]
+    pub fn epoch(mut self, epoch: watch::Receiver<u64>) -> Self {
+        self.epoch = Some(epoch);
+        self
+    }
+
+    /// What the work is told; by default `spec` without its lifecycle field.
+    ///
+    /// All that decides what the work does, and the same for the same revision of an object: an agent refuses
+    /// another input under the same id.
+    #[must_use]
+    pub fn input(
+        mut self,
+        input: impl Fn(&K) -> Map<String, Value> + Send + Sync + 'static,
+    ) -> Self {
+        self.input = Box::new(input);
+        self
+    }
+
+    /// The states that the application must have been seen in for the work of a state to begin; by default any.
+    #[must_use]
+    pub fn from(
+        mut self,
+        states: impl Fn(K::State) -> Vec<K::State> + Send + Sync + 'static,
+    ) -> Self {
+        self.from = Box::new(states);
+        self
+    }
+
+    /// Work of which nobody knows whether it was done is tried again like work that failed.
+    ///
+    /// For work that may be done twice, though its agent does not say so.
+    #[must_use]
+    pub fn repeat_unknown(mut self) -> Self {
+        self.repeats_unknown = true;
+        self
+    }
+
+    /// See [`Application::look_again`](crate::Application::look_again); used by [`Delegated`].
+    #[must_use]
+    pub fn look_again(
+        mut self,
+        time: impl Fn(K::State) -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        self.look_again = Box::new(time);
+        self
+    }
+
+    /// See [`Application::attempt_limit`](crate::Application::attempt_limit); used by [`Delegated`].
+    #[must_use]
+    pub fn attempt_limit(
+        mut self,
+        time: impl Fn(K::State) -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        self.attempt_limit = Box::new(time);
+        self
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The operator's term.
+    fn term(&self) -> u64 {
+        self.epoch.as_ref().map_or(0, |epoch| *epoch.borrow())
+    }
+}
+
+impl<K: LifecycleObject> fmt::Debug for Agents<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agents")
+            .field("epoch", &self.term())
+            .field("repeats_unknown", &self.repeats_unknown)
+            .field("graph", &self.graph)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the work is told where nobody says more.
+fn spec_without_lifecycle<K: LifecycleObject>(object: &K) -> Map<String, Value> {
+    let mut spec = object.spec_of().clone();
+    *spec.lifecycle_mut() = Desired::default();
+    let mut spec = serde_json::to_value(spec).unwrap_or_default();
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("lifecycle");
+    }
+    Map::from_iter([("spec".to_owned(), spec)])
+}
+
+/// An object as its agent knows it.
+fn owner_of<K: LifecycleObject>(object: &K) -> Owner {
+    Owner {
+        uid: object.uid().unwrap_or_default(),
+        created_at: (object.creation_timestamp()).map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        name: object.name_any(),
+        namespace: object.namespace().unwrap_or_default(),
+    }
+}

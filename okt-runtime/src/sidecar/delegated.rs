@@ -1,0 +1,48 @@
+//! An application without code for its states: agents do the work of each, and say where it is.
+
+use std::time::Duration;
+
+use okt_core::{Answer, Delegate, Delegated, Dispatch, Lifecycle, Mark};
+
+use super::Agents;
+use crate::application::{Application, StateOf};
+use crate::context::{Action, Context};
+use crate::failure::Failure;
+use crate::object::LifecycleObject;
+use crate::observation::Observation;
+
+impl<K: LifecycleObject> Delegate<K::State> for Agents<K> {
+    type Context = Action<K>;
+    type Error = Failure;
+
+    /// Where the agent names no next state, a resting state is stayed in, and any other one left by its Next.
+    async fn delegate(&self, state: K::State, cx: &Action<K>) -> Result<Answer, Failure> {
+        let performed = self.perform(cx).await?;
+        let stays = (K::State::GRAPH.get(state.id()))
+            .is_some_and(|state| state.is(Mark::Rest) || state.is(Mark::Leaf));
+        Ok(match performed.event {
+            Some(to) => Answer::To(to.id()),
+            None if stays => Answer::Stay,
+            None => Answer::Next,
+        })
+    }
+}
+
+impl<K> Application for Delegated<Agents<K>>
+where
+    K: LifecycleObject<State: Dispatch<Self, Context = Action<K>, Error = Failure>>,
+{
+    type Resource = K;
+
+    async fn observe(&self, cx: &Context<K>) -> Result<Observation<StateOf<Self>>, Failure> {
+        Ok(self.0.observe(cx).await)
+    }
+
+    fn look_again(&self, state: StateOf<Self>) -> Duration {
+        (self.0.look_again)(state)
+    }
+
+    fn attempt_limit(&self, state: StateOf<Self>) -> Duration {
+        (self.0.attempt_limit)(state)
+    }
+}

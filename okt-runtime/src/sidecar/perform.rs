@@ -1,0 +1,181 @@
+//! Work, from the action of an operator to what came of it at the agent.
+
+use std::time::Duration;
+
+use okt_core::Lifecycle;
+use okt_sidecar::client::{Carried, ClientError, News, Order};
+use okt_sidecar::wire::{ActionId, ActionReport, ActionRequest, Code, Fence};
+use tokio::time::{Instant, sleep};
+
+use super::{Agents, outcome, owner_of};
+use crate::context::Action;
+use crate::failure::Failure;
+use crate::object::LifecycleObject;
+
+/// How long an operator that an agent takes for an older one waits to hear that it leads no more, before it says so.
+const FENCED: Duration = Duration::from_mins(1);
+const FENCED_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long an agent may not answer before people are told: most trouble is over sooner.
+const TROUBLE: Duration = Duration::from_secs(10);
+
+/// Work that an agent has done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Performed<S> {
+    /// The state that the agent names as the next one: one that an edge leads to from here.
+    pub event: Option<S>,
+    /// What there is to say of it, for people.
+    pub message: String,
+}
+
+impl<K: LifecycleObject> Agents<K> {
+    /// Has the agent do the work of the state that an action is for.
+    ///
+    /// # Flow
+    ///
+    /// The agent is asked under the name `<uid>.<transition>`, with `.<k>` for the k-th run, until it has done the
+    /// work; its progress is passed on.
+    /// Cancelled, this returns when the agent has ended the work; dropped, as when the operator stops, it leaves
+    /// the work alone, and the next operator finds it by its name.
+    ///
+    /// # Guarantees
+    ///
+    /// However often operator and agent restart, work that succeeded is not done again, and work of which nobody
+    /// knows what became of it is not begun again before somebody has decided so.
+    ///
+    /// # Errors
+    ///
+    /// | what | reason | tried again |
+    /// |---|---|---|
+    /// | the agent says that the work failed | the agent's | as the agent says |
+    /// | nobody knows whether it was done | `OutcomeUnknown` | no, unless [`repeat_unknown`](Self::repeat_unknown): the state's `on_error` is taken at once, or the object is stalled |
+    /// | somebody cancelled it at the agent | `Cancelled` | yes |
+    /// | the agent names a state that no edge leads to | `NoEdge` | no |
+    /// | the agent refuses | the code of the refusal | `NoSuchWork`, `ForeignOwner` and mistakes of a client are not, other ones are |
+    ///
+    /// An agent that does not answer is asked until the time of the attempt is up: the work may be under way.
+    pub async fn perform(&self, action: &Action<K>) -> Result<Performed<K::State>, Failure> {
+        let state = action.state().ok_or_else(|| {
+            Failure::retry("NoState", "the object is in no state that the graph knows")
+        })?;
+        let client = (self.find)(action.object())?;
+        let name = action.id().replace('/', ".");
+        let again = self.begin(action, &name);
+        let order = self.order(action, state, &name, again)?;
+        let began = Instant::now();
+        let mut trouble = None;
+        let tell = |news: News<'_>| tell(action, &mut trouble, news);
+        let mut tell = tell;
+        let carried = loop {
+            let carried = client.carry(&order, action.cancelled(), &mut tell).await;
+            // A gate may be late: an operator that leads no more has to change nothing, not even a status.
+            match &carried {
+                Err(error) if is_fenced(error) && began.elapsed() < FENCED => {
+                    tracing::warn!(action = %order.id, "{error}");
+                }
+                Ok(_) | Err(_) => break carried,
+            }
+            tokio::select! {
+                () = action.cancelled() => return Err(outcome::withdrawn()),
+                () = sleep(FENCED_PAUSE) => {}
+            }
+        };
+        match carried {
+            Ok(Carried::Ended(report)) => {
+                self.end(&order);
+                outcome::of_report(state, report, self.repeats_unknown)
+            }
+            Ok(Carried::Withdrawn(_)) => {
+                self.end(&order);
+                Err(outcome::withdrawn())
+            }
+            Err(error) => Err(outcome::of_error(state, &error, self.repeats_unknown)),
+        }
+    }
+
+    /// Notes that an action is under way; whether an end of it that the agent still keeps was taken before.
+    ///
+    /// It was if this operator has decided to do the work (again), and did not itself lose sight of it meanwhile.
+    fn begin(&self, action: &Action<K>, name: &str) -> bool {
+        let uid = owner_of(action.object()).uid;
+        let lost_sight = (self.open()).insert(uid, name.to_owned()).as_deref() == Some(name);
+        !action.resumed() && !lost_sight
+    }
+
+    /// Notes that what came of an action is taken.
+    fn end(&self, order: &Order) {
+        self.open().remove(&order.request.owner.uid);
+    }
+
+    fn order(
+        &self,
+        action: &Action<K>,
+        state: K::State,
+        name: &str,
+        again: bool,
+    ) -> Result<Order, Failure> {
+        let id = name.parse::<ActionId>();
+        let (Ok(id), Some((transition, run))) = (id, numbers(action.id())) else {
+            let message = format!("`{}` cannot name an action of an agent", action.id());
+            return Err(Failure::permanent("BadActionId", message));
+        };
+        let object = action.object();
+        let from = (self.from)(state).into_iter();
+        let request = ActionRequest {
+            state: state.name().to_owned(),
+            owner: owner_of(object),
+            fence: Fence {
+                epoch: self.term(),
+                transition,
+                run,
+            },
+            graph: Some(self.graph.clone()),
+            from: from.map(|state| state.name().to_owned()).collect(),
+            input: (self.input)(object),
+        };
+        Ok(Order { id, request, again })
+    }
+}
+
+/// Transition and run of an action (e.g. 12 and 2 of `7c5d/12/2`).
+fn numbers(id: &str) -> Option<(u64, u64)> {
+    let mut parts = id.split('/').skip(1);
+    let transition = parts.next()?.parse().ok()?;
+    let run = match parts.next() {
+        Some(run) => run.parse().ok()?,
+        None => 1,
+    };
+    Some((transition, run))
+}
+
+fn is_fenced(error: &ClientError) -> bool {
+    error.code() == Some(Code::Fenced)
+}
+
+/// Passes on what people may want to know while the work is under way.
+fn tell<K: LifecycleObject>(action: &Action<K>, since: &mut Option<Instant>, news: News<'_>) {
+    match news {
+        News::Going(report) => {
+            *since = None;
+            action.progress(words_of(report));
+        }
+        News::Trouble(error) => {
+            let since = since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= TROUBLE {
+                action.progress(error.to_string());
+            }
+        }
+    }
+}
+
+/// How far an action is, in words.
+fn words_of(report: &ActionReport) -> String {
+    let Some(progress) = &report.progress else {
+        return String::new();
+    };
+    match (progress.percent, progress.message.as_str()) {
+        (Some(percent), "") => format!("{percent} %"),
+        (Some(percent), message) => format!("{percent} %: {message}"),
+        (None, message) => message.to_owned(),
+    }
+}
