@@ -7,7 +7,7 @@
 //! use std::convert::Infallible;
 //! use std::process::ExitCode;
 //!
-//! use okt_runtime::sidecar::{Agents, Delegated, Endpoint};
+//! use okt_runtime::sidecar::{Agents, Delegated, Endpoint, EndpointError};
 //! # use kube::CustomResource;
 //! # use okt_runtime::{Desired, LifecycleSpec, Status, lifecycle_graph};
 //! # use schemars::JsonSchema;
@@ -19,13 +19,14 @@
 //! # #[kube(group = "demo.okt.dev", version = "v1", kind = "Store", namespaced, status = "Status<StoreState>")]
 //! # pub struct StoreSpec { #[serde(default)] pub lifecycle: Desired<StoreState>, pub host: String }
 //!
+//! fn agent_of(store: &Store) -> Result<Endpoint, EndpointError> {
+//!     let endpoint = Endpoint::parse(&format!("https://{}:8470", store.spec.host))?;
+//!     Ok(endpoint.token_file("/run/agents/token").ca_file("/run/agents/ca.crt"))
+//! }
+//!
 //! #[tokio::main]
 //! async fn main() -> ExitCode {
-//!     let agents = |store: &Store| {
-//!         let endpoint = Endpoint::parse(&format!("https://{}:8470", store.spec.host))?;
-//!         Ok(endpoint.token_file("/run/agents/token").ca_file("/run/agents/ca.crt"))
-//!     };
-//!     okt_runtime::main(|_| async move { Ok::<_, Infallible>(Delegated(Agents::at(agents))) }).await
+//!     okt_runtime::main(|_| async { Ok::<_, Infallible>(Delegated(Agents::at(agent_of))) }).await
 //! }
 //! ```
 //!
