@@ -31,8 +31,8 @@ pub use self::error::ClientError;
 use self::token::Token;
 use self::transport::{Ask, Reply, Transport};
 use crate::wire::{
-    Acknowledgement, ActionId, ActionReport, ActionRequest, AgentStatus, BODY_LIMIT, Code, Problem,
-    VERSION, Versions, WAIT_LIMIT,
+    Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, BODY_LIMIT, Code,
+    Problem, VERSION, Versions, WAIT_LIMIT,
 };
 
 /// The longest list of actions or output that is read, in bytes.
@@ -152,7 +152,8 @@ impl Client {
     /// A [`ClientError`] says whether a retry helps.
     pub async fn actions(&self) -> Result<Vec<ActionReport>, ClientError> {
         let ask = Ask::get("/actions".to_owned()).at_most(LONG_LIMIT);
-        json(&self.ask_for(ask).await?)
+        let list: Actions = json(&self.ask_for(ask).await?)?;
+        Ok(list.actions)
     }
 
     /// Asks for work.
