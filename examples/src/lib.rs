@@ -1,5 +1,6 @@
 //! This crate holds operators written with OKT, and the applications they drive.
 
+pub mod desk;
 pub mod leadership;
 pub mod leaflets;
 pub mod notes;

@@ -1,29 +1,22 @@
 //! This file sets the scene: the API, the operator's process, the servers, and an end that leaves nothing behind.
 
 use std::fs::File;
-use std::future::Future;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use futures::TryStreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, ResourceExt};
+use kube::Api;
+use kube::api::PostParams;
+use okt_examples::desk::{Desk, Trouble};
 use okt_examples::notes::{Instance, Program};
-use okt_examples::notes_operator::{HOME_VARIABLE, Keeper, Notes, NotesState};
-use okt_examples::screen::{self, Wait};
-use okt_runtime::{Position, crd};
+use okt_examples::notes_operator::{HOME_VARIABLE, Keeper, Notes};
+use okt_examples::screen;
+use okt_runtime::crd;
 use okt_testing::{ApiServer, Served};
-use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
-
-/// Whatever ends a tour early.
-pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 /// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,7 +26,8 @@ const NAMESPACE: &str = "default";
 
 /// Everything that runs.
 pub(crate) struct Scene {
-    pub(crate) api: Api<Notes>,
+    /// Who uses the cluster.
+    pub(crate) desk: Desk<Notes>,
     pub(crate) keeper: Keeper,
     pub(crate) kubeconfig: PathBuf,
     directory: TempDir,
@@ -58,10 +52,13 @@ impl Scene {
             exe: std::env::current_exe()?,
             args: vec!["serve".into()],
         };
-        let api: Api<Notes> = Api::namespaced(client, NAMESPACE);
-        let teller = tokio::spawn(tell_transitions(api.clone()));
+        let desk = Desk {
+            api: Api::namespaced(client, NAMESPACE),
+            patience: PATIENCE,
+        };
+        let teller = tokio::spawn(desk.clone().tell_transitions());
         let mut scene = Self {
-            api,
+            desk,
             keeper: Keeper::new(directory.path(), program),
             kubeconfig,
             directory,
@@ -144,139 +141,5 @@ impl Scene {
     /// The server of a notebook.
     pub(crate) fn instance(&self, name: &str) -> Result<Instance, Trouble> {
         Ok(self.keeper.instance(NAMESPACE, name)?)
-    }
-
-    /// Creates a notebook.
-    pub(crate) async fn create(&self, name: &str, spec: Value) -> Result<(), Trouble> {
-        let notes: Notes = serde_json::from_value(json!({
-            "apiVersion": "demo.okt.dev/v1",
-            "kind": "Notes",
-            "metadata": { "name": name },
-            "spec": spec,
-        }))?;
-        self.api.create(&PostParams::default(), &notes).await?;
-        Ok(())
-    }
-
-    /// Changes a notebook as `kubectl patch --type merge` does.
-    pub(crate) async fn patch(&self, name: &str, patch: Value) -> Result<(), Trouble> {
-        self.api
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await?;
-        Ok(())
-    }
-
-    /// Changes the lifecycle field of a notebook.
-    pub(crate) async fn wish(&self, name: &str, lifecycle: Value) -> Result<(), Trouble> {
-        self.patch(name, json!({ "spec": { "lifecycle": lifecycle } }))
-            .await
-    }
-
-    /// A notebook as it is now.
-    pub(crate) async fn get(&self, name: &str) -> Result<Notes, Trouble> {
-        Ok(self.api.get(name).await?)
-    }
-
-    /// Waits until something is so of a notebook.
-    pub(crate) async fn until(
-        &self,
-        name: &str,
-        what: &str,
-        so: impl Fn(&Notes) -> bool,
-    ) -> Result<Notes, Trouble> {
-        let what = format!("{name} {what}");
-        wait(&what, async || {
-            let notes = self.api.get_opt(name).await?;
-            Ok(notes.filter(|notes| so(notes)))
-        })
-        .await
-    }
-
-    /// Waits until a notebook is in a state.
-    pub(crate) async fn until_in(&self, name: &str, state: NotesState) -> Result<Notes, Trouble> {
-        self.until(name, &format!("is in {state:?}"), |notes| {
-            at(notes) == Some(state)
-        })
-        .await
-    }
-
-    /// Waits until a notebook is ready in a state.
-    pub(crate) async fn until_ready(
-        &self,
-        name: &str,
-        state: NotesState,
-    ) -> Result<Notes, Trouble> {
-        let what = format!("is ready in {state:?}");
-        self.until(name, &what, |notes| {
-            at(notes) == Some(state)
-                && condition(notes, "Ready").is_some_and(|c| c.status == "True")
-        })
-        .await
-    }
-
-    /// Waits until a notebook is gone.
-    pub(crate) async fn until_gone(&self, name: &str) -> Result<(), Trouble> {
-        wait(&format!("{name} is gone"), async || {
-            Ok(self.api.get_opt(name).await?.is_none().then_some(()))
-        })
-        .await
-    }
-}
-
-/// Waits for something, and says so when it takes long.
-pub(crate) async fn wait<T, F>(what: &str, ask: impl Fn() -> F) -> Result<T, Trouble>
-where
-    F: Future<Output = Result<Option<T>, Trouble>>,
-{
-    let mut wait = Wait::new(what);
-    loop {
-        if let Some(found) = ask().await? {
-            return Ok(found);
-        }
-        if wait.elapsed() > PATIENCE {
-            return Err(format!("waited {} s in vain until {what}", PATIENCE.as_secs()).into());
-        }
-        wait.tick();
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-}
-
-/// The position of a notebook.
-pub(crate) fn position(notes: &Notes) -> Option<&Position<NotesState>> {
-    notes.status.as_ref()?.lifecycle.as_ref()
-}
-
-/// The state of a notebook.
-pub(crate) fn at(notes: &Notes) -> Option<NotesState> {
-    position(notes)?.state.known()
-}
-
-/// A condition of a notebook.
-pub(crate) fn condition<'a>(notes: &'a Notes, name: &str) -> Option<&'a Condition> {
-    let conditions = &notes.status.as_ref()?.conditions;
-    conditions.iter().find(|condition| condition.type_ == name)
-}
-
-/// Prints every transition from the history, so that none is missed between two events.
-async fn tell_transitions(api: Api<Notes>) {
-    let told = std::sync::Mutex::new(std::collections::BTreeMap::new());
-    let events = watcher(api, watcher::Config::default())
-        .default_backoff()
-        .applied_objects();
-    let telling = events.try_for_each(|notes| {
-        let name = notes.name_any();
-        if let (Some(position), Ok(mut told)) = (position(&notes), told.lock()) {
-            let last = told.entry(notes.uid().unwrap_or_default()).or_insert(0);
-            for step in &position.history {
-                if step.transition > *last {
-                    *last = step.transition;
-                    screen::transition(&name, &step.from, &step.to, &step.cause, &position.trail);
-                }
-            }
-        }
-        std::future::ready(Ok(()))
-    });
-    if let Err(error) = telling.await {
-        screen::trouble(&format!("cannot watch the notebooks: {error}"));
     }
 }

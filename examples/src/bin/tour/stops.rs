@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kube::api::DeleteParams;
+use okt_examples::desk::{Trouble, at, condition, position};
 use okt_examples::notes::{Instance, Observed, open_backup};
 use okt_examples::notes_operator::{Notes, NotesState, archived};
 use okt_examples::screen::{self, check, heading, note};
 use okt_runtime::{Lifecycle, Outcome, PAUSED_ANNOTATION};
 use serde_json::json;
 
-use crate::scene::{Scene, Trouble, at, condition, position, wait};
+use crate::scene::Scene;
 
 /// The notebooks, and how many documents each is given at first.
 const NOTEBOOKS: [(&str, u64); 3] = [("alpha", 80), ("beta", 20), ("gamma", 10)];
@@ -37,10 +38,13 @@ async fn creation(scene: &Scene) -> Result<(), Trouble> {
     );
     for (name, _) in NOTEBOOKS {
         // A pause after each step makes a backup long enough to watch.
-        scene.create(name, json!({ "backupPauseMs": 60 })).await?;
+        scene
+            .desk
+            .create(name, json!({ "backupPauseMs": 60 }))
+            .await?;
     }
     for (name, documents) in NOTEBOOKS {
-        let notes = scene.until_ready(name, NotesState::Running).await?;
+        let notes = scene.desk.until_ready(name, NotesState::Running).await?;
         let trail = position(&notes).map_or("", |position| &position.trail);
         check(
             trail == ">Start>Running>",
@@ -76,16 +80,20 @@ async fn backup_while_writing(scene: &Scene) -> Result<(), Trouble> {
     let stop = Arc::new(AtomicBool::new(false));
     let writer = tokio::spawn(keep_writing(server.clone(), Arc::clone(&stop)));
     scene
+        .desk
         .wish(
             "alpha",
             json!({ "visit": { "state": "Servicing", "request": "nightly-1" } }),
         )
         .await?;
-    scene.until_in("alpha", NotesState::Servicing).await?;
-    let notes = scene.until("alpha", "has made its visit", visited).await?;
+    scene.desk.until_in("alpha", NotesState::Servicing).await?;
+    let notes = scene
+        .desk
+        .until("alpha", "has made its visit", visited)
+        .await?;
     stop.store(true, Ordering::Relaxed);
     let written = writer.await??;
-    scene.until_ready("alpha", NotesState::Running).await?;
+    scene.desk.until_ready("alpha", NotesState::Running).await?;
     let after = server.count().await?;
     check(
         written > 0,
@@ -147,15 +155,16 @@ async fn killed_server(scene: &Scene) -> Result<(), Trouble> {
     );
     let server = scene.instance("beta")?;
     let (before, boot) = (server.count().await?, boot_id(&server).await?);
-    let transition = transitions(&scene.get("beta").await?);
+    let transition = transitions(&scene.desk.get("beta").await?);
     let killed = server.kill().await?;
     check(killed, "SIGKILL was sent to the server of beta");
     scene
+        .desk
         .until("beta", "has left Running", |notes| {
             transitions(notes) > transition
         })
         .await?;
-    scene.until_ready("beta", NotesState::Running).await?;
+    scene.desk.until_ready("beta", NotesState::Running).await?;
     check(
         boot_id(&server).await? != boot,
         "another process serves beta now",
@@ -188,30 +197,33 @@ async fn killed_operator(scene: &mut Scene) -> Result<(), Trouble> {
     let server = scene.instance("alpha")?;
     let (made, started) = (
         backups(&server)?.len(),
-        transitions(&scene.get("alpha").await?),
+        transitions(&scene.desk.get("alpha").await?),
     );
     scene
+        .desk
         .wish(
             "alpha",
             json!({ "visit": { "state": "Servicing", "request": "nightly-2" } }),
         )
         .await?;
-    let notes = scene.until_in("alpha", NotesState::Servicing).await?;
+    let notes = scene.desk.until_in("alpha", NotesState::Servicing).await?;
     let id = action_id(&notes);
-    wait("alpha's server works on it", async || {
-        Ok(match server.status().await? {
-            Observed::Answering(status) => status.action.filter(|action| action.id == id),
-            Observed::NotRunning { .. } | Observed::NotAnswering { .. } => None,
+    scene
+        .desk
+        .wait("alpha's server works on it", async || {
+            Ok(match server.status().await? {
+                Observed::Answering(status) => status.action.filter(|action| action.id == id),
+                Observed::NotRunning { .. } | Observed::NotAnswering { .. } => None,
+            })
         })
-    })
-    .await?;
+        .await?;
     scene.kill_operator().await?;
     note(&format!(
         "SIGKILL to the operator while action {} runs",
         short(&id)
     ));
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let notes = scene.get("alpha").await?;
+    let notes = scene.desk.get("alpha").await?;
     check(
         at(&notes) == Some(NotesState::Servicing),
         "the position is stored: alpha is in Servicing",
@@ -219,6 +231,7 @@ async fn killed_operator(scene: &mut Scene) -> Result<(), Trouble> {
     let pid = scene.start_operator()?;
     note(&format!("a new operator starts (pid {pid})"));
     scene
+        .desk
         .until("alpha", "has made its second visit", |notes| {
             visited(notes)
                 && position(notes)
@@ -226,7 +239,7 @@ async fn killed_operator(scene: &mut Scene) -> Result<(), Trouble> {
                     .is_some_and(|visit| visit.request == "nightly-2")
         })
         .await?;
-    let notes = scene.until_ready("alpha", NotesState::Running).await?;
+    let notes = scene.desk.until_ready("alpha", NotesState::Running).await?;
     let done = server.action(&id).await?;
     check(
         done.id == id,
@@ -261,15 +274,25 @@ fn short(id: &str) -> String {
 
 async fn refused_wish(scene: &Scene) -> Result<(), Trouble> {
     heading(5, "A wish that has no route is refused, and says so");
-    scene.wish("gamma", json!({ "state": "ReadOnly" })).await?;
-    scene.until_ready("gamma", NotesState::ReadOnly).await?;
+    scene
+        .desk
+        .wish("gamma", json!({ "state": "ReadOnly" }))
+        .await?;
+    scene
+        .desk
+        .until_ready("gamma", NotesState::ReadOnly)
+        .await?;
     let server = scene.instance("gamma")?;
     check(
         server.add("one more", "please").await.is_err(),
         "gamma is read-only: a document is refused",
     );
-    scene.wish("gamma", json!({ "state": "Running" })).await?;
+    scene
+        .desk
+        .wish("gamma", json!({ "state": "Running" }))
+        .await?;
     let notes = scene
+        .desk
         .until("gamma", "says NoRoute", |notes| {
             condition(notes, "Stalled").is_some_and(|condition| condition.reason == "NoRoute")
         })
@@ -286,8 +309,14 @@ async fn refused_wish(scene: &Scene) -> Result<(), Trouble> {
         "Ready is False, so kubectl wait and Argo CD see it",
     );
     check(at(&notes) == Some(NotesState::ReadOnly), "nothing moved");
-    scene.wish("gamma", json!({ "state": "ReadOnly" })).await?;
-    scene.until_ready("gamma", NotesState::ReadOnly).await?;
+    scene
+        .desk
+        .wish("gamma", json!({ "state": "ReadOnly" }))
+        .await?;
+    scene
+        .desk
+        .until_ready("gamma", NotesState::ReadOnly)
+        .await?;
     check(true, "the wish is taken back, gamma is ready again");
     Ok(())
 }
@@ -299,13 +328,14 @@ async fn held_in_failed(scene: &Scene) -> Result<(), Trouble> {
     );
     let server = scene.instance("beta")?;
     scene
+        .desk
         .wish(
             "beta",
             json!({ "visit": { "state": "Servicing", "request": "before-the-accident" } }),
         )
         .await?;
-    scene.until("beta", "is backed up", visited).await?;
-    scene.until_ready("beta", NotesState::Running).await?;
+    scene.desk.until("beta", "is backed up", visited).await?;
+    scene.desk.until_ready("beta", NotesState::Running).await?;
     let backup = backups(&server)?.pop().ok_or("beta has no backup")?;
     let saved = open_backup(&backup)?;
     pause(scene, true).await?;
@@ -313,8 +343,9 @@ async fn held_in_failed(scene: &Scene) -> Result<(), Trouble> {
     spoil(&server)?;
     note("paused, its server killed, its database overwritten, no longer paused");
     pause(scene, false).await?;
-    let notes = scene.until_in("beta", NotesState::Failed).await?;
+    let notes = scene.desk.until_in("beta", NotesState::Failed).await?;
     let stalled = scene
+        .desk
         .until("beta", "is stalled", |notes| {
             condition(notes, "Stalled").is_some()
         })
@@ -323,15 +354,18 @@ async fn held_in_failed(scene: &Scene) -> Result<(), Trouble> {
     note(&format!("Stalled: {message}"));
     let transition = transitions(&notes);
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let notes = scene.get("beta").await?;
+    let notes = scene.desk.get("beta").await?;
     check(
         at(&notes) == Some(NotesState::Failed) && transitions(&notes) == transition,
         "beta stays in Failed, although its spec wishes Running",
     );
     restore(&server, &backup)?;
     note("the backup is put back, and somebody asks again: spec.lifecycle.request=repaired");
-    scene.wish("beta", json!({ "request": "repaired" })).await?;
-    scene.until_ready("beta", NotesState::Running).await?;
+    scene
+        .desk
+        .wish("beta", json!({ "request": "repaired" }))
+        .await?;
+    scene.desk.until_ready("beta", NotesState::Running).await?;
     let held = server.count().await?;
     check(
         held == saved,
@@ -343,6 +377,7 @@ async fn held_in_failed(scene: &Scene) -> Result<(), Trouble> {
 async fn pause(scene: &Scene, pause: bool) -> Result<(), Trouble> {
     let value = if pause { json!("true") } else { json!(null) };
     scene
+        .desk
         .patch(
             "beta",
             json!({ "metadata": { "annotations": { PAUSED_ANNOTATION: value } } }),
@@ -350,6 +385,7 @@ async fn pause(scene: &Scene, pause: bool) -> Result<(), Trouble> {
         .await?;
     if pause {
         scene
+            .desk
             .until("beta", "says it is paused", |notes| {
                 condition(notes, "Paused").is_some_and(|condition| condition.status == "True")
             })
@@ -390,7 +426,7 @@ async fn summary(scene: &Scene) -> Result<(), Trouble> {
     let mut rows = Vec::new();
     for (name, _) in NOTEBOOKS {
         let server = scene.instance(name)?;
-        let notes = scene.get(name).await?;
+        let notes = scene.desk.get(name).await?;
         let Some(position) = position(&notes) else {
             continue;
         };
@@ -426,10 +462,14 @@ async fn deletion(scene: &Scene) -> Result<(), Trouble> {
     let mut held = Vec::new();
     for (name, _) in NOTEBOOKS {
         held.push((name, scene.instance(name)?.count().await?));
-        scene.api.delete(name, &DeleteParams::default()).await?;
+        scene
+            .desk
+            .api
+            .delete(name, &DeleteParams::default())
+            .await?;
     }
     for (name, documents) in held {
-        scene.until_gone(name).await?;
+        scene.desk.until_gone(name).await?;
         let server = scene.instance(name)?;
         check(
             !server.data().exists(),
@@ -449,10 +489,13 @@ async fn deletion(scene: &Scene) -> Result<(), Trouble> {
 pub(crate) async fn stay(scene: &Scene) -> Result<(), Trouble> {
     heading(8, "Three new notebooks stay up; now it is yours");
     for name in ["red", "green", "blue"] {
-        scene.create(name, json!({ "backupPauseMs": 100 })).await?;
+        scene
+            .desk
+            .create(name, json!({ "backupPauseMs": 100 }))
+            .await?;
     }
     for name in ["red", "green", "blue"] {
-        scene.until_ready(name, NotesState::Running).await?;
+        scene.desk.until_ready(name, NotesState::Running).await?;
     }
     let kubectl = format!("kubectl --kubeconfig {}", scene.kubeconfig.display());
     let visit = r#"{"spec":{"lifecycle":{"visit":{"state":"Servicing","request":"now"}}}}"#;
