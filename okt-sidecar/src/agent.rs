@@ -9,18 +9,23 @@
 //! | where the application is | `look` |
 //! | what everybody may read at any time | `board` |
 //! | the paths, and what answers there | `service`, `token`, `metrics` |
+//! | where it listens, and who is let in | `listen`, `serve`, `connections`, `tls` |
 
 mod actor;
 mod attempt;
 mod board;
+mod connections;
 mod journal;
+mod listen;
 mod look;
 mod memory;
 mod metrics;
 mod output;
 mod rules;
+mod serve;
 mod service;
 mod settings;
+mod tls;
 mod token;
 
 use std::collections::BTreeMap;
@@ -40,10 +45,13 @@ use self::actor::Actor;
 use self::board::{Board, Trouble};
 pub use self::journal::JournalError;
 use self::journal::{Gate, Journal, Opened};
+pub use self::listen::Listen;
 use self::memory::Memory;
 use self::metrics::Metrics;
+pub use self::serve::{Bound, ServeError};
 use self::service::{Entrance, Front};
 use self::settings::Settings;
+pub use self::tls::TlsError;
 pub use self::token::TokenError;
 use crate::wire::AgentInfo;
 use crate::work::{Offer, Work};
@@ -171,6 +179,15 @@ impl<W: Work> Agent<W> {
     #[must_use]
     pub fn waits(mut self, most: usize) -> Self {
         self.settings.waits = most;
+        self
+    }
+
+    /// How many connections may be open; 256 otherwise.
+    ///
+    /// A further one closes the one that has been silent for longest.
+    #[must_use]
+    pub fn connections(mut self, most: usize) -> Self {
+        self.settings.connections = most;
         self
     }
 

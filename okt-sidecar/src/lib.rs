@@ -21,6 +21,8 @@ pub mod wire;
 mod work;
 
 #[cfg(feature = "agent")]
-pub use self::agent::{Agent, JournalError, Started, TokenError};
+pub use self::agent::{
+    Agent, Bound, JournalError, Listen, ServeError, Started, TlsError, TokenError,
+};
 #[cfg(feature = "agent")]
 pub use self::work::{Done, Fault, Leftover, NOTES_LIMIT, NotRemembered, Offer, Task, Work};

@@ -3,36 +3,31 @@
 //! A step is a verdict of the rules, a line of the journal, and then what follows from it.
 //! What everybody may read stands on the [`Board`], so nobody waits for the actor but who asks for a change.
 
-use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+mod record;
+mod requests;
+
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::attempt::{Attempt, Course, Ending, Speech};
-use super::board::{Board, Live, Trouble};
+use self::record::Heal;
+use super::attempt::{Attempt, Course, Ending, Speech, panic_text};
+use super::board::{Board, Live};
 use super::journal::Journal;
-use super::memory::{Change, Memory, Note, Remembered, fingerprint};
+use super::memory::{Change, Memory, Remembered};
 use super::metrics::Metrics;
 use super::output::cut;
-use super::rules::{self, Standing};
 use super::settings::Settings;
 use crate::wire::{
-    Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Phase, Problem, Progress,
-    TEXT_LIMIT,
+    Acknowledgement, ActionId, ActionReport, ActionRequest, Phase, Problem, Progress, TEXT_LIMIT,
 };
-use crate::work::{NOTES_LIMIT, NotRemembered, Offer, Order, Work};
-
-/// The first wait after a write that failed; each further one is twice as long, up to [`HEAL_LIMIT`].
-const HEAL_FIRST: Duration = Duration::from_secs(1);
-
-/// The longest wait between two tries to write.
-const HEAL_LIMIT: Duration = Duration::from_secs(30);
+use crate::work::{Fault, NotRemembered, Offer, Order, Work};
 
 /// The longest name of a state that a result carries, in bytes.
 const WORD_LIMIT: usize = 128;
@@ -96,13 +91,6 @@ pub(super) struct UnderWay {
     interrupted: bool,
     begun: Instant,
     ending: AbortOnDropHandle<Ending>,
-}
-
-/// When it is tried again to write.
-#[derive(Clone, Copy)]
-pub(super) struct Heal {
-    at: Instant,
-    wait: Duration,
 }
 
 /// How far a stop is.
@@ -184,171 +172,6 @@ impl<W: Work> Actor<W> {
         }
     }
 
-    async fn obey(&mut self, command: Command) {
-        let blind = self.board.borrow().blind();
-        match command {
-            Command::Ask { id, request, reply } => {
-                let answer = match blind {
-                    Some(problem) => Err(problem),
-                    None => self.ask(id, *request).await,
-                };
-                // Who asked may have given up, and asks again.
-                let _ = reply.send(answer);
-            }
-            Command::Cancel { id, epoch, reply } => {
-                let answer = match blind {
-                    Some(problem) => Err(problem),
-                    None => self.cancel(&id, epoch).await,
-                };
-                let _ = reply.send(answer);
-            }
-            Command::Acknowledge {
-                id,
-                acknowledgement,
-                reply,
-            } => {
-                let answer = match blind {
-                    Some(problem) => Err(problem),
-                    None => self.acknowledge(&id, acknowledgement).await,
-                };
-                let _ = reply.send(answer);
-            }
-            Command::Remember {
-                id,
-                attempt,
-                key,
-                value,
-                reply,
-            } => {
-                let _ = reply.send(self.remember(id, attempt, key, value).await);
-            }
-        }
-    }
-
-    async fn ask(
-        &mut self,
-        id: ActionId,
-        request: ActionRequest,
-    ) -> Result<(bool, ActionReport), Problem> {
-        let (stopping, seen) = {
-            let board = self.board.borrow();
-            (board.stopping, board.sighting.seen.clone())
-        };
-        let standing = Standing {
-            memory: &self.memory,
-            offers: &self.offers,
-            graph: self.settings.graph.as_deref(),
-            stopping,
-            seen: &seen,
-        };
-        match rules::asked(standing, &id, &request) {
-            rules::Asked::Refuse(problem) => Err(problem),
-            rules::Asked::Tell => {
-                let change = self.raise(request.fence.epoch);
-                self.record_if(change).await?;
-                self.tell(&id, false)
-            }
-            rules::Asked::Begin { attempt } => {
-                let action = begun(id.clone(), request, attempt);
-                let change = Change {
-                    owner: Some(action.owner.clone()),
-                    fence: Some(action.fence),
-                    forgotten: self.memory.forgettable(&action.owner, action.fence),
-                    action: Some(action.clone()),
-                    note: None,
-                };
-                self.record(change).await.map_err(cannot_record)?;
-                tracing::info!(%id, state = action.report.state, attempt, "begins");
-                self.begin(&action, Course::Perform);
-                self.tell(&id, true)
-            }
-        }
-    }
-
-    async fn cancel(&mut self, id: &ActionId, epoch: u64) -> Result<(bool, ActionReport), Problem> {
-        match rules::cancelled(&self.memory, id, epoch) {
-            rules::Cancelled::Refuse(problem) => Err(problem),
-            rules::Cancelled::Tell => {
-                let change = self.raise(epoch);
-                self.record_if(change).await?;
-                self.tell(id, false)
-            }
-            rules::Cancelled::End => {
-                let mut change = self.raise(epoch);
-                if let Some(action) = self.memory.action(id)
-                    && !action.report.cancelling
-                {
-                    let mut action = Remembered::clone(action);
-                    action.report.cancelling = true;
-                    change.action = Some(action);
-                }
-                if let Err(why) = self.record(change.clone()).await {
-                    // What runs may be what has filled the disk: it is ended all the same. An agent that crashes
-                    // now would not know of it, and whoever asked asks again.
-                    tracing::warn!(%id, why, "cancelled without a record");
-                    self.memory.apply(change);
-                    self.publish(|_| {});
-                }
-                if let Some(under_way) = &self.under_way {
-                    under_way.cancellation.cancel();
-                }
-                self.tell(id, true)
-            }
-        }
-    }
-
-    async fn acknowledge(
-        &mut self,
-        id: &ActionId,
-        acknowledgement: Acknowledgement,
-    ) -> Result<(bool, ActionReport), Problem> {
-        let mut change = self.raise(acknowledgement.epoch);
-        match rules::acknowledged(&self.memory, id, acknowledgement) {
-            rules::Acknowledged::Refuse(problem) => return Err(problem),
-            rules::Acknowledged::Tell => {}
-            rules::Acknowledged::Take => {
-                change.action = self.memory.action(id).map(|action| {
-                    let mut action = Remembered::clone(action);
-                    action.report.acknowledged = true;
-                    action
-                });
-            }
-        }
-        self.record_if(change).await?;
-        self.tell(id, false)
-    }
-
-    async fn remember(
-        &mut self,
-        id: ActionId,
-        attempt: u32,
-        key: String,
-        value: Value,
-    ) -> Result<(), NotRemembered> {
-        let refuse = |key, why: String| Err(NotRemembered::NotRecorded { key, why });
-        let notes = match self.memory.under_way() {
-            Some(action) if action.report.id == id && action.report.attempt == attempt => {
-                &action.notes
-            }
-            Some(_) | None => return refuse(key, "the attempt has ended".to_owned()),
-        };
-        let others = notes.iter().filter(|(other, _)| **other != key);
-        let length: usize = (others.map(|(key, value)| key.len() + value.to_string().len())).sum();
-        if length + key.len() + value.to_string().len() > NOTES_LIMIT {
-            return Err(NotRemembered::TooMuch(key));
-        }
-        let note = Note {
-            id,
-            key: key.clone(),
-            value,
-        };
-        let change = Change {
-            note: Some(note),
-            ..Change::default()
-        };
-        self.record(change).await.or_else(|why| refuse(key, why))
-    }
-
     /// Begins an attempt that is on disk.
     fn begin(&mut self, action: &Remembered, course: Course) {
         let report = &action.report;
@@ -423,15 +246,12 @@ impl<W: Work> Actor<W> {
             _ if under_way.interrupted => return,
             Ending::Returned(Err(fault)) => (Phase::Failed, Some(fault)),
             Ending::Panicked(text) => {
-                let fault = crate::Fault::retry("Panicked", format!("the work panicked: {text}"));
+                let fault = Fault::retry("Panicked", format!("the work panicked: {text}"));
                 (Phase::Failed, Some(fault))
             }
             Ending::Dropped => {
                 let why = "an agent that is gone began it, and it is not repeatable";
-                (
-                    Phase::Unknown,
-                    Some(crate::Fault::retry("Interrupted", why)),
-                )
+                (Phase::Unknown, Some(Fault::retry("Interrupted", why)))
             }
         };
         if let Some(fault) = fault {
@@ -443,7 +263,7 @@ impl<W: Work> Actor<W> {
         report.progress = under_way.live.progress();
         report.output_bytes = under_way.live.output().total();
         report.ended_at = Some(Timestamp::now());
-        action.input = serde_json::Map::new();
+        action.input = Map::new();
         action.notes.clear();
         tracing::info!(id = %under_way.id, ?phase, reason = ?action.report.reason, "ended");
         let offered = under_way.course == Course::Perform || phase != Phase::Unknown;
@@ -476,152 +296,6 @@ impl<W: Work> Actor<W> {
             self.unrecorded = Some(change);
         }
     }
-
-    /// Tries again to write what could not be written.
-    async fn heal(&mut self) {
-        if self.unrecorded.is_some() {
-            self.record_end().await;
-            return;
-        }
-        let memory = self.memory.clone();
-        let written = (self.on_disk(move |journal| {
-            if journal.is_suspect() {
-                journal.rewrite(&memory)
-            } else {
-                Ok(())
-            }
-        }))
-        .await;
-        self.note_trouble(written.as_ref().err());
-    }
-
-    /// Records a change, if it is one.
-    async fn record_if(&mut self, change: Change) -> Result<(), Problem> {
-        if change == Change::default() {
-            return Ok(());
-        }
-        self.record(change).await.map_err(cannot_record)
-    }
-
-    /// Brings a change to the disk, and then into memory and onto the board.
-    async fn record(&mut self, change: Change) -> Result<(), String> {
-        let memory = self.memory.clone();
-        let line = change.clone();
-        let written = self
-            .on_disk(move |journal| journal.add(&memory, &line))
-            .await;
-        if written.is_ok() {
-            // The board learns of an end and that nothing is seen any more in one step.
-            let ended = change.action.as_ref().is_some_and(|action| {
-                let before = self.memory.action(&action.report.id);
-                action.report.phase.is_final()
-                    && before.is_some_and(|before| !before.report.phase.is_final())
-            });
-            self.memory.apply(change);
-            self.publish(|board| {
-                if ended {
-                    board.unobserve();
-                }
-            });
-        }
-        self.note_trouble(written.as_ref().err());
-        written
-    }
-
-    /// Does something with the journal, on a thread that may wait for the disk.
-    async fn on_disk(
-        &mut self,
-        write: impl FnOnce(&mut Journal) -> std::io::Result<()> + Send + 'static,
-    ) -> Result<(), String> {
-        let journal = Arc::clone(&self.journal);
-        let written = tokio::task::spawn_blocking(move || {
-            let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-            (write(&mut journal), journal.length())
-        });
-        match written.await {
-            Ok((written, length)) => {
-                self.metrics.wrote(length, written.is_ok());
-                written.map_err(|error| format!("the journal cannot be written: {error}"))
-            }
-            Err(error) => Err(format!("the journal cannot be written: {error}")),
-        }
-    }
-
-    /// Says whether the journal can be written, and plans the next try where it cannot.
-    fn note_trouble(&mut self, why: Option<&String>) {
-        match why {
-            None => self.heal = None,
-            Some(why) => {
-                tracing::warn!(why, "not ready");
-                let wait = (self.heal).map_or(HEAL_FIRST, |heal| (heal.wait * 2).min(HEAL_LIMIT));
-                let at = Instant::now() + wait;
-                self.heal = Some(Heal { at, wait });
-            }
-        }
-        let trouble = why.cloned().map(Trouble::Failing);
-        self.board.send_if_modified(|board| {
-            let news = board.trouble != trouble;
-            board.trouble = trouble;
-            news
-        });
-    }
-
-    /// A change that takes the term of an operator, if that is a new one.
-    fn raise(&self, epoch: u64) -> Change {
-        let fence = (epoch > self.memory.fence.epoch).then_some(Fence {
-            epoch,
-            ..self.memory.fence
-        });
-        Change {
-            fence,
-            ..Change::default()
-        }
-    }
-
-    fn publish(&self, further: impl FnOnce(&mut Board)) {
-        self.board.send_modify(|board| {
-            board.memory = self.memory.clone();
-            further(board);
-        });
-    }
-
-    fn tell(&self, id: &ActionId, begun: bool) -> Result<(bool, ActionReport), Problem> {
-        let board = self.board.borrow();
-        let action = (board.memory.action(id)).ok_or_else(|| rules::no_such_action(id))?;
-        Ok((begun, board.report(action)))
-    }
-}
-
-/// An attempt as it is recorded.
-fn begun(id: ActionId, request: ActionRequest, attempt: u32) -> Remembered {
-    Remembered {
-        fingerprint: fingerprint(&request.input),
-        report: ActionReport {
-            id,
-            state: request.state,
-            phase: Phase::Running,
-            attempt,
-            resumed: false,
-            cancelling: false,
-            acknowledged: false,
-            event: None,
-            reason: None,
-            message: String::new(),
-            permanent: false,
-            progress: None,
-            started_at: Timestamp::now(),
-            ended_at: None,
-            output_bytes: 0,
-        },
-        owner: request.owner,
-        fence: request.fence,
-        input: request.input,
-        notes: std::collections::BTreeMap::new(),
-    }
-}
-
-fn cannot_record(why: String) -> Problem {
-    Problem::new(Code::CannotRecord, why)
 }
 
 /// How the attempt under way ends; never, where there is none.
@@ -630,16 +304,14 @@ async fn ending(under_way: Option<&mut UnderWay>) -> Ending {
         None => std::future::pending().await,
         Some(under_way) => (&mut under_way.ending).await.unwrap_or_else(|error| {
             // What holds the attempt does not panic; if it does, the attempt has ended by that.
-            Ending::Panicked(super::attempt::panic_text(error).unwrap_or_default())
+            Ending::Panicked(panic_text(error).unwrap_or_default())
         }),
     }
 }
 
-fn at(instant: Option<Instant>) -> impl Future<Output = ()> {
-    async move {
-        match instant {
-            None => std::future::pending().await,
-            Some(instant) => sleep_until(instant).await,
-        }
+async fn at(instant: Option<Instant>) {
+    match instant {
+        None => std::future::pending().await,
+        Some(instant) => sleep_until(instant).await,
     }
 }

@@ -19,7 +19,7 @@ use crate::wire::Progress;
 use crate::work::{Done, Fault, Leftover, NotRemembered, Order, Said, Task, Waiting, Work};
 
 /// How long one try to end what is left of an attempt may take.
-const RECOVER_LIMIT: Duration = Duration::from_secs(60);
+const RECOVER_LIMIT: Duration = Duration::from_mins(1);
 
 /// How long it is waited between two of them.
 const RECOVER_EVERY: Duration = Duration::from_secs(5);

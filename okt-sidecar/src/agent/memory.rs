@@ -187,7 +187,9 @@ pub(super) fn fingerprint(input: &Map<String, Value>) -> String {
             Value::Object(fields) => object(fields, digest),
             Value::Array(items) => {
                 digest.update(format!("[{}:", items.len()));
-                items.iter().for_each(|item| any(item, digest));
+                for item in items {
+                    any(item, digest);
+                }
             }
             Value::String(text) => digest.update(format!("\"{}:{text}", text.len())),
             Value::Number(number) => digest.update(format!("#{number};")),
@@ -197,7 +199,5 @@ pub(super) fn fingerprint(input: &Map<String, Value>) -> String {
     }
     let mut digest = Sha256::new();
     object(input, &mut digest);
-    (digest.finalize().iter())
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    (digest.finalize().iter()).fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

@@ -1,5 +1,8 @@
 //! The paths of the protocol, and what answers each of them.
 
+mod problem;
+mod request;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,17 +10,16 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{MatchedPath, Path, Query, Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{MethodRouter, get, put};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
+use self::request::{action_id, bad_query, bounded};
 use super::actor::{Command, Reply};
 use super::board::Board;
 use super::metrics::Metrics;
@@ -25,8 +27,8 @@ use super::rules;
 use super::settings::Settings;
 use super::token::Token;
 use crate::wire::{
-    Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, BODY_LIMIT, Code,
-    Problem, VERSION, Versions, WAIT_LIMIT,
+    Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, Code, Problem,
+    VERSION, Versions, WAIT_LIMIT,
 };
 
 /// What the answers are made from.
@@ -270,16 +272,13 @@ async fn output(
     let board = front.board.borrow();
     board.blind().map_or(Ok(()), Err)?;
     let action = (board.memory.action(&id)).ok_or_else(|| rules::no_such_action(&id))?;
-    let (from, bytes, total, gap) = match board.live(&id) {
-        Some(live) => {
-            let piece = live.output().piece(from);
-            (piece.from, piece.bytes, piece.total, piece.gap)
-        }
+    let (from, bytes, total, gap) = if let Some(live) = board.live(&id) {
+        let piece = live.output().piece(from);
+        (piece.from, piece.bytes, piece.total, piece.gap)
+    } else {
         // Printed before this agent was there, or long ago.
-        None => {
-            let total = action.report.output_bytes;
-            (total, Vec::new(), total, total)
-        }
+        let total = action.report.output_bytes;
+        (total, Vec::new(), total, total)
     };
     let number =
         |name: &'static str, value: u64| (HeaderName::from_static(name), HeaderValue::from(value));
@@ -362,120 +361,5 @@ impl Front {
                 format!("nothing was recorded within {limit:?}; ask again what came of it"),
             )),
         }
-    }
-
-    /// Reads a body of bounded length, in bounded time.
-    async fn body<T: DeserializeOwned>(&self, request: Request) -> Result<T, Problem> {
-        let (parts, body) = request.into_parts();
-        json_by_its_headers(&parts.headers)?;
-        let limit = self.settings.request_limit;
-        let bytes = timeout(limit, Limited::new(body, BODY_LIMIT).collect())
-            .await
-            .map_err(|_| {
-                let detail = format!("the body did not arrive within {limit:?}");
-                Problem::new(Code::TooSlow, detail)
-            })?
-            .map_err(|error| {
-                if error.is::<LengthLimitError>() {
-                    too_large()
-                } else {
-                    Problem::new(Code::BadRequest, format!("the body is broken off: {error}"))
-                }
-            })?
-            .to_bytes();
-        let mut json = serde_json::Deserializer::from_slice(&bytes);
-        let read = serde_path_to_error::deserialize(&mut json)
-            .map_err(|error| error.to_string())
-            .and_then(|value| {
-                json.end()
-                    .map(|()| value)
-                    .map_err(|error| error.to_string())
-            });
-        read.map_err(|why| {
-            // It quotes what was sent, which may be long.
-            let detail = super::output::cut(format!("the body is not right: {why}"), 1024);
-            Problem::new(Code::BadRequest, detail)
-        })
-    }
-}
-
-fn json_by_its_headers(headers: &HeaderMap) -> Result<(), Problem> {
-    if let Some(kind) = headers.get(CONTENT_TYPE) {
-        let essence = (kind.to_str().unwrap_or_default())
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase();
-        if essence != "application/json" && !essence.ends_with("+json") {
-            let detail = "the body has to be application/json";
-            return Err(Problem::new(Code::UnsupportedMediaType, detail));
-        }
-    }
-    // What is said to be too long need not be read.
-    let length = (headers.get(CONTENT_LENGTH))
-        .and_then(|length| length.to_str().ok())
-        .and_then(|length| length.parse::<u64>().ok());
-    if length.is_some_and(|length| length > BODY_LIMIT as u64) {
-        return Err(too_large());
-    }
-    Ok(())
-}
-
-/// What is answered and recorded again and again must be short, the input apart.
-fn bounded(request: &ActionRequest) -> Result<(), Problem> {
-    let mut texts = vec![
-        ("state", request.state.as_str(), 1, 128),
-        ("owner.uid", &request.owner.uid, 1, 128),
-        ("owner.name", &request.owner.name, 0, 253),
-        ("owner.namespace", &request.owner.namespace, 0, 253),
-        (
-            "graph",
-            request.graph.as_deref().unwrap_or_default(),
-            0,
-            256,
-        ),
-    ];
-    texts.extend((request.from.iter()).map(|state| ("from", state.as_str(), 1, 128)));
-    for (field, text, least, most) in texts {
-        if !(least..=most).contains(&text.len()) {
-            let detail = format!("{field} has to be {least} to {most} bytes long");
-            return Err(Problem::new(Code::BadRequest, detail));
-        }
-    }
-    if request.from.len() > 1024 {
-        return Err(Problem::new(Code::BadRequest, "from names too many states"));
-    }
-    Ok(())
-}
-
-fn action_id(id: Result<Path<String>, PathRejection>) -> Result<ActionId, Problem> {
-    let bad = |error: String| Problem::new(Code::BadRequest, error);
-    let Path(id) = id.map_err(|error| bad(error.body_text()))?;
-    id.parse::<ActionId>()
-        .map_err(|error| bad(error.to_string()))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is used in map_err")]
-fn bad_query(error: QueryRejection) -> Problem {
-    Problem::new(Code::BadRequest, error.body_text())
-}
-
-fn too_large() -> Problem {
-    let detail = format!("the body is longer than {BODY_LIMIT} bytes");
-    Problem::new(Code::TooLarge, detail)
-}
-
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut answer = (status, Json(&self)).into_response();
-        let kind = HeaderValue::from_static("application/problem+json");
-        answer.headers_mut().insert(CONTENT_TYPE, kind);
-        if self.code == Code::Unauthorized {
-            let bearer = HeaderValue::from_static("Bearer");
-            (answer.headers_mut()).insert(axum::http::header::WWW_AUTHENTICATE, bearer);
-        }
-        answer
     }
 }

@@ -1,0 +1,234 @@
+//! What is asked of the actor: a verdict of the rules, and what follows from it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::super::attempt::Course;
+use super::super::memory::{Change, Note, Remembered, fingerprint};
+use super::super::rules::{self, Standing};
+use super::{Actor, Command};
+use crate::wire::{
+    Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Phase, Problem,
+};
+use crate::work::{NOTES_LIMIT, NotRemembered, Work};
+
+impl<W: Work> Actor<W> {
+    /// Does what is asked.
+    pub(super) async fn obey(&mut self, command: Command) {
+        let blind = self.board.borrow().blind();
+        match command {
+            Command::Ask { id, request, reply } => {
+                let answer = match blind {
+                    Some(problem) => Err(problem),
+                    None => self.ask(id, *request).await,
+                };
+                // Who asked may have given up, and asks again.
+                let _ = reply.send(answer);
+            }
+            Command::Cancel { id, epoch, reply } => {
+                let answer = match blind {
+                    Some(problem) => Err(problem),
+                    None => self.cancel(&id, epoch).await,
+                };
+                let _ = reply.send(answer);
+            }
+            Command::Acknowledge {
+                id,
+                acknowledgement,
+                reply,
+            } => {
+                let answer = match blind {
+                    Some(problem) => Err(problem),
+                    None => self.acknowledge(&id, acknowledgement).await,
+                };
+                let _ = reply.send(answer);
+            }
+            Command::Remember {
+                id,
+                attempt,
+                key,
+                value,
+                reply,
+            } => {
+                let _ = reply.send(self.remember(id, attempt, key, value).await);
+            }
+        }
+    }
+
+    async fn ask(
+        &mut self,
+        id: ActionId,
+        request: ActionRequest,
+    ) -> Result<(bool, ActionReport), Problem> {
+        let (stopping, seen) = {
+            let board = self.board.borrow();
+            (board.stopping, board.sighting.seen.clone())
+        };
+        let standing = Standing {
+            memory: &self.memory,
+            offers: &self.offers,
+            graph: self.settings.graph.as_deref(),
+            stopping,
+            seen: &seen,
+        };
+        match rules::asked(standing, &id, &request) {
+            rules::Asked::Refuse(problem) => Err(problem),
+            rules::Asked::Tell => {
+                let change = self.raise(request.fence.epoch);
+                self.record_if(change).await?;
+                self.tell(&id, false)
+            }
+            rules::Asked::Begin { attempt } => {
+                let action = begun(id.clone(), request, attempt);
+                let change = Change {
+                    owner: Some(action.owner.clone()),
+                    fence: Some(action.fence),
+                    forgotten: self.memory.forgettable(&action.owner, action.fence),
+                    action: Some(action.clone()),
+                    note: None,
+                };
+                self.record(change).await.map_err(cannot_record)?;
+                tracing::info!(%id, state = action.report.state, attempt, "begins");
+                self.begin(&action, Course::Perform);
+                self.tell(&id, true)
+            }
+        }
+    }
+
+    async fn cancel(&mut self, id: &ActionId, epoch: u64) -> Result<(bool, ActionReport), Problem> {
+        match rules::cancelled(&self.memory, id, epoch) {
+            rules::Cancelled::Refuse(problem) => Err(problem),
+            rules::Cancelled::Tell => {
+                let change = self.raise(epoch);
+                self.record_if(change).await?;
+                self.tell(id, false)
+            }
+            rules::Cancelled::End => {
+                let mut change = self.raise(epoch);
+                if let Some(action) = self.memory.action(id)
+                    && !action.report.cancelling
+                {
+                    let mut action = Remembered::clone(action);
+                    action.report.cancelling = true;
+                    change.action = Some(action);
+                }
+                if let Err(why) = self.record(change.clone()).await {
+                    // What runs may be what has filled the disk: it is ended all the same. An agent that crashes
+                    // now would not know of it, and whoever asked asks again.
+                    tracing::warn!(%id, why, "cancelled without a record");
+                    self.memory.apply(change);
+                    self.publish(|_| {});
+                }
+                if let Some(under_way) = &self.under_way {
+                    under_way.cancellation.cancel();
+                }
+                self.tell(id, true)
+            }
+        }
+    }
+
+    async fn acknowledge(
+        &mut self,
+        id: &ActionId,
+        acknowledgement: Acknowledgement,
+    ) -> Result<(bool, ActionReport), Problem> {
+        let mut change = self.raise(acknowledgement.epoch);
+        match rules::acknowledged(&self.memory, id, acknowledgement) {
+            rules::Acknowledged::Refuse(problem) => return Err(problem),
+            rules::Acknowledged::Tell => {}
+            rules::Acknowledged::Take => {
+                change.action = self.memory.action(id).map(|action| {
+                    let mut action = Remembered::clone(action);
+                    action.report.acknowledged = true;
+                    action
+                });
+            }
+        }
+        self.record_if(change).await?;
+        self.tell(id, false)
+    }
+
+    async fn remember(
+        &mut self,
+        id: ActionId,
+        attempt: u32,
+        key: String,
+        value: Value,
+    ) -> Result<(), NotRemembered> {
+        let refuse = |key, why: String| Err(NotRemembered::NotRecorded { key, why });
+        let notes = match self.memory.under_way() {
+            Some(action) if action.report.id == id && action.report.attempt == attempt => {
+                &action.notes
+            }
+            Some(_) | None => return refuse(key, "the attempt has ended".to_owned()),
+        };
+        let others = notes.iter().filter(|(other, _)| **other != key);
+        let length: usize = (others.map(|(key, value)| key.len() + value.to_string().len())).sum();
+        if length + key.len() + value.to_string().len() > NOTES_LIMIT {
+            return Err(NotRemembered::TooMuch(key));
+        }
+        let note = Note {
+            id,
+            key: key.clone(),
+            value,
+        };
+        let change = Change {
+            note: Some(note),
+            ..Change::default()
+        };
+        self.record(change).await.or_else(|why| refuse(key, why))
+    }
+
+    /// A change that takes the term of an operator, if that is a new one.
+    fn raise(&self, epoch: u64) -> Change {
+        let fence = (epoch > self.memory.fence.epoch).then_some(Fence {
+            epoch,
+            ..self.memory.fence
+        });
+        Change {
+            fence,
+            ..Change::default()
+        }
+    }
+
+    fn tell(&self, id: &ActionId, begun: bool) -> Result<(bool, ActionReport), Problem> {
+        let board = self.board.borrow();
+        let action = (board.memory.action(id)).ok_or_else(|| rules::no_such_action(id))?;
+        Ok((begun, board.report(action)))
+    }
+}
+
+/// An attempt as it is recorded.
+fn begun(id: ActionId, request: ActionRequest, attempt: u32) -> Remembered {
+    Remembered {
+        fingerprint: fingerprint(&request.input),
+        report: ActionReport {
+            id,
+            state: request.state,
+            phase: Phase::Running,
+            attempt,
+            resumed: false,
+            cancelling: false,
+            acknowledged: false,
+            event: None,
+            reason: None,
+            message: String::new(),
+            permanent: false,
+            progress: None,
+            started_at: Timestamp::now(),
+            ended_at: None,
+            output_bytes: 0,
+        },
+        owner: request.owner,
+        fence: request.fence,
+        input: request.input,
+        notes: BTreeMap::new(),
+    }
+}
+
+/// That something is not on disk.
+pub(super) fn cannot_record(why: String) -> Problem {
+    Problem::new(Code::CannotRecord, why)
+}

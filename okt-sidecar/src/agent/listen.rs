@@ -1,0 +1,183 @@
+//! Where an agent listens: TCP addresses, and Unix sockets whose permissions are the protection.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tokio::net::{TcpListener, UnixListener};
+
+use super::serve::ServeError;
+
+/// A place where an agent listens.
+///
+/// ```
+/// use okt_sidecar::Listen;
+///
+/// let beside = Listen::unix("/run/notes/agent.sock");
+/// let everywhere = Listen::tcp("0.0.0.0:7070".parse()?).tls("tls.crt", "tls.key");
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listen(pub(super) Place);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    Tcp {
+        address: SocketAddr,
+        /// The certificate and its key.
+        tls: Option<(PathBuf, PathBuf)>,
+    },
+    Unix {
+        path: PathBuf,
+        mode: u32,
+    },
+}
+
+impl Listen {
+    /// A TCP address; port 0 takes a free one.
+    ///
+    /// On anything but loopback the agent needs a [token](super::Agent::token_file).
+    pub fn tcp(address: SocketAddr) -> Self {
+        Self(Place::Tcp { address, tls: None })
+    }
+
+    /// A Unix socket, which only the user of the agent can use; no token is asked for.
+    ///
+    /// A socket of this name on which nobody listens is taken over.
+    pub fn unix(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self(Place::Unix { path, mode: 0o600 })
+    }
+
+    /// The permissions of a Unix socket; has no meaning for TCP.
+    #[must_use]
+    pub fn mode(mut self, permissions: u32) -> Self {
+        match &mut self.0 {
+            Place::Unix { mode, .. } => *mode = permissions & 0o777,
+            Place::Tcp { .. } => {}
+        }
+        self
+    }
+
+    /// TLS with this certificate (its chain) and key, both files in the PEM format, read again when they change;
+    /// has no meaning for a Unix socket.
+    #[must_use]
+    pub fn tls(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        match &mut self.0 {
+            Place::Tcp { tls, .. } => *tls = Some((certificate.into(), key.into())),
+            Place::Unix { .. } => {}
+        }
+        self
+    }
+
+    /// Whether anybody but this machine can come in.
+    pub(super) fn is_exposed(&self) -> bool {
+        match &self.0 {
+            Place::Tcp { address, .. } => !address.ip().to_canonical().is_loopback(),
+            Place::Unix { .. } => false,
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Place::Tcp { address, .. } => address.fmt(f),
+            Place::Unix { path, .. } => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A place that is listened to.
+pub(super) enum Door {
+    Tcp(TcpListener),
+    Unix(
+        UnixListener,
+        #[expect(dead_code, reason = "held until it is dropped")] SocketFile,
+    ),
+}
+
+impl Door {
+    /// Begins to listen.
+    pub(super) async fn open(listen: &Listen) -> Result<(Self, Listen), ServeError> {
+        let failed = |source| ServeError::Listen {
+            place: listen.to_string(),
+            source,
+        };
+        let mut opened = listen.clone();
+        let door = match &mut opened.0 {
+            Place::Tcp { address, .. } => {
+                let listener = TcpListener::bind(*address).await.map_err(failed)?;
+                *address = listener.local_addr().map_err(failed)?;
+                Self::Tcp(listener)
+            }
+            Place::Unix { path, mode } => {
+                let (listener, file) = unix(path, *mode).map_err(failed)?;
+                Self::Unix(listener, file)
+            }
+        };
+        Ok((door, opened))
+    }
+}
+
+/// The file of a Unix socket; it goes with the listener, unless another one has taken its place.
+pub(super) struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let own = fs::symlink_metadata(&self.path)
+            .is_ok_and(|file| (file.dev(), file.ino()) == (self.device, self.inode));
+        if own {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn unix(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if !there.file_type().is_socket() => {
+            let error = "there is something that is no socket";
+            return Err(io::Error::new(ErrorKind::AlreadyExists, error));
+        }
+        Ok(_) => match std::os::unix::net::UnixStream::connect(path) {
+            Ok(_) => {
+                let error = "somebody listens there";
+                return Err(io::Error::new(ErrorKind::AddrInUse, error));
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+            Err(error) => return Err(error),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    // Under another name until it has its permissions: nobody may come in before.
+    let mut own = path.as_os_str().to_owned();
+    own.push(format!(".{}", std::process::id()));
+    let own = PathBuf::from(own);
+    let _ = fs::remove_file(&own);
+    let listener = UnixListener::bind(&own)?;
+    let placed = fs::set_permissions(&own, fs::Permissions::from_mode(mode))
+        .and_then(|()| fs::symlink_metadata(&own))
+        .and_then(|file| fs::rename(&own, path).map(|()| file));
+    match placed {
+        Ok(file) => Ok((
+            listener,
+            SocketFile {
+                path: path.to_owned(),
+                device: file.dev(),
+                inode: file.ino(),
+            },
+        )),
+        Err(error) => {
+            let _ = fs::remove_file(&own);
+            Err(error)
+        }
+    }
+}

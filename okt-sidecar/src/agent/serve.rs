@@ -1,0 +1,342 @@
+//! Serving: connections from the doors to the service, each bounded in time, all of them in number.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tower::ServiceExt;
+
+use super::connections::{Connections, Place as Seat};
+use super::journal::JournalError;
+use super::listen::{Door, Listen, Place};
+use super::metrics::Metrics;
+use super::service::{self, Entrance};
+use super::settings::Settings;
+use super::tls::{Tls, TlsError};
+use super::token::{Token, TokenError};
+use super::{Agent, Started};
+use crate::work::Work;
+
+/// How often it is looked whether the token or a certificate has changed.
+const REFRESH: Duration = Duration::from_secs(1);
+
+/// How long connections may still take after the agent has stopped.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The longest head of a request, in bytes.
+const HEAD_LIMIT: usize = 16 * 1024;
+
+/// An agent cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The token cannot be used.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Others than this machine could give orders; a token helps, or an address of loopback.
+    #[error("listen on {0}: a token is needed on anything but loopback")]
+    NoToken(String),
+    /// The agent would listen nowhere.
+    #[error("an agent needs an address or a socket to listen on")]
+    Nowhere,
+    /// The place is taken, or not allowed; a retry may help.
+    #[error("listen on {place}")]
+    Listen {
+        /// Where it should have listened.
+        place: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The agent has ended without being told to, which is a mistake in it; a new start goes on with its journal.
+    #[error("the agent has ended by itself")]
+    Ended,
+}
+
+/// An agent that listens, and answers as soon as it is [run](Self::run).
+pub struct Bound<W> {
+    agent: Agent<W>,
+    token: Option<Arc<Token>>,
+    doors: Vec<(Door, Option<Arc<Tls>>)>,
+    listens: Vec<Listen>,
+}
+
+impl<W: Work> Agent<W> {
+    /// Serves at these places until it is told to stop, and then stops as [`Started::stop`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError`]; nothing was begun, [`ServeError::Ended`] apart.
+    pub async fn serve(
+        self,
+        listens: impl IntoIterator<Item = Listen>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        self.bind(listens).await?.run(stop).await
+    }
+
+    /// Listens at these places; the work begins when it is [run](Bound::run).
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError`].
+    pub async fn bind(
+        self,
+        listens: impl IntoIterator<Item = Listen>,
+    ) -> Result<Bound<W>, ServeError> {
+        // Files that are read once, before there is anything to hold up.
+        let token = (self.token.as_deref()).map(Token::read).transpose()?;
+        let mut doors = Vec::new();
+        let mut opened = Vec::new();
+        for listen in listens {
+            if listen.is_exposed() && token.is_none() {
+                return Err(ServeError::NoToken(listen.to_string()));
+            }
+            let tls = match &listen.0 {
+                Place::Tcp {
+                    tls: Some((certificate, key)),
+                    ..
+                } => Some(Arc::new(Tls::read(certificate.clone(), key.clone())?)),
+                Place::Tcp { tls: None, .. } | Place::Unix { .. } => None,
+            };
+            let (door, listen) = Door::open(&listen).await?;
+            doors.push((door, tls));
+            opened.push(listen);
+        }
+        if doors.is_empty() {
+            return Err(ServeError::Nowhere);
+        }
+        Ok(Bound {
+            agent: self,
+            token: token.map(Arc::new),
+            doors,
+            listens: opened,
+        })
+    }
+}
+
+impl<W: Work> Bound<W> {
+    /// The places where it listens, as asked for, with the port that was taken where none was named.
+    pub fn listens(&self) -> &[Listen] {
+        &self.listens
+    }
+
+    /// The TCP addresses among them.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.listens.iter().filter_map(|listen| match &listen.0 {
+            Place::Tcp { address, .. } => Some(*address),
+            Place::Unix { .. } => None,
+        })
+    }
+
+    /// Serves until it is told to stop, and then stops as [`Started::stop`] does, answering until it has.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Journal`] or [`ServeError::Ended`].
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let Self {
+            agent,
+            token,
+            doors,
+            listens,
+        } = self;
+        let settings = Arc::new(agent.settings.clone());
+        let started = agent.start().await?;
+        let metrics = Arc::clone(&started.front.metrics);
+        let connections = Connections::new(settings.connections, Arc::clone(&metrics));
+        let closing = CancellationToken::new();
+        let certificates = (doors.iter().filter_map(|(_, tls)| tls.clone())).collect();
+        let _refreshing =
+            AbortOnDropHandle::new(tokio::spawn(refresh(token.clone(), certificates)));
+        let mut serving = JoinSet::new();
+        for ((door, tls), listen) in doors.into_iter().zip(listens) {
+            tracing::info!(place = %listen, tls = tls.is_some(), "listens");
+            let entrance = match (&door, &token) {
+                (Door::Tcp(_), Some(token)) => Entrance::Token(Arc::clone(token)),
+                (Door::Tcp(_), None) | (Door::Unix(..), _) => Entrance::Open,
+            };
+            let front = Arc::clone(&started.front);
+            let doorway = Doorway {
+                router: service::router(front, entrance),
+                tls,
+                settings: Arc::clone(&settings),
+                metrics: Arc::clone(&metrics),
+                closing: closing.clone(),
+            };
+            serving.spawn(doorway.serve(door, Arc::clone(&connections)));
+        }
+        let ended = stopped(started, stop).await;
+        closing.cancel();
+        if timeout(CLOSE_LIMIT, async {
+            while serving.join_next().await.is_some() {}
+        })
+        .await
+        .is_err()
+        {
+            tracing::warn!("connections are cut off that did not end");
+        }
+        ended
+    }
+}
+
+/// Runs an agent until it has stopped.
+async fn stopped(mut started: Started, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+    tokio::select! {
+        () = stop => {
+            started.stop().await;
+            Ok(())
+        }
+        _ = &mut started.actor => Err(ServeError::Ended),
+    }
+}
+
+/// Reads the token and the certificates again and again.
+async fn refresh(token: Option<Arc<Token>>, certificates: Vec<Arc<Tls>>) {
+    if token.is_none() && certificates.is_empty() {
+        return;
+    }
+    let mut told = Vec::new();
+    loop {
+        sleep(REFRESH).await;
+        let token = token.clone();
+        let certificates = certificates.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let token = token.and_then(|token| token.refresh().err());
+            let token = token.map(|error| error.to_string());
+            let certificates = (certificates.iter())
+                .filter_map(|tls| tls.refresh().err())
+                .map(|error| error.to_string());
+            token.into_iter().chain(certificates).collect::<Vec<_>>()
+        });
+        let troubles = read.await.unwrap_or_default();
+        if troubles != told {
+            for trouble in &troubles {
+                tracing::warn!(trouble, "what was read before is used on");
+            }
+            told = troubles;
+        }
+    }
+}
+
+/// What stands behind a door.
+#[derive(Clone)]
+struct Doorway {
+    router: Router,
+    tls: Option<Arc<Tls>>,
+    settings: Arc<Settings>,
+    metrics: Arc<Metrics>,
+    closing: CancellationToken,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+impl Doorway {
+    async fn serve(self, door: Door, connections: Arc<Connections>) {
+        let mut open = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = accept(&door) => match accepted {
+                    Ok(stream) => {
+                        if let Some(seat) = connections.admit() {
+                            open.spawn(self.clone().connection(stream, seat));
+                        }
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection cannot be taken");
+                        // Such as too many open files, which passes, though not at once.
+                        sleep(Duration::from_millis(100)).await;
+                    }
+                },
+                Some(_) = open.join_next() => {}
+                () = self.closing.cancelled() => break,
+            }
+        }
+        // Nobody is let in any more while the last ones are being answered.
+        drop(door);
+        while open.join_next().await.is_some() {}
+    }
+
+    async fn connection(self, stream: Box<dyn Stream>, seat: Arc<Seat>) {
+        let closed = seat.closed.clone();
+        let answered = async {
+            match self.tls.clone() {
+                None => self.answer(stream, seat).await,
+                Some(tls) => {
+                    let limit = self.settings.request_limit;
+                    match timeout(limit, tls.acceptor().accept(stream)).await {
+                        Ok(Ok(stream)) => self.answer(stream, seat).await,
+                        Ok(Err(_)) => self.metrics.closed("handshake"),
+                        Err(_) => self.metrics.closed("slow"),
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = answered => {}
+            () = closed.cancelled() => {}
+        }
+    }
+
+    async fn answer(&self, stream: impl Stream + 'static, seat: Arc<Seat>) {
+        let limit = self.settings.request_limit;
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(limit));
+        let router = self.router.clone();
+        let service = service_fn(move |request| {
+            let busy = seat.busy();
+            let router = router.clone();
+            async move {
+                let answer = router.oneshot(request).await;
+                drop(busy);
+                answer
+            }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limit)
+            .max_buf_size(HEAD_LIMIT)
+            .serve_connection(TokioIo::new(Box::pin(stream)), service);
+        tokio::pin!(connection);
+        let result = tokio::select! {
+            result = &mut connection => result,
+            () = self.closing.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = result {
+            self.metrics
+                .closed(if error.is_timeout() { "slow" } else { "broken" });
+        }
+    }
+}
+
+async fn accept(door: &Door) -> io::Result<Box<dyn Stream>> {
+    match door {
+        Door::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            // Answers are short: each is sent at once.
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream))
+        }
+        Door::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
+    }
+}
