@@ -47,11 +47,12 @@ mod sight;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
+use okt_core::Lifecycle;
 pub use okt_core::{Delegate, Delegated};
 pub use okt_sidecar::client::{Client, Clients, Endpoint, EndpointError};
 use okt_sidecar::wire::Owner;
@@ -72,18 +73,19 @@ type Time<S> = dyn Fn(S) -> Duration + Send + Sync;
 /// The agents of the objects of a kind.
 ///
 /// What the agents need to know is set once: where they are, the operator's term, what input the work gets.
+/// Clones share their connections, and what they know of work that is under way.
 pub struct Agents<K: LifecycleObject> {
-    find: Box<Finder<K>>,
+    find: Arc<Finder<K>>,
     epoch: Option<watch::Receiver<u64>>,
-    input: Box<Input<K>>,
-    from: Box<States<K::State>>,
-    look_again: Box<Time<K::State>>,
-    attempt_limit: Box<Time<K::State>>,
+    input: Arc<Input<K>>,
+    from: Arc<States<K::State>>,
+    look_again: Arc<Time<K::State>>,
+    attempt_limit: Arc<Time<K::State>>,
     repeats_unknown: bool,
     /// The hash of the operator's graph.
-    graph: String,
+    graph: Arc<str>,
     /// By object, the action that was begun in this process and whose end nobody has taken yet.
-    open: Mutex<HashMap<String, String>>,
+    open: Arc<Mutex<HashMap<String, String>>>,
 }
 
 impl<K: LifecycleObject> Agents<K> {
@@ -106,15 +108,15 @@ impl<K: LifecycleObject> Agents<K> {
         client: impl Fn(&K) -> Result<Client, Failure> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            find: Box::new(client),
+            find: Arc::new(client),
             epoch: None,
-            input: Box::new(spec_without_lifecycle),
-            from: Box::new(|_| Vec::new()),
-            look_again: Box::new(|_| Duration::from_secs(30)),
-            attempt_limit: Box::new(|_| Duration::from_hours(1)),
+            input: Arc::new(spec_without_lifecycle),
+            from: Arc::new(|_| Vec::new()),
+            look_again: Arc::new(|_| Duration::from_secs(30)),
+            attempt_limit: Arc::new(|_| Duration::from_hours(1)),
             repeats_unknown: false,
-            graph: report::graph_hash(<K::State as okt_core::Lifecycle>::GRAPH),
-            open: Mutex::default(),
+            graph: report::graph_hash(K::State::GRAPH).into(),
+            open: Arc::default(),
         }
     }
 
@@ -138,7 +140,7 @@ impl<K: LifecycleObject> Agents<K> {
         mut self,
         input: impl Fn(&K) -> Map<String, Value> + Send + Sync + 'static,
     ) -> Self {
-        self.input = Box::new(input);
+        self.input = Arc::new(input);
         self
     }
 
@@ -148,7 +150,7 @@ impl<K: LifecycleObject> Agents<K> {
         mut self,
         states: impl Fn(K::State) -> Vec<K::State> + Send + Sync + 'static,
     ) -> Self {
-        self.from = Box::new(states);
+        self.from = Arc::new(states);
         self
     }
 
@@ -167,7 +169,7 @@ impl<K: LifecycleObject> Agents<K> {
         mut self,
         time: impl Fn(K::State) -> Duration + Send + Sync + 'static,
     ) -> Self {
-        self.look_again = Box::new(time);
+        self.look_again = Arc::new(time);
         self
     }
 
@@ -177,7 +179,7 @@ impl<K: LifecycleObject> Agents<K> {
         mut self,
         time: impl Fn(K::State) -> Duration + Send + Sync + 'static,
     ) -> Self {
-        self.attempt_limit = Box::new(time);
+        self.attempt_limit = Arc::new(time);
         self
     }
 
@@ -188,6 +190,22 @@ impl<K: LifecycleObject> Agents<K> {
     /// The operator's term.
     fn term(&self) -> u64 {
         self.epoch.as_ref().map_or(0, |epoch| *epoch.borrow())
+    }
+}
+
+impl<K: LifecycleObject> Clone for Agents<K> {
+    fn clone(&self) -> Self {
+        Self {
+            find: Arc::clone(&self.find),
+            epoch: self.epoch.clone(),
+            input: Arc::clone(&self.input),
+            from: Arc::clone(&self.from),
+            look_again: Arc::clone(&self.look_again),
+            attempt_limit: Arc::clone(&self.attempt_limit),
+            repeats_unknown: self.repeats_unknown,
+            graph: Arc::clone(&self.graph),
+            open: Arc::clone(&self.open),
+        }
     }
 }
 

@@ -64,8 +64,7 @@ impl<K: LifecycleObject> Agents<K> {
         let order = self.order(action, state, &name, again)?;
         let began = Instant::now();
         let mut trouble = None;
-        let tell = |news: News<'_>| tell(action, &mut trouble, news);
-        let mut tell = tell;
+        let mut tell = |news: News<'_>| tell(action, &mut trouble, news);
         let carried = loop {
             let carried = client.carry(&order, action.cancelled(), &mut tell).await;
             // A gate may be late: an operator that leads no more has to change nothing, not even a status.
@@ -129,7 +128,7 @@ impl<K: LifecycleObject> Agents<K> {
                 transition,
                 run,
             },
-            graph: Some(self.graph.clone()),
+            graph: Some(self.graph.as_ref().to_owned()),
             from: from.map(|state| state.name().to_owned()).collect(),
             input: (self.input)(object),
         };

@@ -1,5 +1,6 @@
 //! Operators against the API in the process, under paused time.
 
+mod agents;
 mod bounds;
 mod careless;
 mod crash;

@@ -1,0 +1,397 @@
+//! Applications whose agents do the work: what operators and agents make of restarts, silence and each other.
+
+mod stage;
+
+use std::time::Duration;
+
+use okt_sidecar::wire::{Fence, Phase, Seen};
+use okt_tests::{DatabaseState::*, Databases, SiteState, Sites};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::stage::{Stage, Turn, actions};
+
+const WORKS: [&str; 4] = ["Start", "Running", "Servicing", "Stopping"];
+
+const FORTY_MINUTES: Duration = Duration::from_mins(40);
+
+async fn stage() -> Stage<Databases> {
+    Stage::new().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_whole_life_needs_no_code_for_any_state() {
+    let stage = stage().await;
+    let machine = stage.machines.add("db", &WORKS).await;
+    let _operator = stage.operator(stage.agents());
+    stage.cluster.create("db", json!({})).await;
+    stage.cluster.until_ready("db", Running).await;
+    let visit = json!({ "visit": { "state": "Servicing", "request": "1" } });
+    stage.cluster.wish("db", visit).await;
+    stage
+        .cluster
+        .until("db", "made its visit", |db| {
+            let visit = db
+                .status
+                .as_ref()
+                .and_then(|s| s.lifecycle.as_ref()?.visit.as_ref());
+            visit.is_some_and(|visit| visit.outcome == okt_runtime::Outcome::Reached)
+        })
+        .await;
+    stage.cluster.until_ready("db", Running).await;
+    stage.cluster.delete("db").await;
+    stage.cluster.until_gone("db").await;
+    let walk = ["Start", "Running", "Servicing", "Running", "Stopping"];
+    assert_eq!(machine.begun(), walk);
+    let left = actions(&stage.machines.client("db")).await;
+    assert!(left.iter().all(|action| action.acknowledged), "{left:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_of_forty_minutes_holds_nothing_up_and_outlives_its_operators() {
+    let stage = stage().await;
+    let slow = stage.machines.add("slow", &WORKS).await;
+    let quick = stage.machines.add("quick", &WORKS).await;
+    slow.script("Start", Turn::Takes(FORTY_MINUTES));
+    let operator = stage.operator(stage.agents());
+    let begun = Instant::now();
+    stage.cluster.create("slow", json!({})).await;
+    stage
+        .cluster
+        .until("slow", "shows progress", |db| {
+            let action = db
+                .status
+                .as_ref()
+                .and_then(|s| s.lifecycle.as_ref()?.action.as_ref());
+            action.is_some_and(|action| action.message == "50 %: half of it")
+        })
+        .await;
+
+    stage.cluster.create("quick", json!({})).await;
+    stage.cluster.until_ready("quick", Running).await;
+    assert!(
+        begun.elapsed() < Duration::from_mins(2),
+        "{:?}",
+        begun.elapsed()
+    );
+
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    operator.kill().await;
+    let operator = stage.operator(stage.agents());
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    operator.stop().await;
+    let _operator = stage.operator(stage.agents());
+    stage
+        .cluster
+        .wish(
+            "quick",
+            json!({ "visit": { "state": "Servicing", "request": "1" } }),
+        )
+        .await;
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!(quick.begun(), ["Start", "Running", "Servicing", "Running"]);
+
+    assert_eq!(slow.begun(), ["Start"]);
+    stage.cluster.until_ready("slow", Running).await;
+    assert_eq!(slow.begun(), ["Start", "Running"], "it was done once");
+    let took = begun.elapsed();
+    assert!(
+        took >= FORTY_MINUTES && took < FORTY_MINUTES + Duration::from_mins(1),
+        "{took:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_ends_while_there_is_no_operator_is_taken_by_the_next() {
+    let stage = stage().await;
+    let machine = stage.machines.add("db", &WORKS).await;
+    machine.script("Start", Turn::Takes(Duration::from_mins(5)));
+    let operator = stage.operator(stage.agents());
+    stage.cluster.create("db", json!({})).await;
+    stage.cluster.until_in("db", Start).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    operator.kill().await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert_eq!(machine.ended(), ["Start"]);
+    let _operator = stage.operator(stage.agents());
+    stage.cluster.until_ready("db", Running).await;
+    assert_eq!(machine.begun(), ["Start", "Running"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_nobody_knows_the_end_of_takes_the_error_edge_at_once() {
+    let stage = stage().await;
+    let machine = stage.machines.add("db", &WORKS).await;
+    machine.script("Start", Turn::Takes(Duration::from_mins(5)));
+    let _operator = stage.operator(stage.agents());
+    stage.cluster.create("db", json!({})).await;
+    stage.cluster.until_in("db", Start).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    machine.kill();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(
+        stage.cluster.position("db").await.state.known(),
+        Some(Start)
+    );
+    machine.start().await;
+    stage.cluster.until_in("db", Failed).await;
+    let failure = stage
+        .cluster
+        .position("db")
+        .await
+        .failure
+        .expect("what led here");
+    assert_eq!(failure.reason, "OutcomeUnknown");
+    assert_eq!(
+        machine.begun(),
+        ["Start"],
+        "nothing is tried again by itself"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_error_edge_the_object_stands_still_until_somebody_decides() {
+    let stage = stage().await;
+    let machine = stage.machines.add("db", &WORKS).await;
+    let operator = stage.operator(stage.agents());
+    stage.cluster.create("db", json!({})).await;
+    stage.cluster.until_ready("db", Running).await;
+    machine.script("Servicing", Turn::Takes(Duration::from_mins(5)));
+    let visit = json!({ "visit": { "state": "Servicing", "request": "1" } });
+    stage.cluster.wish("db", visit).await;
+    stage.cluster.until_in("db", Servicing).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    machine.kill();
+    machine.start().await;
+    machine.script("Servicing", Turn::Takes(Duration::from_secs(1)));
+    let stalled = stage
+        .cluster
+        .until_reason("db", "Stalled", "OutcomeUnknown")
+        .await;
+    assert!(
+        stalled.message.contains("change the spec"),
+        "{}",
+        stalled.message
+    );
+
+    // No restart decides.
+    operator.kill().await;
+    machine.kill();
+    machine.start().await;
+    let _operator = stage.operator(stage.agents());
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!(machine.begun(), ["Start", "Running", "Servicing"]);
+
+    stage
+        .cluster
+        .patch("db", json!({ "spec": { "storage": "2Gi" } }))
+        .await;
+    stage.cluster.until_ready("db", Running).await;
+    assert_eq!(
+        machine.begun(),
+        ["Start", "Running", "Servicing", "Servicing", "Running"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_answer_moves_nothing_and_makes_conditions_unknown() {
+    let stage = stage().await;
+    let machine = stage.machines.add("db", &WORKS).await;
+    let _operator = stage.operator(stage.agents());
+    stage.cluster.create("db", json!({})).await;
+    stage.cluster.until_ready("db", Running).await;
+    machine.see(Some(Seen::In {
+        state: "Running".into(),
+    }));
+    machine.kill();
+    stage
+        .cluster
+        .until("db", "is not known", |db| {
+            let status = db.status.as_ref().expect("a status");
+            status
+                .conditions
+                .iter()
+                .any(|c| c.type_ == "Ready" && c.status == "Unknown")
+        })
+        .await;
+    assert_eq!(
+        stage.cluster.says("db", "Available").await,
+        "Unknown Unreachable"
+    );
+    tokio::time::sleep(Duration::from_mins(30)).await;
+    let position = stage.cluster.position("db").await;
+    assert_eq!(
+        (position.state.known(), position.transition),
+        (Some(Running), 2)
+    );
+    machine.start().await;
+    stage.cluster.until_ready("db", Running).await;
+
+    // The same for an application that does not answer its agent.
+    machine.see(Some(Seen::Unreachable {
+        why: "it hangs".into(),
+    }));
+    stage
+        .cluster
+        .until_reason("db", "Available", "Unreachable")
+        .await;
+    assert_eq!(stage.cluster.position("db").await.transition, 2);
+    assert_eq!(machine.begun(), ["Start", "Running"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_agent_sees_and_what_fails_there_moves_the_object() {
+    let stage = stage().await;
+    let machine = stage.machines.add("db", &WORKS).await;
+    let _operator = stage.operator(stage.agents());
+    stage.cluster.create("db", json!({})).await;
+    stage.cluster.until_ready("db", Running).await;
+    machine.see(Some(Seen::In {
+        state: "Failed".into(),
+    }));
+    stage.cluster.until_in("db", Failed).await;
+    machine.see(None);
+    machine.script("Running", Turn::Fails("DiskBroken"));
+    stage
+        .cluster
+        .wish("db", json!({ "state": "Running", "request": "2" }))
+        .await;
+    stage
+        .cluster
+        .until("db", "failed for good", |db| {
+            let position = db
+                .status
+                .as_ref()
+                .and_then(|status| status.lifecycle.as_ref());
+            position.is_some_and(|position| {
+                position
+                    .failure
+                    .as_ref()
+                    .is_some_and(|failure| failure.reason == "DiskBroken")
+            })
+        })
+        .await;
+    assert_eq!(machine.begun(), ["Start", "Running", "Running"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_no_edge_leads_to_is_refused() {
+    let stage = stage().await;
+    let machine = stage.machines.add("db", &WORKS).await;
+    machine.script("Stopping", Turn::Names("Running"));
+    let _operator = stage.operator(stage.agents());
+    stage.cluster.create("db", json!({ "state": "End" })).await;
+    let stalled = stage.cluster.until_reason("db", "Stalled", "NoEdge").await;
+    assert!(stalled.message.contains("`Running`"), "{}", stalled.message);
+    assert_eq!(
+        stage.cluster.position("db").await.state.known(),
+        Some(Stopping)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_operators_the_older_is_refused_and_changes_nothing() {
+    let stage = stage().await;
+    let machine = stage.machines.add("db", &WORKS).await;
+    let (_, older) = watch::channel(4);
+    let operator = stage.operator(stage.agents().epoch(older));
+    stage.cluster.create("db", json!({})).await;
+    stage.cluster.until_ready("db", Running).await;
+    // The newer one has spoken to the agent; the older one has not heard of it.
+    let client = stage.machines.client("db");
+    let action = client
+        .status()
+        .await
+        .expect("an answer")
+        .action
+        .expect("an action");
+    let ended = client.cancel(&action.id, 5).await.expect("it has ended");
+    assert_eq!(ended.phase, Phase::Succeeded);
+
+    let visit = json!({ "visit": { "state": "Servicing", "request": "1" } });
+    stage.cluster.wish("db", visit).await;
+    stage.cluster.until_in("db", Servicing).await;
+    let version = stage.version("db").await;
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    assert_eq!(machine.begun(), ["Start", "Running"]);
+    assert_eq!(stage.version("db").await, version, "not even the status");
+    operator.kill().await;
+
+    let (_, newer) = watch::channel(5);
+    let _operator = stage.operator(stage.agents().epoch(newer));
+    stage.cluster.until_ready("db", Running).await;
+    assert_eq!(
+        machine.begun(),
+        ["Start", "Running", "Servicing", "Running"]
+    );
+    let fence = client.status().await.expect("an answer").fence;
+    let last = Fence {
+        epoch: 5,
+        transition: 4,
+        run: 1,
+    };
+    assert_eq!(fence, last);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trigger_cancels_the_work_at_the_agent_before_the_next_begins() {
+    let stage = Stage::<Sites>::new().await;
+    let works = ["Building", "Online", "Rebuilding", "Archived", "Gone"];
+    let machine = stage.machines.add("site", &works).await;
+    machine.script("Online", Turn::Forever(Duration::from_secs(3)));
+    let _operator = stage.operator(stage.agents());
+    stage.cluster.create("site", json!({})).await;
+    stage.cluster.until_in("site", SiteState::Online).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(machine.begun(), ["Building", "Online"]);
+    stage
+        .cluster
+        .patch("site", json!({ "spec": { "theme": "loud" } }))
+        .await;
+    stage.cluster.until_in("site", SiteState::Rebuilding).await;
+    machine.script("Online", Turn::Takes(Duration::from_secs(1)));
+    stage.cluster.until_ready("site", SiteState::Online).await;
+    assert_eq!(
+        machine.begun(),
+        ["Building", "Online", "Rebuilding", "Online"]
+    );
+    assert_eq!(
+        machine.ended(),
+        ["Building", "Online", "Rebuilding", "Online"]
+    );
+    let all = actions(&stage.machines.client("site")).await;
+    let cancelled = all.iter().filter(|action| action.phase == Phase::Cancelled);
+    assert!(
+        cancelled.count() <= 1 && all.iter().all(|action| action.acknowledged),
+        "{all:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_starts_anew_cancels_what_its_predecessor_left_behind() {
+    let stage = Stage::<Sites>::new().await;
+    let works = ["Building", "Online", "Rebuilding", "Archived", "Gone"];
+    let machine = stage.machines.add("site", &works).await;
+    machine.script("Online", Turn::Forever(Duration::ZERO));
+    let operator = stage.operator(stage.agents());
+    stage.cluster.create("site", json!({})).await;
+    stage.cluster.until_in("site", SiteState::Online).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    operator.kill().await;
+    stage
+        .cluster
+        .patch("site", json!({ "spec": { "theme": "loud" } }))
+        .await;
+    machine.script("Online", Turn::Takes(Duration::from_secs(1)));
+    let _operator = stage.operator(stage.agents());
+    stage.cluster.until_ready("site", SiteState::Online).await;
+    assert_eq!(
+        machine.begun(),
+        ["Building", "Online", "Rebuilding", "Online"]
+    );
+    assert_eq!(
+        machine.ended(),
+        ["Building", "Online", "Rebuilding", "Online"]
+    );
+}

@@ -1,0 +1,259 @@
+//! Databases and sites on machines, each with a real agent in this process, and operators that speak to these.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::{CustomResourceExt, ResourceExt};
+use okt_runtime::sidecar::{Agents, Client, Delegated};
+use okt_runtime::{Action, Dispatch, Failure, LifecycleObject, Operator, crd};
+use okt_sidecar::wire::{ActionReport, Seen, Sighting};
+use okt_sidecar::{Agent, Done, Fault, Offer, Started, Task, Work};
+use okt_testing::ApiServer;
+use okt_tests::{Cluster, Served};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tower::ServiceExt;
+
+/// How often an agent looks at its application.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// A cluster whose applications have agents.
+pub(super) struct Stage<A: Served> {
+    pub(super) server: ApiServer,
+    pub(super) cluster: Cluster<A>,
+    pub(super) machines: Machines,
+}
+
+/// The machines, by the name of the object whose application runs there.
+#[derive(Clone, Default)]
+pub(super) struct Machines(Arc<Mutex<BTreeMap<String, Arc<Machine>>>>);
+
+/// A machine with an application, and with an agent while that runs.
+pub(super) struct Machine {
+    application: Application,
+    disk: TempDir,
+    agent: Mutex<Option<Started>>,
+}
+
+/// An application that does what it is told to; clones are the same one.
+#[derive(Clone, Default)]
+struct Application(Arc<Mutex<Script>>);
+
+#[derive(Default)]
+struct Script {
+    /// What the work of a state does, where it is not done at once.
+    works: BTreeMap<String, Turn>,
+    seen: Option<Seen>,
+    begun: Vec<String>,
+    ended: Vec<String>,
+}
+
+/// What the work of a state does.
+#[derive(Clone)]
+pub(super) enum Turn {
+    /// Takes that long.
+    Takes(Duration),
+    /// Fails for good, with this reason.
+    Fails(&'static str),
+    /// Goes on until it is cancelled, and takes that long to clean up.
+    Forever(Duration),
+    /// Names the next state.
+    Names(&'static str),
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<A: Served> Stage<A> {
+    pub(super) async fn new() -> Self {
+        let server = ApiServer::new();
+        let cluster = Cluster::new(server.client(), Duration::from_hours(3));
+        cluster.define(crd::<A::Resource>().expect("a CRD")).await;
+        Self {
+            server,
+            cluster,
+            machines: Machines::default(),
+        }
+    }
+
+    /// The agents of this cluster's objects.
+    pub(super) fn agents(&self) -> Agents<A::Resource> {
+        let machines = self.machines.clone();
+        Agents::spoken_to(move |object: &A::Resource| Ok(machines.client(&object.name_any())))
+            .look_again(|_| Duration::from_secs(5))
+    }
+
+    /// Starts an operator.
+    pub(super) fn operator(&self, agents: Agents<A::Resource>) -> Running
+    where
+        A::Resource: LifecycleObject<
+            State: Dispatch<
+                Delegated<Agents<A::Resource>>,
+                Context = Action<A::Resource>,
+                Error = Failure,
+            >,
+        >,
+    {
+        let operator = Operator::new(self.server.client(), Delegated(agents)).virtual_time();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let stopped = async { stopped.await.unwrap_or_default() };
+            operator.run(stopped).await.expect("the operator runs");
+        });
+        Running { stop, task }
+    }
+
+    /// The number of objects' statuses that were ever written.
+    pub(super) async fn version(&self, name: &str) -> Option<String> {
+        let object = self.cluster.get(name).await.expect(A::Resource::crd_name());
+        object.resource_version()
+    }
+}
+
+/// An operator that runs.
+pub(super) struct Running {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    /// Ends it as SIGKILL would.
+    pub(super) async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+
+    /// Ends it as SIGTERM would.
+    pub(super) async fn stop(self) {
+        let _ = self.stop.send(());
+        self.task.await.expect("the operator ends well");
+    }
+}
+
+impl Machines {
+    /// A machine for this object, with an agent that does the work of these states.
+    pub(super) async fn add(&self, name: &str, states: &[&'static str]) -> Arc<Machine> {
+        let application = Application::default();
+        for state in states {
+            application.script(state, Turn::Takes(Duration::from_secs(1)));
+        }
+        let machine = Arc::new(Machine {
+            application,
+            disk: tempfile::tempdir().expect("a directory"),
+            agent: Mutex::default(),
+        });
+        machine.start().await;
+        lock(&self.0).insert(name.to_owned(), Arc::clone(&machine));
+        machine
+    }
+
+    /// What speaks to the agent of this machine, as long as there is one.
+    pub(super) fn client(&self, name: &str) -> Client {
+        let machine = lock(&self.0).get(name).cloned();
+        Client::over(tower::service_fn(move |request| {
+            let router = machine
+                .as_ref()
+                .and_then(|machine| Some(lock(&machine.agent).as_ref()?.router()));
+            async move {
+                match router {
+                    Some(router) => Ok(router.oneshot(request).await.expect("it cannot fail")),
+                    None => Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)),
+                }
+            }
+        }))
+    }
+}
+
+impl Machine {
+    /// Starts the agent.
+    pub(super) async fn start(&self) {
+        let agent = Agent::new(self.application.clone(), self.disk.path())
+            .look_every(LOOK_EVERY)
+            .start()
+            .await
+            .expect("the agent starts");
+        *lock(&self.agent) = Some(agent);
+    }
+
+    /// Ends the agent as SIGKILL would.
+    pub(super) fn kill(&self) {
+        drop(lock(&self.agent).take());
+    }
+
+    /// What the work of a state does from now on.
+    pub(super) fn script(&self, state: &str, turn: Turn) {
+        self.application.script(state, turn);
+    }
+
+    /// Where the application is from now on; with none, where its last work has brought it.
+    pub(super) fn see(&self, seen: Option<Seen>) {
+        lock(&self.application.0).seen = seen;
+    }
+
+    /// The states whose work was begun, one for each attempt.
+    pub(super) fn begun(&self) -> Vec<String> {
+        lock(&self.application.0).begun.clone()
+    }
+
+    /// The states whose work has ended, however it did, in the order of the ends.
+    pub(super) fn ended(&self) -> Vec<String> {
+        lock(&self.application.0).ended.clone()
+    }
+}
+
+/// The actions that an agent remembers, the newest first.
+pub(super) async fn actions(client: &Client) -> Vec<ActionReport> {
+    client.actions().await.expect("the agent answers")
+}
+
+impl Application {
+    fn script(&self, state: &str, turn: Turn) {
+        lock(&self.0).works.insert(state.to_owned(), turn);
+    }
+}
+
+impl Work for Application {
+    fn offers(&self) -> Vec<Offer> {
+        let offer = |state: &String| Offer {
+            state: state.clone(),
+            repeatable: false,
+        };
+        lock(&self.0).works.keys().map(offer).collect()
+    }
+
+    async fn look(&self) -> Sighting {
+        Sighting::of(lock(&self.0).seen.clone().unwrap_or(Seen::Unobserved))
+    }
+
+    async fn perform(&self, task: &Task) -> Result<Done, Fault> {
+        let state = task.state().to_owned();
+        let turn = {
+            let mut script = lock(&self.0);
+            script.begun.push(state.clone());
+            script.works.get(&state).cloned()
+        };
+        let answer = match turn {
+            Some(Turn::Takes(time)) => {
+                task.progress(Some(50), "half of it");
+                tokio::time::sleep(time).await;
+                Ok(Done::default())
+            }
+            Some(Turn::Fails(reason)) => Err(Fault::permanent(reason, "as the script says")),
+            Some(Turn::Forever(time)) => {
+                task.cancelled().await;
+                tokio::time::sleep(time).await;
+                Err(Fault::retry("Cancelled", "as it was told to"))
+            }
+            Some(Turn::Names(event)) => Ok(Done {
+                event: Some(event.to_owned()),
+                ..Done::default()
+            }),
+            None => Ok(Done::default()),
+        };
+        lock(&self.0).ended.push(state);
+        answer
+    }
+}
