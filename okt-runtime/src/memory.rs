@@ -2,11 +2,13 @@
 //!
 //! All of it may be lost at any time; a restart is no more than that.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kube::Resource;
 use okt_core::facts::{Said, Task};
 use okt_core::{Answer, StateId};
 use tokio::time::Instant;
@@ -151,6 +153,8 @@ pub(crate) struct Known {
 pub(crate) struct Inner {
     /// The version of the object that the last own write made.
     pub(crate) seen: Option<String>,
+    /// The object as that write's answer had it: the watch says the same again.
+    pub(crate) written: Option<Arc<dyn Any + Send + Sync>>,
     /// The work of the present state.
     pub(crate) stage: Stage,
     /// The id of the action that `stage` is about.
@@ -226,6 +230,16 @@ impl Inner {
             (Ok(seen), Ok(version)) => version < seen,
             (Err(_), _) | (_, Err(_)) => false,
         }
+    }
+
+    /// The object at this version, if the last own write made it; told once, so that it is not kept.
+    pub(crate) fn take_written<K: Resource + Send + Sync + 'static>(
+        &mut self,
+        version: Option<&str>,
+    ) -> Option<Arc<K>> {
+        let object = self.written.take()?.downcast::<K>().ok()?;
+        (version.is_some() && object.meta().resource_version.as_deref() == version)
+            .then_some(object)
     }
 
     /// Whether all that is known is which version the last own write made.

@@ -88,9 +88,12 @@ async fn turn_of<A: Application>(
         inner.released = true;
         return Again::on_change();
     }
-    let object = match stored.object() {
-        Ok(object) => object,
-        Err(error) => return refusal::undecodable(shared, stored, &error, &mut inner).await,
+    let object = match inner.take_written(stored.meta().resource_version.as_deref()) {
+        Some(object) => object,
+        None => match stored.object() {
+            Ok(object) => object,
+            Err(error) => return refusal::undecodable(shared, stored, &error, &mut inner).await,
+        },
     };
     inner.undecodable = None;
     if let Some(wait) = inner.refused_for(object.meta().generation) {
@@ -375,6 +378,7 @@ impl<A: Application> Turn<'_, A> {
         self.inner.trouble = Trouble::default();
         // What was just written decodes; otherwise the next event says what is wrong.
         if let Some(object) = written.into_inner() {
+            self.inner.written = Some(Arc::clone(&object) as _);
             self.object = object;
             self.cx = Context::new(Arc::clone(&self.object), self.shared.client.clone());
         }

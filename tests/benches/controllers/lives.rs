@@ -7,7 +7,7 @@ use crate::child::{Controller, Way};
 use crate::site::{Site, until};
 use crate::table::Table;
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 11;
 const OBJECTS: usize = 1_000;
 /// Of one object until it rests.
 const TRANSITIONS: usize = 3;

@@ -1,4 +1,4 @@
-//! This file prints figures side by side: the medians of what both controllers needed, and their ratio.
+//! This file prints figures side by side: the medians of what both controllers needed, and of their ratios in each round.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,20 @@ impl Table {
         println!("\n### {title}\n");
         println!("| what | ratio to by hand | OKT | by hand |\n|---|---|---|---|");
         for (what, figures) in &self.0 {
-            let of = |way| figures.get(&way).map_or(f64::NAN, |all| median(all));
+            let of = |way| figures.get(&way).map_or(&[][..], Vec::as_slice);
             let (okt, by_hand) = (of(Way::WithOkt), of(Way::ByHand));
-            let ratio = if by_hand == 0.0 {
+            // The two of a round ran one after the other: what else the machine did then met both.
+            let pairs = okt
+                .iter()
+                .zip(by_hand)
+                .filter(|(_, by_hand)| **by_hand != 0.0);
+            let ratios: Vec<f64> = pairs.map(|(okt, by_hand)| okt / by_hand).collect();
+            let ratio = if ratios.is_empty() {
                 "–".to_owned()
             } else {
-                format!("{:.2}", okt / by_hand)
+                format!("{:.2}", median(&ratios))
             };
+            let (okt, by_hand) = (median(okt), median(by_hand));
             println!(
                 "| {what} | {ratio} | {} | {} |",
                 digits(okt),
@@ -48,6 +55,9 @@ fn digits(figure: f64) -> String {
 }
 
 fn median(figures: &[f64]) -> f64 {
+    if figures.is_empty() {
+        return f64::NAN;
+    }
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
