@@ -29,7 +29,8 @@ pub use self::clients::Clients;
 pub use self::endpoint::{Endpoint, EndpointError};
 pub use self::error::ClientError;
 use self::token::Token;
-use self::transport::{Ask, Reply, Transport};
+pub(crate) use self::transport::Reply;
+use self::transport::{Ask, Transport};
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, BODY_LIMIT, Code,
     Problem, VERSION, Versions, WAIT_LIMIT,
@@ -302,6 +303,26 @@ impl Client {
         } else {
             Err(refusal(&reply))
         }
+    }
+
+    /// Sends a request that no client should send, and returns whatever is answered.
+    pub(crate) async fn raw(
+        &self,
+        method: Method,
+        path: String,
+        body: Option<(Bytes, &'static str)>,
+        with_token: bool,
+    ) -> Result<Reply, ClientError> {
+        let mut ask = Ask::new(method, path);
+        if let Some((body, kind)) = body {
+            ask = ask.with(body, kind);
+        }
+        let token = if with_token {
+            self.token.header().await?
+        } else {
+            None
+        };
+        self.transport.send(&ask, token, self.timeout).await
     }
 
     async fn exchange(&self, ask: &Ask) -> Result<Reply, ClientError> {

@@ -11,11 +11,14 @@
 //! | the agent, for an application that answers for itself | `Work`, `Agent` | `agent` |
 //! | the agent as a program with a file of commands | `okt-sidecar` | `program` |
 //! | what asks an agent | `client` | `client` |
+//! | whether an agent keeps the protocol | `conformance` | `client` |
 
 #[cfg(feature = "agent")]
 mod agent;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "client")]
+pub mod conformance;
 pub mod wire;
 #[cfg(feature = "agent")]
 mod work;

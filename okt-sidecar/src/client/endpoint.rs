@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 
 /// How long an answer is waited for.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -165,6 +167,40 @@ impl Endpoint {
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
+    }
+}
+
+/// A connection, whatever it goes over.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+impl Endpoint {
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// A connection on which anything can be sent; none where that needs TLS.
+    pub(crate) async fn connect(&self) -> Option<std::io::Result<Box<dyn Stream>>> {
+        Some(match &self.address {
+            Address::Unix(path) => match UnixStream::connect(path).await {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(error) => Err(error),
+            },
+            Address::Url(url) => {
+                let rest = url.strip_prefix("http://")?;
+                let host = rest.split('/').next().unwrap_or_default();
+                let host = if host.contains("]:") || host.matches(':').count() == 1 {
+                    host.to_owned()
+                } else {
+                    format!("{host}:80")
+                };
+                match TcpStream::connect(host).await {
+                    Ok(stream) => Ok(Box::new(stream)),
+                    Err(error) => Err(error),
+                }
+            }
+        })
     }
 }
 

@@ -57,6 +57,7 @@ pub(super) struct Ask {
     method: Method,
     path: String,
     body: Option<Bytes>,
+    kind: &'static str,
     /// The longest answer that is read, in bytes.
     limit: usize,
     /// How much longer than usual the answer may take.
@@ -64,10 +65,10 @@ pub(super) struct Ask {
 }
 
 /// An answer, whatever it says.
-pub(super) struct Reply {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 impl Ask {
@@ -76,6 +77,7 @@ impl Ask {
             method,
             path,
             body: None,
+            kind: "application/json",
             limit: BODY_LIMIT,
             longer: Duration::ZERO,
         }
@@ -91,6 +93,13 @@ impl Ask {
             body,
             ..Self::new(Method::PUT, path)
         })
+    }
+
+    /// With any body, said to be of this kind.
+    pub(super) fn with(mut self, body: Bytes, kind: &'static str) -> Self {
+        self.body = Some(body);
+        self.kind = kind;
+        self
     }
 
     pub(super) fn at_most(mut self, limit: usize) -> Self {
@@ -214,7 +223,7 @@ impl Transport {
             request = request.header(AUTHORIZATION, token);
         }
         if ask.body.is_some() {
-            request = request.header(CONTENT_TYPE, "application/json");
+            request = request.header(CONTENT_TYPE, ask.kind);
         }
         let body = Full::new(ask.body.clone().unwrap_or_default());
         (request.body(body)).map_err(|error| ClientError::Unsendable {

@@ -1,0 +1,302 @@
+//! Whether an agent keeps the protocol: its rules, checked one by one over the wire.
+//!
+//! ```no_run
+//! use okt_sidecar::client::Endpoint;
+//! use okt_sidecar::conformance::{States, Subject};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let states = States {
+//!     brief: "Start".into(),
+//!     failing: "Broken".into(),
+//!     endless: "Servicing".into(),
+//! };
+//! let report = Subject::new(Endpoint::parse("http://127.0.0.1:8470")?, states)?.check().await;
+//! print!("{report}");
+//! assert!(report.is_kept());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The agent is really asked for work, as a new object of its own that claims the application, so it must be one
+//! whose application nobody needs.
+//!
+//! | what | file |
+//! |---|---|
+//! | one agent under test, and words to say what is expected of it | `world` |
+//! | versions, paths, health, the status | `telling` |
+//! | asking for work, once and a thousand times | `asking` |
+//! | results, acknowledged or not; cancelling | `ending` |
+//! | epochs, transitions, owners, graphs | `fencing` |
+//! | malformed, huge, slow | `bounds` |
+//! | an agent that is killed | `restart` |
+
+mod asking;
+mod bounds;
+mod ending;
+mod fencing;
+mod restart;
+mod telling;
+mod world;
+
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use self::world::{Stop, World};
+use crate::client::{Client, Endpoint, EndpointError};
+
+/// How long one check may take.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// The states whose work the agent is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct States {
+    /// Its work takes a moment, a second perhaps, and succeeds.
+    pub brief: String,
+    /// Its work fails, and another attempt is not said to be of no use.
+    pub failing: String,
+    /// Its work goes on until it is cancelled.
+    pub endless: String,
+}
+
+type Killed = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// An agent to be checked.
+pub struct Subject {
+    client: Client,
+    endpoint: Option<Endpoint>,
+    states: States,
+    restart: Option<Box<dyn Fn() -> Killed + Send + Sync>>,
+    only: Option<Vec<String>>,
+}
+
+impl Subject {
+    /// The agent at an endpoint.
+    ///
+    /// # Errors
+    ///
+    /// See [`Client::new`].
+    pub fn new(endpoint: Endpoint, states: States) -> Result<Self, EndpointError> {
+        let client = Client::new(&endpoint)?;
+        Ok(Self {
+            endpoint: Some(endpoint),
+            ..Self::behind(client, states)
+        })
+    }
+
+    /// The agent behind a client; what needs connections of its own is not checked.
+    pub fn behind(client: Client, states: States) -> Self {
+        Self {
+            client,
+            endpoint: None,
+            states,
+            restart: None,
+            only: None,
+        }
+    }
+
+    /// How to kill the agent as `kill -9` does, and to start it again with the same records.
+    #[must_use]
+    pub fn restart<F>(mut self, restart: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        self.restart = Some(Box::new(move || Box::pin(restart())));
+        self
+    }
+
+    /// Only these checks.
+    #[must_use]
+    pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.only = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Checks the rules, one after the other; each begins with an agent at rest.
+    pub async fn check(&self) -> Report {
+        let mut findings = Vec::new();
+        let mut world = match World::enter(self).await {
+            Ok(world) => world,
+            Err(stop) => {
+                let finding = Finding {
+                    check: "answers",
+                    rule: "the agent answers, and takes an action of a new owner",
+                    verdict: stop.into(),
+                };
+                return Report {
+                    findings: vec![finding],
+                };
+            }
+        };
+        for check in CHECKS {
+            let wanted =
+                (self.only.as_ref()).is_none_or(|only| only.iter().any(|n| n == check.name));
+            if !wanted {
+                continue;
+            }
+            let checked = async {
+                world.rest().await?;
+                (check.run)(&mut world).await
+            };
+            let verdict = match tokio::time::timeout(LIMIT, checked).await {
+                Ok(Ok(())) => Verdict::Kept,
+                Ok(Err(stop)) => stop.into(),
+                Err(_) => Verdict::Broken(format!("it took longer than {} s", LIMIT.as_secs())),
+            };
+            findings.push(Finding {
+                check: check.name,
+                rule: check.rule,
+                verdict,
+            });
+        }
+        // Best effort: nothing of this test is left under way.
+        let _ = world.rest().await;
+        Report { findings }
+    }
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subject")
+            .field("client", &self.client)
+            .field("states", &self.states)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was found of each rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// In the order in which they were checked.
+    pub findings: Vec<Finding>,
+}
+
+/// What was found of a rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// The name of the check.
+    pub check: &'static str,
+    /// What has to hold.
+    pub rule: &'static str,
+    /// Whether it does.
+    pub verdict: Verdict,
+}
+
+/// Whether a rule is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// As far as this can see.
+    Kept,
+    /// What was seen instead.
+    Broken(String),
+    /// Why it was not looked at.
+    Skipped(&'static str),
+}
+
+impl Report {
+    /// Whether no rule is broken.
+    pub fn is_kept(&self) -> bool {
+        self.broken().next().is_none()
+    }
+
+    /// The checks that failed.
+    pub fn broken(&self) -> impl Iterator<Item = &Finding> {
+        (self.findings.iter()).filter(|finding| matches!(finding.verdict, Verdict::Broken(_)))
+    }
+}
+
+/// One line for each rule, and one for all.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Finding {
+            check,
+            rule,
+            verdict,
+        } in &self.findings
+        {
+            match verdict {
+                Verdict::Kept => writeln!(f, "kept    {check}: {rule}")?,
+                Verdict::Broken(why) => writeln!(f, "BROKEN  {check}: {rule}: {why}")?,
+                Verdict::Skipped(why) => writeln!(f, "skipped {check}: {why}")?,
+            }
+        }
+        let broken = self.broken().count();
+        writeln!(f, "{} checks, {broken} broken", self.findings.len())
+    }
+}
+
+impl From<Stop> for Verdict {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Broken(why) => Self::Broken(why),
+            Stop::Skipped(why) => Self::Skipped(why),
+        }
+    }
+}
+
+type Checked<'a> = Pin<Box<dyn Future<Output = Result<(), Stop>> + Send + 'a>>;
+
+/// A rule, and how it is checked.
+struct Check {
+    name: &'static str,
+    rule: &'static str,
+    run: for<'a> fn(&'a mut World<'_>) -> Checked<'a>,
+}
+
+macro_rules! checks {
+    ($( $name:literal, $rule:literal => $module:ident::$function:ident; )*) => {
+        /// All checks; those that change whom the agent listens to come last.
+        const CHECKS: &[Check] = &[ $( Check {
+            name: $name,
+            rule: $rule,
+            run: |world| Box::pin($module::$function(world)),
+        }, )* ];
+    };
+}
+
+checks! {
+    "versions", "GET /lifecycle names v1" => telling::versions;
+    "unsupported-version", "paths of other versions answer 404 UnsupportedVersion" => telling::unsupported_version;
+    "paths", "other paths answer 404 NotFound, other methods 405 MethodNotAllowed" => telling::paths;
+    "health", "/livez and /readyz answer, without a token" => telling::health;
+    "token", "where there is a token, a request without it is 401 Unauthorized" => telling::token;
+    "status", "the status has the same bootId twice, and the states in order" => telling::status;
+    "status-at-once", "the status never waits, and shows the action under way" => telling::status_at_once;
+    "begins-once", "the first PUT answers 201, the next 200 with the same attempt" => asking::begins_once;
+    "thousand-at-once", "1,000 PUTs of one id at once begin one attempt" => asking::thousand_at_once;
+    "busy", "another action while one is under way is 409 Busy, which names it" => asking::busy;
+    "other-work", "a known id with another state, owner, fence or input is 422 OtherWork" => asking::other_work;
+    "same-work-of-another-epoch", "a known id of a higher epoch is the same work" => asking::other_epoch;
+    "no-such-work", "a state that the agent does not know is 422 NoSuchWork" => asking::no_such_work;
+    "no-such-action", "an unknown id is 404 NoSuchAction" => asking::no_such_action;
+    "wrong-state", "`from` that names other states is 412 WrongState" => asking::wrong_state;
+    "list", "the list has the actions, the newest first" => asking::list;
+    "success-for-ever", "what succeeded is never begun again, acknowledged or not" => ending::success_for_ever;
+    "kept-until-acknowledged", "a failed attempt is answered until it is acknowledged, then there is another" => ending::kept_until_acknowledged;
+    "failure-says-why", "a failed attempt has a reason" => ending::failure_says_why;
+    "acknowledged-twice", "acknowledging twice is no mistake" => ending::acknowledged_twice;
+    "other-attempt", "acknowledging another attempt is 409 OtherAttempt" => ending::other_attempt;
+    "not-ended", "acknowledging what is under way is 409 NotEnded" => ending::not_ended;
+    "cancels", "DELETE ends what is under way, and its phase is Cancelled" => ending::cancels;
+    "cancels-nothing", "DELETE of what has ended changes nothing" => ending::cancels_nothing;
+    "wait", "`wait` answers when the action has ended, or after that time" => ending::wait;
+    "unobserved-after-end", "what was seen before an action ended is not told after it" => ending::unobserved_after_end;
+    "output", "the output comes with its range" => ending::output;
+    "malformed", "what is no JSON of the right form is 400 BadRequest" => bounds::malformed;
+    "unknown-field", "a request with an unknown field is 400 BadRequest" => bounds::unknown_field;
+    "bad-id", "an id of other characters, or of more than 128, is 400 BadRequest" => bounds::bad_id;
+    "too-large", "a body of more than 256 KiB is 413 TooLarge" => bounds::too_large;
+    "media-type", "a body that is said to be no JSON is 415 UnsupportedMediaType" => bounds::media_type;
+    "slow", "connections on which no request arrives are closed, and keep nobody away" => bounds::slow;
+    "fenced-transition", "a new id of a lower transition or run is 412 Fenced" => fencing::transition;
+    "fenced-asking", "PUT of a lower epoch is 412 Fenced" => fencing::asking;
+    "fenced-cancelling", "DELETE of a lower epoch is 412 Fenced, and cancels nothing" => fencing::cancelling;
+    "fenced-acknowledging", "an acknowledgement of a lower epoch is 412 Fenced" => fencing::acknowledging;
+    "other-graph", "where the agent has a graph, another one is 412 OtherGraph" => fencing::graph;
+    "foreign-owner", "an owner that is older, or as old with another uid, is 412 ForeignOwner" => fencing::foreign_owner;
+    "restart-guesses-nothing", "what was under way when the agent was killed is Unknown or resumed, and not begun by itself" => restart::guesses_nothing;
+    "restart-keeps-results", "results that nobody acknowledged survive a kill" => restart::keeps_results;
+    "restart-keeps-fences", "epoch and owner survive a kill" => restart::keeps_fences;
+    "problem-documents", "every refusal is a problem document that says what the table says of its code" => world::problem_documents;
+    "newer-owner", "an owner that is newer takes the application over" => fencing::newer_owner;
+}

@@ -1,0 +1,127 @@
+//! Requests that are malformed, huge, or never finished.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::world::{Check, Stop, World, expect};
+use crate::wire::{BODY_LIMIT, Code};
+
+/// How many connections are left half open, and when each should be closed.
+const HALF_OPEN: usize = 300;
+const CLOSED: Duration = Duration::from_secs(20);
+
+const JSON: &str = "application/json";
+
+pub(super) async fn malformed(world: &mut World<'_>) -> Check {
+    let work = world.brief();
+    let bodies = ["", "{", "[]", "null", "{\"state\": 7}", "{} {}", "\u{0}"];
+    for body in bodies {
+        let path = format!("/actions/{}", work.id);
+        let reply = (world.send(Method::PUT, &path, Some((Bytes::from(body), JSON)))).await?;
+        world
+            .is_refusal(&reply, Code::BadRequest)
+            .map_err(|stop| of_case(stop, body))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn unknown_field(world: &mut World<'_>) -> Check {
+    let work = world.brief();
+    let whole = serde_json::to_value(&work.request).map_err(|e| Stop::Broken(e.to_string()))?;
+    for place in ["", "/fence"] {
+        let mut body = whole.clone();
+        let fields = body.pointer_mut(place).and_then(|at| at.as_object_mut());
+        fields.map(|fields| fields.insert("noSuchField".to_owned(), json!(1)));
+        let reply = world.put(work.id.as_str(), &body).await?;
+        world
+            .is_refusal(&reply, Code::BadRequest)
+            .map_err(|stop| of_case(stop, &format!("noSuchField in `{place}/`")))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn bad_id(world: &mut World<'_>) -> Check {
+    let body = serde_json::to_value(&world.brief().request).unwrap_or_default();
+    for id in ["a%20b", "a%2Fb", ".hidden", "%C3%A9", &"x".repeat(129)] {
+        let reply = world.put(id, &body).await?;
+        world
+            .is_refusal(&reply, Code::BadRequest)
+            .map_err(|stop| of_case(stop, id))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn too_large(world: &mut World<'_>) -> Check {
+    let mut work = world.brief();
+    let filler = "x".repeat(BODY_LIMIT);
+    work.request
+        .input
+        .insert("filler".to_owned(), filler.into());
+    world.refused(&work, Code::TooLarge).await?;
+    world.client.status().await?;
+    Ok(())
+}
+
+pub(super) async fn media_type(world: &mut World<'_>) -> Check {
+    let work = world.brief();
+    let body = serde_json::to_vec(&work.request).map_err(|e| Stop::Broken(e.to_string()))?;
+    let path = format!("/actions/{}", work.id);
+    let reply = (world.send(Method::PUT, &path, Some((body.into(), "text/plain")))).await?;
+    world
+        .is_refusal(&reply, Code::UnsupportedMediaType)
+        .map(drop)
+}
+
+/// Opens connections on which half a request is sent, and waits until all are closed.
+pub(super) async fn slow(world: &mut World<'_>) -> Check {
+    let Some(endpoint) = world.endpoint.clone() else {
+        return Err(Stop::Skipped("there are no connections to be opened"));
+    };
+    let mut open = JoinSet::new();
+    for _ in 0..HALF_OPEN {
+        let connection = endpoint.connect().await;
+        let Some(connection) = connection else {
+            return Err(Stop::Skipped("connections with TLS are not left half open"));
+        };
+        // One that is closed at once is as good.
+        let Ok(mut connection) = connection else {
+            continue;
+        };
+        open.spawn(async move {
+            let half = b"PUT /lifecycle/v1/actions/slow HTTP/1.1\r\nHost: agent\r\nContent-";
+            if connection.write_all(half).await.is_err() {
+                return true;
+            }
+            let mut answer = Vec::new();
+            let mut answer_of = (&mut connection).take(64 * 1024);
+            timeout(CLOSED, answer_of.read_to_end(&mut answer))
+                .await
+                .is_ok()
+        });
+    }
+    let mut left_open = 0;
+    while let Some(closed) = open.join_next().await {
+        left_open += usize::from(!closed.unwrap_or(true));
+    }
+    expect(left_open == 0, || {
+        format!(
+            "{left_open} of {HALF_OPEN} are open after {} s",
+            CLOSED.as_secs()
+        )
+    })?;
+    world.client.status().await?;
+    Ok(())
+}
+
+fn of_case(stop: Stop, case: &str) -> Stop {
+    match stop {
+        Stop::Broken(why) => Stop::Broken(format!("{why}, for {case:?}")),
+        Stop::Skipped(why) => Stop::Skipped(why),
+    }
+}

@@ -1,0 +1,81 @@
+//! An agent that is killed, and started again with the same records.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::world::{Check, Stop, World, expect, same};
+use crate::wire::{Code, Phase};
+
+/// How long an agent may take to start.
+const START: Duration = Duration::from_secs(30);
+
+pub(super) async fn guesses_nothing(world: &mut World<'_>) -> Check {
+    let work = world.endless();
+    world.begin(&work).await?;
+    world.running(&work.id).await?;
+    let before = world.client.status().await?.boot_id;
+    kill(world).await?;
+    let status = world.client.status().await?;
+    expect(status.boot_id != before, || "bootId is the same".to_owned())?;
+    let report = world.client.report(&work.id, Duration::ZERO).await?;
+    let fits = match report.phase {
+        Phase::Unknown => true,
+        Phase::Pending | Phase::Running => report.resumed,
+        Phase::Succeeded | Phase::Failed | Phase::Cancelled => false,
+    };
+    expect(fits && report.attempt == 1, || {
+        format!(
+            "it is {:?}, resumed {}, attempt {}",
+            report.phase, report.resumed, report.attempt
+        )
+    })?;
+    let again = world.ask(&work).await?;
+    expect(!again.began, || {
+        "asking again begins another attempt".to_owned()
+    })
+}
+
+pub(super) async fn keeps_results(world: &mut World<'_>) -> Check {
+    let (succeeded, failed) = (world.brief(), world.failing());
+    world.done(&succeeded, Phase::Succeeded).await?;
+    world.done(&failed, Phase::Failed).await?;
+    kill(world).await?;
+    for (work, phase) in [(succeeded, Phase::Succeeded), (failed, Phase::Failed)] {
+        let again = world.ask(&work).await?;
+        expect(!again.began, || {
+            format!("what was {phase:?} is begun again")
+        })?;
+        same("the phase", again.report.phase, phase)?;
+    }
+    Ok(())
+}
+
+pub(super) async fn keeps_fences(world: &mut World<'_>) -> Check {
+    world.epoch += 1;
+    let work = world.brief();
+    world.done(&work, Phase::Succeeded).await?;
+    kill(world).await?;
+    let mut deposed = world.brief();
+    deposed.request.fence.epoch -= 1;
+    world.refused(&deposed, Code::Fenced).await?;
+    let mut foreign = world.brief();
+    foreign.request.owner.uid.push_str("-twin");
+    world.refused(&foreign, Code::ForeignOwner).await.map(drop)
+}
+
+/// Kills the agent, and waits until it answers again.
+async fn kill(world: &mut World<'_>) -> Check {
+    let Some(restart) = &world.restart else {
+        return Err(Stop::Skipped("there is no way to kill the agent"));
+    };
+    restart()
+        .await
+        .map_err(|why| Stop::Broken(format!("it was not started again: {why}")))?;
+    let until = Instant::now() + START;
+    while world.client.status().await.is_err() {
+        expect(Instant::now() < until, || "it does not answer".to_owned())?;
+        sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! One agent under test, and words to say what is expected of it.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use http::header::CONTENT_TYPE;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::{Killed, States, Subject};
+use crate::client::{Asked, Client, ClientError, Endpoint, Reply};
+use crate::wire::{
+    Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Owner, Phase, Problem,
+};
+
+/// How long the agent may take for what takes a moment.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Why a check ends early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Broken(String),
+    Skipped(&'static str),
+}
+
+impl From<ClientError> for Stop {
+    fn from(error: ClientError) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+/// What a check comes to.
+pub(super) type Check<T = ()> = Result<T, Stop>;
+
+/// Breaks a rule, unless this is so.
+pub(super) fn expect(so: bool, seen: impl FnOnce() -> String) -> Check {
+    if so {
+        Ok(())
+    } else {
+        Err(Stop::Broken(seen()))
+    }
+}
+
+/// Breaks a rule, unless both are the same.
+pub(super) fn same<T: PartialEq + Debug>(what: &str, seen: T, expected: T) -> Check {
+    expect(seen == expected, || {
+        format!("{what} is {seen:?}, not {expected:?}")
+    })
+}
+
+/// An agent under test, spoken to as one owner whose transitions rise.
+pub(super) struct World<'s> {
+    pub(super) client: Client,
+    pub(super) restart: Option<&'s (dyn Fn() -> Killed + Send + Sync)>,
+    pub(super) endpoint: Option<Endpoint>,
+    pub(super) states: States,
+    pub(super) owner: Owner,
+    pub(super) epoch: u64,
+    transition: u64,
+    /// What was wrong with refusals that had the right code.
+    wrong_problems: Vec<String>,
+    refusals: usize,
+}
+
+/// A piece of work that can be asked for.
+#[derive(Clone)]
+pub(super) struct Work {
+    pub(super) id: ActionId,
+    pub(super) request: ActionRequest,
+}
+
+impl<'s> World<'s> {
+    /// As an object that was created just now, in a term after all others.
+    pub(super) async fn enter(subject: &'s Subject) -> Check<Self> {
+        let client = subject.client.clone();
+        let status = client.status().await?;
+        let now = Timestamp::now();
+        // A clock that is behind must not make this owner an old one.
+        let created_at = (status.owner.as_ref()).map_or(now, |owner| now.max(owner.created_at));
+        let created_at = created_at + Duration::from_millis(1);
+        let uid = format!("conformance-{:x}", now.as_nanosecond());
+        Ok(Self {
+            client,
+            restart: subject.restart.as_deref(),
+            endpoint: subject.endpoint.clone(),
+            states: subject.states.clone(),
+            owner: Owner {
+                uid,
+                created_at,
+                name: "conformance".to_owned(),
+                namespace: String::new(),
+            },
+            epoch: status.fence.epoch.saturating_add(1),
+            transition: 0,
+            wrong_problems: Vec::new(),
+            refusals: 0,
+        })
+    }
+
+    /// Ends whatever is under way.
+    pub(super) async fn rest(&mut self) -> Check {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let status = self.client.status().await?;
+            self.epoch = self.epoch.max(status.fence.epoch);
+            let Some(action) = status.action.filter(|action| !action.phase.is_final()) else {
+                return Ok(());
+            };
+            expect(Instant::now() < until, || {
+                format!("{} does not end, though it was cancelled", action.id)
+            })?;
+            self.client.cancel(&action.id, self.epoch).await?;
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// New work of a state, of the next transition.
+    pub(super) fn work(&mut self, state: &str) -> Work {
+        self.transition += 1;
+        let id = format!("{}.{}", self.owner.uid, self.transition);
+        Work {
+            id: id.parse().expect("letters, digits, a dash and a dot"),
+            request: ActionRequest {
+                state: state.to_owned(),
+                owner: self.owner.clone(),
+                fence: Fence {
+                    epoch: self.epoch,
+                    transition: self.transition,
+                    run: 1,
+                },
+                graph: None,
+                from: Vec::new(),
+                input: serde_json::Map::new(),
+            },
+        }
+    }
+
+    pub(super) fn brief(&mut self) -> Work {
+        let state = self.states.brief.clone();
+        self.work(&state)
+    }
+
+    pub(super) fn failing(&mut self) -> Work {
+        let state = self.states.failing.clone();
+        self.work(&state)
+    }
+
+    pub(super) fn endless(&mut self) -> Work {
+        let state = self.states.endless.clone();
+        self.work(&state)
+    }
+
+    pub(super) async fn ask(&self, work: &Work) -> Check<Asked> {
+        Ok(self.client.ask(&work.id, &work.request).await?)
+    }
+
+    /// Asks, and expects that this began an attempt.
+    pub(super) async fn begin(&self, work: &Work) -> Check<ActionReport> {
+        let asked = self.ask(work).await?;
+        expect(asked.began, || {
+            "PUT of new work answers 200, not 201".to_owned()
+        })?;
+        Ok(asked.report)
+    }
+
+    /// Begins work and waits for its end, which is of this phase.
+    pub(super) async fn done(&self, work: &Work, phase: Phase) -> Check<ActionReport> {
+        self.begin(work).await?;
+        let report = self.ended(&work.id).await?;
+        same("the phase", report.phase, phase)?;
+        Ok(report)
+    }
+
+    /// Waits for the end of an action.
+    pub(super) async fn ended(&self, id: &ActionId) -> Check<ActionReport> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let report = self.client.report(id, Duration::from_secs(1)).await?;
+            if report.phase.is_final() {
+                return Ok(report);
+            }
+            expect(Instant::now() < until, || format!("{id} does not end"))?;
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until an action is under way.
+    pub(super) async fn running(&self, id: &ActionId) -> Check {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let report = self.client.report(id, Duration::ZERO).await?;
+            expect(!report.phase.is_final(), || {
+                format!("{id} has ended ({:?}), and should go on", report.phase)
+            })?;
+            if report.phase == Phase::Running {
+                return Ok(());
+            }
+            expect(Instant::now() < until, || format!("{id} is not begun"))?;
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(super) async fn acknowledge(&self, id: &ActionId, attempt: u32) -> Check<ActionReport> {
+        let epoch = self.epoch;
+        let taken = Acknowledgement { attempt, epoch };
+        Ok(self.client.acknowledge(id, &taken).await?)
+    }
+
+    /// Sends any request under the version.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(Bytes, &'static str)>,
+    ) -> Check<Reply> {
+        let path = format!("/lifecycle/v1{path}");
+        Ok(self.client.raw(method, path, body, true).await?)
+    }
+
+    /// Asks for work with a body of its own.
+    pub(super) async fn put(&self, id: &str, body: &Value) -> Check<Reply> {
+        let body = Bytes::from(body.to_string());
+        let path = format!("/actions/{id}");
+        self.send(Method::PUT, &path, Some((body, "application/json")))
+            .await
+    }
+
+    /// Sends work, and expects this refusal.
+    pub(super) async fn refused(&mut self, work: &Work, code: Code) -> Check<Problem> {
+        let body = serde_json::to_value(&work.request).map_err(|e| Stop::Broken(e.to_string()))?;
+        let reply = self.put(work.id.as_str(), &body).await?;
+        self.is_refusal(&reply, code)
+    }
+
+    /// Expects that an answer is this refusal; what is wrong with its document is kept for the check of these.
+    pub(super) fn is_refusal(&mut self, reply: &Reply, code: Code) -> Check<Problem> {
+        let status = reply.status.as_u16();
+        let (expected, mender, retry) = code.meaning();
+        let problem = serde_json::from_slice::<Problem>(&reply.body);
+        let said = problem.as_ref().ok().map(|problem| problem.code);
+        let is = said.map_or_else(|| "no code".to_owned(), |code| format!("{code:?}"));
+        expect(
+            status == expected && said.is_none_or(|said| said == code),
+            || format!("the answer is {status} ({is}), not {expected} ({code:?})"),
+        )?;
+        self.refusals += 1;
+        let kind = reply
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok());
+        if !kind.is_some_and(|kind| kind.starts_with("application/problem+json")) {
+            let kind = kind.unwrap_or("nothing");
+            self.wrong_problems.push(format!(
+                "{code:?} is sent as {kind}, not application/problem+json"
+            ));
+        }
+        match problem {
+            Ok(problem) => {
+                if (problem.status, problem.mender, problem.retry) != (expected, mender, retry) {
+                    self.wrong_problems.push(format!(
+                        "{code:?} says status {}, mender {:?}, retry {}, not {expected}, {mender:?}, {retry}",
+                        problem.status, problem.mender, problem.retry
+                    ));
+                }
+                Ok(problem)
+            }
+            Err(error) => {
+                self.wrong_problems.push(format!(
+                    "the body of {code:?} is no problem document: {error}"
+                ));
+                Ok(Problem::new(code, ""))
+            }
+        }
+    }
+}
+
+/// What the checks before have noticed of all refusals.
+pub(super) async fn problem_documents(world: &mut World<'_>) -> Check {
+    if world.refusals == 0 {
+        let work = world.work("NoSuchState-conformance");
+        world.refused(&work, Code::NoSuchWork).await?;
+    }
+    let wrong = &world.wrong_problems;
+    expect(wrong.is_empty(), || wrong.join("; "))
+}
