@@ -34,7 +34,7 @@ pub(super) async fn malformed(world: &mut World<'_>) -> Check {
 pub(super) async fn unknown_field(world: &mut World<'_>) -> Check {
     let work = world.brief();
     let whole = serde_json::to_value(&work.request).map_err(|e| Stop::Broken(e.to_string()))?;
-    for place in ["", "/fence"] {
+    for place in ["", "/fence", "/owner"] {
         let mut body = whole.clone();
         let fields = body.pointer_mut(place).and_then(|at| at.as_object_mut());
         fields.map(|fields| fields.insert("noSuchField".to_owned(), json!(1)));

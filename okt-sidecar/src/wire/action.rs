@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::owner::{Fence, Owner};
+use super::owner::{Fence, Owner, strict};
 
 /// The name of one piece of work, chosen by the operator: 1 to 128 of the characters `A-Z a-z 0-9 . _ -`.
 ///
@@ -82,8 +82,10 @@ pub struct ActionRequest {
     /// The state whose work is asked for.
     pub state: String,
     /// For which object.
+    #[serde(deserialize_with = "strict::owner")]
     pub owner: Owner,
     /// How new the request is.
+    #[serde(deserialize_with = "strict::fence")]
     pub fence: Fence,
     /// The hash of the operator's graph; an agent that is bound to another one refuses.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -49,3 +49,44 @@ pub struct Fence {
 fn first_run() -> u64 {
     1
 }
+
+/// The same in a request, which must not have fields that nobody knows; an answer may.
+pub(super) mod strict {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer};
+
+    #[derive(Deserialize)]
+    #[serde(remote = "super::Owner", rename_all = "camelCase", deny_unknown_fields)]
+    struct Owner {
+        uid: String,
+        created_at: Timestamp,
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        namespace: String,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(remote = "super::Fence", rename_all = "camelCase", deny_unknown_fields)]
+    struct Fence {
+        #[serde(default)]
+        epoch: u64,
+        transition: u64,
+        #[serde(default = "super::first_run")]
+        run: u64,
+    }
+
+    /// An owner that has no other fields.
+    pub(in crate::wire) fn owner<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<super::Owner, D::Error> {
+        Owner::deserialize(from)
+    }
+
+    /// A fence that has no other fields.
+    pub(in crate::wire) fn fence<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<super::Fence, D::Error> {
+        Fence::deserialize(from)
+    }
+}

@@ -8,7 +8,7 @@ use kube::{CustomResourceExt, ResourceExt};
 use okt_runtime::sidecar::{Agents, Client, Delegated};
 use okt_runtime::{Action, Dispatch, Failure, LifecycleObject, Operator, crd};
 use okt_sidecar::wire::{ActionReport, Seen, Sighting};
-use okt_sidecar::{Agent, Done, Fault, Offer, Started, Task, Work};
+use okt_sidecar::{Agent, Done, Fault, JournalError, Offer, Started, Task, Work};
 use okt_testing::ApiServer;
 use okt_tests::{Cluster, Served};
 use tempfile::TempDir;
@@ -170,11 +170,15 @@ impl Machines {
 impl Machine {
     /// Starts the agent.
     pub(super) async fn start(&self) {
-        let agent = Agent::new(self.application.clone(), self.disk.path())
-            .look_every(LOOK_EVERY)
-            .start()
-            .await
-            .expect("the agent starts");
+        // What was killed lets go of the disk when its threads are through.
+        let agent = loop {
+            let agent = Agent::new(self.application.clone(), self.disk.path());
+            match agent.look_every(LOOK_EVERY).start().await {
+                Ok(agent) => break agent,
+                Err(JournalError::Locked(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
+                Err(error) => panic!("the agent does not start: {error}"),
+            }
+        };
         *lock(&self.agent) = Some(agent);
     }
 

@@ -1,0 +1,231 @@
+//! The client against servers that are no good agents: endless, silent, foreign, moved, with another token.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::header::{AUTHORIZATION, LOCATION};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse, Json, Response};
+use axum::routing::get;
+use okt_sidecar::client::{Client, ClientError, Endpoint, EndpointError};
+use okt_sidecar::wire::{Code, Problem};
+use serde_json::json;
+use tokio::net::{TcpListener, UnixListener};
+use tokio_util::task::AbortOnDropHandle;
+
+/// Serves on loopback, until the guard is dropped.
+async fn serve(router: Router) -> (Endpoint, AbortOnDropHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let serving = tokio::spawn(async move {
+        let served = axum::serve(listener, router).await;
+        served.expect("it serves until it is dropped");
+    });
+    let endpoint = Endpoint::parse(&url).expect("a URL");
+    (endpoint, AbortOnDropHandle::new(serving))
+}
+
+async fn client_of(router: Router) -> (Client, AbortOnDropHandle<()>) {
+    let (endpoint, serving) = serve(router).await;
+    let endpoint = endpoint.timeout(Duration::from_secs(2));
+    (Client::new(&endpoint).expect("a client"), serving)
+}
+
+/// An agent's answers to what is asked first.
+fn agent() -> Router {
+    Router::new().route(
+        "/lifecycle",
+        get(|| async { Json(json!({ "versions": ["v1"] })) }),
+    )
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_read_up_to_its_limit() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&sent);
+    let endless = move || {
+        let counter = Arc::clone(&counter);
+        async move {
+            let piece = Bytes::from(vec![b' '; 64 * 1024]);
+            let pieces = tokio_stream_of(move || {
+                counter.fetch_add(piece.len(), Ordering::SeqCst);
+                piece.clone()
+            });
+            Response::new(pieces)
+        }
+    };
+    let (client, _serving) = client_of(agent().route("/lifecycle/v1/status", get(endless))).await;
+    let error = client.status().await.expect_err("it has no end");
+    assert!(
+        matches!(error, ClientError::Foreign { status: 200, .. }),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("longer than 262144 bytes"),
+        "{error}"
+    );
+    let sent = sent.load(Ordering::SeqCst);
+    assert!(sent < 64 * 1024 * 1024, "{sent} bytes were sent");
+}
+
+/// A body that never ends.
+fn tokio_stream_of(mut piece: impl FnMut() -> Bytes + Send + 'static) -> Body {
+    struct Endless<F>(F);
+
+    impl<F: FnMut() -> Bytes + Unpin> axum::body::HttpBody for Endless<F> {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+            std::task::Poll::Ready(Some(Ok(http_body::Frame::data((self.0)()))))
+        }
+    }
+
+    Body::new(Endless(Box::new(move || piece())))
+}
+
+#[tokio::test]
+async fn an_agent_that_is_silent_is_waited_for_only_so_long() {
+    let silent = get(|| async { pending::<StatusCode>().await });
+    let (client, _serving) = client_of(agent().route("/lifecycle/v1/status", silent)).await;
+    let error = client.status().await.expect_err("it is silent");
+    assert!(
+        matches!(error, ClientError::Unanswered { .. }) && error.retry_helps(),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_agent_is_told_from_an_agent_that_refuses() {
+    let page = get(|| async { (StatusCode::BAD_GATEWAY, Html("<h1>no</h1>")) });
+    let refusal = get(|| async {
+        let problem = Problem::new(Code::Stopping, "it is being stopped");
+        (StatusCode::SERVICE_UNAVAILABLE, Json(problem))
+    });
+    let router = agent()
+        .route("/lifecycle/v1/status", page)
+        .route("/lifecycle/v1/actions", refusal);
+    let (client, _serving) = client_of(router).await;
+    let error = client.status().await.expect_err("it is a page");
+    assert!(
+        matches!(error, ClientError::Foreign { status: 502, .. }),
+        "{error}"
+    );
+    let error = client.actions().await.expect_err("it refuses");
+    assert_eq!(error.code(), Some(Code::Stopping));
+    assert!(error.retry_helps());
+}
+
+#[tokio::test]
+async fn a_token_is_sent_nowhere_else() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&seen);
+    let elsewhere = Router::new().fallback(move |headers: HeaderMap| {
+        heard.lock().expect("no panic").push(headers);
+        async { StatusCode::OK }
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let there = format!("http://{}/", listener.local_addr().expect("an address"));
+    let serving = tokio::spawn(async move { axum::serve(listener, elsewhere).await });
+    let _serving = AbortOnDropHandle::new(serving);
+    let moved = get(move || {
+        let there = there.clone();
+        async move { (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, there)]).into_response() }
+    });
+    let (endpoint, _other) = serve(Router::new().route("/lifecycle", moved)).await;
+    let client = Client::new(&endpoint.token("secret")).expect("a client");
+    let error = client.versions().await.expect_err("it is elsewhere");
+    assert!(
+        matches!(error, ClientError::Foreign { status: 307, .. }),
+        "{error}"
+    );
+    assert!(seen.lock().expect("no panic").is_empty());
+}
+
+#[tokio::test]
+async fn a_new_token_is_read_from_its_file_when_the_old_one_is_refused() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "old\n").expect("it is written");
+    let wanted = Arc::new(Mutex::new("Bearer old"));
+    let asked = Arc::clone(&wanted);
+    let door = move |request: Request| {
+        let given = request.headers().get(AUTHORIZATION).cloned();
+        let admitted = given.is_some_and(|given| given == *asked.lock().expect("no panic"));
+        async move {
+            if admitted {
+                Json(json!({ "versions": ["v1"] })).into_response()
+            } else {
+                let problem = Problem::new(Code::Unauthorized, "another token is needed");
+                (StatusCode::UNAUTHORIZED, Json(problem)).into_response()
+            }
+        }
+    };
+    let (endpoint, _serving) = serve(Router::new().fallback(door)).await;
+    let client = Client::new(&endpoint.token_file(file.path())).expect("a client");
+    client.versions().await.expect("the token is right");
+    *wanted.lock().expect("no panic") = "Bearer new";
+    let error = client.versions().await.expect_err("the token is old");
+    assert_eq!(error.code(), Some(Code::Unauthorized));
+    std::fs::write(file.path(), "new\n").expect("it is written");
+    client.versions().await.expect("the new token is read");
+    std::fs::write(file.path(), "\n").expect("it is written");
+    *wanted.lock().expect("no panic") = "Bearer newest";
+    let error = client.versions().await.expect_err("there is no token");
+    assert!(
+        matches!(error, ClientError::Endpoint(EndpointError::File { .. })),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_socket_is_spoken_to_by_its_path() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("agent.sock");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let serving = tokio::spawn(async move { axum::serve(listener, agent()).await });
+    let _serving = AbortOnDropHandle::new(serving);
+    let client = Client::new(&Endpoint::unix(&path)).expect("a client");
+    assert_eq!(
+        client.versions().await.expect("it answers").versions,
+        ["v1"]
+    );
+}
+
+#[tokio::test]
+async fn an_agent_of_another_version_is_said_to_be_one() {
+    let other = get(|| async { Json(json!({ "versions": ["v7", "v6"], "later": true })) });
+    let (client, _serving) = client_of(Router::new().route("/lifecycle", other)).await;
+    let error = client.status().await.expect_err("it speaks no v1");
+    assert_eq!(error.to_string(), "the agent speaks v7, v6, this client v1");
+}
+
+#[test]
+fn wrong_addresses_say_what_is_wrong() {
+    for (address, why) in [
+        ("orders-0:8470", "it begins with http://"),
+        ("ftp://orders", "it begins with http://"),
+        ("unix:agent.sock", "its whole path"),
+        ("http://user@orders", "a user"),
+        ("http://orders/?a=b", "a query"),
+        ("", "no URL"),
+    ] {
+        let error = Endpoint::parse(address).expect_err(address);
+        assert!(error.to_string().contains(why), "{address}: {error}");
+    }
+}
+
+#[test]
+fn a_token_is_not_shown() {
+    let endpoint = Endpoint::unix("/run/agent.sock").token("secret");
+    let client = Client::new(&endpoint).expect("a client");
+    assert!(!format!("{endpoint:?} {client:?}").contains("secret"));
+}

@@ -1,0 +1,108 @@
+//! The conformance test of agents: the real agent keeps every rule, and a wrong one is caught by the check that names its flaw.
+
+mod flawed;
+mod real;
+
+use std::time::Duration;
+
+use okt_sidecar::client::Endpoint;
+use okt_sidecar::conformance::{Report, Subject, Verdict};
+use tokio::net::TcpListener;
+
+use self::flawed::{FLAWS, Flaw, flawed};
+use self::real::{Machine, states};
+
+/// The agent, with this flaw if there is one, and a way to kill it.
+async fn subject(flaw: Option<Flaw>) -> Subject {
+    let machine = Machine::new(flaw == Some(Flaw::ForgetsAll)).await;
+    let service = machine.service();
+    let client = flawed(flaw, service);
+    Subject::behind(client, states()).restart(move || {
+        let machine = machine.clone();
+        async move {
+            machine.restart().await;
+            Ok(())
+        }
+    })
+}
+
+#[tokio::test]
+async fn the_real_agent_keeps_every_rule() {
+    let report = subject(None).await.check().await;
+    assert!(report.is_kept(), "{report}");
+    let skipped: Vec<&str> = (report.findings.iter())
+        .filter(|finding| matches!(finding.verdict, Verdict::Skipped(_)))
+        .map(|finding| finding.check)
+        .collect();
+    assert_eq!(skipped, ["token", "slow"], "these need a listener");
+    assert!(report.findings.len() > 40, "{}", report.findings.len());
+}
+
+#[tokio::test]
+async fn each_flaw_is_caught_by_the_check_that_names_it() {
+    for (flaw, check) in FLAWS {
+        let report = subject(Some(*flaw)).await.only([*check]).check().await;
+        assert_eq!(
+            broken(&report),
+            [*check],
+            "{flaw:?} is not caught:\n{report}"
+        );
+        println!("{flaw:?}: {report}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_forgets_all_when_it_is_killed_is_caught_by_every_check_of_that() {
+    let checks = [
+        "restart-guesses-nothing",
+        "restart-keeps-results",
+        "restart-keeps-fences",
+    ];
+    let subject = subject(Some(Flaw::ForgetsAll)).await.only(checks);
+    let report = subject.check().await;
+    assert_eq!(broken(&report), checks, "{report}");
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_for_no_token_is_caught() {
+    let (url, _serving) = serve().await;
+    let endpoint = Endpoint::parse(&url).expect("a URL").token("secret");
+    let subject = Subject::new(endpoint, states()).expect("an endpoint");
+    let report = subject.only(["token"]).check().await;
+    assert_eq!(broken(&report), ["token"], "{report}");
+}
+
+#[tokio::test]
+async fn an_agent_that_keeps_half_open_connections_is_caught() {
+    // A server without any limit of time.
+    let (url, _serving) = serve().await;
+    let endpoint = Endpoint::parse(&url).expect("a URL");
+    let subject = Subject::new(endpoint, states()).expect("an endpoint");
+    let report = subject.only(["slow"]).check().await;
+    assert_eq!(broken(&report), ["slow"], "{report}");
+}
+
+#[tokio::test]
+async fn nothing_that_listens_is_said_to_be_an_agent() {
+    let endpoint = Endpoint::parse("http://127.0.0.1:1").expect("a URL");
+    let endpoint = endpoint.timeout(Duration::from_secs(5));
+    let subject = Subject::new(endpoint, states()).expect("an endpoint");
+    let report = subject.check().await;
+    assert_eq!(broken(&report), ["answers"], "{report}");
+}
+
+fn broken(report: &Report) -> Vec<&'static str> {
+    report.broken().map(|finding| finding.check).collect()
+}
+
+/// Serves an agent on loopback, until the guard is dropped.
+async fn serve() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
+    let machine = Machine::new(false).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let serving = tokio::spawn(async move {
+        let served = axum::serve(listener, machine.service()).await;
+        served.expect("it serves until it is dropped");
+    });
+    (url, tokio_util::task::AbortOnDropHandle::new(serving))
+}
