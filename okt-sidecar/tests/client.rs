@@ -53,7 +53,7 @@ async fn an_answer_without_end_is_read_up_to_its_limit() {
         let counter = Arc::clone(&counter);
         async move {
             let piece = Bytes::from(vec![b' '; 64 * 1024]);
-            let pieces = tokio_stream_of(move || {
+            let pieces = endless_body(move || {
                 counter.fetch_add(piece.len(), Ordering::SeqCst);
                 piece.clone()
             });
@@ -75,7 +75,7 @@ async fn an_answer_without_end_is_read_up_to_its_limit() {
 }
 
 /// A body that never ends.
-fn tokio_stream_of(mut piece: impl FnMut() -> Bytes + Send + 'static) -> Body {
+fn endless_body(piece: impl FnMut() -> Bytes + Send + Unpin + 'static) -> Body {
     struct Endless<F>(F);
 
     impl<F: FnMut() -> Bytes + Unpin> axum::body::HttpBody for Endless<F> {
@@ -90,7 +90,7 @@ fn tokio_stream_of(mut piece: impl FnMut() -> Bytes + Send + 'static) -> Body {
         }
     }
 
-    Body::new(Endless(Box::new(move || piece())))
+    Body::new(Endless(piece))
 }
 
 #[tokio::test]

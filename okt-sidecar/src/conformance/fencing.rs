@@ -1,5 +1,7 @@
 //! What is older than what was taken: epochs, transitions and runs, owners; and what was made for another graph.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Method;
 use serde_json::json;
@@ -34,10 +36,7 @@ pub(super) async fn cancelling(world: &mut World<'_>) -> Check {
     let reply = world.send(Method::DELETE, &path, None).await?;
     world.is_refusal(&reply, Code::Fenced)?;
     world.running(&work.id).await?;
-    let report = world
-        .client
-        .report(&work.id, std::time::Duration::ZERO)
-        .await?;
+    let report = world.client.report(&work.id, Duration::ZERO).await?;
     expect(!report.cancelling, || {
         "it is cancelled all the same".to_owned()
     })
@@ -52,10 +51,7 @@ pub(super) async fn acknowledging(world: &mut World<'_>) -> Check {
     let path = format!("/actions/{}/acknowledgement", work.id);
     let reply = (world.send(Method::PUT, &path, Some((body, "application/json")))).await?;
     world.is_refusal(&reply, Code::Fenced)?;
-    let report = world
-        .client
-        .report(&work.id, std::time::Duration::ZERO)
-        .await?;
+    let report = world.client.report(&work.id, Duration::ZERO).await?;
     expect(!report.acknowledged, || {
         "it is acknowledged all the same".to_owned()
     })
@@ -84,7 +80,7 @@ pub(super) async fn foreign_owner(world: &mut World<'_>) -> Check {
     as_old.request.owner.uid.push_str("-twin");
     world.refused(&as_old, Code::ForeignOwner).await?;
     let mut older = as_old;
-    older.request.owner.created_at -= std::time::Duration::from_secs(3600);
+    older.request.owner.created_at -= Duration::from_hours(1);
     world.refused(&older, Code::ForeignOwner).await.map(drop)
 }
 
@@ -94,7 +90,7 @@ pub(super) async fn newer_owner(world: &mut World<'_>) -> Check {
     let mut work = world.brief();
     // Its transitions are its own, and begin again.
     work.request.owner.uid.push_str("-next");
-    work.request.owner.created_at += std::time::Duration::from_secs(1);
+    work.request.owner.created_at += Duration::from_secs(1);
     work.request.fence.transition = 1;
     world.done(&work, Phase::Succeeded).await?;
     let owner = world.client.status().await?.owner.map(|owner| owner.uid);

@@ -6,6 +6,7 @@ use http::Method;
 use tokio::time::Instant;
 
 use super::world::{Check, Stop, World, expect, same};
+use crate::client::Endpoint;
 use crate::wire::{Code, VERSION};
 
 pub(super) async fn versions(world: &mut World<'_>) -> Check {
@@ -40,7 +41,7 @@ pub(super) async fn health(world: &mut World<'_>) -> Check {
 }
 
 pub(super) async fn token(world: &mut World<'_>) -> Check {
-    let needs_token = (world.endpoint.as_ref()).is_some_and(|endpoint| endpoint.has_token());
+    let needs_token = (world.endpoint.as_ref()).is_some_and(Endpoint::has_token);
     if !needs_token {
         return Err(Stop::Skipped("the endpoint has no token"));
     }

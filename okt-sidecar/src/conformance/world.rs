@@ -46,7 +46,7 @@ pub(super) fn expect(so: bool, seen: impl FnOnce() -> String) -> Check {
 
 /// Breaks a rule, unless both are the same.
 pub(super) fn same<T: PartialEq + Debug>(what: &str, seen: T, expected: T) -> Check {
-    expect(seen == expected, || {
+    expect(seen == expected, move || {
         format!("{what} is {seen:?}, not {expected:?}")
     })
 }

@@ -246,7 +246,7 @@ impl Wrong {
             Flaw::TakesAnyAttempt if asked.acknowledged().is_some() => {
                 asked.change(|body| body["attempt"] = json!(1));
             }
-            Flaw::NeverWaits => asked.query = "wait=0".to_owned(),
+            Flaw::NeverWaits => asked.query = String::from("wait=0"),
             Flaw::IgnoresUnknownFields if asked.asks() => asked.change(|body| {
                 body.as_object_mut().map(|body| body.remove("noSuchField"));
             }),
@@ -265,7 +265,7 @@ impl Wrong {
                 asked.change(|body| body["fence"]["epoch"] = json!(1_000_000));
             }
             Flaw::IgnoresEpochOfCancelling if asked.method == Method::DELETE => {
-                asked.query = "epoch=1000000".to_owned();
+                asked.query = String::from("epoch=1000000");
             }
             Flaw::IgnoresEpochOfAcknowledging if asked.acknowledged().is_some() => {
                 asked.change(|body| body["epoch"] = json!(1_000_000));
@@ -279,6 +279,7 @@ impl Wrong {
     }
 
     /// What is wrong with how it answers.
+    #[expect(clippy::too_many_lines, reason = "one arm for each flaw")]
     async fn after(&self, asked: &Asked, crowd: usize, answer: &mut Answer) {
         let Some(flaw) = self.flaw else {
             return;
@@ -326,7 +327,9 @@ impl Wrong {
                 answer.status = StatusCode::GONE;
             }
             Flaw::OldestFirst if asked.path.ends_with("/v1/actions") => answer.change(|body| {
-                body["actions"].as_array_mut().map(|list| list.reverse());
+                if let Some(list) = body["actions"].as_array_mut() {
+                    list.reverse();
+                }
             }),
             Flaw::AcknowledgedSuccessBeginsAgain => {
                 if let Some(id) = asked.acknowledged() {
