@@ -4,6 +4,7 @@
 //! `OKT_KILLS_MINUTES` says how long the killing goes on, `OKT_SEED` repeats what was chosen; when it happens
 //! is up to the machine.
 
+#[path = "../../src/dice.rs"]
 mod dice;
 mod history;
 mod killer;
