@@ -358,3 +358,6 @@ fn boot_id() -> String {
     hasher.write_u32(std::process::id());
     format!("{:016x}", hasher.finish())
 }
+
+#[cfg(test)]
+mod tests;

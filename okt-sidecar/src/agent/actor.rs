@@ -4,7 +4,7 @@
 //! What everybody may read stands on the [`Board`], so nobody waits for the actor but who asks for a change.
 
 mod record;
-mod requests;
+pub(super) mod requests;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

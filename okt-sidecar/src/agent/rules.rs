@@ -85,7 +85,10 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
             let detail = format!("{id} names work with another {what}");
             return refuse(Code::OtherWork, detail);
         }
-        let again = known.report.acknowledged && known.report.phase != Phase::Succeeded;
+        let again = match known.report.phase {
+            Phase::Pending | Phase::Running | Phase::Succeeded => false,
+            Phase::Failed | Phase::Unknown | Phase::Cancelled => known.report.acknowledged,
+        };
         if !again {
             return Asked::Tell;
         }
@@ -226,3 +229,6 @@ fn place(seen: &Seen) -> String {
         Seen::Unreachable { .. } => "unreachable".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

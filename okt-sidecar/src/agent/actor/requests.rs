@@ -201,7 +201,7 @@ impl<W: Work> Actor<W> {
 }
 
 /// An attempt as it is recorded.
-fn begun(id: ActionId, request: ActionRequest, attempt: u32) -> Remembered {
+pub(in super::super) fn begun(id: ActionId, request: ActionRequest, attempt: u32) -> Remembered {
     Remembered {
         fingerprint: fingerprint(&request.input),
         report: ActionReport {

@@ -1,0 +1,392 @@
+//! Each rule of `docs/sidecar.md`, and what holds after any sequence of requests.
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::super::actor::requests::begun;
+use super::super::memory::{Change, Memory, Remembered};
+use super::{Acknowledged, Asked, Cancelled, Standing, acknowledged, asked, cancelled};
+use crate::wire::{
+    Acknowledgement, ActionId, ActionRequest, Code, Fence, Owner, Phase, Problem, Seen,
+};
+use crate::work::Offer;
+
+fn id(text: &str) -> ActionId {
+    text.parse().unwrap()
+}
+
+fn owner(uid: &str, created_at: i64) -> Owner {
+    Owner {
+        uid: uid.to_owned(),
+        created_at: Timestamp::from_second(created_at).unwrap(),
+        name: String::new(),
+        namespace: String::new(),
+    }
+}
+
+/// Of the object `new`, for this transition and run, by the operator of this term.
+fn request(epoch: u64, transition: u64, run: u64) -> ActionRequest {
+    ActionRequest {
+        state: "Servicing".to_owned(),
+        owner: owner("new", 100),
+        fence: Fence {
+            epoch,
+            transition,
+            run,
+        },
+        graph: None,
+        from: Vec::new(),
+        input: Map::new(),
+    }
+}
+
+/// What is looked at beside a request.
+struct Agent {
+    memory: Memory,
+    offers: Vec<Offer>,
+    stopping: bool,
+    seen: Seen,
+}
+
+impl Agent {
+    /// It has taken `a`, of the second run of the fifth transition in the third term, which has ended so.
+    fn with(phase: Phase, acknowledged: bool) -> Self {
+        let mut agent = Self::new();
+        agent.take("a", &request(3, 5, 2));
+        agent.end("a", phase, acknowledged);
+        agent
+    }
+
+    fn new() -> Self {
+        let offers = ["Servicing", "Stopping"].map(|state| Offer {
+            state: state.to_owned(),
+            repeatable: false,
+        });
+        Self {
+            memory: Memory::default(),
+            offers: offers.into(),
+            stopping: false,
+            seen: Seen::Unobserved,
+        }
+    }
+
+    fn ask(&self, name: &str, request: &ActionRequest) -> Asked {
+        let standing = Standing {
+            memory: &self.memory,
+            offers: &self.offers,
+            graph: Some("sha256:own"),
+            stopping: self.stopping,
+            seen: &self.seen,
+        };
+        asked(standing, &id(name), request)
+    }
+
+    /// What the actor does once the record is on disk.
+    fn take(&mut self, name: &str, request: &ActionRequest) -> Asked {
+        let asked = self.ask(name, request);
+        if let Asked::Begin { attempt } = asked {
+            let action = begun(id(name), request.clone(), attempt);
+            self.memory.apply(Change {
+                owner: Some(action.owner.clone()),
+                fence: Some(action.fence),
+                forgotten: self.memory.forgettable(&action.owner, action.fence),
+                action: Some(action),
+                note: None,
+            });
+        }
+        asked
+    }
+
+    fn end(&mut self, name: &str, phase: Phase, acknowledged: bool) {
+        let mut action = Remembered::clone(self.memory.action(&id(name)).unwrap());
+        action.report.phase = phase;
+        action.report.acknowledged = acknowledged;
+        self.memory.apply(Change {
+            action: Some(action),
+            ..Change::default()
+        });
+    }
+}
+
+#[track_caller]
+fn refused(asked: Asked) -> Problem {
+    match asked {
+        Asked::Refuse(problem) => problem,
+        Asked::Tell | Asked::Begin { .. } => panic!("{asked:?}"),
+    }
+}
+
+#[test]
+fn rule_2_a_lower_epoch_is_fenced_whatever_it_asks() {
+    let agent = Agent::with(Phase::Succeeded, false);
+    let mut foreign = request(2, 9, 9);
+    foreign.owner = owner("newer", 999);
+    for older in [request(2, 5, 2), request(0, 9, 9), foreign] {
+        for name in ["a", "b"] {
+            assert_eq!(refused(agent.ask(name, &older)).code, Code::Fenced);
+        }
+    }
+}
+
+#[test]
+fn rule_3_an_id_names_one_piece_of_work_and_the_epoch_does_not_count() {
+    let agent = Agent::with(Phase::Running, false);
+    let same = request(3, 5, 2);
+    let mut others = [(); 5].map(|()| same.clone());
+    others[0].state = "Stopping".into();
+    others[1].owner = owner("newer", 999);
+    others[2].fence.transition = 6;
+    others[3].fence.run = 3;
+    others[4].input = Map::from_iter([("spec".to_owned(), json!({}))]);
+    for other in &others {
+        assert_eq!(refused(agent.ask("a", other)).code, Code::OtherWork);
+    }
+    let mut led_by_another = same;
+    led_by_another.fence.epoch = 4;
+    led_by_another.graph = Some("sha256:other".into());
+    led_by_another.from = vec!["Nowhere".into()];
+    assert_eq!(agent.ask("a", &led_by_another), Asked::Tell);
+}
+
+#[test]
+fn rule_4_what_runs_succeeded_or_is_not_acknowledged_is_told() {
+    for phase in [Phase::Pending, Phase::Running, Phase::Succeeded] {
+        for acknowledged in [false, true] {
+            let mut agent = Agent::with(phase, acknowledged);
+            agent.stopping = true;
+            assert_eq!(agent.ask("a", &request(3, 5, 2)), Asked::Tell, "{phase:?}");
+        }
+    }
+    for phase in [Phase::Failed, Phase::Unknown, Phase::Cancelled] {
+        let agent = Agent::with(phase, false);
+        assert_eq!(agent.ask("a", &request(3, 5, 2)), Asked::Tell, "{phase:?}");
+        let agent = Agent::with(phase, true);
+        let again = agent.ask("a", &request(3, 5, 2));
+        assert_eq!(again, Asked::Begin { attempt: 2 }, "{phase:?}");
+    }
+}
+
+#[test]
+fn rule_5_a_newer_object_takes_over_and_an_older_one_never_again() {
+    let mut agent = Agent::with(Phase::Succeeded, true);
+    for (uid, created_at) in [("old", 99), ("twin", 100)] {
+        let mut foreign = request(3, 9, 9);
+        foreign.owner = owner(uid, created_at);
+        assert_eq!(refused(agent.ask("b", &foreign)).code, Code::ForeignOwner);
+    }
+    let mut newer = request(3, 1, 1);
+    newer.owner = owner("newer", 101);
+    assert_eq!(agent.take("b", &newer), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.memory.fence, newer.fence);
+    agent.end("b", Phase::Succeeded, true);
+    let before = refused(agent.ask("c", &request(3, 9, 9)));
+    assert_eq!(before.code, Code::ForeignOwner);
+}
+
+#[test]
+fn rule_6_a_lower_transition_or_run_is_fenced() {
+    let agent = Agent::with(Phase::Succeeded, true);
+    for (transition, run) in [(4, 9), (5, 1), (0, 0)] {
+        let old = refused(agent.ask("b", &request(9, transition, run)));
+        assert_eq!(old.code, Code::Fenced);
+    }
+    for (transition, run) in [(5, 2), (5, 3), (6, 1)] {
+        let begins = agent.ask("b", &request(3, transition, run));
+        assert_eq!(begins, Asked::Begin { attempt: 1 });
+    }
+}
+
+#[test]
+fn rules_7_to_11_apply_in_their_order() {
+    let mut agent = Agent::with(Phase::Running, false);
+    agent.stopping = true;
+    let mut request = request(3, 6, 1);
+    request.state = "Dancing".into();
+    request.graph = Some("sha256:other".into());
+    request.from = vec!["Running".into()];
+    assert_eq!(refused(agent.ask("b", &request)).code, Code::NoSuchWork);
+    request.state = "Stopping".into();
+    assert_eq!(refused(agent.ask("b", &request)).code, Code::OtherGraph);
+    request.graph = Some("sha256:own".into());
+    assert_eq!(refused(agent.ask("b", &request)).code, Code::Stopping);
+    agent.stopping = false;
+    let busy = refused(agent.ask("b", &request));
+    assert_eq!((busy.code, busy.running), (Code::Busy, Some(id("a"))));
+    agent.end("a", Phase::Failed, false);
+    for elsewhere in [
+        Seen::Unobserved,
+        Seen::Absent,
+        Seen::In {
+            state: "Start".into(),
+        },
+        Seen::Unreachable {
+            why: "silent".into(),
+        },
+    ] {
+        agent.seen = elsewhere;
+        assert_eq!(refused(agent.ask("b", &request)).code, Code::WrongState);
+    }
+    agent.seen = Seen::In {
+        state: "Running".into(),
+    };
+    assert_eq!(agent.ask("b", &request), Asked::Begin { attempt: 1 });
+}
+
+#[test]
+fn rule_12_what_nobody_acknowledges_is_bounded() {
+    let mut agent = Agent::new();
+    for number in 0..super::REMEMBERED_LIMIT as u64 {
+        let name = format!("a.{number}");
+        let begins = agent.take(&name, &request(1, number, 1));
+        assert_eq!(begins, Asked::Begin { attempt: 1 });
+        agent.end(&name, Phase::Succeeded, false);
+    }
+    let next = request(1, 99_999, 1);
+    assert_eq!(refused(agent.ask("b", &next)).code, Code::CannotRecord);
+    for number in 0..super::REMEMBERED_LIMIT {
+        agent.end(&format!("a.{number}"), Phase::Succeeded, true);
+    }
+    assert_eq!(agent.take("b", &next), Asked::Begin { attempt: 1 });
+    assert!(
+        agent.memory.actions().len() < 64,
+        "the old ones are forgotten"
+    );
+    let forgotten = refused(agent.ask("a.0", &request(1, 0, 1)));
+    assert_eq!(forgotten.code, Code::Fenced);
+}
+
+#[test]
+fn who_cancels_or_acknowledges_must_lead_and_name_what_there_is() {
+    let memory = Agent::with(Phase::Running, false).memory;
+    let cancel = |name: &str, epoch| cancelled(&memory, &id(name), epoch);
+    assert!(matches!(cancel("a", 2), Cancelled::Refuse(problem) if problem.code == Code::Fenced));
+    assert!(
+        matches!(cancel("b", 3), Cancelled::Refuse(problem) if problem.code == Code::NoSuchAction)
+    );
+    assert_eq!(cancel("a", 3), Cancelled::End);
+
+    let code = |memory: &Memory, name: &str, attempt, epoch| match acknowledged(
+        memory,
+        &id(name),
+        Acknowledgement { attempt, epoch },
+    ) {
+        Acknowledged::Refuse(problem) => Some(problem.code),
+        Acknowledged::Tell | Acknowledged::Take => None,
+    };
+    assert_eq!(code(&memory, "a", 1, 2), Some(Code::Fenced));
+    assert_eq!(code(&memory, "b", 1, 3), Some(Code::NoSuchAction));
+    assert_eq!(code(&memory, "a", 2, 3), Some(Code::OtherAttempt));
+    assert_eq!(code(&memory, "a", 1, 3), Some(Code::NotEnded));
+
+    let memory = Agent::with(Phase::Failed, false).memory;
+    assert_eq!(cancelled(&memory, &id("a"), 3), Cancelled::Tell);
+    assert_eq!(code(&memory, "a", 1, 3), None);
+    let memory = Agent::with(Phase::Failed, true).memory;
+    let twice = acknowledged(
+        &memory,
+        &id("a"),
+        Acknowledgement {
+            attempt: 1,
+            epoch: 3,
+        },
+    );
+    assert_eq!(twice, Acknowledged::Tell);
+}
+
+/// Something that happens to an agent.
+#[derive(Clone, Debug)]
+enum Event {
+    Ask(String, ActionRequest),
+    End(Phase),
+    Acknowledge(String, u32, u64),
+    Crash,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let name = (0..6u8).prop_map(|name| format!("n{name}"));
+    let ask = (name.clone(), 0..3u64, 0..4u64, 0..3u64, 0..3i64, 0..3u8).prop_map(
+        |(name, epoch, transition, run, created_at, input)| {
+            let mut request = request(epoch, transition, run);
+            request.owner = owner(&format!("o{created_at}"), created_at);
+            request.input = Map::from_iter([("n".to_owned(), Value::from(input / 2))]);
+            Event::Ask(name, request)
+        },
+    );
+    let end = prop_oneof![
+        Just(Phase::Succeeded),
+        Just(Phase::Failed),
+        Just(Phase::Unknown),
+        Just(Phase::Cancelled),
+    ]
+    .prop_map(Event::End);
+    let acknowledge = (name, 1..4u32, 0..3u64)
+        .prop_map(|(name, attempt, epoch)| Event::Acknowledge(name, attempt, epoch));
+    let event = prop_oneof![6 => ask, 3 => end, 3 => acknowledge, 1 => Just(Event::Crash)];
+    proptest::collection::vec(event, 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn after_any_requests_nothing_is_done_twice_and_no_old_order_is_taken(events in events()) {
+        let mut agent = Agent::new();
+        let mut succeeded = std::collections::BTreeSet::new();
+        for event in events {
+            let before = agent.memory.clone();
+            match event {
+                Event::Ask(name, request) => match agent.take(&name, &request) {
+                    Asked::Begin { attempt } => {
+                        prop_assert!(before.under_way().is_none(), "two at once");
+                        prop_assert!(!succeeded.contains(&name), "{name} again");
+                        prop_assert!(request.fence.epoch >= before.fence.epoch);
+                        if let Some(owner) = &before.owner {
+                            prop_assert!(request.owner.created_at >= owner.created_at);
+                            if owner.uid == request.owner.uid {
+                                prop_assert!(request.fence >= before.fence);
+                            }
+                        }
+                        if let Some(known) = before.action(&id(&name)) {
+                            prop_assert!(known.report.acknowledged, "an end is lost");
+                            prop_assert_eq!(known.report.attempt + 1, attempt);
+                        } else {
+                            prop_assert_eq!(attempt, 1);
+                        }
+                    }
+                    Asked::Tell | Asked::Refuse(_) => prop_assert_eq!(&before, &agent.memory),
+                },
+                Event::End(phase) => {
+                    let running = (before.under_way()).map(|action| action.report.id.to_string());
+                    if let Some(name) = running {
+                        agent.end(&name, phase, false);
+                        if phase == Phase::Succeeded {
+                            succeeded.insert(name);
+                        }
+                    }
+                }
+                Event::Acknowledge(name, attempt, epoch) => {
+                    let acknowledgement = Acknowledgement { attempt, epoch };
+                    if acknowledged(&before, &id(&name), acknowledgement) == Acknowledged::Take {
+                        let phase = before.action(&id(&name)).unwrap().report.phase;
+                        prop_assert!(phase.is_final());
+                        agent.end(&name, phase, true);
+                    }
+                }
+                Event::Crash => {
+                    let mut read = Memory::default();
+                    for change in before.changes() {
+                        let line = serde_json::to_string(&change).unwrap();
+                        read.apply(serde_json::from_str(&line).unwrap());
+                    }
+                    prop_assert_eq!(&read, &agent.memory);
+                    agent.memory = read;
+                }
+            }
+            let under_way = (agent.memory.actions().iter())
+                .filter(|action| !action.report.phase.is_final())
+                .count();
+            prop_assert!(under_way <= 1);
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Agents without a socket, most of them under paused time: how actions go, and what a crash leaves.
+
+mod crash;
+mod disk;
+mod going;
+mod puppet;
+mod seeing;
+mod stop;

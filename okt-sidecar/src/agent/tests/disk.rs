@@ -1,0 +1,102 @@
+//! A disk that is full, or holds something else than was written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::puppet::{Life, failing, work};
+
+#[tokio::test(start_paused = true)]
+async fn with_a_full_disk_nothing_begins_and_what_ends_is_told_when_it_is_recorded() {
+    let full = Arc::new(AtomicBool::new(false));
+    let disk = Arc::clone(&full);
+    let life = Life::with(failing(move |_, _| disk.load(Ordering::Relaxed))).await;
+    let request = work("Once", 1, 1, &json!({ "seconds": 5 }));
+    assert_eq!(life.put("a", request).await.status, 201);
+    full.store(true, Ordering::Relaxed);
+    assert!(life.ready().await);
+    sleep(Duration::from_mins(2)).await;
+    // Its end is known to nobody but the agent, so nobody is told.
+    assert_eq!(life.world.count("done a"), 1);
+    let running = life.get("a").await.json;
+    assert_eq!(running["phase"], "Running");
+    let message = running["progress"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("it has ended, which cannot be recorded"),
+        "{message}"
+    );
+    assert!(!life.ready().await);
+    assert_eq!(
+        life.put("b", work("Once", 1, 2, &json!({}))).await.code(),
+        (409, "Busy")
+    );
+    // What may have filled the disk can be ended all the same.
+    assert_eq!(life.cancel("a", 1).await.status, 202);
+
+    full.store(false, Ordering::Relaxed);
+    assert_eq!(life.end("a").await.phase(), "Succeeded");
+    assert!(life.ready().await);
+
+    full.store(true, Ordering::Relaxed);
+    let other = work("Once", 1, 2, &json!({}));
+    let refused = life.put("b", other.clone()).await;
+    assert_eq!(refused.code(), (503, "CannotRecord"));
+    assert_eq!(refused.json["retry"], true);
+    assert_eq!(
+        life.acknowledge("a", 1, 1).await.code(),
+        (503, "CannotRecord")
+    );
+    assert_eq!(life.get("b").await.code(), (404, "NoSuchAction"));
+    assert!(!life.ready().await);
+    full.store(false, Ordering::Relaxed);
+    sleep(Duration::from_mins(1)).await;
+    assert!(life.ready().await, "it is tried again without being asked");
+    assert_eq!(life.world.count("begin b"), 0);
+    assert_eq!(life.put("b", other).await.status, 201);
+    assert_eq!(life.end("b").await.phase(), "Succeeded");
+    let life = life.crash().await;
+    assert_eq!(life.get("a").await.phase(), "Succeeded");
+    assert_eq!(life.get("b").await.phase(), "Succeeded");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_journal_leaves_an_agent_that_answers_and_does_nothing() {
+    let life = Life::new().await;
+    life.put("a", work("Once", 1, 1, &json!({}))).await;
+    life.end("a").await;
+    let mut bytes = std::fs::read(life.journal()).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(life.journal(), &bytes).unwrap();
+    let life = life.crash().await;
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(life.status().await["application"]["state"], "Running");
+    assert_eq!(life.call("GET", "/livez", Value::Null).await.status, 200);
+    let unready = life.call("GET", "/readyz", Value::Null).await;
+    assert_eq!(unready.code(), (503, "CannotRecord"));
+    let detail = unready.json["detail"].as_str().unwrap().to_owned();
+    assert!(
+        detail.contains("journal:1: the line is damaged"),
+        "{detail}"
+    );
+    for answer in [
+        life.put("a", work("Once", 1, 1, &json!({}))).await,
+        life.get("a").await,
+        life.cancel("a", 1).await,
+        life.acknowledge("a", 1, 1).await,
+        life.call("GET", "/lifecycle/v1/actions", Value::Null).await,
+        life.call("GET", "/lifecycle/v1/actions/a/output", Value::Null)
+            .await,
+    ] {
+        assert_eq!(answer.code(), (503, "CannotRecord"));
+    }
+    assert_eq!(
+        std::fs::read(life.journal()).unwrap(),
+        bytes,
+        "it is left as it was"
+    );
+    assert_eq!(life.world.count("begin"), 1);
+    life.started.stop().await;
+}

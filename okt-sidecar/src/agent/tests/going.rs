@@ -1,0 +1,301 @@
+//! How actions go: once, however often they are asked for, to an end that is kept.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::puppet::{Life, call, work};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_action_asked_for_a_thousand_times_at_once_runs_once() {
+    let life = Life::new().await;
+    let request = work("Once", 1, 1, &json!({}));
+    let asked: Vec<_> = (0..1000)
+        .map(|_| {
+            let router = life.started.router();
+            let request = request.clone();
+            tokio::spawn(call(router, "PUT", "/lifecycle/v1/actions/a", request))
+        })
+        .collect();
+    let mut begun = 0;
+    for answer in asked {
+        match answer.await.unwrap().status {
+            201 => begun += 1,
+            200 => {}
+            // So many at once are bounded too, and such an answer promises nothing.
+            status => assert_eq!(status, 503),
+        }
+    }
+    assert_eq!(begun, 1);
+    assert_eq!(life.end("a").await.phase(), "Succeeded");
+    assert_eq!(life.world.count("begin a"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_operators_the_older_is_refused_whatever_it_asks() {
+    let life = Life::new().await;
+    let by = |epoch| work("Once", epoch, 1, &json!({ "seconds": 60 }));
+    assert_eq!(life.put("a", by(3)).await.status, 201);
+    assert_eq!(life.put("a", by(4)).await.status, 200);
+    assert_eq!(life.status().await["fence"]["epoch"], 4);
+    let fenced = (412, "Fenced");
+    assert_eq!(life.put("a", by(3)).await.code(), fenced);
+    assert_eq!(life.put("b", by(3)).await.code(), fenced);
+    assert_eq!(life.cancel("a", 3).await.code(), fenced);
+    assert_eq!(life.acknowledge("a", 1, 3).await.code(), fenced);
+    // A higher term counts by whatever it was told, also after a crash.
+    assert_eq!(life.cancel("a", 5).await.status, 202);
+    assert_eq!(life.end("a").await.phase(), "Cancelled");
+    assert_eq!(life.acknowledge("a", 1, 4).await.code(), fenced);
+    assert_eq!(life.acknowledge("a", 1, 6).await.status, 200);
+    let life = life.crash().await;
+    assert_eq!(life.cancel("a", 5).await.code(), fenced);
+    assert_eq!(life.status().await["fence"]["epoch"], 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn forty_minutes_of_work_hold_nothing_up() {
+    let life = Life::new().await;
+    let begun = Instant::now();
+    let request = work(
+        "Once",
+        1,
+        1,
+        &json!({ "seconds": 40 * 60, "print": "copying\n" }),
+    );
+    assert_eq!(life.put("a", request.clone()).await.status, 201);
+    for minute in 0..40 {
+        let before = Instant::now();
+        let status = life.status().await;
+        assert_eq!(status["action"]["phase"], "Running", "minute {minute}");
+        assert_eq!(status["action"]["progress"]["percent"], 50);
+        assert_eq!(life.put("a", request.clone()).await.status, 200);
+        let other = work("Once", 1, 2, &json!({}));
+        assert_eq!(life.put("b", other).await.code(), (409, "Busy"));
+        assert_eq!(life.acknowledge("a", 1, 1).await.code(), (409, "NotEnded"));
+        assert_eq!(Instant::now(), before, "an answer waited");
+        sleep(Duration::from_mins(1)).await;
+    }
+    let end = life.end("a").await;
+    assert_eq!(begun.elapsed().as_secs(), 40 * 60);
+    assert_eq!(end.phase(), "Succeeded");
+    assert_eq!(end.json["event"], "Next");
+    assert_eq!(end.json["outputBytes"], 8);
+    assert_eq!(life.world.count("begin"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_with_the_action_or_with_its_time_and_not_too_many_wait() {
+    let life = Life::with(|agent| agent.waits(2)).await;
+    let request = work("Once", 1, 1, &json!({ "seconds": 50 }));
+    life.put("a", request).await;
+    let begun = Instant::now();
+    let wait = || {
+        call(
+            life.started.router(),
+            "GET",
+            "/lifecycle/v1/actions/a?wait=99",
+            Value::Null,
+        )
+    };
+    let (first, second, third) = tokio::join!(wait(), wait(), async {
+        tokio::task::yield_now().await;
+        wait().await
+    });
+    assert_eq!((first.phase(), second.phase()), ("Running", "Running"));
+    assert_eq!(third.code(), (503, "Overloaded"));
+    assert_eq!(begun.elapsed().as_secs(), 30);
+    assert_eq!(wait().await.phase(), "Succeeded");
+    assert_eq!(begun.elapsed().as_secs(), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_told_until_it_is_acknowledged_and_then_tried_again() {
+    let life = Life::new().await;
+    let request = work("Once", 1, 1, &json!({ "how": "fail" }));
+    assert_eq!(life.put("a", request.clone()).await.status, 201);
+    let end = life.end("a").await.json;
+    assert_eq!(
+        (&end["phase"], &end["reason"]),
+        (&json!("Failed"), &json!("Wrong"))
+    );
+    assert_eq!(
+        (&end["permanent"], &end["attempt"]),
+        (&json!(true), &json!(1))
+    );
+    let life = life.crash().await;
+    assert_eq!(life.put("a", request.clone()).await.json, end);
+    assert_eq!(
+        life.acknowledge("a", 2, 1).await.code(),
+        (409, "OtherAttempt")
+    );
+    for _ in 0..2 {
+        assert_eq!(life.acknowledge("a", 1, 1).await.status, 200);
+    }
+    assert_eq!(life.put("a", request.clone()).await.status, 201);
+    assert_eq!(life.end("a").await.json["attempt"], 2);
+    assert_eq!(
+        life.acknowledge("a", 1, 1).await.code(),
+        (409, "OtherAttempt")
+    );
+
+    let well = work("Once", 1, 2, &json!({}));
+    life.put("b", well.clone()).await;
+    life.end("b").await;
+    life.acknowledge("b", 1, 1).await;
+    let life = life.crash().await;
+    assert_eq!(life.put("b", well).await.phase(), "Succeeded");
+    assert_eq!(life.world.count("begin b"), 1);
+    let all = life
+        .call("GET", "/lifecycle/v1/actions", Value::Null)
+        .await
+        .json;
+    assert_eq!(all["actions"][0]["id"], "b");
+    assert_eq!(all["actions"][1]["id"], "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_a_failure_and_what_it_leaves_is_ended_first() {
+    let life = Life::new().await;
+    life.world.stuck.store(2, Ordering::Relaxed);
+    let begun = Instant::now();
+    let request = work(
+        "Once",
+        1,
+        1,
+        &json!({ "how": "panic", "remember": "pid 7" }),
+    );
+    life.put("a", request).await;
+    let end = life.end("a").await.json;
+    assert_eq!(end["reason"], "Panicked");
+    assert_eq!(end["message"], "the work panicked: what a pity");
+    assert_eq!(life.world.count("recover a Some(String(\"pid 7\"))"), 3);
+    assert!(begun.elapsed() >= Duration::from_secs(10));
+    assert_eq!(
+        life.put("b", work("Once", 1, 2, &json!({}))).await.status,
+        201
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_work_ends_kindly_or_is_dropped_after_a_while() {
+    let life = Life::new().await;
+    life.put("a", work("Once", 1, 1, &json!({ "seconds": 60 })))
+        .await;
+    tokio::task::yield_now().await;
+    assert_eq!(life.cancel("a", 1).await.status, 202);
+    let end = life.end("a").await.json;
+    assert_eq!(
+        (&end["phase"], &end["message"]),
+        (&json!("Cancelled"), &json!("as it was told"))
+    );
+    assert_eq!(life.cancel("a", 1).await.json, end, "it changes nothing");
+    assert_eq!(life.cancel("b", 1).await.code(), (404, "NoSuchAction"));
+
+    life.put("b", work("Once", 1, 2, &json!({ "how": "stubborn" })))
+        .await;
+    let begun = Instant::now();
+    for _ in 0..2 {
+        let told = life.cancel("b", 1).await;
+        assert_eq!((told.status, &told.json["cancelling"]), (202, &json!(true)));
+    }
+    assert_eq!(life.world.count("recover b"), 0);
+    assert_eq!(life.end("b").await.phase(), "Cancelled");
+    assert_eq!(begun.elapsed().as_secs(), 10);
+    assert_eq!(life.world.count("recover b"), 1);
+
+    // What ended well just before has succeeded.
+    life.put("c", work("Once", 1, 3, &json!({}))).await;
+    life.end("c").await;
+    assert_eq!(life.cancel("c", 1).await.phase(), "Succeeded");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_blocks_its_thread_is_not_called_cancelled_while_it_runs() {
+    let life = Life::with(|agent| agent.cancel_limit(Duration::from_millis(10))).await;
+    life.put(
+        "a",
+        work("Once", 1, 1, &json!({ "how": "block", "ms": 400 })),
+    )
+    .await;
+    while life.world.count("begin a") == 0 {
+        tokio::task::yield_now().await;
+    }
+    let begun = std::time::Instant::now();
+    assert_eq!(life.cancel("a", 1).await.status, 202);
+    sleep(Duration::from_millis(100)).await;
+    if begun.elapsed() < Duration::from_millis(300) {
+        assert_eq!(life.get("a").await.phase(), "Running");
+    }
+    let end = life.end("a").await;
+    assert!(life.world.count("done a") == 1, "{end:?} though it runs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_much_output_the_beginning_and_the_end_are_served() {
+    let life = Life::with(|agent| agent.output_limit(4)).await;
+    let request = work("Once", 1, 1, &json!({ "print": "0123456789" }));
+    life.put("a", request).await;
+    life.end("a").await;
+    let piece = async |life: &Life, from: u64| {
+        let path = format!("/lifecycle/v1/actions/a/output?from={from}");
+        let answer = life.call("GET", &path, Value::Null).await;
+        let header = |name: &str| answer.headers[name].to_str().unwrap().parse().unwrap();
+        let numbers: [u64; 4] = [
+            header("okt-output-from"),
+            header("okt-output-to"),
+            header("okt-output-total"),
+            header("okt-output-gap"),
+        ];
+        (answer.text, numbers)
+    };
+    assert_eq!(piece(&life, 0).await, ("0123".into(), [0, 4, 10, 2]));
+    assert_eq!(piece(&life, 4).await, ("6789".into(), [6, 10, 10, 2]));
+    assert_eq!(piece(&life, 9).await, ("9".into(), [9, 10, 10, 2]));
+    let life = life.crash().await;
+    assert_eq!(piece(&life, 0).await, (String::new(), [10, 10, 10, 10]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn notes_are_bounded_and_end_with_their_action() {
+    let life = Life::new().await;
+    let long = "x".repeat(crate::NOTES_LIMIT);
+    life.put("a", work("Twice", 1, 1, &json!({ "remember": long })))
+        .await;
+    assert_eq!(life.end("a").await.json["reason"], "NotRemembered");
+    let request = work(
+        "Twice",
+        1,
+        2,
+        &json!({ "remember": "secret", "seconds": 5 }),
+    );
+    life.put("b", request).await;
+    while life.world.count("remember b true") == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(
+        std::fs::read_to_string(life.journal())
+            .unwrap()
+            .contains("secret")
+    );
+    life.end("b").await;
+    let Life {
+        world,
+        directory,
+        started,
+    } = life;
+    started.stop().await;
+    let life = Life::start(world, Arc::clone(&directory), |agent| agent).await;
+    while !life.ready().await || std::fs::read_to_string(life.journal()).unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    life.put("c", work("Twice", 1, 3, &json!({}))).await;
+    assert!(
+        !std::fs::read_to_string(life.journal())
+            .unwrap()
+            .contains("secret")
+    );
+}

@@ -1,0 +1,88 @@
+//! Where the application is: what was last seen, and never more than that.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::puppet::{Life, work};
+
+#[tokio::test(start_paused = true)]
+async fn what_is_seen_is_told_with_its_age() {
+    let life = Life::new().await;
+    assert_eq!(
+        life.status().await["application"],
+        json!({ "seen": "unobserved" })
+    );
+    sleep(Duration::from_millis(2500)).await;
+    let seen = &life.status().await["application"];
+    assert_eq!(
+        (&seen["seen"], &seen["state"]),
+        (&json!("in"), &json!("Running"))
+    );
+    assert_eq!(seen["ageMs"], 2500);
+    sleep(Duration::from_millis(3500)).await;
+    assert_eq!(
+        life.status().await["application"]["ageMs"],
+        1000,
+        "looked at every 5 s"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_hangs_or_panics_is_no_answer_and_there_are_never_two() {
+    let life = Life::new().await;
+    life.world.put_at(None);
+    sleep(Duration::from_secs(20)).await;
+    let seen = life.status().await["application"].clone();
+    assert_eq!(seen["seen"], "unreachable");
+    assert_eq!(seen["why"], "no answer within 5s");
+    life.world.put_at(Some(""));
+    sleep(Duration::from_secs(20)).await;
+    let seen = life.status().await["application"].clone();
+    assert_eq!(seen["why"], "the look panicked: no place");
+    life.world.put_at(Some("Start"));
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(life.status().await["application"]["state"], "Start");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_action_nothing_is_seen_until_it_was_looked_again() {
+    let life = Life::new().await;
+    let looks = || life.world.looks.load(Ordering::Relaxed);
+    sleep(Duration::from_secs(1)).await;
+    life.put("a", work("Once", 1, 1, &json!({ "seconds": 5 })))
+        .await;
+    // The look at 5 s is begun before the end at 6 s, and says at 7 s what was before.
+    life.world.put_at(Some("slow Running"));
+    sleep(Duration::from_millis(4500)).await;
+    assert_eq!(looks(), 2);
+    life.world.put_at(None);
+    assert_eq!(life.end("a").await.phase(), "Succeeded");
+    for _ in 0..3 {
+        assert_eq!(
+            life.status().await["application"],
+            json!({ "seen": "unobserved" })
+        );
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(looks(), 3, "it was looked at once");
+    life.world.put_at(Some("Servicing"));
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(life.status().await["application"]["state"], "Servicing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_asked_for_from_a_state_is_begun_in_no_other() {
+    let life = Life::new().await;
+    life.world.put_at(Some("Stopped"));
+    sleep(Duration::from_secs(6)).await;
+    let mut request = work("Once", 1, 1, &json!({}));
+    request["from"] = json!(["Start", "Running"]);
+    let refused = life.put("a", request.clone()).await;
+    assert_eq!(refused.code(), (412, "WrongState"));
+    life.world.put_at(Some("Running"));
+    sleep(Duration::from_secs(6)).await;
+    assert_eq!(life.put("a", request).await.status, 201);
+}
