@@ -3,6 +3,7 @@
 mod crash;
 mod disk;
 mod going;
+mod openapi;
 mod puppet;
 mod seeing;
 mod stop;

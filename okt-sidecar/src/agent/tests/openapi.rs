@@ -1,0 +1,348 @@
+//! `openapi.yaml` held against the agent: the same paths, methods, answers and codes, and real answers fit its schemas.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use tower::ServiceExt as _;
+
+use super::super::service;
+use super::puppet::{Answer, Life, work};
+use crate::wire::Code;
+
+fn document() -> Value {
+    serde_saphyr::from_str(include_str!("../../../openapi.yaml")).unwrap()
+}
+
+/// Follows a reference within the document.
+fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    match value.get("$ref").and_then(Value::as_str) {
+        Some(reference) => document.pointer(&reference[1..]).expect(reference),
+        None => value,
+    }
+}
+
+fn operations(document: &Value) -> BTreeSet<(String, String)> {
+    let paths = document["paths"].as_object().unwrap();
+    (paths.iter())
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().unwrap().keys();
+            methods
+                .filter(|method| *method != "parameters")
+                .map(|method| (path.clone(), method.to_uppercase()))
+        })
+        .collect()
+}
+
+/// Whether an instance fits a schema of the document.
+fn fits(document: &Value, schema: &Value, instance: &Value) -> Result<(), String> {
+    let mut whole = schema.clone();
+    whole["components"] = document["components"].clone();
+    let validator = jsonschema::validator_for(&whole).unwrap();
+    let errors: Vec<_> = (validator.iter_errors(instance))
+        .map(|error| format!("{error} at {}", error.instance_path()))
+        .collect();
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors.join("; "))
+    }
+}
+
+/// Holds an answer against what the document says of it.
+#[track_caller]
+fn check(document: &Value, method: &str, path: &str, answer: &Answer) {
+    let operation = &document["paths"][path][method.to_lowercase()];
+    let responses = operation["responses"].as_object().unwrap();
+    let status = answer.status.to_string();
+    // What every path may answer stands under "default"; a good answer must be named.
+    let response = (responses.get(&status))
+        .or_else(|| responses.get("default").filter(|_| answer.status >= 400))
+        .unwrap_or_else(|| panic!("{method} {path} answers {status}: {answer:?}"));
+    let response = resolve(document, response);
+    let kind = answer.headers["content-type"].to_str().unwrap();
+    let essence = kind.split(';').next().unwrap();
+    let content = response["content"].get(essence);
+    let content = content.unwrap_or_else(|| panic!("{method} {path} {status} is {kind}"));
+    let instance = match essence {
+        "application/json" | "application/problem+json" => answer.json.clone(),
+        _ => Value::String(answer.text.clone()),
+    };
+    if let Err(why) = fits(document, &content["schema"], &instance) {
+        panic!("{method} {path} {status}: {why}: {instance}");
+    }
+    for name in response["headers"].as_object().into_iter().flatten() {
+        assert!(answer.headers.contains_key(name.0), "{path}: {}", name.0);
+    }
+}
+
+#[tokio::test]
+async fn the_document_and_the_agent_have_the_same_paths_and_methods() {
+    let life = Life::new().await;
+    let mut served = BTreeSet::new();
+    for (path, methods) in service::paths() {
+        // Without the layers, so that nothing but the methods counts.
+        let router: Router = Router::new()
+            .route(path, methods)
+            .with_state(life.started.front.clone());
+        for method in [
+            Method::GET,
+            Method::PUT,
+            Method::POST,
+            Method::PATCH,
+            Method::DELETE,
+            Method::OPTIONS,
+        ] {
+            let request = Request::builder().method(&method);
+            let request = request.uri(path.replace("{id}", "a")).body(Body::empty());
+            let answer = router.clone().oneshot(request.unwrap()).await.unwrap();
+            if answer.status() != 405 {
+                served.insert((path.to_owned(), method.to_string()));
+            }
+        }
+    }
+    assert_eq!(served, operations(&document()));
+}
+
+#[test]
+fn the_document_names_each_code_and_where_it_comes_from() {
+    let document = document();
+    let named: BTreeSet<_> = (document["components"]["schemas"]["Code"]["enum"].as_array())
+        .unwrap()
+        .iter()
+        .map(|code| code.as_str().unwrap().to_owned())
+        .collect();
+    let known: BTreeSet<_> = Code::ALL.iter().map(|code| format!("{code:?}")).collect();
+    assert_eq!(named, known);
+    // Each status of a refusal is named by some operation, those apart that any path may answer.
+    let mut statuses = BTreeSet::new();
+    for (path, method) in operations(&document) {
+        let operation = &document["paths"][&path][method.to_lowercase()];
+        let responses = operation["responses"].as_object().unwrap();
+        statuses.extend(
+            responses
+                .keys()
+                .filter(|status| *status > &"400".to_owned())
+                .cloned(),
+        );
+    }
+    for code in Code::ALL {
+        let (status, ..) = code.meaning();
+        let anywhere = matches!(code, Code::Unauthorized | Code::MethodNotAllowed);
+        let named = statuses.contains(&status.to_string()) || status == 400;
+        assert!(named || anywhere, "{code:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn real_answers_fit_their_schemas() {
+    let document = document();
+    let life = Life::with(|agent| agent.waits(0)).await;
+    let mut seen = BTreeSet::new();
+    let mut answered = BTreeSet::new();
+    let mut ask = async |method: &str, template: &str, path: &str, body: Value| {
+        let answer = life.call(method, path, body).await;
+        check(&document, method, template, &answer);
+        seen.insert(answer.code().1.to_owned());
+        answered.insert((template.to_owned(), method.to_owned(), answer.status));
+        answer.status
+    };
+    let action = "/lifecycle/v1/actions/{id}";
+    let acknowledgement = "/lifecycle/v1/actions/{id}/acknowledgement";
+    let output = "/lifecycle/v1/actions/{id}/output";
+    let plain = [
+        "/lifecycle",
+        "/lifecycle/v1/status",
+        "/lifecycle/v1/actions",
+        "/livez",
+        "/readyz",
+        "/metrics",
+    ];
+    for place in [Some("Running"), Some(""), None] {
+        life.world.put_at(place);
+        sleep(Duration::from_secs(20)).await;
+        for path in plain {
+            ask("GET", path, path, Value::Null).await;
+        }
+    }
+    let a = "/lifecycle/v1/actions/a";
+    let b = "/lifecycle/v1/actions/b";
+    let input = json!({ "seconds": 60, "print": "text" });
+    let request = work("Once", 2, 2, &input);
+    let deposed = work("Once", 1, 2, &input);
+    let dancing = work("Dancing", 2, 3, &input);
+    let older = work("Once", 2, 1, &input);
+    let mut foreign = work("Once", 2, 3, &input);
+    foreign["owner"] = json!({ "uid": "0", "createdAt": "2020-01-01T00:00:00Z" });
+    let mut other_graph = work("Once", 2, 3, &input);
+    other_graph["graph"] = json!("sha256:other");
+    let mut elsewhere = work("Once", 2, 3, &input);
+    elsewhere["from"] = json!(["Nowhere"]);
+    assert_eq!(ask("PUT", action, a, request.clone()).await, 201);
+    for path in plain {
+        ask("GET", path, path, Value::Null).await;
+    }
+    let ack = json!({ "attempt": 1, "epoch": 2 });
+    assert_eq!(ask("PUT", action, a, request.clone()).await, 200);
+    assert_eq!(ask("PUT", action, a, dancing.clone()).await, 422);
+    assert_eq!(ask("PUT", action, b, deposed).await, 412);
+    assert_eq!(ask("PUT", action, b, older).await, 412);
+    assert_eq!(ask("PUT", action, b, foreign).await, 412);
+    assert_eq!(ask("PUT", action, b, other_graph).await, 412);
+    assert_eq!(ask("PUT", action, b, dancing).await, 422);
+    assert_eq!(ask("PUT", action, b, work("Once", 2, 3, &input)).await, 409);
+    assert_eq!(ask("PUT", action, b, json!({})).await, 400);
+    assert_eq!(
+        ask(
+            "PUT",
+            acknowledgement,
+            &format!("{a}/acknowledgement"),
+            ack.clone()
+        )
+        .await,
+        409
+    );
+    assert_eq!(ask("GET", action, a, Value::Null).await, 200);
+    assert_eq!(
+        ask("GET", action, &format!("{a}?wait=1"), Value::Null).await,
+        503
+    );
+    assert_eq!(
+        ask("GET", action, &format!("{a}?wait=x"), Value::Null).await,
+        400
+    );
+    assert_eq!(ask("GET", action, b, Value::Null).await, 404);
+    assert_eq!(
+        ask("GET", output, &format!("{a}/output"), Value::Null).await,
+        200
+    );
+    assert_eq!(
+        ask("GET", output, &format!("{b}/output"), Value::Null).await,
+        404
+    );
+    assert_eq!(
+        ask("GET", output, &format!("{a}/output?from=x"), Value::Null).await,
+        400
+    );
+    assert_eq!(
+        ask("DELETE", action, &format!("{a}?epoch=1"), Value::Null).await,
+        412
+    );
+    assert_eq!(
+        ask("DELETE", action, &format!("{a}?epoch=x"), Value::Null).await,
+        400
+    );
+    assert_eq!(ask("DELETE", action, b, Value::Null).await, 412);
+    assert_eq!(
+        ask("DELETE", action, &format!("{b}?epoch=2"), Value::Null).await,
+        404
+    );
+    assert_eq!(
+        ask("DELETE", action, &format!("{a}?epoch=2"), Value::Null).await,
+        202
+    );
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(
+        ask("DELETE", action, &format!("{a}?epoch=2"), Value::Null).await,
+        200
+    );
+    assert_eq!(ask("PUT", action, b, elsewhere).await, 412);
+    let path = format!("{a}/acknowledgement");
+    assert_eq!(
+        ask(
+            "PUT",
+            acknowledgement,
+            &path,
+            json!({ "attempt": 9, "epoch": 2 })
+        )
+        .await,
+        409
+    );
+    assert_eq!(
+        ask("PUT", acknowledgement, &path, json!({ "attempt": 1 })).await,
+        412
+    );
+    assert_eq!(ask("PUT", acknowledgement, &path, json!([])).await, 400);
+    assert_eq!(ask("PUT", acknowledgement, &path, ack).await, 200);
+    assert_eq!(
+        ask("PUT", action, a, request).await,
+        201,
+        "a second attempt"
+    );
+    assert_eq!(
+        ask(
+            "GET",
+            "/lifecycle/v1/actions",
+            "/lifecycle/v1/actions",
+            Value::Null
+        )
+        .await,
+        200
+    );
+    for code in [
+        "BadRequest",
+        "NoSuchAction",
+        "Busy",
+        "OtherAttempt",
+        "NotEnded",
+        "Fenced",
+        "ForeignOwner",
+        "OtherGraph",
+        "WrongState",
+        "NoSuchWork",
+        "OtherWork",
+        "Overloaded",
+    ] {
+        assert!(seen.contains(code), "{code} was not seen");
+    }
+    // Every good answer that the document names was given.
+    for (path, method) in operations(&document) {
+        let operation = &document["paths"][&path][method.to_lowercase()];
+        for status in operation["responses"].as_object().unwrap().keys() {
+            if status.starts_with('2') {
+                let given = (path.clone(), method.clone(), status.parse().unwrap());
+                assert!(answered.contains(&given), "{given:?} was not given");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_schema_of_a_request_refuses_the_agent_refuses() {
+    let document = document();
+    let schema = json!({ "$ref": "#/components/schemas/ActionRequest" });
+    let life = Life::new().await;
+    let good = work("Once", 1, 1, &json!({ "any": [1, null] }));
+    fits(&document, &schema, &good).unwrap();
+    let changes = [
+        ("/state", json!("")),
+        ("/state", json!(7)),
+        ("/owner", json!({ "uid": "7c5d" })),
+        ("/owner/uid", json!("")),
+        ("/owner/uid", json!("7".repeat(129))),
+        ("/owner/name", json!("n".repeat(254))),
+        ("/owner/kind", json!("Database")),
+        ("/fence", json!({})),
+        ("/fence/epoch", json!(-1)),
+        ("/fence/transition", json!(1.5)),
+        ("/fence/term", json!(1)),
+        ("/graph", json!("g".repeat(257))),
+        ("/from", json!("Running")),
+        ("/from", json!([""])),
+        ("/input", json!([])),
+        ("/mode", json!("quick")),
+    ];
+    for (place, value) in changes {
+        let mut bad = good.clone();
+        let (parent, field) = place.rsplit_once('/').unwrap();
+        bad.pointer_mut(parent).unwrap()[field] = value;
+        assert!(fits(&document, &schema, &bad).is_err(), "{place}");
+        let answer = life.put("a", bad).await;
+        assert_eq!(answer.code(), (400, "BadRequest"), "{place}");
+    }
+    assert_eq!(life.put("a", good).await.status, 201);
+}
