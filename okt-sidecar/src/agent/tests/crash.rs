@@ -13,6 +13,10 @@ const STEPS: usize = 28;
 
 /// What an operator was told before the crash.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an answer that it has, or has not, had"
+)]
 struct Told {
     begun: bool,
     refused: bool,
