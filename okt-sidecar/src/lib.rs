@@ -19,6 +19,8 @@ mod agent;
 pub mod client;
 #[cfg(feature = "client")]
 pub mod conformance;
+#[cfg(feature = "program")]
+pub mod program;
 pub mod wire;
 #[cfg(feature = "agent")]
 mod work;

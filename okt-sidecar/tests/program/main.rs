@@ -1,0 +1,3 @@
+//! The program `okt-sidecar`: its file, and real processes below it.
+
+mod wrong_files;

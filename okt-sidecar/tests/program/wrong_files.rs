@@ -1,0 +1,285 @@
+//! Wrong configuration files and what is said of them, in one text to read.
+
+use std::fs;
+use std::path::Path;
+
+use expect_test::expect_file;
+use okt_sidecar::program::{Config, Machine};
+
+/// A file that is right, to which one thing is done.
+const RIGHT: &str = "\
+listen: 127.0.0.1:8470
+data: /var/lib/okt-sidecar
+application:
+  command: [/usr/bin/env, sleep, \"1000\"]
+  stop:
+    - { signal: INT, wait: 20s }
+probe:
+  command: [sh, -c, echo Running]
+  every: 1s
+states:
+  Starting:
+    application: start
+    until: Running
+  Servicing:
+    command: [sh, -c, exit 0]
+    timeout: 40m
+";
+
+/// Either a whole file, or what is replaced in the one that is right.
+enum Wrong {
+    Whole(&'static str),
+    Change(&'static str, &'static str),
+}
+use Wrong::{Change, Whole};
+
+const FILES: &[(&str, Wrong)] = &[
+    ("an empty file", Whole("")),
+    ("no YAML", Whole("listen: [127.0.0.1:8470\ndata: /var\n")),
+    (
+        "a key twice",
+        Whole("listen: 127.0.0.1:8470\nlisten: 127.0.0.1:8471\n"),
+    ),
+    ("a list", Whole("- listen\n")),
+    ("everything missing", Whole("{}\n")),
+    ("a misspelt key", Change("listen:", "lisen:")),
+    ("a key of nobody", Change("states:", "replicas: 3\nstates:")),
+    (
+        "an address without a port",
+        Change("127.0.0.1:8470", "127.0.0.1"),
+    ),
+    (
+        "a name for an address",
+        Change("127.0.0.1:8470", "localhost:8470"),
+    ),
+    (
+        "all addresses without a token",
+        Change("127.0.0.1:8470", "0.0.0.0:8470"),
+    ),
+    (
+        "a socket of a relative path",
+        Change("127.0.0.1:8470", "unix:agent.sock"),
+    ),
+    (
+        "a mode that is none",
+        Change("127.0.0.1:8470", "unix:/run/a.sock\nsocketMode: rw-rw----"),
+    ),
+    (
+        "a mode without a socket",
+        Change("data:", "socketMode: \"0660\"\ndata:"),
+    ),
+    (
+        "a token that is not there",
+        Change("data:", "tokenFile: /nowhere/token\ndata:"),
+    ),
+    (
+        "a certificate without its key",
+        Change("data:", "tls: { certificate: /etc/passwd }\ndata:"),
+    ),
+    (
+        "a relative directory",
+        Change("/var/lib/okt-sidecar", "journal"),
+    ),
+    (
+        "a limit out of range",
+        Change(
+            "data:",
+            "limits: { connections: 0, outputBytes: 64KiB }\ndata:",
+        ),
+    ),
+    ("a time without a unit", Change("every: 1s", "every: 1")),
+    (
+        "a time that is none",
+        Change("timeout: 40m", "timeout: soon"),
+    ),
+    ("a time of a year", Change("timeout: 40m", "timeout: 8760h")),
+    (
+        "a command in one line",
+        Change("[sh, -c, exit 0]", "pg_basebackup -D /backup"),
+    ),
+    ("a command without words", Change("[sh, -c, exit 0]", "[]")),
+    (
+        "a program that is not there",
+        Change("[sh, -c, exit 0]", "[/nowhere/pg_basebackup]"),
+    ),
+    (
+        "a program that is a directory",
+        Change("[sh, -c, exit 0]", "[/tmp]"),
+    ),
+    (
+        "a program that is not executable",
+        Change("[sh, -c, exit 0]", "[/etc/passwd]"),
+    ),
+    (
+        "a program of a relative path",
+        Change("[sh, -c, exit 0]", "[bin/backup]"),
+    ),
+    (
+        "a user that is not there",
+        Change("timeout: 40m", "user: postgers-nobody"),
+    ),
+    (
+        "a group that is not there",
+        Change("timeout: 40m", "group: postgers-nobody"),
+    ),
+    (
+        "a directory that is not there",
+        Change("timeout: 40m", "directory: /nowhere"),
+    ),
+    (
+        "a variable of the agent's own",
+        Change("timeout: 40m", "environment: { OKT_STATE: x }"),
+    ),
+    (
+        "a signal that cannot be caught",
+        Change("signal: INT", "signal: KILL"),
+    ),
+    ("a signal in full", Change("signal: INT", "signal: SIGINT")),
+    (
+        "a state's name with a dash",
+        Change("Servicing:", "being-serviced:"),
+    ),
+    (
+        "two things to do",
+        Change("timeout: 40m", "application: stop"),
+    ),
+    (
+        "steps beside a command",
+        Change("timeout: 40m", "steps: [{ application: stop }]"),
+    ),
+    (
+        "nothing to do",
+        Change("command: [sh, -c, exit 0]", "repeatable: true"),
+    ),
+    (
+        "an action that is none",
+        Change("application: start", "application: strat"),
+    ),
+    ("an application that is none", Change(APPLICATION, "")),
+    (
+        "a pid file and no name",
+        Change(
+            "  command: [/usr/bin/env",
+            "  recognise: { pidFile: /run/x.pid }\n  command: [/usr/bin/env",
+        ),
+    ),
+    (
+        "an application that nobody can find",
+        Change("command: [/usr/bin/env, sleep, \"1000\"]", "onExit: leave"),
+    ),
+    (
+        "a stop that is longer than its time",
+        Change("application: start", "application: stop\n    timeout: 10s"),
+    ),
+    (
+        "a word for a flag",
+        Change("timeout: 40m", "repeatable: maybe"),
+    ),
+    (
+        "an exit code out of range",
+        Change("timeout: 40m", "permanent: [0, 3]"),
+    ),
+    (
+        "a URL of another kind",
+        Change(
+            "command: [sh, -c, exit 0]",
+            "http: { url: \"ftp://x/\", method: GTE }",
+        ),
+    ),
+    (
+        "a probe of two kinds",
+        Change("every: 1s", "http: http://127.0.0.1:1/"),
+    ),
+    (
+        "statuses of a command",
+        Change("every: 1s", "statuses: { 200: Running }"),
+    ),
+    (
+        "an answer that is none",
+        Change("every: 1s", "exits: { 0: running, up: Running }"),
+    ),
+    ("until nothing", Change("until: Running", "until: ready")),
+    (
+        "many things at once",
+        Whole(
+            "listen: here\ndata: there\nprobe: { http: nowhere, evry: 1s }\nstates: { Start: { aplication: start } }\n",
+        ),
+    ),
+];
+
+const APPLICATION: &str = "\
+application:
+  command: [/usr/bin/env, sleep, \"1000\"]
+  stop:
+    - { signal: INT, wait: 20s }
+";
+
+#[test]
+fn each_mistake_is_told_with_its_line_and_key() {
+    let path = "PATH (";
+    let mut read = String::new();
+    for (what, wrong) in FILES {
+        let text = match wrong {
+            Whole(text) => (*text).to_owned(),
+            Change(from, to) => {
+                assert!(
+                    RIGHT.contains(from),
+                    "{from:?} is nowhere in the file that is right"
+                );
+                RIGHT.replacen(from, to, 1)
+            }
+        };
+        let done = match wrong {
+            Whole(text) => text.trim_end().replace('\n', "\n    | "),
+            Change(from, to) => format!("{from}  ->  {to}")
+                .trim_end()
+                .replace('\n', "\n    | "),
+        };
+        let Err(error) = Config::parse(Path::new("okt.yaml"), &text, Machine::Here) else {
+            panic!("{what}: nothing is said of\n{text}");
+        };
+        let error = error.to_string().replace('\n', "\n  ");
+        assert!(
+            !error.contains(path),
+            "{what}: the text would differ from machine to machine: {error}"
+        );
+        read += &format!("{what}\n    | {done}\n  {error}\n\n");
+    }
+    expect_file!["wrong_files.txt"].assert_eq(&read);
+}
+
+#[test]
+fn the_file_that_is_right_is_right_here() {
+    Config::parse(Path::new("okt.yaml"), RIGHT, Machine::Here).expect("nothing is wrong");
+}
+
+#[test]
+fn a_program_that_is_nowhere_in_path_is_told_with_one_that_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("pg_basebackup"), "").expect("a file");
+    let text = RIGHT.replacen(
+        "command: [sh, -c, exit 0]",
+        &format!(
+            "command: [pg_basebakup]\n    environment: {{ PATH: {} }}",
+            directory.path().display()
+        ),
+        1,
+    );
+    let error = Config::parse(Path::new("okt.yaml"), &text, Machine::Here).expect_err("misspelt");
+    let expected = format!(
+        "okt.yaml:15:14: states.Servicing.command: there is no program \"pg_basebakup\" in PATH ({}), did you mean \
+         \"pg_basebackup\"?",
+        directory.path().display()
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told() {
+    let error =
+        Config::read(Path::new("/nowhere/okt.yaml"), Machine::Elsewhere).expect_err("nowhere");
+    assert_eq!(
+        error.to_string(),
+        "/nowhere/okt.yaml: cannot read the file: No such file or directory (os error 2)"
+    );
+}
