@@ -1,12 +1,17 @@
 //! The program `okt-sidecar`: an agent that is told what to do by a file.
 
-use std::path::PathBuf;
+use std::io::{IsTerminal, stderr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use okt_sidecar::program::{Config, Machine};
+use okt_sidecar::program::{Config, Machine, RunError, launch, run};
+use tracing_subscriber::EnvFilter;
 
-/// The agent beside an application: says where it is and does its work.
+/// The agent beside an application: says where it is and does its work
+///
+/// Ends with 0 when it was told to end, with 1 when it could not run or go on, with 2 when its arguments or its
+/// file are wrong, with 3 when another agent uses its directory, and with 4 when a second signal ended it at once.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Arguments {
@@ -16,6 +21,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Runs until SIGTERM or SIGINT
+    ///
+    /// Says on standard error what happens; the variable `OKT_LOG` says how much (debug, info, warn, error; info otherwise).
+    Run {
+        /// The configuration, YAML
+        file: PathBuf,
+    },
     /// Checks a configuration file, and that this machine has what it names
     ///
     /// Prints every mistake with its line and key, and ends with 2 if there is one.
@@ -26,26 +38,71 @@ enum Command {
         #[arg(long)]
         elsewhere: bool,
     },
+    /// What `run` starts commands with
+    #[command(hide = true)]
+    Launch {
+        /// What is to be started, JSON
+        order: String,
+    },
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
+        Command::Launch { order } => launch(&order),
         Command::Check { file, elsewhere } => {
             let machine = if elsewhere {
                 Machine::Elsewhere
             } else {
                 Machine::Here
             };
-            match Config::read(&file, machine) {
-                Ok(_) => {
+            read(&file, machine).map_or_else(
+                |code| code,
+                |_| {
                     println!("{}: nothing is wrong", file.display());
                     ExitCode::SUCCESS
-                }
-                Err(error) => {
-                    eprintln!("{error}");
-                    ExitCode::from(2)
-                }
-            }
+                },
+            )
         }
+        Command::Run { file } => match read(&file, Machine::Here) {
+            Err(code) => code,
+            Ok(config) => {
+                log();
+                run(config).map_or_else(|error| told(&error), |()| ExitCode::SUCCESS)
+            }
+        },
     }
+}
+
+fn read(file: &Path, machine: Machine) -> Result<Config, ExitCode> {
+    Config::read(file, machine).map_err(|error| {
+        eprintln!("{error}");
+        ExitCode::from(2)
+    })
+}
+
+fn log() {
+    let filter = EnvFilter::try_from_env("OKT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal())
+        .init();
+}
+
+fn told(error: &RunError) -> ExitCode {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(deeper) = cause {
+        let said = deeper.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = deeper.source();
+    }
+    eprintln!("okt-sidecar: {text}");
+    ExitCode::from(match error {
+        RunError::InUse(_) => 3,
+        RunError::AtOnce => 4,
+        RunError::Machine { .. } | RunError::Serve(_) => 1,
+    })
 }

@@ -5,9 +5,37 @@
 //! | what | file |
 //! |---|---|
 //! | what the file says, and what is wrong with it | `config` |
+//! | the agent's life, from its file to its end | `run` |
+//! | the application that does what the file says | `work` |
+//! | the work of a state, step by step | `job` |
+//! | where the application is | `probe` |
+//! | the application as a process | `application` |
+//! | the files that a command shares with the agent | `scratch` |
+//! | a command and all that it starts, what it prints | `command`, `group` |
+//! | a process that begins nothing before it is on record | `launch` |
+//! | requests | `http` |
+//! | who is waited for, who is cleared away | `children` |
+//! | who runs, noted down for a later agent | `notes` |
+//! | what the kernel says of processes | `proc` |
 //! | users and groups of the machine | `users` |
 
+mod application;
+mod children;
+mod command;
 mod config;
+mod group;
+mod http;
+mod job;
+mod launch;
+mod notes;
+mod probe;
+mod proc;
+mod run;
+mod scratch;
 mod users;
+mod work;
 
+use self::config::is_state;
 pub use self::config::{Config, ConfigError, Machine};
+pub use self::launch::launch;
+pub use self::run::{RunError, run};

@@ -20,6 +20,7 @@ mod read;
 mod tree;
 
 pub use self::complaints::ConfigError;
+pub(crate) use self::fields::is_state;
 
 /// What an agent is told by its file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -206,6 +207,18 @@ pub(crate) enum Method {
     Put,
     Patch,
     Delete,
+}
+
+impl Method {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

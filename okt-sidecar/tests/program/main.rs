@@ -1,3 +1,7 @@
 //! The program `okt-sidecar`: its file, and real processes below it.
 
+mod application;
+mod commands;
+mod kills;
+mod site;
 mod wrong_files;

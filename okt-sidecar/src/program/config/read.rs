@@ -100,8 +100,14 @@ impl Reader {
         let states = states.map_or_else(BTreeMap::new, |field| {
             self.states(&field, manages, application.as_ref())
         });
+        if let (Some(Listen::Unix { .. }), Some(_)) = (&listen, &tls) {
+            fields.wrong(
+                &mut self.complaints,
+                "`tls` is of no use on a Unix socket: leave it out",
+            );
+        }
         if let Some(Listen::Tcp(address)) = &listen
-            && !address.ip().is_loopback()
+            && !address.ip().to_canonical().is_loopback()
             && token_file.is_none()
         {
             let text = format!(

@@ -1,0 +1,273 @@
+//! The application as a process: started by the agent, or found; stopped kindly, then by force.
+//!
+//! Nobody starts it but the work of a state: when it ends, the agent says that it is down.
+
+use std::fs;
+use std::future::pending;
+use std::io;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::command::{Command, Stream};
+use super::config::{self, Recognise};
+use super::group::end_left;
+use super::launch::{Launch, Launcher};
+use super::notes::Notes;
+use super::proc::{self, Stat};
+use crate::work::Fault;
+
+/// The process of the application, as far as there is one.
+pub(crate) struct Application {
+    pub(crate) config: config::Application,
+    pub(crate) launcher: Launcher,
+    pub(crate) notes: Arc<Notes>,
+    /// How the one that this agent started has ended.
+    pub(crate) ended: Arc<Mutex<Option<String>>>,
+}
+
+/// The name of its note.
+const NOTE: &str = "application";
+
+/// For what is left of a group whose first process has ended.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// For what does not end by KILL.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A pid file is written by a process that runs already; clocks of files are coarse.
+const SLACK: Duration = Duration::from_secs(2);
+
+impl Application {
+    /// The process, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Nobody knows.
+    pub(crate) async fn find(&self) -> Result<Option<Stat>, String> {
+        if let Some(noted) = self.notes.read(NOTE)
+            && proc::lives(&noted)
+        {
+            return Ok(proc::stat(noted.pid));
+        }
+        match &self.config.recognise {
+            None => Ok(None),
+            Some(Recognise::PidFile { file, name }) => {
+                by_file(file, name).map_err(|error| format!("{}: {error}", file.display()))
+            }
+            Some(Recognise::Command(command)) => self.by_command(command).await,
+        }
+    }
+
+    async fn by_command(&self, command: &[String]) -> Result<Option<Stat>, String> {
+        let command = Command {
+            words: command,
+            around: &self.config.around,
+            environment: &[],
+            grace: Duration::from_secs(1),
+            deadline: Instant::now() + Duration::from_secs(10),
+        };
+        let mut said = Vec::new();
+        let ended = command.run(
+            &self.launcher,
+            async |_| Ok(()),
+            pending(),
+            |stream, piece| {
+                if stream == Stream::Out && said.len() < 1024 {
+                    said.extend_from_slice(&piece[..piece.len().min(1024)]);
+                }
+            },
+        );
+        let ended = ended.await.map_err(|error| error.to_string())?;
+        if ended.cut.is_some() {
+            return Err("the command of `recognise` took longer than 10s".to_owned());
+        }
+        let said = String::from_utf8_lossy(&said);
+        let Some(word) = said.split_whitespace().next() else {
+            return Ok(None);
+        };
+        let pid: i32 = (word.parse().ok().filter(|pid| *pid > 1)).ok_or_else(|| {
+            format!("the command of `recognise` says {word:?}, which is no process")
+        })?;
+        Ok(proc::stat(pid).filter(Stat::lives))
+    }
+
+    /// Starts it unless it runs; returns whether this has started it.
+    pub(crate) async fn start(&self) -> Result<bool, Fault> {
+        let unknown = |why| Fault::retry("NotKnown", why);
+        if self.find().await.map_err(unknown)?.is_some() {
+            return Ok(false);
+        }
+        let Some(command) = &self.config.command else {
+            let why = "it does not run, and `application.command` says of no way to start it";
+            return Err(Fault::permanent("NoCommand", why));
+        };
+        self.end_rest().await?;
+        let fault = |why: String| Fault::retry("CannotStart", why);
+        let held = self.launcher.hold(Launch {
+            command,
+            around: &self.config.around,
+            environment: &[],
+            out: Stdio::inherit(),
+            err: Stdio::inherit(),
+        });
+        let held = held.map_err(|error| fault(error.to_string()))?;
+        (self.notes.write(NOTE, held.group.identity()))
+            .map_err(|error| fault(format!("cannot note down who it is: {error}")))?;
+        self.set_ended(None);
+        let group = match held.release().await {
+            Ok(group) => group,
+            Err(why) => {
+                self.notes.remove(NOTE);
+                return Err(fault(why));
+            }
+        };
+        let pid = group.identity().pid;
+        tracing::info!(pid, "the application was started");
+        let ended = Arc::clone(&self.ended);
+        tokio::spawn(async move {
+            let how = match group.follow().await {
+                Ok(status) => super::job::how(status),
+                Err(error) => format!("has ended, nobody knows how: {error}"),
+            };
+            tracing::warn!(pid, "the application {how}");
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
+        });
+        Ok(true)
+    }
+
+    /// How the application that this agent has started last has ended, if it has.
+    pub(crate) fn ended(&self) -> Option<String> {
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn set_ended(&self, how: Option<String>) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = how;
+    }
+
+    /// Stops it: one signal after another, then KILL for its whole group; done when nothing of it runs.
+    pub(crate) async fn stop(&self) -> Result<(), Fault> {
+        let found = self
+            .find()
+            .await
+            .map_err(|why| Fault::retry("NotKnown", why))?;
+        let Some(main) = found else {
+            return self.end_rest().await;
+        };
+        let cannot = |error: io::Error| Fault::retry("CannotSignal", error.to_string());
+        tracing::info!(pid = main.pid, "the application is stopped");
+        let mut group = members(&main);
+        for step in &self.config.stop {
+            proc::signal(&main, step.signal).map_err(cannot)?;
+            if timeout(step.wait, gone(&main)).await.is_ok() {
+                break;
+            }
+            tracing::warn!(pid = main.pid, signal = ?step.signal, "the application did not stop in {:?}", step.wait);
+            group = members(&main);
+        }
+        if alive(&main) {
+            group = members(&main);
+            for process in &group {
+                proc::signal(process, Signal::KILL).map_err(cannot)?;
+            }
+            if timeout(LIMIT, gone(&main)).await.is_err() {
+                let why = format!("process {} does not end, not even by KILL", main.pid);
+                return Err(Fault::retry("DoesNotEnd", why));
+            }
+        }
+        end_these(&group).await.map_err(cannot)?;
+        self.end_rest().await
+    }
+
+    /// Ends what is left of a group whose first process has ended.
+    async fn end_rest(&self) -> Result<(), Fault> {
+        if let Some(noted) = self.notes.read(NOTE) {
+            if !end_left(&noted, GRACE, GRACE + LIMIT).await {
+                let why = "processes of the application do not end, not even by KILL";
+                return Err(Fault::retry("DoesNotEnd", why));
+            }
+            self.notes.remove(NOTE);
+        }
+        Ok(())
+    }
+}
+
+/// The process that a pid file names.
+fn by_file(file: &std::path::Path, name: &str) -> io::Result<Option<Stat>> {
+    let (text, written) = match fs::read_to_string(file)
+        .and_then(|text| Ok((text, fs::metadata(file)?.modified()?)))
+    {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let pid = text
+        .lines()
+        .next()
+        .and_then(|line| line.trim().parse().ok());
+    let Some(found) = pid.filter(|pid| *pid > 1).and_then(proc::stat) else {
+        return Ok(None);
+    };
+    let begun = proc::began(&found)?;
+    // Whatever has the number now: it is not the one that wrote the file.
+    let is_it = found.lives() && named(&found.name, name) && begun <= written + SLACK;
+    Ok(is_it.then_some(found))
+}
+
+/// The kernel keeps 15 bytes of a name.
+fn named(found: &str, name: &str) -> bool {
+    found == name || (found.len() == 15 && name.starts_with(found))
+}
+
+/// The whole group of a process that leads one, itself too; otherwise only itself.
+fn members(main: &Stat) -> Vec<Stat> {
+    if main.group != main.pid || !alive(main) {
+        return vec![main.clone()];
+    }
+    let all = proc::all().unwrap_or_default();
+    all.into_iter()
+        .filter(|it| it.group == main.pid && it.lives())
+        .collect()
+}
+
+fn alive(process: &Stat) -> bool {
+    proc::stat(process.pid).is_some_and(|now| now.start == process.start && now.lives())
+}
+
+/// Ends when this process has ended.
+async fn gone(process: &Stat) {
+    let watched = Pid::from_raw(process.pid).and_then(|pid| proc::watch(pid).ok());
+    if alive(process) {
+        match watched {
+            Some(descriptor) => drop(descriptor.readable().await),
+            None => {
+                while alive(process) {
+                    sleep(Duration::from_millis(20)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Ends processes whose leader is gone: they are given a moment to notice.
+async fn end_these(group: &[Stat]) -> io::Result<()> {
+    let begun = Instant::now();
+    while group.iter().any(alive) {
+        if begun.elapsed() > GRACE {
+            for process in group {
+                proc::signal(process, Signal::KILL)?;
+            }
+        }
+        if begun.elapsed() > GRACE + LIMIT {
+            return Err(io::Error::other("processes do not end, not even by KILL"));
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! One command, from its start to the end of the last process of its group.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::{Instant, sleep_until};
+
+use super::config::Surroundings;
+use super::launch::{Launch, Launcher, NotStarted};
+use super::proc::Identity;
+
+/// A command and what it may take.
+pub(crate) struct Command<'a> {
+    /// The program and its arguments.
+    pub(crate) words: &'a [String],
+    pub(crate) around: &'a Surroundings,
+    pub(crate) environment: &'a [(String, String)],
+    /// Between TERM and KILL.
+    pub(crate) grace: Duration,
+    pub(crate) deadline: Instant,
+}
+
+/// How it ended; nothing of its group is left.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// Why it was ended by the agent.
+    pub(crate) cut: Option<Cut>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cut {
+    Cancelled,
+    TimedOut,
+}
+
+/// Why a command was not run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotRun {
+    #[error(transparent)]
+    Start(#[from] NotStarted),
+    #[error("{0}")]
+    Become(String),
+    #[error("cannot note down who it is: {0}")]
+    Note(String),
+    #[error("cannot follow a command: {0}")]
+    Follow(#[from] io::Error),
+}
+
+/// From which of the two it was printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+impl Command<'_> {
+    /// Runs it.
+    ///
+    /// `note` must have written down who it is before it begins; `said` gets what it prints, at once and in pieces,
+    /// and must not wait.
+    pub(crate) async fn run<N>(
+        &self,
+        launcher: &Launcher,
+        note: impl FnOnce(Identity) -> N,
+        cancelled: impl Future<Output = ()>,
+        mut said: impl FnMut(Stream, &[u8]),
+    ) -> Result<Ended, NotRun>
+    where
+        N: Future<Output = Result<(), String>>,
+    {
+        let (mut pipes, out, err) = Pipes::open()?;
+        let held = launcher.hold(Launch {
+            command: self.words,
+            around: self.around,
+            environment: self.environment,
+            out,
+            err,
+        })?;
+        note(held.group.identity().clone())
+            .await
+            .map_err(NotRun::Note)?;
+        let group = held.release().await.map_err(NotRun::Become)?;
+
+        let mut cancelled = pin!(cancelled);
+        let cut = loop {
+            tokio::select! {
+                biased;
+                () = group.exited() => break None,
+                () = &mut cancelled => break Some(Cut::Cancelled),
+                () = sleep_until(self.deadline) => break Some(Cut::TimedOut),
+                () = pipes.read(&mut said) => {}
+            }
+        };
+        // What it has left behind in its group goes too, and is listened to: it may be stuck in printing.
+        {
+            let mut end = pin!(group.end(self.grace));
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut end => break,
+                    () = pipes.read(&mut said) => {}
+                }
+            }
+        }
+        pipes.rest(&mut said);
+        let status = group.reap()?;
+        Ok(Ended { status, cut })
+    }
+}
+
+/// What a command prints, to both.
+struct Pipes {
+    out: Option<Receiver>,
+    err: Option<Receiver>,
+    buffer: Vec<u8>,
+}
+
+/// What is read at once; also what a pipe holds.
+const PIECE: usize = 64 * 1024;
+
+impl Pipes {
+    fn open() -> io::Result<(Self, Stdio, Stdio)> {
+        let (out, to_out) = io::pipe()?;
+        let (err, to_err) = io::pipe()?;
+        let pipes = Self {
+            out: Some(Receiver::from_owned_fd(OwnedFd::from(out))?),
+            err: Some(Receiver::from_owned_fd(OwnedFd::from(err))?),
+            buffer: vec![0; PIECE],
+        };
+        Ok((pipes, Stdio::from(to_out), Stdio::from(to_err)))
+    }
+
+    /// Reads one piece; never ends when both are closed.
+    async fn read(&mut self, said: &mut impl FnMut(Stream, &[u8])) {
+        let stream = tokio::select! {
+            () = readable(self.out.as_ref()) => Stream::Out,
+            () = readable(self.err.as_ref()) => Stream::Err,
+        };
+        self.piece(stream, said);
+    }
+
+    /// What stands in the pipes still; somebody outside of the group may write on, and is not listened to.
+    fn rest(&mut self, said: &mut impl FnMut(Stream, &[u8])) {
+        for stream in [Stream::Out, Stream::Err] {
+            let mut left = 16;
+            while left > 0 && self.piece(stream, said) {
+                left -= 1;
+            }
+        }
+    }
+
+    fn piece(&mut self, stream: Stream, said: &mut impl FnMut(Stream, &[u8])) -> bool {
+        let pipe = match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        };
+        let Some(open) = pipe else {
+            return false;
+        };
+        match open.try_read(&mut self.buffer) {
+            Ok(0) => *pipe = None,
+            Ok(length) => {
+                said(stream, &self.buffer[..length]);
+                return true;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot read what a command prints");
+                *pipe = None;
+            }
+        }
+        false
+    }
+}
+
+async fn readable(pipe: Option<&Receiver>) {
+    match pipe {
+        // An error shows when it is read.
+        Some(pipe) => drop(pipe.readable().await),
+        None => std::future::pending().await,
+    }
+}

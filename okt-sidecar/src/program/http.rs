@@ -1,0 +1,93 @@
+//! Requests to the application: one answer, bounded in time and length.
+
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use super::config::Method;
+
+/// How much of an answer's body is read, in bytes.
+const LONGEST_BODY: usize = 64 * 1024;
+
+/// Asks the application; shared by its clones.
+#[derive(Clone)]
+pub(crate) struct Http(reqwest::Client);
+
+/// An answer, the beginning of its body at least.
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+/// No answer came.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    #[error("no answer in time")]
+    TimedOut,
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Http {
+    pub(crate) fn new() -> Result<Self, reqwest::Error> {
+        // A redirect is an answer like others: the application is here and nowhere else.
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(Duration::from_secs(10))
+            .build()?;
+        Ok(Self(client))
+    }
+
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Option<String>,
+        deadline: Instant,
+    ) -> Result<Answered, NoAnswer> {
+        let method = match method {
+            Method::Get => reqwest::Method::GET,
+            Method::Post => reqwest::Method::POST,
+            Method::Put => reqwest::Method::PUT,
+            Method::Patch => reqwest::Method::PATCH,
+            Method::Delete => reqwest::Method::DELETE,
+        };
+        let mut request = self.0.request(method, url.clone()).headers(headers);
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        let answered = async {
+            let mut response = request.send().await?;
+            let mut body = Vec::new();
+            while body.len() < LONGEST_BODY
+                && let Some(piece) = response.chunk().await?
+            {
+                let room = LONGEST_BODY - body.len();
+                body.extend_from_slice(&piece[..piece.len().min(room)]);
+            }
+            Ok(Answered {
+                status: response.status().as_u16(),
+                headers: std::mem::take(response.headers_mut()),
+                body,
+            })
+        };
+        match timeout_at(deadline, answered).await {
+            Ok(Ok(answered)) => Ok(answered),
+            Ok(Err(error)) => Err(NoAnswer::Failed(why(&error))),
+            Err(_) => Err(NoAnswer::TimedOut),
+        }
+    }
+}
+
+/// The innermost cause says what it is, such as "Connection refused".
+fn why(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,344 @@
+//! The work of a state: its steps one after another, and what came of them.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::application::Application;
+use super::command::{Command, Cut, NotRun};
+use super::config::{Call, Job, Method, Step, Verb};
+use super::http::{Answered, NoAnswer};
+use super::scratch::{Scratch, Told};
+use super::work::Program;
+use super::{is_state, users};
+use crate::wire::Seen;
+use crate::work::{Done, Fault, Task};
+
+/// Under which key a task remembers what it has started.
+pub(super) const GROUP: &str = "group";
+
+impl Program {
+    /// Does the work of a state.
+    pub(super) async fn job(&self, job: &Job, task: &Task) -> Result<Done, Fault> {
+        let around = &job.around;
+        let person = users::find(around.user.as_deref(), around.group.as_deref())
+            .map_err(|why| Fault::retry("NoUser", why))?;
+        let scratch =
+            Scratch::make(&self.config.scratch, task, person.as_ref()).map_err(|error| {
+                Fault::retry("NoScratch", format!("cannot make files for it: {error}"))
+            })?;
+        let attempt = Attempt {
+            program: self,
+            job,
+            task,
+            scratch: &scratch,
+            deadline: Instant::now() + job.timeout,
+        };
+        tokio::select! {
+            biased;
+            done = attempt.steps() => done,
+            never = scratch.follow(task) => match never {},
+        }
+    }
+}
+
+/// One attempt at the work of a state.
+struct Attempt<'a> {
+    program: &'a Program,
+    job: &'a Job,
+    task: &'a Task,
+    scratch: &'a Scratch,
+    deadline: Instant,
+}
+
+impl Attempt<'_> {
+    async fn steps(&self) -> Result<Done, Fault> {
+        let mut started = false;
+        let mut answered = None;
+        for step in &self.job.steps {
+            match step {
+                Step::Command(command) => self.command(command).await?,
+                Step::Http(call) => answered = Some(self.call(call).await?),
+                Step::Application(verb) => started |= self.application(*verb).await?,
+            }
+        }
+        if let Some(state) = &self.job.until {
+            self.until(state, started).await?;
+        }
+        // What commands say of it counts more than what the last request was answered.
+        let told = self
+            .scratch
+            .told()
+            .map_err(|why| Fault::retry("BadResult", why))?;
+        let told = if told == Told::default() {
+            answered.unwrap_or(told)
+        } else {
+            told
+        };
+        Ok(told.done())
+    }
+
+    async fn command(&self, command: &[String]) -> Result<(), Fault> {
+        let name = command.first().map_or("", String::as_str);
+        let environment = self.environment().await;
+        let run = Command {
+            words: command,
+            around: &self.job.around,
+            environment: &environment,
+            grace: self.job.grace,
+            deadline: self.deadline,
+        };
+        let note = async |identity| {
+            let note = serde_json::to_value(&identity).map_err(|error| error.to_string())?;
+            self.task
+                .remember(GROUP, note)
+                .await
+                .map_err(|error| error.to_string())
+        };
+        let ended = run.run(
+            &self.program.launcher,
+            note,
+            self.task.cancelled(),
+            |_, piece| {
+                self.task.print(piece);
+            },
+        );
+        let ended = ended.await.map_err(|error| match error {
+            NotRun::Note(why) => Fault::retry("CannotRecord", why),
+            NotRun::Start(_) | NotRun::Become(_) | NotRun::Follow(_) => {
+                Fault::retry("CannotRun", error.to_string())
+            }
+        })?;
+        match ended.cut {
+            Some(cut) => Err(self.cut(cut, name)),
+            None if ended.status.success() => Ok(()),
+            None => {
+                let mut fault = (self.scratch.told().unwrap_or_default())
+                    .fault("CommandFailed", format!("{name} {}", how(ended.status)));
+                fault.permanent |= ended
+                    .status
+                    .code()
+                    .is_some_and(|code| self.job.permanent.contains(&code));
+                Err(fault)
+            }
+        }
+    }
+
+    fn cut(&self, cut: Cut, what: &str) -> Fault {
+        match cut {
+            Cut::Cancelled => {
+                Fault::retry("Cancelled", format!("{what} was ended: it is not wanted"))
+            }
+            Cut::TimedOut => Fault::retry(
+                "TimedOut",
+                format!("{what} took longer than {:?}", self.job.timeout),
+            ),
+        }
+    }
+
+    async fn environment(&self) -> Vec<(String, String)> {
+        let task = self.task;
+        let owner = task.owner();
+        let mut all: Vec<(String, String)> = [
+            ("OKT_ACTION_ID", task.id().to_string()),
+            ("OKT_STATE", task.state().to_owned()),
+            ("OKT_ATTEMPT", task.attempt().to_string()),
+            ("OKT_RESUMED", task.resumed().to_string()),
+            ("OKT_OWNER_UID", owner.uid.clone()),
+            ("OKT_OWNER_NAME", owner.name.clone()),
+            ("OKT_OWNER_NAMESPACE", owner.namespace.clone()),
+            ("OKT_OWNER_CREATED_AT", owner.created_at.to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        all.extend(self.scratch.environment());
+        all.extend(self.program.application_environment().await);
+        all
+    }
+
+    async fn call(&self, call: &Call) -> Result<Told, Fault> {
+        let task = self.task;
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("okt-action-id", task.id().as_str()),
+            ("okt-state", task.state()),
+            ("okt-attempt", &task.attempt().to_string()),
+            ("okt-resumed", if task.resumed() { "true" } else { "false" }),
+        ] {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        let body = match (&call.body, call.method) {
+            (Some(body), _) => Some(body.clone()),
+            (None, Method::Get | Method::Delete) => None,
+            (None, Method::Post | Method::Put | Method::Patch) => {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                let task = json!({
+                    "action": task.id(), "state": task.state(), "attempt": task.attempt(),
+                    "resumed": task.resumed(), "owner": task.owner(), "input": task.input(),
+                });
+                Some(task.to_string())
+            }
+        };
+        let name = format!("{} {}", call.method.name(), call.url);
+        let asked = self
+            .program
+            .http
+            .ask(call.method, &call.url, headers, body, self.deadline);
+        let answered = tokio::select! {
+            biased;
+            answered = asked => answered,
+            () = task.cancelled() => return Err(self.cut(Cut::Cancelled, &name)),
+        };
+        let answered = answered.map_err(|error| match error {
+            NoAnswer::TimedOut => self.cut(Cut::TimedOut, &name),
+            NoAnswer::Failed(why) => Fault::retry("NoAnswer", format!("{name}: {why}")),
+        })?;
+        task.print(&answered.body);
+        let told = said(&answered);
+        let status = answered.status;
+        let expected = if call.expect.is_empty() {
+            (200..300).contains(&status)
+        } else {
+            call.expect.contains(&status)
+        };
+        if expected {
+            return Ok(told);
+        }
+        let mut fault = told.fault("RequestFailed", format!("{name} answered {status}"));
+        fault.permanent |= call.permanent.contains(&status);
+        Err(fault)
+    }
+
+    /// Returns whether this has started it.
+    async fn application(&self, verb: Verb) -> Result<bool, Fault> {
+        let Some(application) = &self.program.application else {
+            return Err(Fault::permanent(
+                "NoApplication",
+                "there is no `application` in the file",
+            ));
+        };
+        let work = async {
+            match verb {
+                Verb::Start => application.start().await,
+                Verb::Stop => application.stop().await.map(|()| false),
+                Verb::Restart => {
+                    application.stop().await?;
+                    application.start().await
+                }
+            }
+        };
+        self.in_time(work, &format!("the application's {verb:?}").to_lowercase())
+            .await
+    }
+
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, Fault>>,
+        what: &str,
+    ) -> Result<T, Fault> {
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = self.task.cancelled() => Err(self.cut(Cut::Cancelled, what)),
+            () = sleep_until(self.deadline) => Err(self.cut(Cut::TimedOut, what)),
+        }
+    }
+
+    /// Waits until the probe sees this state.
+    ///
+    /// What this attempt has started is stopped again when it is cancelled; when it takes too long it is left: it
+    /// may be recovering, and being stopped then would make it begin again.
+    async fn until(&self, state: &str, started: bool) -> Result<(), Fault> {
+        let wait = async {
+            loop {
+                let seen = self.program.see().await.seen;
+                if matches!(&seen, Seen::In { state: now } if now == state) {
+                    return Ok(());
+                }
+                let ended = self
+                    .program
+                    .application
+                    .as_ref()
+                    .and_then(Application::ended);
+                if let Some(how) = ended.filter(|_| started) {
+                    let why = format!("the application {how} before it was {state}");
+                    return Err(Fault::retry("ApplicationEnded", why));
+                }
+                self.task
+                    .progress(None, format!("waiting for {state}, it is {}", name(&seen)));
+                sleep(self.program.config.probe.every.min(Duration::from_secs(1))).await;
+            }
+        };
+        let done = self.in_time(wait, &format!("becoming {state}")).await;
+        if let (Err(fault), true, Some(application)) = (&done, started, &self.program.application)
+            && fault.reason == "Cancelled"
+        {
+            application.stop().await?;
+        }
+        done
+    }
+}
+
+fn name(seen: &Seen) -> String {
+    match seen {
+        Seen::Unobserved => "not seen".to_owned(),
+        Seen::In { state } => state.clone(),
+        Seen::Absent => "absent".to_owned(),
+        Seen::Unreachable { why } => format!("unreachable: {why}"),
+    }
+}
+
+/// What an application says in the headers of its answer.
+fn said(answered: &Answered) -> Told {
+    let header = |name| {
+        answered
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    Told {
+        event: header("okt-event")
+            .filter(|event| is_state(event))
+            .map(str::to_owned),
+        reason: header("okt-reason")
+            .filter(|reason| is_state(reason))
+            .map(str::to_owned),
+        message: header("okt-message").map(str::to_owned),
+        permanent: false,
+    }
+}
+
+/// How a process has ended, behind its name.
+pub(super) fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with {code}"),
+        (None, Some(signal)) => {
+            let name = SIGNALS.iter().find(|(number, _)| *number == signal);
+            let name = name.map_or_else(String::new, |(_, name)| format!(" ({name})"));
+            format!("was ended by signal {signal}{name}")
+        }
+        (None, None) => "has ended".to_owned(),
+    }
+}
+
+/// Those that processes end by, on every architecture of Linux but MIPS and SPARC.
+const SIGNALS: [(i32, &str); 12] = [
+    (1, "HUP"),
+    (2, "INT"),
+    (3, "QUIT"),
+    (4, "ILL"),
+    (6, "ABRT"),
+    (7, "BUS"),
+    (8, "FPE"),
+    (9, "KILL"),
+    (11, "SEGV"),
+    (13, "PIPE"),
+    (14, "ALRM"),
+    (15, "TERM"),
+];

@@ -1,0 +1,184 @@
+//! Looks where the application is: a command or a request, and what its answer means.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::command::{Command, Cut, Stream};
+use super::config::{Answer, Asks, Method, Probe};
+use super::http::Http;
+use super::is_state;
+use super::launch::Launcher;
+use super::notes::Notes;
+use crate::wire::{Seen, Sighting};
+
+/// How much of an answer is looked at, in bytes.
+const LONGEST_ANSWER: usize = 4 * 1024;
+
+/// A probe that was asked to end is given no more than this.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl Probe {
+    /// Looks once; what `environment` says is for a command.
+    pub(crate) async fn look(
+        &self,
+        launcher: &Launcher,
+        http: &Http,
+        notes: &Notes,
+        environment: &[(String, String)],
+    ) -> Sighting {
+        match &self.asks {
+            Asks::Command { .. } => self.run(launcher, notes, environment).await,
+            Asks::Http { .. } => self.ask(http).await,
+        }
+        .unwrap_or_else(Sighting::unreachable)
+    }
+
+    async fn run(
+        &self,
+        launcher: &Launcher,
+        notes: &Notes,
+        environment: &[(String, String)],
+    ) -> Result<Sighting, String> {
+        let Asks::Command { command, exits } = &self.asks else {
+            return Err("the probe is no command".to_owned());
+        };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let command = Command {
+            words: command,
+            around: &self.around,
+            environment,
+            grace: GRACE,
+            deadline: Instant::now() + self.timeout,
+        };
+        let note = async |identity| {
+            notes
+                .write("probe", &identity)
+                .map_err(|error| error.to_string())
+        };
+        let ended = command.run(launcher, note, pending(), |stream, piece| {
+            let kept = match stream {
+                Stream::Out => &mut out,
+                Stream::Err => &mut err,
+            };
+            let room = LONGEST_ANSWER - kept.len();
+            kept.extend_from_slice(&piece[..piece.len().min(room)]);
+        });
+        let ended = ended
+            .await
+            .map_err(|error| format!("the probe cannot be run: {error}"))?;
+        notes.remove("probe");
+        if ended.cut == Some(Cut::TimedOut) {
+            return Err(format!("the probe took longer than {:?}", self.timeout));
+        }
+        let code = ended
+            .status
+            .code()
+            .and_then(|code| u16::try_from(code).ok());
+        match code {
+            Some(code) if exits.contains_key(&code) => Ok(meant(&exits[&code])),
+            Some(0) if exits.is_empty() => read(&out),
+            _ => {
+                let said = first_line(if err.is_empty() { &out } else { &err });
+                let how = super::job::how(ended.status);
+                let colon = if said.is_empty() { "" } else { ": " };
+                Err(format!("the probe {how}{colon}{said}"))
+            }
+        }
+    }
+
+    async fn ask(&self, http: &Http) -> Result<Sighting, String> {
+        let Asks::Http { url, statuses } = &self.asks else {
+            return Err("the probe is no request".to_owned());
+        };
+        let deadline = Instant::now() + self.timeout;
+        let answered = http.ask(
+            Method::Get,
+            url,
+            reqwest::header::HeaderMap::new(),
+            None,
+            deadline,
+        );
+        let answered = answered.await.map_err(|error| format!("{url}: {error}"))?;
+        match statuses.get(&answered.status) {
+            Some(answer) => Ok(meant(answer)),
+            None if statuses.is_empty() && answered.status == 200 => read(&answered.body),
+            None => Err(format!("{url} answered {}", answered.status)),
+        }
+    }
+}
+
+/// What an answer says that stands in the file.
+pub(crate) fn meant(answer: &Answer) -> Sighting {
+    match answer {
+        Answer::Absent => Sighting::of(Seen::Absent),
+        Answer::In(state) => Sighting::in_state(state),
+    }
+}
+
+/// The first word is the state, the others are events.
+fn read(answer: &[u8]) -> Result<Sighting, String> {
+    let line = first_line(answer);
+    let mut words = line.split_whitespace();
+    let sighting = match words.next() {
+        None => return Err("the probe says nothing".to_owned()),
+        Some("absent") => Sighting::of(Seen::Absent),
+        Some(state) if is_state(state) => Sighting::in_state(state),
+        Some(_) => {
+            return Err(format!(
+                "the probe says {line:?}, which begins with no state"
+            ));
+        }
+    };
+    words.try_fold(sighting, |sighting, event| {
+        if is_state(event) {
+            Ok(sighting.event(event))
+        } else {
+            Err(format!(
+                "the probe says {line:?}: {event:?} is no event, for it can be no state"
+            ))
+        }
+    })
+}
+
+fn first_line(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("");
+    line.chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_is_the_state_and_the_others_are_events() {
+        let seen = read(b"Running Promoted Upgradable\nwhatever\n").expect("two events");
+        assert_eq!(
+            seen,
+            Sighting::in_state("Running")
+                .event("Promoted")
+                .event("Upgradable")
+        );
+        assert_eq!(read(b" absent\n"), Ok(Sighting::of(Seen::Absent)));
+    }
+
+    #[test]
+    fn what_is_no_answer_is_told() {
+        let error = |text: &[u8]| read(text).expect_err("no answer");
+        assert_eq!(error(b""), "the probe says nothing");
+        assert_eq!(
+            error(b"FATAL: no such role"),
+            "the probe says \"FATAL: no such role\", which begins with no state"
+        );
+        assert_eq!(
+            error(b"Running since-monday"),
+            "the probe says \"Running since-monday\": \"since-monday\" is no event, for it can be no state"
+        );
+    }
+}

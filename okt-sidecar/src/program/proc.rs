@@ -1,0 +1,211 @@
+//! What `/proc` says of processes, and signals that reach nobody else.
+//!
+//! A process id is given to another process as soon as the first one is gone, so a process is known by its id,
+//! the time of its start and the kernel (and namespace) that counted both.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, SystemTime};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+use tokio::io::unix::AsyncFd;
+
+/// A process that cannot be mistaken for another one, whenever it is looked for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Identity {
+    /// The boot of the kernel, and the namespace in which the id counts.
+    pub(crate) world: String,
+    pub(crate) pid: i32,
+    /// In ticks since the boot.
+    pub(crate) start: u64,
+    /// The value of `OKT_RUN` that all its descendants have in their environment.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) run: String,
+}
+
+/// A line of `/proc/<pid>/stat`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Stat {
+    pub(crate) pid: i32,
+    pub(crate) name: String,
+    pub(crate) state: char,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) start: u64,
+}
+
+impl Stat {
+    /// Whether it still does something: a zombie is only an exit code.
+    pub(crate) fn lives(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X' | 'x')
+    }
+}
+
+/// Kernel and namespace of this process.
+pub(crate) fn world() -> io::Result<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let namespace = fs::read_link("/proc/self/ns/pid")?;
+    Ok(format!("{} {}", boot.trim(), namespace.display()))
+}
+
+/// A value that nobody else has.
+pub(crate) fn unique() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?
+        .trim()
+        .to_owned())
+}
+
+/// What there is of a process; none where it is gone.
+pub(crate) fn stat(pid: i32) -> Option<Stat> {
+    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// All processes that can be seen, zombies too.
+pub(crate) fn all() -> io::Result<Vec<Stat>> {
+    let entries = fs::read_dir("/proc")?;
+    let pids = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Ok(pids.filter_map(stat).collect())
+}
+
+fn parse(line: &str) -> Option<Stat> {
+    // The name stands in parentheses and may hold anything, parentheses and spaces too.
+    let (head, tail) = line.rsplit_once(')')?;
+    let (pid, name) = head.split_once(" (")?;
+    let mut words = tail.split_ascii_whitespace();
+    let state = words.next()?.chars().next()?;
+    let parent = words.next()?.parse().ok()?;
+    let group = words.next()?.parse().ok()?;
+    // The start is field 22, the group field 5.
+    let start = words.nth(16)?.parse().ok()?;
+    Some(Stat {
+        pid: pid.parse().ok()?,
+        name: name.to_owned(),
+        state,
+        parent,
+        group,
+        start,
+    })
+}
+
+/// The processes of the group that `leader` leads or has led, and that are no zombies.
+///
+/// While the leader is there, even as a zombie, the id of the group is its own.
+/// Later the id may belong to another group, so only processes count that have inherited [`Identity::run`].
+pub(crate) fn group(leader: &Identity) -> io::Result<Vec<Stat>> {
+    if world()? != leader.world {
+        return Ok(Vec::new());
+    }
+    let all = all()?;
+    let led = all
+        .iter()
+        .any(|it| it.pid == leader.pid && it.start == leader.start);
+    let is_of_it = |it: &Stat| {
+        (it.group == leader.pid && (led || inherited(it, &leader.run)))
+            || (it.pid == leader.pid && it.start == leader.start)
+    };
+    Ok(all
+        .into_iter()
+        .filter(|it| it.lives() && is_of_it(it))
+        .collect())
+}
+
+/// Whether `run` stands in the environment that the process was started with.
+fn inherited(process: &Stat, run: &str) -> bool {
+    let marker = format!("OKT_RUN={run}");
+    !run.is_empty()
+        && fs::read(format!("/proc/{}/environ", process.pid)).is_ok_and(|all| {
+            all.split(|byte| *byte == 0)
+                .any(|it| it == marker.as_bytes())
+        })
+}
+
+/// Whether the process of this identity is there and does something.
+pub(crate) fn lives(identity: &Identity) -> bool {
+    world().is_ok_and(|world| world == identity.world)
+        && stat(identity.pid).is_some_and(|it| it.start == identity.start && it.lives())
+}
+
+/// Something that becomes readable when the process ends that has this id now.
+pub(crate) fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
+    let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
+    #[expect(
+        deprecated,
+        reason = "so for types that may change their descriptor; an `OwnedFd` keeps it"
+    )]
+    AsyncFd::new(descriptor)
+}
+
+/// Sends a signal to exactly this process; it being gone is no error.
+pub(crate) fn signal(process: &Stat, signal: Signal) -> io::Result<()> {
+    let Some(pid) = Pid::from_raw(process.pid) else {
+        return Ok(());
+    };
+    let gone = |error: rustix::io::Errno| match error {
+        rustix::io::Errno::SRCH => Ok(()),
+        error => Err(io::Error::from(error)),
+    };
+    // The descriptor is bound to whoever has the id now; then it is checked who that is.
+    let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(descriptor) => descriptor,
+        Err(error) => return gone(error),
+    };
+    if stat(process.pid).is_none_or(|now| now.start != process.start) {
+        return Ok(());
+    }
+    pidfd_send_signal(&descriptor, signal).or_else(gone)
+}
+
+/// When a process was started, by the clock of the machine.
+pub(crate) fn began(process: &Stat) -> io::Result<SystemTime> {
+    let uptime = fs::read_to_string("/proc/uptime")?;
+    let uptime: f64 = (uptime.split_whitespace().next())
+        .and_then(|seconds| seconds.parse().ok())
+        .ok_or(io::ErrorKind::InvalidData)?;
+    let start = Duration::from_secs(process.start) / TICKS_PER_SECOND;
+    let ago = Duration::from_secs_f64(uptime.max(0.0)).saturating_sub(start);
+    (SystemTime::now().checked_sub(ago)).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// What `/proc` counts in, on every architecture that Rust has Linux for.
+const TICKS_PER_SECOND: u32 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_the_rest_of_the_line() {
+        let line = "7 (a) Z 1 (b) S 3 5 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4711 9 9";
+        let stat = parse(line).expect("it has all fields");
+        assert_eq!((stat.pid, stat.name.as_str()), (7, "a) Z 1 (b"));
+        assert_eq!(
+            (stat.state, stat.parent, stat.group, stat.start),
+            ('S', 3, 5, 4711)
+        );
+    }
+
+    #[test]
+    fn a_signal_does_not_reach_a_process_of_another_start() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep runs");
+        let found = stat(child.id().cast_signed()).expect("it is there");
+        let earlier = Stat {
+            start: found.start - 1,
+            ..found.clone()
+        };
+        signal(&earlier, Signal::KILL).expect("nobody is there any more");
+        assert!(
+            child.try_wait().expect("a child").is_none(),
+            "another process was ended"
+        );
+        signal(&found, Signal::KILL).expect("it is there");
+        child.wait().expect("a child");
+    }
+}

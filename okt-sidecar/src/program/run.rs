@@ -1,0 +1,187 @@
+//! From a configuration to an agent that runs, and to its end.
+
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::children::Children;
+use super::config::{Config, Listen};
+use super::work::Program;
+use crate::agent::{self, Agent, ServeError};
+
+/// An agent could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Another agent uses the directory; it has to end first.
+    #[error("another agent uses {0}: two of them would do everything twice")]
+    InUse(PathBuf),
+    /// The machine does not give what is needed; a retry helps once it does.
+    #[error("cannot {what}: {source}")]
+    Machine {
+        /// What was to be done.
+        what: String,
+        /// Why that is not possible.
+        source: io::Error,
+    },
+    /// The agent cannot listen, or its journal cannot be used.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// It was told twice to end, and did not wait for the end of what it was doing.
+    #[error("ended at once by a second signal")]
+    AtOnce,
+}
+
+fn cannot(what: impl Into<String>) -> impl FnOnce(io::Error) -> RunError {
+    let what = what.into();
+    |source| RunError::Machine { what, source }
+}
+
+/// Runs an agent until SIGTERM or SIGINT ends it.
+///
+/// # Errors
+///
+/// [`RunError`].
+pub fn run(config: Config) -> Result<(), RunError> {
+    let _lock = lock(&config.data)?;
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(cannot("start threads"))?
+        .block_on(live(config))
+}
+
+/// Takes the directory: what runs below one agent is none of another one's business.
+fn lock(data: &Path) -> Result<File, RunError> {
+    let what = || cannot(format!("write to {}", data.display()));
+    // Others may pass through it, to files that are given to them, and see nothing.
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o711)
+        .create(data)
+        .map_err(what())?;
+    let lock = File::create(data.join("lock")).map_err(what())?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(RunError::InUse(data.to_owned())),
+        Err(TryLockError::Error(error)) => Err(what()(error)),
+    }
+}
+
+async fn live(config: Config) -> Result<(), RunError> {
+    let children = Children::default();
+    let reaper = children.clone();
+    let reaping = tokio::spawn(async move { reaper.reap().await });
+    let mut ending = Ending::new().map_err(cannot("hear signals"))?;
+
+    let journal = config.data.join("journal");
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&journal)
+        .map_err(cannot(format!("make {}", journal.display())))?;
+    let data = config.data.display().to_string();
+    let program = Program::open(config, children)
+        .await
+        .map_err(cannot(format!("use {data}")))?;
+    let program = Arc::new(program);
+    let bound = agent(&program, journal)
+        .bind([place(&program.config)])
+        .await?;
+
+    let stop = CancellationToken::new();
+    let served = async {
+        // It ends by itself only when it cannot go on; then the application is left to the next agent.
+        bound.run(stop.clone().cancelled_owned()).await?;
+        program.close().await;
+        Ok(())
+    };
+    let told = async {
+        ending.heard().await;
+        tracing::info!("the agent is told to end");
+        stop.cancel();
+        ending.heard().await;
+    };
+    let done = tokio::select! {
+        done = served => done,
+        () = told => Err(RunError::AtOnce),
+    };
+    reaping.abort();
+    done
+}
+
+fn place(config: &Config) -> agent::Listen {
+    match (&config.listen, &config.tls) {
+        (Listen::Tcp(address), None) => agent::Listen::tcp(*address),
+        (Listen::Tcp(address), Some(tls)) => {
+            agent::Listen::tcp(*address).tls(&tls.certificate, &tls.key)
+        }
+        (Listen::Unix { path, mode }, _) => agent::Listen::unix(path).mode(*mode),
+    }
+}
+
+fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
+    let config = &program.config;
+    let mut agent = Agent::new(Arc::clone(program), journal)
+        .look_every(config.probe.every)
+        // The probe has a limit of its own; this is for two of them and for their ends.
+        .look_limit(config.probe.timeout * 2 + Duration::from_secs(15))
+        .cancel_limit(longest_end(config));
+    if let Some(graph) = &config.graph {
+        agent = agent.graph(graph);
+    }
+    if let Some(bytes) = config.limits.output {
+        agent = agent.output_limit(bytes);
+    }
+    if let Some(limit) = config.limits.stopping {
+        agent = agent.stop_limit(limit);
+    }
+    if let Some(file) = &config.token_file {
+        agent = agent.token_file(file);
+    }
+    if let Some(most) = config.limits.connections {
+        agent = agent.connections(most);
+    }
+    agent
+}
+
+/// How long it takes at most until nothing of an action is left.
+fn longest_end(config: &Config) -> Duration {
+    let graces = config.states.values().map(|job| job.grace);
+    let stops = (config.application.iter()).map(|application| {
+        application
+            .stop
+            .iter()
+            .map(|step| step.wait)
+            .sum::<Duration>()
+    });
+    graces.chain(stops).max().unwrap_or_default() + Duration::from_secs(10)
+}
+
+/// What ends the agent.
+struct Ending {
+    term: Signal,
+    int: Signal,
+}
+
+impl Ending {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn heard(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The files that a command and the agent share: what it needs to know, how far it is, what came of it.
+//!
+//! `OKT_INPUT` is read by the command, `OKT_PROGRESS` (a pipe with a name, so that nothing piles up) and `OKT_RESULT`
+//! are written by it.
+
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use tokio::net::unix::pipe::{OpenOptions, Receiver};
+
+use super::users::Person;
+use crate::work::{Done, Fault, Task};
+
+/// A directory of one attempt; removed when it is dropped.
+pub(crate) struct Scratch {
+    directory: PathBuf,
+    pub(crate) progress: Receiver,
+}
+
+/// What came of a command in its own words.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) event: Option<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) permanent: bool,
+}
+
+/// How much of `OKT_RESULT` is read, in bytes.
+const LONGEST_RESULT: u64 = 16 * 1024;
+
+/// How much of a line of `OKT_PROGRESS` is read, in bytes.
+const LONGEST_LINE: usize = 1024;
+
+impl Scratch {
+    /// Makes it, for this person to use.
+    pub(crate) fn make(under: &Path, task: &Task, person: Option<&Person>) -> io::Result<Self> {
+        let directory = place(under, task.id().as_str(), task.attempt());
+        // Whoever may not list it may still pass through it to a directory of its own.
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(under)?;
+        forget(&directory);
+        fs::DirBuilder::new().mode(0o700).create(&directory)?;
+        let input = serde_json::to_vec(task.input())?;
+        fs::write(directory.join("input"), input)?;
+        fs::write(directory.join("result"), b"")?;
+        let progress = directory.join("progress");
+        mknodat(
+            CWD,
+            &progress,
+            FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )?;
+        for name in ["input", "result", "progress"] {
+            let file = directory.join(name);
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+            give(&file, person)?;
+        }
+        // Opened for both, it never ends, and whoever opens it for writing does not wait.
+        let receiver = OpenOptions::new()
+            .read_write(true)
+            .open_receiver(&progress)?;
+        give(&directory, person)?;
+        Ok(Self {
+            directory,
+            progress: receiver,
+        })
+    }
+
+    /// Where the files are, for the environment of commands.
+    pub(crate) fn environment(&self) -> [(String, String); 3] {
+        [
+            ("OKT_INPUT", "input"),
+            ("OKT_RESULT", "result"),
+            ("OKT_PROGRESS", "progress"),
+        ]
+        .map(|(name, file)| {
+            (
+                name.to_owned(),
+                self.directory.join(file).display().to_string(),
+            )
+        })
+    }
+
+    /// Tells the task what is written to `OKT_PROGRESS`, for ever.
+    pub(crate) async fn follow(&self, task: &Task) -> Infallible {
+        let mut line = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            if self.progress.readable().await.is_err() {
+                return std::future::pending().await;
+            }
+            let Ok(length) = self.progress.try_read(&mut buffer) else {
+                continue;
+            };
+            for byte in &buffer[..length] {
+                if *byte == b'\n' {
+                    say(task, &line);
+                    line.clear();
+                } else if line.len() < LONGEST_LINE {
+                    line.push(*byte);
+                }
+            }
+        }
+    }
+
+    /// What stands in `OKT_RESULT`.
+    pub(crate) fn told(&self) -> Result<Told, String> {
+        let mut text = Vec::new();
+        let path = self.directory.join("result");
+        // Whose file it is may have put something else there: no link is followed and nothing waited for.
+        let opened = File::options()
+            .read(true)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+            .open(&path);
+        let opened = match opened {
+            Ok(file) if file.metadata().is_ok_and(|about| about.is_file()) => file,
+            Ok(_) => return Err("OKT_RESULT is no file any more".to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Told::default()),
+            Err(error) => return Err(format!("cannot read OKT_RESULT: {error}")),
+        };
+        (opened.take(LONGEST_RESULT).read_to_end(&mut text))
+            .map_err(|error| format!("cannot read OKT_RESULT: {error}"))?;
+        tell(&String::from_utf8_lossy(&text))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        forget(&self.directory);
+    }
+}
+
+/// The directory of an attempt.
+pub(crate) fn place(under: &Path, id: &str, attempt: u32) -> PathBuf {
+    under.join(format!("{id}.{attempt}"))
+}
+
+/// Removes it, with whatever was put there.
+pub(crate) fn forget(directory: &Path) {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(directory = %directory.display(), %error, "cannot remove");
+        }
+        Ok(()) | Err(_) => {}
+    }
+}
+
+fn give(path: &Path, person: Option<&Person>) -> io::Result<()> {
+    match person {
+        Some(person) if rustix::process::geteuid().is_root() => {
+            chown(path, Some(person.uid), Some(person.gid))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A line of progress: a number of a hundred, a text, or both.
+fn say(task: &Task, line: &[u8]) {
+    let line = String::from_utf8_lossy(line);
+    let line = line.trim();
+    let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match first.trim_end_matches('%').parse::<u8>() {
+        Ok(percent) => task.progress(Some(percent), rest.trim()),
+        Err(_) if line.is_empty() => {}
+        Err(_) => task.progress(None, line),
+    }
+}
+
+fn tell(text: &str) -> Result<Told, String> {
+    let mut told = Told::default();
+    for (n, line) in (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
+        let (key, value) = line
+            .split_once(':')
+            .ok_or_else(|| format!("line {n} of OKT_RESULT is not `key: text`"))?;
+        let value = value.trim().to_owned();
+        match key.trim() {
+            "event" if super::is_state(&value) => told.event = Some(value),
+            "event" => return Err(format!("line {n} of OKT_RESULT: {value:?} is no state")),
+            "reason" if super::is_state(&value) => told.reason = Some(value),
+            "reason" => {
+                let wanted = "a reason is one word such as DiskFull";
+                return Err(format!("line {n} of OKT_RESULT: {value:?}: {wanted}"));
+            }
+            "message" => match &mut told.message {
+                Some(message) => *message = format!("{message}\n{value}"),
+                None => told.message = Some(value),
+            },
+            "permanent" => told.permanent = value == "true",
+            key => {
+                let known = "there are event, reason, message and permanent";
+                return Err(format!(
+                    "line {n} of OKT_RESULT: unknown key {key:?}, {known}"
+                ));
+            }
+        }
+    }
+    Ok(told)
+}
+
+impl Told {
+    /// The work was done.
+    pub(crate) fn done(self) -> Done {
+        Done {
+            event: self.event,
+            message: self.message.unwrap_or_default(),
+        }
+    }
+
+    /// The work failed: its own words, or these.
+    pub(crate) fn fault(self, reason: &str, message: String) -> Fault {
+        Fault {
+            reason: self.reason.unwrap_or_else(|| reason.to_owned()),
+            message: self.message.unwrap_or(message),
+            permanent: self.permanent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_read_line_by_line() {
+        let told =
+            tell("event: Reviewing\n\nmessage: 3 of 4 files\nmessage: one was locked: x.wal\n");
+        let told = told.expect("all lines are right");
+        assert_eq!(told.event.as_deref(), Some("Reviewing"));
+        assert_eq!(
+            told.message.as_deref(),
+            Some("3 of 4 files\none was locked: x.wal")
+        );
+    }
+
+    #[test]
+    fn a_result_that_nobody_understands_is_told_with_its_line() {
+        let error = |text| tell(text).expect_err("it is wrong");
+        assert_eq!(error("done"), "line 1 of OKT_RESULT is not `key: text`");
+        assert_eq!(
+            error("\nevent: in review"),
+            "line 2 of OKT_RESULT: \"in review\" is no state"
+        );
+        assert_eq!(
+            error("evnt: Reviewing"),
+            "line 1 of OKT_RESULT: unknown key \"evnt\", there are event, reason, message and permanent"
+        );
+    }
+}

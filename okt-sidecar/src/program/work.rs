@@ -1,0 +1,187 @@
+//! An application whose answers are commands and requests from a file: the `Work` of the program `okt-sidecar`.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::application::Application;
+use super::children::Children;
+use super::config::{Config, OnExit};
+use super::group::end_left;
+use super::http::Http;
+use super::job::GROUP;
+use super::launch::Launcher;
+use super::notes::Notes;
+use super::probe::meant;
+use super::proc::{Identity, Stat};
+use super::scratch;
+use crate::wire::Sighting;
+use crate::work::{Done, Fault, Leftover, Offer, Task, Work};
+
+/// What an agent does that is told by a file.
+pub(crate) struct Program {
+    pub(super) config: Config,
+    pub(super) launcher: Launcher,
+    pub(super) http: Http,
+    pub(super) notes: Arc<Notes>,
+    pub(super) application: Option<Application>,
+    /// Held while somebody looks: work that waits for a state looks too.
+    looking: Mutex<()>,
+}
+
+/// How long what is left of an earlier agent may take to end before that is called a failure.
+const LEFT: Duration = Duration::from_secs(20);
+
+impl Program {
+    /// Makes it ready; what an earlier agent's probe has left is ended.
+    ///
+    /// # Errors
+    ///
+    /// The agent's directory cannot be written.
+    pub(crate) async fn open(config: Config, children: Children) -> io::Result<Self> {
+        let notes = Arc::new(Notes::open(&config.data.join("notes"))?);
+        if let Some(left) = notes.read("probe")
+            && end_left(&left, Duration::from_secs(1), LEFT).await
+        {
+            notes.remove("probe");
+        }
+        let launcher = Launcher { children };
+        let application = config.application.clone().map(|config| Application {
+            config,
+            launcher: launcher.clone(),
+            notes: Arc::clone(&notes),
+            ended: Arc::default(),
+        });
+        if let Some(application) = &application
+            && let Ok(Some(found)) = application.find().await
+        {
+            tracing::info!(pid = found.pid, "the application runs already");
+        }
+        Ok(Self {
+            http: Http::new().map_err(io::Error::other)?,
+            config,
+            launcher,
+            notes,
+            application,
+            looking: Mutex::new(()),
+        })
+    }
+
+    /// What becomes of the application when the agent ends.
+    ///
+    /// Unless the file says so: as process 1 of a container, the agent's end is the end of everything, so the
+    /// application is stopped first; elsewhere it outlives the agent and is found again by the next one.
+    pub(crate) async fn close(&self) {
+        let Some(application) = &self.application else {
+            return;
+        };
+        let first = rustix::process::getpid().is_init();
+        let by_itself = if first { OnExit::Stop } else { OnExit::Leave };
+        match application.config.on_exit.unwrap_or(by_itself) {
+            OnExit::Leave => {}
+            OnExit::Stop => {
+                if let Err(fault) = application.stop().await {
+                    tracing::error!(
+                        reason = fault.reason,
+                        "the application could not be stopped: {}",
+                        fault.message
+                    );
+                }
+            }
+        }
+    }
+
+    /// Whether the application's process is there, for the environment of commands.
+    pub(super) async fn application_environment(&self) -> Vec<(String, String)> {
+        match &self.application {
+            Some(application) => environment(&application.find().await),
+            None => Vec::new(),
+        }
+    }
+
+    /// Looks where the application is; one look after another.
+    pub(super) async fn see(&self) -> Sighting {
+        let _alone = self.looking.lock().await;
+        let mut variables = Vec::new();
+        if let Some(application) = &self.application {
+            let found = application.find().await;
+            if let Some(down) = &application.config.down {
+                match &found {
+                    Ok(None) => return meant(down),
+                    Ok(Some(_)) => {}
+                    Err(why) => {
+                        return Sighting::unreachable(format!(
+                            "nobody knows whether it runs: {why}"
+                        ));
+                    }
+                }
+            }
+            variables = environment(&found);
+        }
+        self.config
+            .probe
+            .look(&self.launcher, &self.http, &self.notes, &variables)
+            .await
+    }
+}
+
+fn environment(found: &Result<Option<Stat>, String>) -> Vec<(String, String)> {
+    let (runs, pid) = match found {
+        Ok(Some(found)) => ("running", Some(found.pid)),
+        Ok(None) => ("stopped", None),
+        Err(_) => ("unknown", None),
+    };
+    let mut all = vec![("OKT_APPLICATION".to_owned(), runs.to_owned())];
+    all.extend(pid.map(|pid| ("OKT_APPLICATION_PID".to_owned(), pid.to_string())));
+    all
+}
+
+impl Work for Arc<Program> {
+    fn offers(&self) -> Vec<Offer> {
+        let offers = self.config.states.iter().map(|(state, job)| Offer {
+            state: state.clone(),
+            repeatable: job.repeatable,
+        });
+        offers.collect()
+    }
+
+    async fn look(&self) -> Sighting {
+        self.see().await
+    }
+
+    async fn perform(&self, task: &Task) -> Result<Done, Fault> {
+        let Some(job) = self.config.states.get(task.state()) else {
+            let why = format!("{} is not in the file any more", task.state());
+            return Err(Fault::permanent("NoSuchWork", why));
+        };
+        self.job(job, task).await
+    }
+
+    async fn recover(&self, left: &Leftover) -> Result<(), Fault> {
+        if let Some(note) = left.notes.get(GROUP) {
+            let leader: Identity = serde_json::from_value(note.clone()).map_err(|error| {
+                Fault::retry(
+                    "BadNote",
+                    format!("what was started cannot be read: {error}"),
+                )
+            })?;
+            let job = self.config.states.get(&left.state);
+            let grace = job.map_or(Duration::from_secs(10), |job| job.grace);
+            if !end_left(&leader, grace, grace + LEFT).await {
+                let why = format!(
+                    "processes of group {} do not end, not even by KILL",
+                    leader.pid
+                );
+                return Err(Fault::retry("DoesNotEnd", why));
+            }
+        }
+        scratch::forget(&scratch::place(
+            &self.config.scratch,
+            left.id.as_str(),
+            left.attempt,
+        ));
+        Ok(())
+    }
+}

@@ -1,0 +1,251 @@
+//! The application as a process: started, found again, stopped, never started by anybody but an action.
+
+use std::time::{Duration, SystemTime};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::site::Site;
+
+/// An application that says when it begins and when it is asked to stop; `trap` is how it takes that.
+fn application(trap: &str, rest: &str) -> String {
+    let script = json!(format!(
+        "trap '{trap}' TERM; echo $$ >> {{dir}}/begun; touch {{dir}}/up; while :; do sleep 0.02; done"
+    ));
+    let probe = json!("[ -e {dir}/up ] && echo Running || echo Starting");
+    format!(
+        "application:\n  command: [sh, -c, {script}]\n  down: Down\n  \
+         stop: [{{ signal: TERM, wait: 300ms }}]\n{rest}\
+         probe: {{ command: [sh, -c, {probe}], every: 50ms }}\n\
+         states:\n  Starting: {{ application: start, until: Running }}\n  \
+         Stopping: {{ application: stop }}\n  Restarting: {{ application: restart, until: Running }}\n"
+    )
+}
+
+const KIND: &str = "rm -f {dir}/up; echo bye >> {dir}/bye; exit 0";
+
+fn begun(site: &Site) -> Vec<i32> {
+    site.read("begun")
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .collect()
+}
+
+fn main_process(site: &Site) -> i32 {
+    *begun(site).last().expect("it has begun")
+}
+
+fn lives(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+fn is_seen(site: &Site, state: &str) {
+    site.until(format!("it is seen {state}"), |site| {
+        site.seen()["state"] == *state
+    });
+}
+
+fn kill(pid: i32) {
+    kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("it is there");
+}
+
+#[test]
+fn an_action_starts_it_and_another_one_stops_it_kindly() {
+    let mut site = Site::running(&application(KIND, ""));
+    is_seen(&site, "Down");
+    let action = site.done("Starting");
+    assert_eq!(action["phase"], "Succeeded", "{action}");
+    is_seen(&site, "Running");
+    assert_eq!(site.done("Starting")["phase"], "Succeeded");
+    assert_eq!(begun(&site).len(), 1, "what runs was started again");
+    let first = main_process(&site);
+
+    assert_eq!(site.done("Restarting")["phase"], "Succeeded");
+    assert_eq!(begun(&site).len(), 2);
+    assert!(!lives(first));
+
+    assert_eq!(site.done("Stopping")["phase"], "Succeeded");
+    is_seen(&site, "Down");
+    assert!(!lives(main_process(&site)));
+    assert_eq!(site.read("bye"), "bye\nbye\n");
+    assert_eq!(site.done("Stopping")["phase"], "Succeeded");
+}
+
+#[test]
+fn one_that_does_not_stop_is_killed_with_its_whole_group() {
+    let script = json!(
+        "trap '' TERM; (trap '' TERM; echo $$ > /dev/null; sleep 1000) & echo $$ >> {dir}/begun; wait; while :; do sleep 1; done"
+    );
+    let mut site = Site::running(&format!(
+        "application:\n  command: [sh, -c, {script}]\n  environment: {{ PART: app }}\n  \
+         stop: [{{ signal: TERM, wait: 100ms }}]\n\
+         probe: {{ command: [echo, Running], every: 50ms }}\n\
+         states: {{ Starting: {{ application: start }}, Stopping: {{ application: stop }} }}\n"
+    ));
+    assert_eq!(site.done("Starting")["phase"], "Succeeded");
+    site.until("all of it runs", |site| {
+        site.below(Some("PART=app")).len() >= 2
+    });
+    assert_eq!(site.done("Stopping")["phase"], "Succeeded");
+    assert!(site.below(Some("PART=app")).is_empty());
+}
+
+#[test]
+fn nobody_starts_it_again_when_it_ends_by_itself() {
+    let mut site = Site::running(&application(KIND, ""));
+    site.done("Starting");
+    is_seen(&site, "Running");
+    kill(main_process(&site));
+    is_seen(&site, "Down");
+    std::fs::remove_file(site.path("up")).expect("it was not asked to clean up");
+    // Several looks later it is down still.
+    let before = site.seen()["observedAt"].clone();
+    site.until("it was looked at again", |site| {
+        site.seen()["observedAt"] != before
+    });
+    assert_eq!(begun(&site).len(), 1);
+    assert!(
+        site.read("log")
+            .contains("the application was ended by signal 9 (KILL)")
+    );
+    assert_eq!(site.done("Starting")["phase"], "Succeeded");
+    assert_eq!(begun(&site).len(), 2);
+}
+
+#[test]
+fn it_outlives_a_killed_agent_and_is_found_and_stopped_by_the_next_one() {
+    let mut site = Site::running(&application(KIND, ""));
+    site.done("Starting");
+    site.kill();
+    assert!(lives(main_process(&site)));
+    site.start();
+    is_seen(&site, "Running");
+    assert_eq!(site.done("Starting")["phase"], "Succeeded");
+    assert_eq!(begun(&site).len(), 1, "there are two of it");
+    assert_eq!(site.done("Stopping")["phase"], "Succeeded");
+    assert!(!lives(main_process(&site)));
+    assert_eq!(site.read("bye"), "bye\n");
+}
+
+#[test]
+fn a_note_of_a_process_that_was_is_no_reason_to_touch_the_one_that_has_its_id() {
+    let mut site = Site::running(&application(KIND, ""));
+    site.done("Starting");
+    site.kill();
+    kill(main_process(&site));
+    site.until("it has ended", |site| !lives(main_process(site)));
+    let mut stranger = std::process::Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .expect("it runs");
+    // As if its id had been given to a stranger since.
+    let note = site.read("data/notes/application.json");
+    let old = main_process(&site).to_string();
+    site.write(
+        "data/notes/application.json",
+        &note.replace(&old, &stranger.id().to_string()),
+    );
+    site.start();
+    is_seen(&site, "Down");
+    let stopped = site.done("Stopping");
+    let spared = stranger.try_wait().expect("a child").is_none();
+    stranger.kill().expect("a child");
+    stranger.wait().expect("a child");
+    assert!(spared, "a stranger was ended");
+    assert_eq!(stopped["phase"], "Succeeded");
+}
+
+#[test]
+fn a_start_fails_at_once_when_the_application_ends_before_it_is_ready() {
+    let mut site = Site::running(
+        "application: { command: [sh, -c, exit 7], down: Down }\n\
+         probe: { command: [echo, Starting], every: 50ms }\n\
+         states: { Starting: { application: start, until: Running } }\n",
+    );
+    let action = site.done("Starting");
+    assert_eq!(action["reason"], "ApplicationEnded", "{action}");
+    assert_eq!(
+        action["message"],
+        "the application exited with 7 before it was Running"
+    );
+}
+
+#[test]
+fn a_start_that_is_cancelled_leaves_nothing() {
+    let mut site = Site::running(&application(KIND, "").replace("touch {dir}/up;", ""));
+    let id = site.put("Starting");
+    site.until("it has begun", |site| begun(site).len() == 1);
+    site.cancel(&id);
+    assert_eq!(site.wait(&id)["phase"], "Cancelled");
+    assert!(!lives(main_process(&site)));
+    assert_eq!(site.read("bye"), "bye\n", "it was not asked kindly");
+}
+
+#[test]
+fn an_agent_that_is_told_to_end_leaves_it_or_stops_it_as_the_file_says() {
+    let mut site = Site::running(&application(KIND, ""));
+    site.done("Starting");
+    site.signal(Signal::TERM);
+    assert_eq!(site.ended().code(), Some(0));
+    assert!(
+        lives(main_process(&site)),
+        "it is left, for this agent is not process 1"
+    );
+
+    let mut site = Site::running(&application(KIND, "  onExit: stop\n"));
+    site.done("Starting");
+    site.signal(Signal::INT);
+    assert_eq!(site.ended().code(), Some(0));
+    assert!(!lives(main_process(&site)));
+    assert_eq!(site.read("bye"), "bye\n");
+}
+
+#[test]
+fn one_that_somebody_else_has_started_is_known_by_its_pid_file() {
+    let mut site = Site::running(
+        "application:\n  recognise: { pidFile: \"{dir}/pid\", name: sleep }\n  down: Down\n  stop: [{ signal: TERM, wait: 5s }]\n\
+         probe: { command: [sh, -c, 'echo Running; echo $OKT_APPLICATION_PID >> {dir}/asked'], every: 50ms }\n\
+         states: { Stopping: { application: stop }, Starting: { application: start } }\n",
+    );
+    is_seen(&site, "Down");
+    let mut own = std::process::Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .expect("it runs");
+    let pid = own.id().to_string();
+    site.write("pid", &format!("{pid}\n/somewhere\n"));
+    is_seen(&site, "Running");
+    assert!(site.read("asked").lines().all(|line| line == pid));
+
+    // The file is older than the process: it was written by one that had the id before.
+    let file = std::fs::File::options()
+        .write(true)
+        .open(site.path("pid"))
+        .expect("a file");
+    file.set_modified(SystemTime::now() - Duration::from_hours(1))
+        .expect("its own");
+    is_seen(&site, "Down");
+    assert_eq!(site.done("Stopping")["phase"], "Succeeded");
+    let spared = own.try_wait().expect("a child").is_none();
+    // The process has another name.
+    site.write("pid", &format!("{}\n", std::process::id()));
+    let stopped = site.done("Stopping");
+
+    site.write("pid", &format!("{pid}\n"));
+    is_seen(&site, "Running");
+    let last = site.done("Stopping");
+    own.kill().expect("a child");
+    let status = own.wait().expect("a child");
+    assert!(spared, "a stranger was ended");
+    assert_eq!(
+        (&stopped["phase"], &last["phase"]),
+        (&json!("Succeeded"), &json!("Succeeded"))
+    );
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(15)
+    );
+    assert_eq!(site.done("Starting")["reason"], "NoCommand");
+}

@@ -1,0 +1,273 @@
+//! Commands, well-behaved and others.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::site::{Site, peak};
+
+/// States with one shell script each, and what else stands with it.
+fn scripts(states: &[(&str, &str, &str)]) -> String {
+    let mut text = "probe: { command: [echo, Running] }\nstates:\n".to_owned();
+    for (state, script, rest) in states {
+        let script = json!(script);
+        text += &format!("  {state}: {{ command: [sh, -c, {script}]{rest} }}\n");
+    }
+    text
+}
+
+#[test]
+fn a_command_learns_what_it_needs_and_says_what_came_of_it() {
+    let script = "\
+        echo \"$OKT_ACTION_ID $OKT_STATE $OKT_ATTEMPT $OKT_RESUMED $OKT_OWNER_NAMESPACE/$OKT_OWNER_NAME $COLOUR\"; \
+        cat \"$OKT_INPUT\"; pwd >&2; \
+        echo '40% copied' > \"$OKT_PROGRESS\"; \
+        while [ ! -e {dir}/go ]; do sleep 0.02; done; \
+        echo 'event: Reviewing' > \"$OKT_RESULT\"; echo 'message: 3 files' >> \"$OKT_RESULT\"";
+    let rest = ", environment: { COLOUR: red }, directory: /usr";
+    let mut site = Site::running(&scripts(&[("Servicing", script, rest)]));
+    let id = site.put_with("Servicing", &json!({ "spec": { "size": 3 } }));
+    site.until("progress is told", |site| {
+        site.action(&id)["progress"] == json!({ "percent": 40, "message": "copied" })
+    });
+    site.write("go", "");
+    let action = site.wait(&id);
+    assert_eq!(action["phase"], "Succeeded", "{action}");
+    assert_eq!(action["event"], "Reviewing");
+    assert_eq!(action["message"], "3 files");
+    let output = site.output(&id);
+    assert!(
+        output.contains("u1.1 Servicing 1 false shop/orders red\n"),
+        "{output}"
+    );
+    assert!(output.contains("{\"spec\":{\"size\":3}}"), "{output}");
+    assert!(output.contains("/usr\n"), "{output}");
+    let left = std::fs::read_dir(site.path("data/scratch"))
+        .expect("it is there")
+        .count();
+    assert_eq!(left, 0, "the files of the action are left");
+}
+
+#[test]
+fn a_failure_says_how_and_whether_another_attempt_is_of_use() {
+    let states = [
+        ("Plain", "exit 3", ""),
+        ("Permanent", "exit 4", ", permanent: [4]"),
+        (
+            "Told",
+            "printf 'reason: DiskFull\\nmessage: no room\\npermanent: true\\n' > $OKT_RESULT; exit 1",
+            "",
+        ),
+        ("Killed", "kill -9 $$", ""),
+        ("Wrong", "echo 'evnt: Running' > $OKT_RESULT", ""),
+        (
+            "Flood",
+            "head -c 10000000 /dev/zero | tr '\\0' x > $OKT_RESULT",
+            "",
+        ),
+    ];
+    let mut site = Site::running(&scripts(&states));
+    let mut told = |state| {
+        let action = site.done(state);
+        assert_eq!(action["phase"], "Failed", "{action}");
+        let permanent = action["permanent"].as_bool().unwrap_or_default();
+        format!("{} {permanent}: {}", action["reason"], action["message"])
+    };
+    assert_eq!(
+        told("Plain"),
+        r#""CommandFailed" false: "sh exited with 3""#
+    );
+    assert_eq!(
+        told("Permanent"),
+        r#""CommandFailed" true: "sh exited with 4""#
+    );
+    assert_eq!(told("Told"), r#""DiskFull" true: "no room""#);
+    assert_eq!(
+        told("Killed"),
+        r#""CommandFailed" false: "sh was ended by signal 9 (KILL)""#
+    );
+    let wrong = told("Wrong");
+    assert!(
+        wrong.starts_with(r#""BadResult" false: "line 1 of OKT_RESULT: unknown key"#),
+        "{wrong}"
+    );
+    assert_eq!(
+        told("Flood"),
+        r#""BadResult" false: "line 1 of OKT_RESULT is not `key: text`""#
+    );
+}
+
+#[test]
+fn steps_follow_each_other_and_end_with_the_first_that_fails() {
+    let mut site = Site::running(
+        "probe: { command: [echo, Running] }\nstates:\n  Both:\n    steps:\n      - command: [sh, -c, echo one]\n      \
+         - command: [sh, -c, echo two; exit 1]\n      - command: [sh, -c, echo three]\n",
+    );
+    let id = site.put("Both");
+    assert_eq!(site.wait(&id)["phase"], "Failed");
+    assert_eq!(site.output(&id), "one\ntwo\n");
+}
+
+#[test]
+fn a_program_that_has_gone_since_is_told() {
+    let mut site = Site::new(
+        "probe: { command: [echo, Running] }\nstates: { Go: { command: [\"{dir}/tool\"] } }\n",
+    );
+    site.write("tool", "#!/bin/sh\n");
+    let tool = site.path("tool");
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("its own");
+    site.start();
+    std::fs::remove_file(&tool).expect("it is there");
+    let action = site.done("Go");
+    assert_eq!(action["reason"], "CannotRun", "{action}");
+    let message = action["message"].as_str().expect("a text");
+    assert!(
+        message.ends_with("No such file or directory (os error 2)"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_command_that_ignores_sigterm_is_ended_with_all_that_it_has_started() {
+    let script = "trap '' TERM; sleep 1000 & (trap '' TERM; sleep 1000) & echo up; while :; do sleep 0.1; done";
+    let mut site = Site::running(&scripts(&[
+        ("Slow", script, ", timeout: 300ms, grace: 200ms"),
+        ("Unwanted", script, ", grace: 200ms"),
+    ]));
+    let id = site.put("Slow");
+    let action = site.wait(&id);
+    assert_eq!(action["reason"], "TimedOut", "{action}");
+    assert_eq!(action["message"], "sh took longer than 300ms");
+    assert!(site.of(&id).is_empty(), "something of it runs still");
+
+    let id = site.put("Unwanted");
+    site.until("it runs", |site| site.output(&id) == "up\n");
+    assert_eq!(site.cancel(&id), 202);
+    assert_eq!(site.wait(&id)["phase"], "Cancelled");
+    assert!(site.of(&id).is_empty(), "something of it runs still");
+}
+
+#[test]
+fn a_command_may_clean_up_when_it_is_cancelled() {
+    let script = "trap 'echo cleaned; exit 1' TERM; echo up; while :; do sleep 0.05; done";
+    let mut site = Site::running(&scripts(&[("Unwanted", script, "")]));
+    let id = site.put("Unwanted");
+    site.until("it runs", |site| site.output(&id) == "up\n");
+    site.cancel(&id);
+    assert_eq!(site.wait(&id)["phase"], "Cancelled");
+    let output = site.output(&id);
+    assert!(output.starts_with("up\ncleaned\n"), "{output}");
+}
+
+#[test]
+fn what_a_command_leaves_in_its_group_ends_with_it_though_it_holds_the_output_open() {
+    let mut site = Site::running(&scripts(&[("Forgetful", "sleep 1000 & echo done", "")]));
+    let id = site.put("Forgetful");
+    let action = site.wait(&id);
+    assert_eq!(action["phase"], "Succeeded", "{action}");
+    assert_eq!(site.output(&id), "done\n");
+    assert!(site.of(&id).is_empty(), "something of it runs still");
+}
+
+#[test]
+fn what_leaves_the_group_lives_on_and_holds_nothing_up() {
+    let mut site = Site::running(&scripts(&[(
+        "Daemon",
+        "setsid sleep 1000 & sleep 0.2; echo up",
+        "",
+    )]));
+    let begun = Instant::now();
+    let id = site.put("Daemon");
+    let action = site.wait(&id);
+    assert_eq!(action["phase"], "Succeeded", "{action}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "the daemon's pipe held it up"
+    );
+    assert_eq!(site.of(&id).len(), 1, "the daemon is gone");
+}
+
+#[test]
+fn orphans_do_not_stay_as_zombies() {
+    // Each of them ends after its parent, and is left to the agent.
+    let script = "for n in 1 2 3 4 5; do (setsid sh -c 'sleep 0.2' &) ; done";
+    let mut site = Site::running(&scripts(&[("Orphans", script, "")]));
+    assert_eq!(site.done("Orphans")["phase"], "Succeeded");
+    let children = |site: &Site| {
+        let agent = site.pid().to_string();
+        let stats = std::fs::read_dir("/proc").expect("Linux").flatten();
+        let stats =
+            stats.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+        let of_it = stats.filter(|stat| {
+            let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+            rest.split_whitespace().nth(1) == Some(&agent) && rest.trim_start().starts_with('Z')
+        });
+        of_it.count()
+    };
+    site.until("the orphans have ended", |site| site.below(None).is_empty());
+    site.until("no zombie is left", |site| children(site) == 0);
+}
+
+#[test]
+fn gigabytes_of_output_cost_no_memory() {
+    let script = "yes | head -c 3G; yes wrong | head -c 100M >&2";
+    let mut site = Site::running(&scripts(&[("Loud", script, ", timeout: 5m")]));
+    let before = peak(site.pid());
+    let begun = Instant::now();
+    let id = site.put("Loud");
+    let action = loop {
+        // The status is answered meanwhile.
+        assert_eq!(site.seen()["seen"].as_str().map(str::is_empty), Some(false));
+        let action = site.action(&id);
+        if action["phase"] != "Running" && action["phase"] != "Pending" {
+            break action;
+        }
+        assert!(begun.elapsed() < Duration::from_mins(2), "{action}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let (after, took) = (peak(site.pid()), begun.elapsed());
+    println!(
+        "3.1 GiB printed in {took:.1?}: the agent had {before} KiB before and {after} KiB at most"
+    );
+    assert_eq!(action["phase"], "Succeeded", "{action}");
+    assert_eq!(
+        action["outputBytes"],
+        3 * 1024 * 1024 * 1024_u64 + 100 * 1024 * 1024
+    );
+    assert!(after < 50 * 1024, "{after} KiB");
+}
+
+#[test]
+fn root_runs_a_command_as_whom_the_file_names_and_others_are_told_that_they_cannot() {
+    let text = scripts(&[(
+        "Who",
+        "id -un; id -Gn; cat $OKT_INPUT; echo 7 > $OKT_PROGRESS; echo 'event: Done' > $OKT_RESULT",
+        ", user: nobody",
+    )]);
+    let mut site = Site::new(&text);
+    if rustix::process::geteuid().is_root() {
+        // Others have to come as far as the agent's directory.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(site.path(""), open).expect("its own");
+        site.start();
+        let id = site.put("Who");
+        let action = site.wait(&id);
+        assert_eq!(action["event"], "Done", "{action} {}", site.output(&id));
+        assert!(
+            site.output(&id).starts_with("nobody\nnogroup\n{}"),
+            "{}",
+            site.output(&id)
+        );
+    } else {
+        let output = site
+            .command(&["check", "okt.yaml"])
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains("only root can run something as another user"),
+            "{said}"
+        );
+    }
+}

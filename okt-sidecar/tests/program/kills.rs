@@ -1,0 +1,200 @@
+//! The agent is killed at any moment, and started again: nothing is done twice, and nothing at the same time.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::site::Site;
+
+/// Work that notes down its beginning and its end, and whether another one was at work.
+///
+/// The lock is held by all that the script starts, and goes with the last of it.
+fn states() -> String {
+    let script = json!(
+        "exec 9>{dir}/lock; flock -n 9 || echo overlap >> {dir}/notes; \
+         echo \"begin $OKT_ACTION_ID $OKT_RESUMED\" >> {dir}/notes; \
+         (trap '' TERM; sleep 0.15) & sleep 0.1; wait; \
+         echo \"end $OKT_ACTION_ID\" >> {dir}/notes"
+    );
+    format!(
+        "probe: {{ command: [echo, Running] }}\nstates:\n  \
+         Once: {{ command: [sh, -c, {script}], grace: 50ms }}\n  \
+         Again: {{ command: [sh, -c, {script}], grace: 50ms, repeatable: true }}\n"
+    )
+}
+
+fn count(notes: &str, line: &str) -> usize {
+    notes.lines().filter(|it| it.starts_with(line)).count()
+}
+
+#[test]
+fn an_agent_that_was_killed_ends_what_it_has_left_and_does_not_guess() {
+    let script = "trap '' TERM; echo $$ >> {dir}/pids; sleep 1000 & while :; do sleep 0.05; done";
+    let script = json!(script);
+    let mut site = Site::running(&format!(
+        "probe: {{ command: [echo, Running] }}\nstates:\n  \
+         Once: {{ command: [sh, -c, {script}], grace: 100ms }}\n  \
+         Again: {{ command: [sh, -c, {script}], grace: 100ms, repeatable: true }}\n"
+    ));
+
+    let id = site.put("Once");
+    site.until("it runs", |site| site.read("pids").lines().count() == 1);
+    site.kill();
+    assert!(
+        !site.of(&id).is_empty(),
+        "the command should outlive the agent"
+    );
+    site.start();
+    assert_eq!(site.wait(&id)["phase"], "Unknown");
+    assert!(site.of(&id).is_empty(), "something of it runs still");
+
+    let id = site.put("Again");
+    site.until("it runs", |site| site.read("pids").lines().count() == 2);
+    let old = site.of(&id);
+    site.kill();
+    site.start();
+    site.until("it runs again", |site| {
+        site.read("pids").lines().count() == 3
+    });
+    assert!(
+        site.of(&id).iter().all(|pid| !old.contains(pid)),
+        "the old one runs still"
+    );
+    let action = site.action(&id);
+    assert_eq!(
+        (&action["phase"], &action["resumed"]),
+        (&json!("Running"), &json!(true)),
+        "{action}"
+    );
+    site.cancel(&id);
+    assert_eq!(site.wait(&id)["phase"], "Cancelled");
+    assert!(site.of(&id).is_empty());
+}
+
+#[test]
+fn whenever_an_agent_is_killed_nothing_runs_beside_itself_and_nothing_is_done_twice() {
+    let mut site = Site::running(&states());
+    // No randomness from outside: the moments walk through the life of an action in uneven steps.
+    let mut moment = 0;
+    let mut unknown = 0;
+    for round in 0..24 {
+        let state = if round % 2 == 0 { "Once" } else { "Again" };
+        let id = site.put(state);
+        moment = (moment + 61) % 240;
+        sleep(Duration::from_millis(moment));
+        site.kill();
+        site.start();
+        let action = site.wait(&id);
+        let notes = site.read("notes");
+        let (begun, ended) = (
+            count(&notes, &format!("begin {id} ")),
+            count(&notes, &format!("end {id}")),
+        );
+        assert!(site.of(&id).is_empty(), "{id} runs still");
+        match (state, action["phase"].as_str()) {
+            ("Once", Some("Succeeded")) => assert_eq!((begun, ended), (1, 1), "{id}\n{notes}"),
+            ("Once", Some("Unknown")) => {
+                unknown += 1;
+                assert!(begun <= 1 && ended <= 1, "{id}\n{notes}");
+            }
+            ("Again", Some("Succeeded")) => {
+                assert!(begun >= 1 && ended >= 1 && begun >= ended, "{id}\n{notes}");
+            }
+            _ => panic!("{id}: {action}"),
+        }
+        assert_eq!(
+            count(&notes, "overlap"),
+            0,
+            "{id} ran beside itself\n{notes}"
+        );
+        let body = json!({ "attempt": action["attempt"] }).to_string();
+        let path = format!("/lifecycle/v1/actions/{id}/acknowledgement");
+        assert_eq!(site.ask("PUT", &path, &body).expect("an answer").0, 200);
+    }
+    println!("24 kills: {unknown} of 12 actions that are not repeatable are unknown");
+    assert!(
+        (1..12).contains(&unknown),
+        "the moments do not hit what they should: {unknown}"
+    );
+}
+
+#[test]
+fn an_agent_that_is_told_to_end_waits_for_its_action_and_ends_with_0() {
+    let script = json!("sleep 0.3; echo done > {dir}/done");
+    let mut site = Site::running(&format!(
+        "probe: {{ command: [echo, Running] }}\nstates: {{ Once: {{ command: [sh, -c, {script}] }} }}\n"
+    ));
+    let id = site.put("Once");
+    site.until("it runs", |site| !site.of(&id).is_empty());
+    site.signal(Signal::TERM);
+    assert_eq!(site.ended().code(), Some(0));
+    assert_eq!(site.read("done"), "done\n");
+    site.start();
+    assert_eq!(site.wait(&id)["phase"], "Succeeded");
+}
+
+#[test]
+fn a_second_signal_ends_an_agent_at_once_and_the_next_one_ends_what_is_left() {
+    let script = json!("trap '' TERM; while :; do sleep 0.05; done");
+    let mut site = Site::running(&format!(
+        "probe: {{ command: [echo, Running] }}\nstates: {{ Once: {{ command: [sh, -c, {script}], grace: 100ms }} }}\n"
+    ));
+    let id = site.put("Once");
+    site.until("it runs", |site| !site.of(&id).is_empty());
+    site.signal(Signal::TERM);
+    site.until("it is stopping", |site| {
+        site.ask("GET", "/readyz", "").is_ok_and(|it| it.0 == 503)
+    });
+    site.signal(Signal::TERM);
+    assert_eq!(site.ended().code(), Some(4));
+    site.start();
+    assert_eq!(site.wait(&id)["phase"], "Unknown");
+    assert!(site.of(&id).is_empty());
+}
+
+#[test]
+fn two_agents_do_not_share_a_directory() {
+    let mut site = Site::running("probe: { command: [echo, Running] }\n");
+    let output = site
+        .command(&["run", "okt.yaml"])
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("another agent uses"), "{said}");
+    site.kill();
+    // The lock of one that was killed holds nobody up.
+    site.start();
+}
+
+#[test]
+fn a_wrong_file_ends_it_with_2_and_the_right_one_is_told_so() {
+    let site = Site::new("probe: { command: [echo, Running], evry: 1s }\n");
+    for command in ["check", "run"] {
+        let output = site
+            .command(&[command, "okt.yaml"])
+            .output()
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            said,
+            "okt.yaml:3:36: probe.evry: unknown key, did you mean `every`?\n"
+        );
+    }
+    let right = Site::new("probe: { command: [echo, Running] }\n");
+    let output = right
+        .command(&["check", "okt.yaml"])
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "okt.yaml: nothing is wrong\n"
+    );
+    let version = right.command(&["--version"]).output().expect("it runs");
+    let expected = format!("okt-sidecar {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(String::from_utf8_lossy(&version.stdout), expected);
+}

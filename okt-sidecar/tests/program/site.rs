@@ -1,0 +1,277 @@
+//! An agent with its directory and a socket, and whatever runs below it: all of it ends with the test.
+
+use std::fmt::Display;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// For what takes a moment; on a busy machine that may be long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Site {
+    directory: TempDir,
+    agent: Option<Child>,
+    transition: u64,
+}
+
+impl Site {
+    /// A directory with a configuration: `rest` is what follows where the agent listens; `{dir}` in it is the
+    /// directory.
+    pub(crate) fn new(rest: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let site = Self {
+            directory,
+            agent: None,
+            transition: 0,
+        };
+        let head = "listen: unix:{dir}/socket\ndata: {dir}/data\n";
+        site.write(
+            "okt.yaml",
+            &format!("{head}{rest}").replace("{dir}", &site.text()),
+        );
+        site
+    }
+
+    /// The same with an agent that runs.
+    pub(crate) fn running(rest: &str) -> Self {
+        let mut site = Self::new(rest);
+        site.start();
+        site
+    }
+
+    fn text(&self) -> String {
+        self.directory.path().display().to_string()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("it can be written");
+    }
+
+    /// What stands in a file of the directory; nothing where there is none.
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_okt-sidecar"));
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("SITE", self.text());
+        command
+    }
+
+    pub(crate) fn start(&mut self) {
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.path("log"));
+        let agent = self
+            .command(&["run", "okt.yaml"])
+            .stdin(Stdio::null())
+            .stderr(log.expect("a file"))
+            .spawn();
+        self.agent = Some(agent.expect("the agent starts"));
+        self.until("the agent answers", |site| {
+            site.ask("GET", "/readyz", "").is_ok_and(|it| it.0 == 200)
+        });
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.agent.as_ref().expect("it runs").id().cast_signed()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.pid()).expect("a process");
+        kill_process(pid, signal).expect("it is there");
+    }
+
+    /// As a machine would: nothing is said to it.
+    pub(crate) fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.ended();
+    }
+
+    /// How the agent ended.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        let mut agent = self.agent.take().expect("it runs");
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = agent.try_wait().expect("a child") {
+                return status;
+            }
+            if begun.elapsed() > PATIENCE {
+                agent.kill().expect("a child");
+                agent.wait().expect("a child");
+                panic!("the agent does not end:\n{}", self.read("log"));
+            }
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until something holds.
+    pub(crate) fn until(&self, what: impl Display, mut holds: impl FnMut(&Self) -> bool) {
+        let begun = Instant::now();
+        while !holds(self) {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "not within {PATIENCE:?}: {what}\n{}",
+                self.read("log")
+            );
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// One request; its status and its body.
+    pub(crate) fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> std::io::Result<(u16, String)> {
+        let mut stream = UnixStream::connect(self.path("socket"))?;
+        stream.set_read_timeout(Some(PATIENCE + PATIENCE))?;
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: agent\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        )?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        let answer = String::from_utf8_lossy(&answer);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        Ok((status.unwrap_or(0), body.to_owned()))
+    }
+
+    fn json(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let (status, body) = self.ask(method, path, body).expect("an answer");
+        let value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("no JSON: {body}"));
+        (status, value)
+    }
+
+    /// Asks for the work of a state under a new name, and returns the name.
+    pub(crate) fn put(&mut self, state: &str) -> String {
+        self.put_with(state, &json!({}))
+    }
+
+    pub(crate) fn put_with(&mut self, state: &str, input: &Value) -> String {
+        self.transition += 1;
+        let id = format!("u1.{}", self.transition);
+        let body = json!({
+            "state": state, "input": input, "fence": { "transition": self.transition },
+            "owner": { "uid": "u1", "createdAt": "2026-11-20T10:00:00Z", "name": "orders", "namespace": "shop" },
+        });
+        let path = format!("/lifecycle/v1/actions/{id}");
+        let (status, answer) = self.json("PUT", &path, &body.to_string());
+        assert_eq!(status, 201, "{answer}");
+        id
+    }
+
+    pub(crate) fn action(&self, id: &str) -> Value {
+        self.json("GET", &format!("/lifecycle/v1/actions/{id}"), "")
+            .1
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&self, id: &str) -> Value {
+        let mut last = Value::Null;
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            last = self
+                .json("GET", &format!("/lifecycle/v1/actions/{id}?wait=5"), "")
+                .1;
+            if !["Pending", "Running"].contains(&last["phase"].as_str().unwrap_or_default()) {
+                return last;
+            }
+        }
+        panic!("{id} does not end: {last}\n{}", self.read("log"));
+    }
+
+    /// Asks for work and waits for its end.
+    pub(crate) fn done(&mut self, state: &str) -> Value {
+        let id = self.put(state);
+        self.wait(&id)
+    }
+
+    pub(crate) fn cancel(&self, id: &str) -> u16 {
+        self.ask("DELETE", &format!("/lifecycle/v1/actions/{id}"), "")
+            .expect("an answer")
+            .0
+    }
+
+    pub(crate) fn output(&self, id: &str) -> String {
+        self.ask("GET", &format!("/lifecycle/v1/actions/{id}/output"), "")
+            .expect("an answer")
+            .1
+    }
+
+    /// Where the application was seen last.
+    pub(crate) fn seen(&self) -> Value {
+        self.json("GET", "/lifecycle/v1/status", "").1["application"].clone()
+    }
+
+    /// The processes below this agent and its predecessors, that agent apart; those that have set `mark` if there
+    /// is one.
+    pub(crate) fn below(&self, mark: Option<&str>) -> Vec<i32> {
+        let site = format!("SITE={}", self.text());
+        let agent = self.agent.as_ref().map(|agent| agent.id().cast_signed());
+        let entries = fs::read_dir("/proc").expect("Linux").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        pids.filter(|pid| Some(*pid) != agent)
+            .filter(|pid| {
+                let all = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                let has = |line: &str| all.split(|byte| *byte == 0).any(|it| it == line.as_bytes());
+                has(&site) && mark.is_none_or(has)
+            })
+            .collect()
+    }
+
+    /// Those of an attempt: they have a variable of this name.
+    pub(crate) fn of(&self, id: &str) -> Vec<i32> {
+        self.below(Some(&format!("OKT_ACTION_ID={id}")))
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if let Some(mut agent) = self.agent.take() {
+            let _ = agent.kill();
+            let _ = agent.wait();
+        }
+        while let [first, ..] = self.below(None)[..] {
+            if let Some(pid) = Pid::from_raw(first) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// Memory of a process in KiB: the most that it ever had.
+pub(crate) fn peak(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .expect("Linux");
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|size| size.parse().ok())
+        .expect("a number")
+}
