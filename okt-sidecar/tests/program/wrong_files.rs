@@ -283,3 +283,16 @@ fn a_file_that_cannot_be_read_is_told() {
         "/nowhere/okt.yaml: cannot read the file: No such file or directory (os error 2)"
     );
 }
+
+#[test]
+fn the_example_of_the_docs_is_right() {
+    let docs = include_str!("../../../docs/sidecar-config.md");
+    let example = docs
+        .split_once("```yaml\n")
+        .and_then(|(_, rest)| rest.split_once("```"));
+    let (example, _) = example.expect("there is one");
+    let file = Path::new("docs/sidecar-config.md");
+    if let Err(error) = Config::parse(file, example, Machine::Elsewhere) {
+        panic!("{error}");
+    }
+}
