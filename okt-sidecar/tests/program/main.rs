@@ -3,5 +3,6 @@
 mod application;
 mod commands;
 mod kills;
+mod probes;
 mod site;
 mod wrong_files;
