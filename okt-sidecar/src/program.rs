@@ -7,7 +7,7 @@
 //! | what the file says, and what is wrong with it | `config` |
 //! | the agent's life, from its file to its end | `run` |
 //! | the application that does what the file says | `work` |
-//! | the work of a state, step by step | `job` |
+//! | the work of a state, step by step; requests among them | `job`, `call` |
 //! | where the application is | `probe` |
 //! | the application as a process | `application` |
 //! | the files that a command shares with the agent | `scratch` |
@@ -20,6 +20,7 @@
 //! | users and groups of the machine | `users` |
 
 mod application;
+mod call;
 mod children;
 mod command;
 mod config;

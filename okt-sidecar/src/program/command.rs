@@ -147,35 +147,37 @@ impl Pipes {
 
     /// What stands in the pipes still; somebody outside of the group may write on, and is not listened to.
     fn rest(&mut self, said: &mut impl FnMut(Stream, &[u8])) {
-        for stream in [Stream::Out, Stream::Err] {
-            let mut left = 16;
-            while left > 0 && self.piece(stream, said) {
-                left -= 1;
+        for (stream, pipe) in [(Stream::Out, &self.out), (Stream::Err, &self.err)] {
+            let Some(pipe) = pipe else {
+                continue;
+            };
+            // Past the runtime, which may not have heard yet that something stands there.
+            for _ in 0..16 {
+                match rustix::io::read(pipe, &mut self.buffer) {
+                    Ok(0) | Err(_) => break,
+                    Ok(length) => said(stream, &self.buffer[..length]),
+                }
             }
         }
     }
 
-    fn piece(&mut self, stream: Stream, said: &mut impl FnMut(Stream, &[u8])) -> bool {
+    fn piece(&mut self, stream: Stream, said: &mut impl FnMut(Stream, &[u8])) {
         let pipe = match stream {
             Stream::Out => &mut self.out,
             Stream::Err => &mut self.err,
         };
         let Some(open) = pipe else {
-            return false;
+            return;
         };
         match open.try_read(&mut self.buffer) {
             Ok(0) => *pipe = None,
-            Ok(length) => {
-                said(stream, &self.buffer[..length]);
-                return true;
-            }
+            Ok(length) => said(stream, &self.buffer[..length]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot read what a command prints");
                 *pipe = None;
             }
         }
-        false
     }
 }
 

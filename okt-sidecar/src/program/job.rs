@@ -4,17 +4,14 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::application::Application;
 use super::command::{Command, Cut, NotRun};
-use super::config::{Call, Job, Method, Step, Verb};
-use super::http::{Answered, NoAnswer};
+use super::config::{Job, Step, Verb};
 use super::scratch::{Scratch, Told};
+use super::users;
 use super::work::Program;
-use super::{is_state, users};
 use crate::wire::Seen;
 use crate::work::{Done, Fault, Task};
 
@@ -47,12 +44,12 @@ impl Program {
 }
 
 /// One attempt at the work of a state.
-struct Attempt<'a> {
-    program: &'a Program,
+pub(super) struct Attempt<'a> {
+    pub(super) program: &'a Program,
     job: &'a Job,
-    task: &'a Task,
+    pub(super) task: &'a Task,
     scratch: &'a Scratch,
-    deadline: Instant,
+    pub(super) deadline: Instant,
 }
 
 impl Attempt<'_> {
@@ -128,7 +125,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn cut(&self, cut: Cut, what: &str) -> Fault {
+    pub(super) fn cut(&self, cut: Cut, what: &str) -> Fault {
         match cut {
             Cut::Cancelled => {
                 Fault::retry("Cancelled", format!("{what} was ended: it is not wanted"))
@@ -158,61 +155,6 @@ impl Attempt<'_> {
         all.extend(self.scratch.environment());
         all.extend(self.program.application_environment().await);
         all
-    }
-
-    async fn call(&self, call: &Call) -> Result<Told, Fault> {
-        let task = self.task;
-        let mut headers = HeaderMap::new();
-        for (name, value) in [
-            ("okt-action-id", task.id().as_str()),
-            ("okt-state", task.state()),
-            ("okt-attempt", &task.attempt().to_string()),
-            ("okt-resumed", if task.resumed() { "true" } else { "false" }),
-        ] {
-            if let Ok(value) = HeaderValue::from_str(value) {
-                headers.insert(HeaderName::from_static(name), value);
-            }
-        }
-        let body = match (&call.body, call.method) {
-            (Some(body), _) => Some(body.clone()),
-            (None, Method::Get | Method::Delete) => None,
-            (None, Method::Post | Method::Put | Method::Patch) => {
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                let task = json!({
-                    "action": task.id(), "state": task.state(), "attempt": task.attempt(),
-                    "resumed": task.resumed(), "owner": task.owner(), "input": task.input(),
-                });
-                Some(task.to_string())
-            }
-        };
-        let name = format!("{} {}", call.method.name(), call.url);
-        let asked = self
-            .program
-            .http
-            .ask(call.method, &call.url, headers, body, self.deadline);
-        let answered = tokio::select! {
-            biased;
-            answered = asked => answered,
-            () = task.cancelled() => return Err(self.cut(Cut::Cancelled, &name)),
-        };
-        let answered = answered.map_err(|error| match error {
-            NoAnswer::TimedOut => self.cut(Cut::TimedOut, &name),
-            NoAnswer::Failed(why) => Fault::retry("NoAnswer", format!("{name}: {why}")),
-        })?;
-        task.print(&answered.body);
-        let told = said(&answered);
-        let status = answered.status;
-        let expected = if call.expect.is_empty() {
-            (200..300).contains(&status)
-        } else {
-            call.expect.contains(&status)
-        };
-        if expected {
-            return Ok(told);
-        }
-        let mut fault = told.fault("RequestFailed", format!("{name} answered {status}"));
-        fault.permanent |= call.permanent.contains(&status);
-        Err(fault)
     }
 
     /// Returns whether this has started it.
@@ -291,26 +233,6 @@ fn name(seen: &Seen) -> String {
         Seen::In { state } => state.clone(),
         Seen::Absent => "absent".to_owned(),
         Seen::Unreachable { why } => format!("unreachable: {why}"),
-    }
-}
-
-/// What an application says in the headers of its answer.
-fn said(answered: &Answered) -> Told {
-    let header = |name| {
-        answered
-            .headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    Told {
-        event: header("okt-event")
-            .filter(|event| is_state(event))
-            .map(str::to_owned),
-        reason: header("okt-reason")
-            .filter(|reason| is_state(reason))
-            .map(str::to_owned),
-        message: header("okt-message").map(str::to_owned),
-        permanent: false,
     }
 }
 

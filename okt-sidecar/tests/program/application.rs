@@ -249,3 +249,23 @@ fn one_that_somebody_else_has_started_is_known_by_its_pid_file() {
     );
     assert_eq!(site.done("Starting")["reason"], "NoCommand");
 }
+
+/// Needs a namespace of its own, which not every machine gives; where it does not, the test says so.
+#[test]
+fn as_process_1_where_namespaces_are_allowed_the_agent_stops_it_and_clears_orphans_away() {
+    let alone = ["--pid", "--fork", "--mount-proc", "--kill-child"];
+    let allowed = std::process::Command::new("unshare")
+        .args(alone)
+        .arg("true")
+        .output();
+    if !allowed.is_ok_and(|it| it.status.success()) {
+        println!("no namespaces here: not tested as process 1");
+        return;
+    }
+    let mut site = Site::new(&application(&format!("{KIND} "), ""));
+    site.start_below("unshare", &alone);
+    assert_eq!(site.done("Starting")["phase"], "Succeeded");
+    site.signal_below(Signal::TERM);
+    assert_eq!(site.ended().code(), Some(0));
+    assert_eq!(site.read("bye"), "bye\n", "the application was not stopped");
+}

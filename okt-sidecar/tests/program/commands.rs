@@ -271,3 +271,18 @@ fn root_runs_a_command_as_whom_the_file_names_and_others_are_told_that_they_cann
         );
     }
 }
+
+#[test]
+fn what_a_command_prints_last_is_kept() {
+    let mut site = Site::running(&scripts(&[("Short", "printf first; printf last >&2", "")]));
+    for _ in 0..40 {
+        let id = site.put("Short");
+        site.wait(&id);
+        assert_eq!(
+            site.output(&id).len(),
+            "firstlast".len(),
+            "{}",
+            site.output(&id)
+        );
+    }
+}

@@ -74,12 +74,30 @@ impl Site {
     }
 
     pub(crate) fn start(&mut self) {
+        let command = self.command(&["run", "okt.yaml"]);
+        self.start_as(command);
+    }
+
+    /// Starts it as the child of another program.
+    pub(crate) fn start_below(&mut self, program: &str, arguments: &[&str]) {
+        let own = self.command(&["run", "okt.yaml"]);
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .arg(own.get_program())
+            .args(own.get_args());
+        command
+            .current_dir(self.directory.path())
+            .env("SITE", self.text());
+        self.start_as(command);
+    }
+
+    fn start_as(&mut self, mut command: Command) {
         let log = fs::File::options()
             .create(true)
             .append(true)
             .open(self.path("log"));
-        let agent = self
-            .command(&["run", "okt.yaml"])
+        let agent = command
             .stdin(Stdio::null())
             .stderr(log.expect("a file"))
             .spawn();
@@ -96,6 +114,18 @@ impl Site {
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.pid()).expect("a process");
         kill_process(pid, signal).expect("it is there");
+    }
+
+    /// To the agent that another program has started.
+    pub(crate) fn signal_below(&self, signal: Signal) {
+        let children = format!("/proc/{0}/task/{0}/children", self.pid());
+        let children = fs::read_to_string(children).expect("it runs");
+        let child = children
+            .split_whitespace()
+            .next()
+            .and_then(|pid| pid.parse().ok());
+        let agent = child.and_then(Pid::from_raw).expect("it runs below");
+        kill_process(agent, signal).expect("it is there");
     }
 
     /// As a machine would: nothing is said to it.
