@@ -2,6 +2,7 @@
 
 mod flawed;
 mod real;
+mod served;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::net::TcpListener;
 
 use self::flawed::{FLAWS, Flaw, flawed};
 use self::real::{Machine, states};
+use self::served::{Door, Served};
 
 /// The agent, with this flaw if there is one, and a way to kill it.
 async fn subject(flaw: Option<Flaw>) -> Subject {
@@ -36,6 +38,36 @@ async fn the_real_agent_keeps_every_rule() {
         .collect();
     assert_eq!(skipped, ["token", "slow"], "these need a listener");
     assert!(report.findings.len() > 40, "{}", report.findings.len());
+}
+
+/// The same, over the agent's own listeners.
+async fn listening(door: Door) -> Subject {
+    let agent = Served::at(door).await;
+    let subject = Subject::new(agent.endpoint(), states()).expect("an endpoint");
+    subject.restart(move || {
+        let agent = agent.clone();
+        async move {
+            agent.restart().await;
+            Ok(())
+        }
+    })
+}
+
+#[tokio::test]
+async fn the_real_agent_keeps_every_rule_over_tcp() {
+    let report = listening(Door::Tcp).await.check().await;
+    let kept = (report.findings.iter()).filter(|finding| finding.verdict == Verdict::Kept);
+    assert_eq!(kept.count(), report.findings.len(), "{report}");
+}
+
+#[tokio::test]
+async fn the_real_agent_is_spoken_to_with_tls_and_over_a_socket() {
+    for door in [Door::Tls, Door::Unix] {
+        let checks = ["status", "begins-once", "cancels", "restart-keeps-results"];
+        let report = listening(door).await.only(checks).check().await;
+        let kept = (report.findings.iter()).filter(|finding| finding.verdict == Verdict::Kept);
+        assert_eq!(kept.count(), checks.len(), "{door:?}: {report}");
+    }
 }
 
 #[tokio::test]

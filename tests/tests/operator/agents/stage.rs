@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kube::{CustomResourceExt, ResourceExt};
+use kube::ResourceExt;
 use okt_runtime::sidecar::{Agents, Client, Delegated};
 use okt_runtime::{Action, Dispatch, Failure, LifecycleObject, Operator, crd};
 use okt_sidecar::wire::{ActionReport, Seen, Sighting};
@@ -106,9 +106,9 @@ impl<A: Served> Stage<A> {
         Running { stop, task }
     }
 
-    /// The number of objects' statuses that were ever written.
+    /// The version of an object, another one after each write.
     pub(super) async fn version(&self, name: &str) -> Option<String> {
-        let object = self.cluster.get(name).await.expect(A::Resource::crd_name());
+        let object = self.cluster.get(name).await.expect("the object is there");
         object.resource_version()
     }
 }
