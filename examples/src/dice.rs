@@ -1,13 +1,14 @@
-//! This file throws the dice: what a seed chooses is the same everywhere, when it happens is not.
+//! Throws the dice of a test: what a seed chooses is the same everywhere, when it happens is not.
 
 use std::time::Duration;
 
 /// The generator `SplitMix64`.
 #[derive(Debug)]
-pub(crate) struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Dice that fall as this seed says.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -20,23 +21,27 @@ impl Dice {
     }
 
     /// A number from the first to the second.
-    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
+    pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.number() % (most - least + 1)
     }
 
     /// A time in milliseconds.
-    pub(crate) fn millis(&mut self, least: u64, most: u64) -> Duration {
+    pub fn millis(&mut self, least: u64, most: u64) -> Duration {
         Duration::from_millis(self.between(least, most))
     }
 
     /// One of several, if there are any.
-    pub(crate) fn pick<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
         let last = u64::try_from(choices.len()).ok()?.checked_sub(1)?;
         choices.get(usize::try_from(self.between(0, last)).ok()?)
     }
 
     /// One of several, each as likely as its weight.
-    pub(crate) fn weighted<T: Copy>(&mut self, choices: &[(u64, T)]) -> T {
+    ///
+    /// # Panics
+    ///
+    /// If there is none, or all weights are 0.
+    pub fn weighted<T: Copy>(&mut self, choices: &[(u64, T)]) -> T {
         let total: u64 = choices.iter().map(|(weight, _)| weight).sum();
         let mut thrown = self.between(1, total);
         for (weight, choice) in choices {

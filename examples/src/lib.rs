@@ -1,6 +1,7 @@
 //! This crate holds operators written with OKT, and the applications they drive.
 
 pub mod desk;
+pub mod dice;
 pub mod leadership;
 pub mod leaflets;
 pub mod notes;

@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How much of a trail is printed: its last characters.
+const TRAIL: usize = 60;
+
 static FAILURES: AtomicUsize = AtomicUsize::new(0);
 /// One line at a time, whoever prints.
 static PEN: Mutex<Pen> = Mutex::new(Pen { waiting: false });
@@ -45,12 +48,18 @@ pub fn note(text: &str) {
 /// A transition of an object.
 pub fn transition(name: &str, from: &str, to: &str, cause: &str, trail: &str) {
     let from = if from.is_empty() { "·" } else { from };
+    let end = trail
+        .char_indices()
+        .rev()
+        .nth(TRAIL)
+        .map_or(0, |(at, _)| at);
+    let cut = if end == 0 { "" } else { "…" };
     let way = format!("{from} → {to}");
     line(&format!(
         "   {}  {way:<22} {} {}",
         paint("36", &format!("{name:<6}")),
         paint("2", &format!("{cause:<10}")),
-        paint("2", trail),
+        paint("2", &format!("{cut}{}", &trail[end..])),
     ));
 }
 

@@ -50,6 +50,7 @@ pub enum PostgresState {
     #[visit]
     #[condition(Available, reason = "Serving")]
     #[trigger(Failed, on_error(attempts = 5))]
+    #[trigger(Starting)]
     #[child(Running)]
     Servicing,
 

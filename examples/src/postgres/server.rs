@@ -101,6 +101,12 @@ impl Server {
         Ok(backups)
     }
 
+    /// What was done, a line for each effect: the id of the action, and what.
+    pub fn ledger(&self) -> Vec<String> {
+        let ledger = fs::read_to_string(self.home.join("ledger")).unwrap_or_default();
+        ledger.lines().map(str::to_owned).collect()
+    }
+
     /// The process of PostgreSQL, if its file names one that runs.
     pub fn process(&self) -> Option<i32> {
         let file = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
@@ -111,7 +117,11 @@ impl Server {
 }
 
 /// The directory of PostgreSQL's programs; the newest where there are several.
-fn programs() -> io::Result<PathBuf> {
+///
+/// # Errors
+///
+/// When there is no PostgreSQL on this machine.
+pub fn programs() -> io::Result<PathBuf> {
     let mut found: Vec<PathBuf> = (fs::read_dir(VERSIONS).into_iter().flatten().flatten())
         .map(|version| version.path().join("bin"))
         .filter(|bin| bin.join("initdb").is_file())
@@ -121,7 +131,10 @@ fn programs() -> io::Result<PathBuf> {
         version.and_then(|version| version.to_string_lossy().parse::<u32>().ok())
     });
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let in_path = std::env::split_paths(&paths).find(|bin| bin.join("initdb").is_file());
+    // Where there are links to some of them, all are where the links lead.
+    let in_path = std::env::split_paths(&paths)
+        .find_map(|bin| bin.join("initdb").canonicalize().ok())
+        .and_then(|initdb| Some(initdb.parent()?.to_owned()));
     in_path.or_else(|| found.pop()).ok_or_else(|| {
         let text =
             "there is no PostgreSQL on this machine; examples/postgres/install.sh installs it";

@@ -73,7 +73,9 @@ impl Stage {
     ///
     /// When it had ended by itself.
     pub fn kill_operator(&mut self) -> io::Result<()> {
-        self.operator.take().map_or(Ok(()), |it| kill("operator", it))
+        self.operator
+            .take()
+            .map_or(Ok(()), |it| kill("operator", it))
     }
 
     /// Starts an agent with this file, or starts it again.
@@ -82,12 +84,7 @@ impl Stage {
     ///
     /// When it cannot be started.
     pub fn start_agent(&mut self, file: &Path) -> io::Result<()> {
-        let agent = self
-            .command("agent.log")?
-            .arg("agent")
-            .arg("run")
-            .arg(file)
-            .spawn()?;
+        let agent = self.command("agent.log")?.arg("agent").arg(file).spawn()?;
         self.agents.push((file.to_owned(), agent));
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::time::Instant;
 use okt_testing::{Kubernetes, KubernetesError};
 use tokio::time::sleep;
 
-use crate::dice::Dice;
 use crate::stage::Stage;
+use okt_examples::dice::Dice;
 
 /// How often the API server is started again before this is a failure.
 const TRIES: usize = 5;

@@ -4,8 +4,6 @@
 //! `OKT_KILLS_MINUTES` says how long the killing goes on, `OKT_SEED` repeats what was chosen; when it happens
 //! is up to the machine.
 
-#[path = "../../src/dice.rs"]
-mod dice;
 mod history;
 mod killer;
 mod stage;
@@ -26,12 +24,12 @@ use okt_runtime::crd;
 use okt_testing::{Kubernetes, Seed};
 use tokio::time::sleep;
 
-use crate::dice::Dice;
 use crate::history::{History, text};
 use crate::killer::{Kills, kill_api_server, kill_processes};
 use crate::stage::{NAMESPACE, Stage};
 use crate::user::{Diary, NAME, STATE, User};
 use crate::verdict::{Kept, left, unrest};
+use okt_examples::dice::Dice;
 
 /// How long the killing goes on by default, in minutes: enough for each kind of kill, several times.
 const MINUTES: f64 = 1.25;

@@ -10,9 +10,9 @@ use okt_runtime::PAUSED_ANNOTATION;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::dice::Dice;
 use crate::history::{History, text};
 use crate::stage::Stage;
+use okt_examples::dice::Dice;
 
 /// The notebooks, of which some are there at a time.
 const NAMES: [&str; 6] = ["ant", "bee", "cat", "dog", "eel", "fox"];

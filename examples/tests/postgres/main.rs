@@ -1,0 +1,65 @@
+//! This file tests a real PostgreSQL beside its agent: led through its life, and killed at random with everything that keeps it.
+//!
+//! `OKT_POSTGRES_ROUNDS` says how many rounds of killing there are, `OKT_SEED` repeats what was chosen; when it
+//! happens is up to the machine.
+//! Without PostgreSQL these tests say so and pass, except where `CI` is set.
+
+mod rounds;
+
+use std::path::Path;
+use std::process::Command;
+
+use okt_examples::postgres::server::programs;
+use okt_testing::Kubernetes;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_postgres");
+
+/// Whether there is a PostgreSQL; in CI there must be one.
+pub(crate) fn is_here() -> bool {
+    match programs() {
+        Ok(_) => true,
+        Err(error) if std::env::var_os("CI").is_some() => panic!("{error}"),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            false
+        }
+    }
+}
+
+fn walk(kubeconfig: Option<&Path>) {
+    let mut show = Command::new(PROGRAM);
+    if let Some(kubeconfig) = kubeconfig {
+        show.arg("--kubeconfig").arg(kubeconfig);
+    }
+    let output = show.output().expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{said}");
+    assert!(
+        output.status.success(),
+        "{said}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(said.contains("everything was as it should be"));
+}
+
+#[test]
+fn a_real_postgresql_walks_through_its_life_and_loses_no_commit() {
+    if is_here() {
+        walk(None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_does_the_same_on_a_real_api_server() {
+    if !is_here() {
+        return;
+    }
+    let what = "a PostgreSQL on a real API server";
+    let Some(kubernetes) = Kubernetes::start_or_skip(what).await.expect("a server") else {
+        return;
+    };
+    let kubeconfig = kubernetes.kubeconfig().to_owned();
+    let walked = tokio::task::spawn_blocking(move || walk(Some(&kubeconfig))).await;
+    kubernetes.stop().await;
+    walked.expect("it walks");
+}

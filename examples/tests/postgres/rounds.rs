@@ -1,0 +1,287 @@
+//! This file kills PostgreSQL, its agent and its operator at random moments, round by round.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use kube::Api;
+use kube::api::PostParams;
+use okt_examples::desk::{Desk, Trouble, condition, position};
+use okt_examples::dice::Dice;
+use okt_examples::postgres::life::{Postgres, PostgresState};
+use okt_examples::postgres::server::Server;
+use okt_examples::postgres::stage::Stage;
+use okt_examples::postgres::writer::Writer;
+use okt_runtime::sidecar::{Client, Endpoint};
+use okt_runtime::{Outcome, crd};
+use okt_sidecar::wire::{ActionReport, Phase};
+use okt_testing::{ApiServer, Seed};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tokio::time::sleep;
+
+const NAMESPACE: &str = "default";
+const NAME: &str = "orders";
+
+/// How many rounds there are by default.
+const ROUNDS: u64 = 20;
+
+/// The longest wait for anything: a PostgreSQL that was killed in the middle of a recovery begins it again.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Who is killed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Victim {
+    Postgres,
+    Agent,
+    Operator,
+}
+
+/// What is asked for in a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wish {
+    Backup,
+    Restoration,
+    Setting,
+    Restart,
+    Sleep,
+    Nothing,
+}
+
+struct Round<'a> {
+    stage: &'a mut Stage,
+    desk: &'a Desk<Postgres>,
+    server: &'a Server,
+    file: &'a PathBuf,
+    dice: &'a mut Dice,
+    killed: &'a mut BTreeMap<Victim, u32>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_commit_is_lost_however_often_anything_is_killed() {
+    if !crate::is_here() {
+        return;
+    }
+    let seed = Seed::from_env_or_fresh().number();
+    let rounds = std::env::var("OKT_POSTGRES_ROUNDS").map_or(ROUNDS, |rounds| {
+        rounds.parse().expect("OKT_POSTGRES_ROUNDS is a number")
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
+    let api_server = ApiServer::new();
+    let served = api_server.serve().await.expect("it is served");
+    served.write_kubeconfig(&kubeconfig).expect("it is written");
+    let crds = Api::all(api_server.client());
+    let definition = crd::<Postgres>().expect("a CRD");
+    let made = crds.create(&PostParams::default(), &definition).await;
+    made.expect("the CRD is accepted");
+    let desk = Desk {
+        api: Api::namespaced(api_server.client(), NAMESPACE),
+        patience: PATIENCE,
+    };
+    let mut stage = Stage::set(crate::PROGRAM.into(), &kubeconfig).expect("a stage");
+    let outcome = live(&mut stage, &desk, seed, rounds).await;
+    let said = if outcome.is_err() {
+        stage.said(60)
+    } else {
+        String::new()
+    };
+    drop(stage);
+    served.shutdown().await;
+    if let Err(error) = outcome {
+        panic!("seed {seed}: {error}\n{said}");
+    }
+}
+
+async fn live(
+    stage: &mut Stage,
+    desk: &Desk<Postgres>,
+    seed: u64,
+    rounds: u64,
+) -> Result<(), Trouble> {
+    let since = Instant::now();
+    let mut dice = Dice::new(seed);
+    let mut killed = BTreeMap::new();
+    let server = stage.server(NAMESPACE, NAME);
+    let file = server.lay_out()?;
+    stage.start_agent(&file)?;
+    let writer = Writer::start(&server.socket());
+    desk.create(NAME, json!({})).await?;
+    desk.until_ready(NAME, PostgresState::Running).await?;
+    // Without one there is nothing to restore.
+    ask(desk, "Servicing", "the-first").await?;
+    until_visited(desk, "the-first").await?;
+    for number in 1..=rounds {
+        let mut round = Round {
+            stage,
+            desk,
+            server: &server,
+            file: &file,
+            dice: &mut dice,
+            killed: &mut killed,
+        };
+        let wish = round.wish(number).await?;
+        round.kill().await?;
+        round.arrive(number, wish).await?;
+        let lost = desk
+            .wait("the server answers", async || Ok(writer.lost().await.ok()))
+            .await?;
+        if !lost.is_empty() {
+            return Err(format!(
+                "round {number}, {wish:?}: {} commits lost: {lost:?}",
+                lost.len()
+            )
+            .into());
+        }
+        accounted_for(desk, &server).await?;
+    }
+    let mut effects = server.ledger();
+    effects.sort();
+    let twice: Vec<_> = effects.windows(2).filter(|two| two[0] == two[1]).collect();
+    if !twice.is_empty() {
+        return Err(format!("had twice: {twice:?}").into());
+    }
+    println!(
+        "seed {seed}: {rounds} rounds in {:.0} s, killed with SIGKILL: {killed:?}; {} commits acknowledged, none lost; {} effects, none twice",
+        since.elapsed().as_secs_f64(),
+        writer.acknowledged(),
+        effects.len(),
+    );
+    desk.delete(NAME).await?;
+    if server.process().is_some() || server.data().exists() {
+        return Err("something is left of a server that was deleted".into());
+    }
+    Ok(())
+}
+
+impl Round<'_> {
+    /// Asks for something.
+    async fn wish(&mut self, number: u64) -> Result<Wish, Trouble> {
+        let wish = self.dice.weighted(&[
+            (4, Wish::Backup),
+            (3, Wish::Restoration),
+            (2, Wish::Setting),
+            (2, Wish::Restart),
+            (3, Wish::Sleep),
+            (2, Wish::Nothing),
+        ]);
+        let request = format!("round-{number}");
+        match wish {
+            Wish::Backup => ask(self.desk, "Servicing", &request).await?,
+            Wish::Restoration => ask(self.desk, "Restoring", &request).await?,
+            Wish::Setting => {
+                let memory = format!("{}MB", self.dice.between(1, 64));
+                self.set(json!({ "work_mem": memory })).await?;
+            }
+            Wish::Restart => {
+                let connections = self.dice.between(30, 60).to_string();
+                self.set(json!({ "max_connections": connections })).await?;
+            }
+            Wish::Sleep => {
+                let wish = json!({ "state": "Hibernated" });
+                self.desk.wish(NAME, wish).await?;
+            }
+            Wish::Nothing => {}
+        }
+        Ok(wish)
+    }
+
+    async fn set(&self, settings: serde_json::Value) -> Result<(), Trouble> {
+        let patch = json!({ "spec": { "settings": settings } });
+        self.desk.patch(NAME, patch).await
+    }
+
+    /// Kills somebody, or several, and starts again whom nobody else starts.
+    async fn kill(&mut self) -> Result<(), Trouble> {
+        for _ in 0..self.dice.between(1, 3) {
+            sleep(self.dice.millis(0, 1200)).await;
+            let victims = [Victim::Postgres, Victim::Agent, Victim::Operator];
+            let victim = self.dice.pick(&victims).copied().unwrap_or(Victim::Agent);
+            match victim {
+                Victim::Postgres => {
+                    let Some(process) = self.server.process().and_then(Pid::from_raw) else {
+                        continue;
+                    };
+                    // One that ended meanwhile is as good.
+                    let _ = kill_process(process, Signal::KILL);
+                }
+                Victim::Agent => {
+                    self.stage.kill_agent(self.file)?;
+                    sleep(self.dice.millis(0, 500)).await;
+                    self.stage.start_agent(self.file)?;
+                }
+                Victim::Operator => {
+                    self.stage.kill_operator()?;
+                    sleep(self.dice.millis(0, 500)).await;
+                    self.stage.start_operator()?;
+                }
+            }
+            *self.killed.entry(victim).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// The object gets where it was wished to be, and then to Running.
+    async fn arrive(&self, number: u64, wish: Wish) -> Result<(), Trouble> {
+        let made = match wish {
+            Wish::Backup | Wish::Restoration => {
+                until_visited(self.desk, &format!("round-{number}")).await
+            }
+            Wish::Sleep => self
+                .desk
+                .until_ready(NAME, PostgresState::Hibernated)
+                .await
+                .map(drop),
+            Wish::Setting | Wish::Restart | Wish::Nothing => Ok(()),
+        };
+        let running = async {
+            made?;
+            self.desk.wish(NAME, json!({ "state": "Running" })).await?;
+            self.desk
+                .until_ready(NAME, PostgresState::Running)
+                .await
+                .map(drop)
+        };
+        running
+            .await
+            .map_err(|error: Trouble| format!("round {number}, {wish:?}: {error}").into())
+    }
+}
+
+async fn ask(desk: &Desk<Postgres>, state: &str, request: &str) -> Result<(), Trouble> {
+    let visit = json!({ "visit": { "state": state, "request": request } });
+    desk.wish(NAME, visit).await
+}
+
+/// Waits until a visit is over: made, or overtaken by the trigger of a killed server.
+async fn until_visited(desk: &Desk<Postgres>, request: &str) -> Result<(), Trouble> {
+    let over = |postgres: &Postgres| {
+        let visit = position(postgres).and_then(|position| position.visit.as_ref());
+        visit.is_some_and(|it| it.request == request && it.outcome != Outcome::Pending)
+    };
+    let what = format!("has made the visit {request}");
+    desk.until(NAME, &what, over).await.map(drop)
+}
+
+/// The object comes to rest: nothing is under way at the agent, and what it did last is what the record says was
+/// done last.
+async fn accounted_for(desk: &Desk<Postgres>, server: &Server) -> Result<(), Trouble> {
+    let agent = Client::new(&Endpoint::unix(server.agent()))?;
+    let what = "the records of the object and of the agent agree";
+    desk.wait(what, async || {
+        // An agent that was just started may not listen yet.
+        let Ok(status) = agent.status().await else {
+            return Ok(None);
+        };
+        let postgres = desk.get(NAME).await?;
+        let is_ready = condition(&postgres, "Ready").is_some_and(|c| c.status == "True");
+        let recorded = position(&postgres).map(|position| position.transition);
+        // Running has no work: what was done last was done one transition before.
+        let is_last = recorded == Some(status.fence.transition + 1);
+        let is_done =
+            |action: ActionReport| action.phase == Phase::Succeeded && action.acknowledged;
+        let agree = is_ready && is_last && status.action.is_some_and(is_done);
+        Ok(agree.then_some(()))
+    })
+    .await
+}
