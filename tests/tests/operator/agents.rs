@@ -151,6 +151,23 @@ async fn work_that_nobody_knows_the_end_of_takes_the_error_edge_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_operator_that_starts_anew_does_not_begin_again_what_nobody_knows_the_end_of() {
+    let stage = stage().await;
+    let machine = stage.machines.add("db", &WORKS).await;
+    machine.script("Start", Turn::Takes(Duration::from_mins(5)));
+    let operator = stage.operator(stage.agents());
+    stage.cluster.create("db", json!({})).await;
+    stage.cluster.until_in("db", Start).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    operator.kill().await;
+    machine.kill();
+    machine.start().await;
+    let _operator = stage.operator(stage.agents());
+    stage.cluster.until_in("db", Failed).await;
+    assert_eq!(machine.begun(), ["Start"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_an_error_edge_the_object_stands_still_until_somebody_decides() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
@@ -316,6 +333,13 @@ async fn of_two_operators_the_older_is_refused_and_changes_nothing() {
     tokio::time::sleep(Duration::from_secs(50)).await;
     assert_eq!(machine.begun(), ["Start", "Running"]);
     assert_eq!(stage.version("db").await, version, "not even the status");
+    let action = stage
+        .cluster
+        .position("db")
+        .await
+        .action
+        .expect("it is to be done");
+    assert_eq!(action.failure, None, "it did not fail either");
     operator.kill().await;
 
     let (_, newer) = watch::channel(5);
