@@ -7,6 +7,7 @@ pub mod leaflets;
 pub mod notes;
 pub mod notes_operator;
 pub mod postgres;
+pub mod processes;
 pub mod screen;
 
 /// Logs to standard error, as `RUST_LOG` says; by default what is worth an operator's notice.
@@ -19,4 +20,19 @@ pub fn log_to_stderr() {
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .try_init();
+}
+
+/// Ends at Ctrl-C or SIGTERM.
+pub async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let interrupt = signal(SignalKind::interrupt());
+    let terminate = signal(SignalKind::terminate());
+    match (interrupt, terminate) {
+        (Ok(mut interrupt), Ok(mut terminate)) => tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        },
+        // Without signals a show ends by itself.
+        (Err(_), _) | (_, Err(_)) => std::future::pending().await,
+    }
 }

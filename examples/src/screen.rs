@@ -1,6 +1,7 @@
 //! Prints what a show does: headings, transitions, checks, waits and a table, readable with and without a terminal.
 
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -83,6 +84,19 @@ pub fn good(text: &str) {
 pub fn trouble(text: &str) {
     line("");
     line(&paint("31", text));
+}
+
+/// Says how a show ended that came to its end, or did not.
+pub fn verdict(came_to_its_end: bool) -> ExitCode {
+    match failures() {
+        _ if !came_to_its_end => return ExitCode::FAILURE,
+        0 => good("everything was as it should be"),
+        failures => {
+            trouble(&format!("{failures} checks failed"));
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 /// How many checks failed so far.

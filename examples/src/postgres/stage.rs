@@ -4,14 +4,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::operator::HOME_VARIABLE;
 use super::server::Server;
+use crate::processes;
 
 /// Whose processes run: `run` makes an operator of this program, `agent FILE` an agent.
 #[derive(Debug)]
@@ -122,20 +120,6 @@ impl Stage {
         }
         said
     }
-
-    /// All processes that work in the stage's directory.
-    fn processes(&self) -> Vec<Pid> {
-        let home = self.home.path().to_string_lossy().into_owned();
-        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-        all.filter(|process| {
-            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
-            let place = fs::read_link(process.path().join("cwd")).unwrap_or_default();
-            String::from_utf8_lossy(&line).contains(&home) || place.starts_with(self.home.path())
-        })
-        .filter_map(|process| process.file_name().to_str()?.parse().ok())
-        .filter_map(Pid::from_raw)
-        .collect()
-    }
 }
 
 impl Drop for Stage {
@@ -145,18 +129,7 @@ impl Drop for Stage {
         for (_, agent) in self.agents.drain(..) {
             let _ = kill("agent", agent);
         }
-        // A process that was just being started may show up late.
-        for _ in 0..20 {
-            let processes = self.processes();
-            if processes.is_empty() {
-                break;
-            }
-            for process in processes {
-                // One that ended meanwhile is as good.
-                let _ = kill_process(process, Signal::KILL);
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
+        processes::end(self.home.path());
     }
 }
 

@@ -4,12 +4,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
 
 use okt_examples::notes::{Instance, Program};
 use okt_examples::notes_operator::{HOME_VARIABLE, Keeper};
-use rustix::process::{Pid, Signal, kill_process};
+use okt_examples::processes;
+use rustix::process::Pid;
 use tempfile::TempDir;
 
 /// The namespace of all notebooks.
@@ -119,16 +118,7 @@ impl Stage {
 
     /// The processes of servers.
     pub(crate) fn servers(&self) -> Vec<Pid> {
-        let home = self.home.path().to_string_lossy().into_owned();
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-        processes
-            .filter(|process| {
-                let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
-                String::from_utf8_lossy(&line).contains(&home)
-            })
-            .filter_map(|process| process.file_name().to_str()?.parse().ok())
-            .filter_map(Pid::from_raw)
-            .collect()
+        processes::of(self.home.path())
     }
 }
 
@@ -136,13 +126,6 @@ impl Drop for Stage {
     fn drop(&mut self) {
         // How it ended does not matter any more.
         let _ = self.kill_operator();
-        // A server that was just being started may show up late.
-        for _ in 0..3 {
-            for server in self.servers() {
-                // One that ended meanwhile is as good.
-                let _ = kill_process(server, Signal::KILL);
-            }
-            thread::sleep(Duration::from_millis(100));
-        }
+        processes::end(self.home.path());
     }
 }

@@ -23,7 +23,7 @@ use okt_examples::desk::{Desk, Trouble};
 use okt_examples::postgres::life::Postgres;
 use okt_examples::postgres::operator::connect;
 use okt_examples::postgres::stage::Stage;
-use okt_examples::screen;
+use okt_examples::{screen, told_to_stop};
 use okt_runtime::crd;
 use okt_sidecar::program::{Config, Machine, run};
 use okt_testing::ApiServer;
@@ -80,23 +80,14 @@ fn agent(file: &Path) -> ExitCode {
 
 #[tokio::main]
 async fn plays() -> ExitCode {
-    match std::env::args().nth(1).as_deref() {
-        Some("run" | "crd" | "rbac") => okt_runtime::main(connect).await,
-        _ => match show(Show::parse()).await {
-            Ok(()) if screen::failures() == 0 => {
-                screen::good("everything was as it should be");
-                ExitCode::SUCCESS
-            }
-            Ok(()) => {
-                screen::trouble(&format!("{} checks failed", screen::failures()));
-                ExitCode::FAILURE
-            }
-            Err(error) => {
-                screen::trouble(&format!("the show ends here: {error}"));
-                ExitCode::FAILURE
-            }
-        },
+    if let Some("run" | "crd" | "rbac") = std::env::args().nth(1).as_deref() {
+        return okt_runtime::main(connect).await;
     }
+    let outcome = show(Show::parse()).await;
+    if let Err(error) = &outcome {
+        screen::trouble(&format!("the show ends here: {error}"));
+    }
+    screen::verdict(outcome.is_ok())
 }
 
 async fn show(show: Show) -> Result<(), Trouble> {
@@ -132,7 +123,7 @@ async fn on(kubeconfig: &Path) -> Result<(), Trouble> {
     let mut stage = Stage::set(std::env::current_exe()?, kubeconfig)?;
     let outcome = tokio::select! {
         outcome = walk::all(&mut stage, &desk, NAMESPACE) => outcome,
-        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        () = told_to_stop() => Err("interrupted".into()),
     };
     teller.abort();
     if outcome.is_err() || screen::failures() > 0 {

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use okt_examples::notes::{ServeArgs, serve};
 use okt_examples::notes_operator::Keeper;
-use okt_examples::screen;
+use okt_examples::{screen, told_to_stop};
 
 use crate::scene::Scene;
 
@@ -75,30 +75,5 @@ async fn tour(tour: Tour) -> ExitCode {
         scene.show_operator_log();
     }
     scene.strike().await;
-    match outcome {
-        Ok(()) if screen::failures() == 0 => {
-            screen::good("everything was as it should be");
-            ExitCode::SUCCESS
-        }
-        Ok(()) => {
-            screen::trouble(&format!("{} checks failed", screen::failures()));
-            ExitCode::FAILURE
-        }
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
-/// Ends at Ctrl-C or SIGTERM.
-async fn told_to_stop() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let interrupt = signal(SignalKind::interrupt());
-    let terminate = signal(SignalKind::terminate());
-    match (interrupt, terminate) {
-        (Ok(mut interrupt), Ok(mut terminate)) => tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        },
-        // Without signals the tour ends by itself.
-        (Err(_), _) | (_, Err(_)) => std::future::pending().await,
-    }
+    screen::verdict(outcome.is_ok())
 }
