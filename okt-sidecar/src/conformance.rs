@@ -105,7 +105,7 @@ impl Subject {
         self
     }
 
-    /// Only these checks.
+    /// Only the checks of these [`names`].
     #[must_use]
     pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.only = Some(names.into_iter().map(Into::into).collect());
@@ -162,6 +162,11 @@ impl fmt::Debug for Subject {
             .field("states", &self.states)
             .finish_non_exhaustive()
     }
+}
+
+/// The names of all checks, in their order.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CHECKS.iter().map(|check| check.name)
 }
 
 /// What was found of each rule.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use okt_sidecar::program::{Config, Machine, RunError, launch, run};
+use okt_sidecar::program::{Config, Conform, Machine, RunError, conform, launch, run};
 use tracing_subscriber::EnvFilter;
 
 /// The agent beside an application: says where it is and does its work
@@ -38,6 +38,11 @@ enum Command {
         #[arg(long)]
         elsewhere: bool,
     },
+    /// Checks whether an agent keeps the protocol
+    ///
+    /// The agent is really asked for work, and claimed for an object of the test: take one whose application nobody
+    /// needs. Ends with 1 if a rule is broken.
+    Conform(Conform),
     /// What `run` starts commands with
     #[command(hide = true)]
     Launch {
@@ -49,6 +54,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Launch { order } => launch(&order),
+        Command::Conform(arguments) => conform(arguments),
         Command::Check { file, elsewhere } => {
             let machine = if elsewhere {
                 Machine::Elsewhere

@@ -18,12 +18,14 @@
 //! | who runs, noted down for a later agent | `notes` |
 //! | what the kernel says of processes | `proc` |
 //! | users and groups of the machine | `users` |
+//! | other agents, held against the protocol | `conform` |
 
 mod application;
 mod call;
 mod children;
 mod command;
 mod config;
+mod conform;
 mod group;
 mod http;
 mod job;
@@ -38,5 +40,6 @@ mod work;
 
 use self::config::is_state;
 pub use self::config::{Config, ConfigError, Machine};
+pub use self::conform::{Conform, conform};
 pub use self::launch::launch;
 pub use self::run::{RunError, run};

@@ -2,6 +2,7 @@
 
 mod application;
 mod commands;
+mod conforms;
 mod kills;
 mod probes;
 mod site;

@@ -1,0 +1,70 @@
+//! The program keeps the protocol, and checks whether another agent does.
+
+use std::process::Output;
+
+use crate::site::Site;
+
+const WORK: &str = "
+probe: { command: [echo, Running] }
+states:
+  Quick: { command: [sleep, \"0.5\"] }
+  Broken: { command: [\"false\"] }
+  Endless: { command: [sleep, \"600\"] }
+";
+
+fn conform(site: &Site, address: &str, only: &[&str]) -> Output {
+    let states = [
+        "--brief",
+        "Quick",
+        "--failing",
+        "Broken",
+        "--endless",
+        "Endless",
+    ];
+    let mut command = site.command(&["conform", address]);
+    command.args(states);
+    if !only.is_empty() {
+        command.arg("--only").args(only);
+    }
+    command.output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn an_agent_made_of_commands_keeps_every_rule() {
+    let site = Site::running(WORK);
+    let socket = format!("unix:{}", site.path("socket").display());
+    let output = conform(&site, &socket, &[]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.ends_with("44 checks, 0 broken\n"), "{said}");
+}
+
+#[test]
+fn nobody_and_nothing_to_check_are_said_so() {
+    let site = Site::new(WORK);
+    let nobody = conform(&site, "unix:/nowhere/agent.sock", &[]);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(
+        text(&nobody.stdout).starts_with("BROKEN  answers: "),
+        "{}",
+        text(&nobody.stdout)
+    );
+    let no_address = conform(&site, "nowhere", &[]);
+    assert_eq!(no_address.status.code(), Some(2));
+    assert!(
+        text(&no_address.stderr).contains("http://"),
+        "{}",
+        text(&no_address.stderr)
+    );
+    let no_check = conform(&site, "unix:/nowhere/agent.sock", &["statuses"]);
+    assert_eq!(no_check.status.code(), Some(2));
+    assert!(
+        text(&no_check.stderr).contains("no check `statuses`, there are versions, "),
+        "{}",
+        text(&no_check.stderr)
+    );
+}
