@@ -198,7 +198,7 @@ impl<W: Work> Agent<W> {
         self
     }
 
-    /// The file whose first line requests over TCP have to carry as a bearer token; read again when it changes.
+    /// The file with the bearer token that requests over TCP have to carry; read again when it changes.
     #[must_use]
     pub fn token_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.token = Some(file.into());

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The scripts that an agent runs, as they stand in `examples/postgres`.
-const SCRIPTS: [(&str, &str); 6] = [
+const SCRIPTS: [(&str, &str); 7] = [
     ("where", include_str!("../../postgres/where")),
     ("make", include_str!("../../postgres/make")),
     ("configure", include_str!("../../postgres/configure")),
+    ("archive", include_str!("../../postgres/archive")),
     ("back-up", include_str!("../../postgres/back-up")),
     ("restore", include_str!("../../postgres/restore")),
     ("remove", include_str!("../../postgres/remove")),
@@ -101,7 +102,8 @@ impl Server {
         Ok(backups)
     }
 
-    /// What was done, a line for each effect: the id of the action, and what.
+    /// What the agent's commands wrote down when they began: the id of the action, the attempt, whether it was
+    /// resumed, and what it is.
     pub fn ledger(&self) -> Vec<String> {
         let ledger = fs::read_to_string(self.home.join("ledger")).unwrap_or_default();
         ledger.lines().map(str::to_owned).collect()

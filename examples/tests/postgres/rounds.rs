@@ -135,17 +135,11 @@ async fn live(
         }
         accounted_for(desk, &server).await?;
     }
-    let mut effects = server.ledger();
-    effects.sort();
-    let twice: Vec<_> = effects.windows(2).filter(|two| two[0] == two[1]).collect();
-    if !twice.is_empty() {
-        return Err(format!("had twice: {twice:?}").into());
-    }
+    let begun = begun_as_decided(&server.ledger())?;
     println!(
-        "seed {seed}: {rounds} rounds in {:.0} s, killed with SIGKILL: {killed:?}; {} commits acknowledged, none lost; {} effects, none twice",
+        "seed {seed}: {rounds} rounds in {:.0} s, killed with SIGKILL: {killed:?}; {} commits acknowledged, none lost; {begun} commands begun, none without a decision",
         since.elapsed().as_secs_f64(),
         writer.acknowledged(),
-        effects.len(),
     );
     desk.delete(NAME).await?;
     if server.process().is_some() || server.data().exists() {
@@ -246,6 +240,19 @@ impl Round<'_> {
             .await
             .map_err(|error: Trouble| format!("round {number}, {wish:?}: {error}").into())
     }
+}
+
+/// How many commands were begun; each attempt was begun once, and again only by an agent that took it up.
+fn begun_as_decided(ledger: &[String]) -> Result<usize, Trouble> {
+    let mut begun: Vec<_> = ledger
+        .iter()
+        .filter(|line| line.contains(" false "))
+        .collect();
+    begun.sort();
+    if let Some(twice) = begun.windows(2).find(|two| two[0] == two[1]) {
+        return Err(format!("begun twice: {}", twice[0]).into());
+    }
+    Ok(ledger.len())
 }
 
 async fn ask(desk: &Desk<Postgres>, state: &str, request: &str) -> Result<(), Trouble> {

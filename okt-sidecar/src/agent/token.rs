@@ -28,7 +28,7 @@ pub struct TokenError {
 }
 
 impl Token {
-    /// The first line of this file.
+    /// What stands in this file.
     pub(super) fn read(file: &Path) -> Result<Self, TokenError> {
         Ok(Self {
             file: file.to_owned(),

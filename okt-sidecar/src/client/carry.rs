@@ -155,6 +155,8 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
                     if let Some(running) = in_the_way(&error) {
                         self.make_way(running).await;
                     }
+                    // It may have begun the attempt that was decided: what is found ended next is that one.
+                    self.again &= !may_have_arrived(&error);
                     self.trouble(error)?;
                 }
             }
@@ -190,7 +192,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
                 Err(error) if error.code() == Some(Code::NoSuchAction) => {
                     return Err(ClientError::Forgotten { id: report.id });
                 }
-                Err(error) => self.trouble(error)?,
+                Err(error) => self.trouble_meanwhile(error)?,
             }
             if self.rest(cancelled.as_mut()).await.is_break() {
                 return Ok(None);
@@ -217,7 +219,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
                 Err(error) if error.code() == Some(Code::NoSuchAction) => {
                     return Ok(Carried::Withdrawn(None));
                 }
-                Err(error) => self.trouble(error)?,
+                Err(error) => self.trouble_meanwhile(error)?,
             }
             sleep(self.next_pause()).await;
         }
@@ -291,6 +293,16 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         }
     }
 
+    /// The same where the agent has taken the action, which goes on whatever is wrong with the requests for it:
+    /// only a newer operator, or object, ends the waiting.
+    fn trouble_meanwhile(&mut self, error: ClientError) -> Result<(), ClientError> {
+        if let Some(Code::Fenced | Code::ForeignOwner) = error.code() {
+            return self.trouble(error);
+        }
+        (self.news)(News::Trouble(&error));
+        Ok(())
+    }
+
     /// Waits before the next request; breaks where the order was cancelled.
     async fn rest(
         &mut self,
@@ -316,6 +328,14 @@ fn in_the_way(error: &ClientError) -> Option<&ActionId> {
     (problem.code == Code::Busy)
         .then_some(problem.running.as_ref())
         .flatten()
+}
+
+/// Whether the request may have been taken although this is what came back.
+fn may_have_arrived(error: &ClientError) -> bool {
+    matches!(
+        error,
+        ClientError::Unanswered { .. } | ClientError::Foreign { .. }
+    ) || error.code() == Some(Code::Overloaded)
 }
 
 /// Whether an error is waited out; other ones are shown to whoever can mend them.

@@ -89,7 +89,7 @@ async fn read(path: PathBuf) -> Result<HeaderValue, EndpointError> {
     if text.trim().is_empty() {
         return Err(wrong("there is no token in it".to_owned()));
     }
-    bearer(text.trim())
+    bearer(text.trim()).map_err(|error| wrong(error.to_string()))
 }
 
 fn text_of(path: &Path) -> std::io::Result<String> {

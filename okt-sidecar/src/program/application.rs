@@ -51,7 +51,9 @@ impl Application {
         if let Some(noted) = self.notes.read(NOTE)
             && proc::lives(&noted)
         {
-            return Ok(proc::stat(noted.pid));
+            // It may have ended since, and another one have its number.
+            let now = proc::stat(noted.pid);
+            return Ok(now.filter(|now| now.start == noted.start && now.lives()));
         }
         match &self.config.recognise {
             None => Ok(None),

@@ -143,6 +143,8 @@ impl Pipes {
             () = readable(self.err.as_ref()) => Stream::Err,
         };
         self.piece(stream, said);
+        // Who prints without end must not keep the thread from timers and cancellation.
+        tokio::task::yield_now().await;
     }
 
     /// What stands in the pipes still; somebody outside of the group may write on, and is not listened to.

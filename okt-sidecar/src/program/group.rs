@@ -96,11 +96,14 @@ impl Group {
     }
 
     /// Waits for the leader's end, for as long as the agent lives, and ends nothing.
-    pub(crate) async fn follow(self) -> io::Result<ExitStatus> {
+    pub(crate) fn follow(self) -> impl Future<Output = io::Result<ExitStatus>> {
+        // At once, and not when this is polled first: the agent may end before that.
         let mut this = self;
         this.keep = true;
-        this.exited().await;
-        this.reap()
+        async move {
+            this.exited().await;
+            this.reap()
+        }
     }
 }
 

@@ -33,9 +33,10 @@ pub(crate) enum NoAnswer {
 
 impl Http {
     pub(crate) fn new() -> Result<Self, reqwest::Error> {
-        // A redirect is an answer like others: the application is here and nowhere else.
+        // A redirect is an answer like others, and no proxy is asked: the application is here and nowhere else.
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
             .connect_timeout(Duration::from_secs(10))
             .build()?;
         Ok(Self(client))

@@ -108,6 +108,8 @@ impl Scratch {
                     line.push(*byte);
                 }
             }
+            // Who writes without end must not keep the thread from timers and cancellation.
+            tokio::task::yield_now().await;
         }
     }
 

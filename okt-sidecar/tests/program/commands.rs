@@ -129,6 +129,23 @@ fn a_program_that_has_gone_since_is_told() {
 }
 
 #[test]
+fn a_command_that_says_too_much_of_its_progress_is_ended_in_time() {
+    let script = "yes > \"$OKT_PROGRESS\"";
+    let mut site = Site::running(&scripts(&[
+        ("Slow", script, ", timeout: 300ms, grace: 200ms"),
+        ("Unwanted", script, ", grace: 200ms"),
+    ]));
+    let id = site.put("Slow");
+    assert_eq!(site.wait(&id)["reason"], "TimedOut");
+    let id = site.put("Unwanted");
+    site.until("it runs", |site| {
+        site.action(&id)["progress"]["message"] == "y"
+    });
+    assert_eq!(site.cancel(&id), 202);
+    assert_eq!(site.wait(&id)["phase"], "Cancelled");
+}
+
+#[test]
 fn a_command_that_ignores_sigterm_is_ended_with_all_that_it_has_started() {
     let script = "trap '' TERM; sleep 1000 & (trap '' TERM; sleep 1000) & echo up; while :; do sleep 0.1; done";
     let mut site = Site::running(&scripts(&[
@@ -174,7 +191,7 @@ fn what_a_command_leaves_in_its_group_ends_with_it_though_it_holds_the_output_op
 fn what_leaves_the_group_lives_on_and_holds_nothing_up() {
     let mut site = Site::running(&scripts(&[(
         "Daemon",
-        "setsid sleep 1000 & sleep 0.2; echo up",
+        "setsid sh -c 'echo > {dir}/away; exec sleep 1000' & while [ ! -e {dir}/away ]; do sleep 0.02; done; echo up",
         "",
     )]));
     let begun = Instant::now();

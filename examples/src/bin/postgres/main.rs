@@ -18,6 +18,7 @@ use clap::Parser;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::{await_condition, conditions::is_crd_established};
 use kube::{Api, Client};
 use okt_examples::desk::{Desk, Trouble};
 use okt_examples::postgres::life::Postgres;
@@ -115,6 +116,8 @@ async fn on(kubeconfig: &Path) -> Result<(), Trouble> {
     let params = PatchParams::apply("okt-show").force();
     crds.patch(&name, &params, &Patch::Apply(&definition))
         .await?;
+    let established = await_condition(crds, &name, is_crd_established());
+    tokio::time::timeout(PATIENCE, established).await??;
     let desk = Desk {
         api: Api::namespaced(client, NAMESPACE),
         patience: PATIENCE,

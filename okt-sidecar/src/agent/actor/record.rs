@@ -101,7 +101,11 @@ impl<W: Work> Actor<W> {
     /// Says whether the journal can be written, and plans the next try where it cannot.
     fn note_trouble(&mut self, why: Option<&String>) {
         match why {
-            None => self.heal = None,
+            // An end that is still to be recorded is tried again, whoever has found the journal well.
+            None => {
+                let (at, wait) = (Instant::now() + HEAL_FIRST, HEAL_FIRST);
+                self.heal = self.unrecorded.is_some().then_some(Heal { at, wait });
+            }
             Some(why) => {
                 tracing::warn!(why, "not ready");
                 let wait = (self.heal).map_or(HEAL_FIRST, |heal| (heal.wait * 2).min(HEAL_LIMIT));

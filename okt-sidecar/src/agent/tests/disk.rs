@@ -63,6 +63,24 @@ async fn with_a_full_disk_nothing_begins_and_what_ends_is_told_when_it_is_record
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_end_that_could_not_be_recorded_is_not_forgotten_for_another_record() {
+    let full = Arc::new(AtomicBool::new(false));
+    let disk = Arc::clone(&full);
+    let life = Life::with(failing(move |_, _| disk.load(Ordering::Relaxed))).await;
+    let request = work("Once", 1, 1, &json!({ "seconds": 5 }));
+    assert_eq!(life.put("a", request).await.status, 201);
+    full.store(true, Ordering::Relaxed);
+    sleep(Duration::from_mins(2)).await;
+    full.store(false, Ordering::Relaxed);
+    // Before the agent has tried again by itself somebody else has something recorded.
+    assert_eq!(life.cancel("a", 2).await.status, 202);
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(life.get("a").await.phase(), "Succeeded");
+    let life = life.crash().await;
+    assert_eq!(life.get("a").await.phase(), "Succeeded");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_damaged_journal_leaves_an_agent_that_answers_and_does_nothing() {
     let life = Life::new().await;
     life.put("a", work("Once", 1, 1, &json!({}))).await;
