@@ -249,8 +249,12 @@ fn begun_as_decided(ledger: &[String]) -> Result<usize, Trouble> {
         .filter(|line| line.contains(" false "))
         .collect();
     begun.sort();
-    if let Some(twice) = begun.windows(2).find(|two| two[0] == two[1]) {
-        return Err(format!("begun twice: {}", twice[0]).into());
+    for two in begun.windows(2) {
+        if let [one, other] = two
+            && one == other
+        {
+            return Err(format!("begun twice: {one}").into());
+        }
     }
     Ok(ledger.len())
 }
