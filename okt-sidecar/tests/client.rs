@@ -12,9 +12,9 @@ use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Json, Response};
-use axum::routing::get;
-use okt_sidecar::client::{Client, ClientError, Endpoint, EndpointError};
-use okt_sidecar::wire::{Code, Problem};
+use axum::routing::{get, put};
+use okt_sidecar::client::{Carried, Client, ClientError, Endpoint, EndpointError, Order};
+use okt_sidecar::wire::{ActionRequest, Code, Fence, Owner, Phase, Problem};
 use serde_json::json;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::task::AbortOnDropHandle;
@@ -184,6 +184,61 @@ async fn a_new_token_is_read_from_its_file_when_the_old_one_is_refused() {
         matches!(error, ClientError::Endpoint(EndpointError::File { .. })),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn an_attempt_whose_beginning_was_not_heard_of_is_not_followed_by_another() {
+    let puts = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&puts);
+    let report = json!({
+        "id": "uid.1", "state": "Servicing", "phase": "Failed", "attempt": 1, "reason": "Broken",
+        "startedAt": "2026-11-21T09:00:00Z", "endedAt": "2026-11-21T09:00:01Z", "outputBytes": 0,
+    });
+    let taken = report.clone();
+    // The first request is taken, and its answer is lost on the way.
+    let ask = put(move || {
+        let nth = counted.fetch_add(1, Ordering::SeqCst);
+        let report = taken.clone();
+        async move {
+            if nth == 0 {
+                (StatusCode::BAD_GATEWAY, Html("<h1>no</h1>")).into_response()
+            } else {
+                Json(report).into_response()
+            }
+        }
+    });
+    let router = agent().route("/lifecycle/v1/actions/{id}", ask).route(
+        "/lifecycle/v1/actions/{id}/acknowledgement",
+        put(move || async move { Json(report) }),
+    );
+    let (client, _serving) = client_of(router).await;
+    let order = Order {
+        id: "uid.1".parse().expect("an id"),
+        request: ActionRequest {
+            state: "Servicing".to_owned(),
+            owner: Owner {
+                uid: "uid".to_owned(),
+                created_at: "2026-11-21T08:00:00Z".parse().expect("a time"),
+                name: String::new(),
+                namespace: String::new(),
+            },
+            fence: Fence {
+                epoch: 0,
+                transition: 1,
+                run: 1,
+            },
+            graph: None,
+            from: Vec::new(),
+            input: serde_json::Map::new(),
+        },
+        again: true,
+    };
+    let carried = client.carry(&order, pending(), |_| {}).await;
+    let Ok(Carried::Ended(ended)) = carried else {
+        panic!("{carried:?}");
+    };
+    assert_eq!((ended.phase, ended.attempt), (Phase::Failed, 1));
+    assert_eq!(puts.load(Ordering::SeqCst), 2, "once more than was heard");
 }
 
 #[tokio::test]
