@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The scripts that an agent runs, as they stand in `examples/postgres`.
-const SCRIPTS: [(&str, &str); 7] = [
+const SCRIPTS: [(&str, &str); 8] = [
     ("where", include_str!("../../postgres/where")),
     ("make", include_str!("../../postgres/make")),
     ("configure", include_str!("../../postgres/configure")),
@@ -15,6 +15,7 @@ const SCRIPTS: [(&str, &str); 7] = [
     ("back-up", include_str!("../../postgres/back-up")),
     ("restore", include_str!("../../postgres/restore")),
     ("remove", include_str!("../../postgres/remove")),
+    ("nobody", include_str!("../../postgres/nobody")),
 ];
 
 const CONFIGURATION: &str = include_str!("../../postgres/sidecar.yaml");
