@@ -3,8 +3,8 @@
 //! Typed, a small object takes three times its text: each name, time and condition is an allocation of its own.
 
 use std::borrow::Cow;
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -18,37 +18,53 @@ use crate::object::LifecycleObject;
 use crate::packed::Packed;
 use crate::pruned;
 
+/// An object that has its turn again within this time is kept decoded: it is named often.
+const OFTEN: Duration = Duration::from_secs(5);
+
 /// An object that may not decode, so that one bad object does not stop the others; clones share it.
 #[derive(Debug)]
 pub(crate) struct Cached<K> {
-    content: Arc<Content>,
-    kind: PhantomData<fn() -> K>,
+    content: Arc<Content<K>>,
 }
 
 #[derive(Debug)]
-struct Content {
+struct Content<K> {
     /// Only what the queue and a turn need to know of an object before it is decoded.
     meta: ObjectMeta,
     /// All of it but managed fields.
     text: Packed,
-    /// When it is to be looked at next.
-    due: Mutex<Option<Instant>>,
+    wanted: Mutex<Use<K>>,
 }
 
-impl Clone for Content {
+/// When an object is wanted.
+#[derive(Debug)]
+struct Use<K> {
+    /// When it is to be looked at next.
+    due: Option<Instant>,
+    /// When it was decoded last.
+    last: Option<Instant>,
+    /// What it decodes to, while that is wanted often.
+    decoded: Option<Arc<K>>,
+}
+
+impl<K> Content<K> {
+    fn new(meta: ObjectMeta, text: Packed) -> Self {
+        let wanted = Mutex::new(Use {
+            due: None,
+            last: None,
+            decoded: None,
+        });
+        Self { meta, text, wanted }
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Use<K>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K> Clone for Content<K> {
     fn clone(&self) -> Self {
         Self::new(self.meta.clone(), self.text.clone())
-    }
-}
-
-impl Content {
-    fn new(meta: ObjectMeta, text: Packed) -> Self {
-        let due = Mutex::default();
-        Self { meta, text, due }
-    }
-
-    fn due(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -56,7 +72,6 @@ impl<K> Clone for Cached<K> {
     fn clone(&self) -> Self {
         Self {
             content: Arc::clone(&self.content),
-            kind: PhantomData,
         }
     }
 }
@@ -64,7 +79,16 @@ impl<K> Clone for Cached<K> {
 impl<K: LifecycleObject> Cached<K> {
     /// The object, or why it does not decode.
     pub(crate) fn object(&self) -> Result<Arc<K>, String> {
-        pruned::decode(&self.content.text.text()).map(Arc::new)
+        let now = Instant::now();
+        let mut wanted = self.content.wanted();
+        let often = wanted.last.is_some_and(|last| now - last < OFTEN);
+        wanted.last = Some(now);
+        let decoded = match wanted.decoded.take() {
+            Some(decoded) => decoded,
+            None => Arc::new(pruned::decode(&self.content.text.text())?),
+        };
+        wanted.decoded = often.then(|| Arc::clone(&decoded));
+        Ok(decoded)
     }
 
     /// Its whole metadata.
@@ -75,14 +99,13 @@ impl<K: LifecycleObject> Cached<K> {
 
     /// Says when it is to be looked at next; what was said before does not count any more.
     pub(crate) fn plan(&self, due: Option<Instant>) {
-        *self.content.due() = due;
+        self.content.wanted().due = due;
     }
 
     /// A look at it, which does not keep it alive.
     pub(crate) fn look(&self) -> Look<K> {
         Look {
             content: Arc::downgrade(&self.content),
-            kind: PhantomData,
         }
     }
 
@@ -94,20 +117,19 @@ impl<K: LifecycleObject> Cached<K> {
 
 /// A look at an object as the cache had it.
 pub(crate) struct Look<K> {
-    content: Weak<Content>,
-    kind: PhantomData<fn() -> K>,
+    content: Weak<Content<K>>,
 }
 
 impl<K: LifecycleObject> Look<K> {
     /// Whether the cache still has this version of the object, and this is when it is to be looked at.
     pub(crate) fn is_planned(&self, at: Instant) -> bool {
-        (self.content.upgrade()).is_some_and(|content| *content.due() == Some(at))
+        (self.content.upgrade()).is_some_and(|content| content.wanted().due == Some(at))
     }
 
     /// The object to look at, if this is when.
     pub(crate) fn object(&self, at: Instant) -> Option<ObjectRef<Cached<K>>> {
         let content = self.content.upgrade()?;
-        let due = content.due().take_if(|due| *due == at);
+        let due = content.wanted().due.take_if(|due| *due == at);
         due.map(|_| named(&content.meta))
     }
 }
@@ -118,7 +140,6 @@ impl<'de, K> Deserialize<'de> for Cached<K> {
         let meta = pruned::metadata(&text).map_err(D::Error::custom)?;
         Ok(Self {
             content: Arc::new(Content::new(essence(meta), Packed::new(&text))),
-            kind: PhantomData,
         })
     }
 }

@@ -158,9 +158,9 @@ impl Reader {
             return address.map(Listen::Tcp);
         };
         let path = PathBuf::from(path);
-        // Linux has 108 bytes for it, with the NUL at the end.
-        if !path.is_absolute() || path.as_os_str().len() > 107 {
-            let text = "the path of a socket begins with / and is 107 bytes long at most";
+        // Linux has 108 bytes, with the NUL at the end, and at first the agent's process id is part of the name.
+        if !path.is_absolute() || path.as_os_str().len() > 99 {
+            let text = "the path of a socket begins with / and is 99 bytes long at most";
             field.wrong(&mut self.complaints, text);
         }
         let mode = mode.map_or(Some(0o600), |field| {
