@@ -382,9 +382,7 @@ impl Turn<'_, '_> {
         if by_name && work == Work::Named(trigger.to) {
             return Some(Why::Handler);
         }
-        let elsewhere = trigger.to != self.record.left && trigger.to != self.record.state;
-        let in_flight = matches!(work, Work::InFlight | Work::Continues { .. });
-        if by_name && self.seen(trigger.to) && (elsewhere || !in_flight) {
+        if by_name && self.seen(trigger.to) && !self.lags(trigger.to, work) {
             return Some(Why::Observed);
         }
         match trigger.cause {
@@ -398,6 +396,16 @@ impl Turn<'_, '_> {
                 (self.facts.revision != self.record.changed).then_some(Why::OnChange)
             }
         }
+    }
+
+    /// Whether what was seen may only be where the object comes from, or where it is: its work is in flight.
+    ///
+    /// An event of the state that was left is believed once an attempt has failed: work that cannot succeed because
+    /// the application fell back would otherwise be tried for ever.
+    fn lags(&self, to: StateId, work: Work) -> bool {
+        let in_flight = matches!(work, Work::InFlight | Work::Continues { .. });
+        let fell_back = self.facts.events.contains(&to) && self.failures(work) > 0;
+        in_flight && (to == self.record.state || (to == self.record.left && !fell_back))
     }
 
     /// How many attempts in a row have failed; one that failed for good counts as the last.

@@ -82,6 +82,27 @@ fn while_an_action_is_in_flight_the_state_being_left_is_no_event() {
 }
 
 #[test]
+fn an_event_of_the_state_that_was_left_is_heard_once_an_attempt_has_failed() {
+    let case = Case::at(&database(), "Start").task(Task::Running);
+    let left = case.id("Failed");
+    let case = case.with(|record, facts| {
+        record.left = left;
+        facts.attempt = 2;
+    });
+    let named = event(case.clone(), "Failed");
+    goes(&named, "Failed", By::Trigger, Why::Observed);
+    goes(
+        &named.task(Task::Waiting),
+        "Failed",
+        By::Trigger,
+        Why::Observed,
+    );
+    // Being there still is no event: the work has not changed it yet.
+    let stays = case.with(|_, facts| facts.observed = Observed::In(left));
+    stands(&stays, Stand::Running);
+}
+
+#[test]
 fn while_an_action_is_in_flight_the_state_entered_is_no_event() {
     // No graph that passes the rules has such an edge.
     let graph = graph(&["entry A !A >B", "leaf B"]);
