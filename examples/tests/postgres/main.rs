@@ -5,6 +5,7 @@
 //! Without PostgreSQL these tests say so and pass, except where `CI` is set.
 
 mod rounds;
+mod scripts;
 
 use std::path::Path;
 use std::process::Command;
