@@ -49,6 +49,7 @@ pub use self::listen::Listen;
 use self::memory::Memory;
 use self::metrics::Metrics;
 pub use self::serve::{Bound, ServeError};
+use self::service::body::Places;
 use self::service::{Entrance, Front};
 use self::settings::Settings;
 pub use self::tls::TlsError;
@@ -239,6 +240,7 @@ impl<W: Work> Agent<W> {
             board: read,
             commands: own.clone(),
             waits: Semaphore::new(settings.waits),
+            places: Places::new(),
             metrics: Arc::clone(&metrics),
             settings: Arc::clone(&settings),
         });

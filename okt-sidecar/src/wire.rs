@@ -25,6 +25,11 @@ pub const VERSION: &str = "v1";
 /// The longest body that an agent reads, in bytes.
 pub const BODY_LIMIT: usize = 256 * 1024;
 
+/// How many values a body may hold, those in lists and objects counted too.
+///
+/// As a text they may be short, and in memory a hundred times as large.
+pub const VALUES_LIMIT: usize = 5_000;
+
 /// The longest text that a sighting, a failure or a progress carries, in bytes; longer ones are cut.
 pub const TEXT_LIMIT: usize = 1024;
 

@@ -23,6 +23,7 @@ use super::journal::Journal;
 use super::memory::{Change, Memory, Remembered};
 use super::metrics::Metrics;
 use super::output::cut;
+use super::service::body::Place;
 use super::settings::Settings;
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Phase, Problem, Progress, TEXT_LIMIT,
@@ -41,6 +42,7 @@ pub(super) enum Command {
     Ask {
         id: ActionId,
         request: Box<ActionRequest>,
+        place: Place,
         reply: Reply,
     },
     Cancel {

@@ -23,13 +23,23 @@ struct Open {
 
 #[derive(Debug)]
 struct Connection {
-    /// Requests that are being answered.
-    busy: usize,
-    /// Whether one ever was.
+    stage: Stage,
+    /// Whether it ever asked for anything.
     known: bool,
     /// Grows with time.
     since: u64,
     closed: CancellationToken,
+}
+
+/// What happens on a connection; those that come first make room first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Stage {
+    /// Nothing.
+    Silent,
+    /// A request has begun to arrive, its body has not ended.
+    Arriving,
+    /// A request is being answered.
+    Answering,
 }
 
 /// A connection that is open; it is no longer when this is dropped.
@@ -41,7 +51,7 @@ pub(super) struct Place {
     pub(super) closed: CancellationToken,
 }
 
-/// A request that is being answered.
+/// A request that is being answered, or arrives.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Place>);
 
@@ -58,13 +68,14 @@ impl Connections {
     /// A place for another one.
     ///
     /// Where there is none left, the one that has been silent for longest makes room, first of all one that never
-    /// asked for anything; nothing where all are being answered.
+    /// asked for anything; where none is silent, the one that has sent its request for longest; nothing where all
+    /// are being answered.
     pub(super) fn admit(self: &Arc<Self>) -> Option<Arc<Place>> {
         let mut open = self.open();
         if open.connections.len() >= self.most {
             let silent = (open.connections.iter())
-                .filter(|(_, connection)| connection.busy == 0)
-                .min_by_key(|(_, connection)| (connection.known, connection.since))
+                .filter(|(_, connection)| connection.stage != Stage::Answering)
+                .min_by_key(|(_, it)| (it.stage, it.known, it.since))
                 .map(|(key, _)| *key);
             let Some(silent) = silent.and_then(|key| open.connections.remove(&key)) else {
                 self.metrics.closed("refused");
@@ -79,7 +90,7 @@ impl Connections {
         open.connections.insert(
             key,
             Connection {
-                busy: 0,
+                stage: Stage::Silent,
                 known: false,
                 since: key,
                 closed: closed.clone(),
@@ -99,14 +110,28 @@ impl Connections {
 }
 
 impl Place {
-    /// A request has arrived; the connection makes no room until it is answered.
+    /// The head of a request has arrived.
     pub(super) fn busy(self: &Arc<Self>) -> Busy {
-        let mut open = self.connections.open();
-        if let Some(connection) = open.connections.get_mut(&self.key) {
-            connection.busy += 1;
-            connection.known = true;
-        }
+        self.goes_on(Stage::Arriving);
         Busy(Arc::clone(self))
+    }
+
+    fn goes_on(&self, stage: Stage) {
+        let mut open = self.connections.open();
+        open.next += 1;
+        let now = open.next;
+        if let Some(connection) = open.connections.get_mut(&self.key) {
+            connection.stage = stage;
+            connection.known = true;
+            connection.since = now;
+        }
+    }
+}
+
+impl Busy {
+    /// All of the request has arrived; the connection makes no room until it is answered.
+    pub(super) fn arrived(&self) {
+        self.0.goes_on(Stage::Answering);
     }
 }
 
@@ -120,13 +145,7 @@ impl Drop for Place {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut open = self.0.connections.open();
-        open.next += 1;
-        let now = open.next;
-        if let Some(connection) = open.connections.get_mut(&self.0.key) {
-            connection.busy -= 1;
-            connection.since = now;
-        }
+        self.0.goes_on(Stage::Silent);
     }
 }
 
@@ -136,7 +155,13 @@ mod tests {
 
     use std::sync::Arc;
 
-    use super::{Connections, Metrics};
+    use super::{Busy, Connections, Metrics, Place};
+
+    fn answered(place: &Arc<Place>) -> Busy {
+        let busy = place.busy();
+        busy.arrived();
+        busy
+    }
 
     #[test]
     fn the_one_that_is_silent_for_longest_makes_room() {
@@ -145,15 +170,28 @@ mod tests {
         drop(used.busy());
         let fourth = connections.admit().unwrap();
         assert!(silent.closed.is_cancelled() && !used.closed.is_cancelled());
-        let _fourth_busy = fourth.busy();
+        let _fourth_busy = answered(&fourth);
         let fifth = connections.admit().unwrap();
         assert!(later.closed.is_cancelled());
-        let _fifth_busy = fifth.busy();
+        let _fifth_busy = answered(&fifth);
         let sixth = connections.admit().unwrap();
         assert!(used.closed.is_cancelled());
-        let sixth_busy = sixth.busy();
+        let sixth_busy = answered(&sixth);
         assert!(connections.admit().is_none());
         drop(sixth_busy);
         assert!(connections.admit().is_some());
+    }
+
+    #[test]
+    fn a_request_that_does_not_end_makes_room_where_nobody_is_silent() {
+        let connections = Connections::new(3, Arc::new(Metrics::new()));
+        let [slow, slower, silent] = std::array::from_fn(|_| connections.admit().unwrap());
+        let (_slow, slower_busy) = (slow.busy(), slower.busy());
+        let _fourth = answered(&connections.admit().unwrap());
+        assert!(silent.closed.is_cancelled() && !slow.closed.is_cancelled());
+        let _fifth = answered(&connections.admit().unwrap());
+        assert!(slow.closed.is_cancelled() && !slower.closed.is_cancelled());
+        slower_busy.arrived();
+        assert!(connections.admit().is_none());
     }
 }

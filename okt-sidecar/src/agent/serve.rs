@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -300,8 +301,14 @@ impl Doorway {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(limit));
         let router = self.router.clone();
-        let service = service_fn(move |request| {
-            let busy = seat.busy();
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            let busy = Arc::new(seat.busy());
+            if request.body().is_end_stream() {
+                busy.arrived();
+            } else {
+                // Whoever reads the body says when it has ended.
+                request.extensions_mut().insert(Arc::clone(&busy));
+            }
             let router = router.clone();
             async move {
                 let answer = router.oneshot(request).await;

@@ -1,5 +1,6 @@
 //! The paths of the protocol, and what answers each of them.
 
+pub(super) mod body;
 mod problem;
 mod request;
 
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
+use self::body::Places;
 use self::request::{action_id, bad_query, bounded};
 use super::actor::{Command, Reply};
 use super::board::Board;
@@ -43,6 +45,7 @@ pub(super) struct Front {
     pub(super) metrics: Arc<Metrics>,
     /// As many as may wait for the end of an action.
     pub(super) waits: Semaphore,
+    pub(super) places: Places,
 }
 
 /// Who may come in.
@@ -202,10 +205,15 @@ async fn ask(
     request: Request,
 ) -> Answer {
     let id = action_id(id)?;
-    let request: ActionRequest = front.body(request).await?;
+    let (request, place): (ActionRequest, _) = front.body(request).await?;
     bounded(&request)?;
     let request = Box::new(request);
-    let command = |reply| Command::Ask { id, request, reply };
+    let command = |reply| Command::Ask {
+        id,
+        request,
+        place,
+        reply,
+    };
     let (begun, report) = front.command(command).await?;
     let status = if begun {
         StatusCode::CREATED
@@ -245,7 +253,7 @@ async fn acknowledge(
     request: Request,
 ) -> Answer {
     let id = action_id(id)?;
-    let acknowledgement: Acknowledgement = front.body(request).await?;
+    let (acknowledgement, _): (Acknowledgement, _) = front.body(request).await?;
     let command = |reply| Command::Acknowledge {
         id,
         acknowledgement,

@@ -95,7 +95,7 @@ codes! {
     OtherGraph = 412, Operations, true;
     /// The application is in none of the states that the request names.
     WrongState = 412, Time, true;
-    /// The body is longer than an agent reads.
+    /// The body is longer than an agent reads, or holds more values.
     TooLarge = 413, Client, false;
     /// The body is said to be something else than JSON.
     UnsupportedMediaType = 415, Client, false;

@@ -3,6 +3,7 @@
 mod application;
 mod commands;
 mod conforms;
+mod floods;
 mod kills;
 mod probes;
 mod site;

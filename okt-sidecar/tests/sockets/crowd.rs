@@ -124,7 +124,7 @@ async fn what_is_no_request_is_refused_and_the_agent_answers_on() {
     let beside = Beside::start(|agent| agent, |_| vec![loopback()]).await;
     let address = beside.address();
     let put = |body: &str| request("PUT", "/lifecycle/v1/actions/a", body);
-    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!("{}{}", "[".repeat(4_000), "]".repeat(4_000));
     let bad = [
         String::new(),
         "{".to_owned(),
@@ -173,6 +173,13 @@ async fn what_is_no_request_is_refused_and_the_agent_answers_on() {
         chunked += &format!("2000\r\n{}\r\n", " ".repeat(0x2000));
     }
     assert_eq!(ask(address, &chunked).await.status, 413);
+    // And one that is not long, but would be in memory.
+    let dense = format!("[{}1]", "1,".repeat(5_000));
+    let dense = work().replace(
+        "\"fence\"",
+        &format!("\"input\":{{\"a\":{dense}}},\"fence\""),
+    );
+    assert_eq!(ask(address, &put(&dense)).await.status, 413);
     let fits = format!("{}{}", work(), " ".repeat(256 * 1024 - work().len()));
     assert_eq!(ask(address, &put(&fits)).await.status, 201);
     for text in [

@@ -57,11 +57,13 @@ impl<W: Work> Actor<W> {
     /// Brings a change to the disk, and then into memory and onto the board.
     pub(super) async fn record(&mut self, change: Change) -> Result<(), String> {
         let memory = self.memory.clone();
-        let line = change.clone();
+        let change = Arc::new(change);
+        let line = Arc::clone(&change);
         let written = self
             .on_disk(move |journal| journal.add(&memory, &line))
             .await;
         if written.is_ok() {
+            let change = Arc::unwrap_or_clone(change);
             // The board learns of an end and that nothing is seen any more in one step.
             let ended = change.action.as_ref().is_some_and(|action| {
                 let before = self.memory.action(&action.report.id);

@@ -19,11 +19,17 @@ impl<W: Work> Actor<W> {
     pub(super) async fn obey(&mut self, command: Command) {
         let blind = self.board.borrow().blind();
         match command {
-            Command::Ask { id, request, reply } => {
+            Command::Ask {
+                id,
+                request,
+                place,
+                reply,
+            } => {
                 let answer = match blind {
                     Some(problem) => Err(problem),
                     None => self.ask(id, *request).await,
                 };
+                drop(place);
                 // Who asked may have given up, and asks again.
                 let _ = reply.send(answer);
             }
@@ -86,12 +92,15 @@ impl<W: Work> Actor<W> {
                     owner: Some(action.owner.clone()),
                     fence: Some(action.fence),
                     forgotten: self.memory.forgettable(&action.owner, action.fence),
-                    action: Some(action.clone()),
+                    action: Some(action),
                     note: None,
                 };
                 self.record(change).await.map_err(cannot_record)?;
-                tracing::info!(%id, state = action.report.state, attempt, "begins");
-                self.begin(&action, Course::Perform);
+                // As it is remembered now, and once only: what it is to be done with may be large.
+                if let Some(action) = self.memory.action(&id).cloned() {
+                    tracing::info!(%id, state = action.report.state, attempt, "begins");
+                    self.begin(&action, Course::Perform);
+                }
                 self.tell(&id, true)
             }
         }

@@ -1,0 +1,205 @@
+//! Bodies: read in bounded time, and never so many at once that they need much memory.
+//!
+//! What is read may be long and come slowly, and what is made of it in memory is far larger than its text; so
+//! there are places for both, which those wait for who need them, and no others.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
+
+use super::super::connections::Busy;
+use super::super::output::cut;
+use super::Front;
+use crate::wire::{BODY_LIMIT, Code, Problem, VALUES_LIMIT};
+
+/// A body that is longer, in bytes, needs a place.
+const SMALL: usize = 8 * 1024;
+
+/// How much of a body is read that is too long anyway, in bytes.
+const DRAINED: usize = 4 * BODY_LIMIT;
+
+/// How many bodies that are longer are read at once.
+const LARGE_AT_ONCE: usize = 8;
+
+/// How long the bodies are together, in bytes, of what is asked for at once; one that is longer is alone.
+///
+/// The densest JSON takes a hundred times as much memory as text.
+const ASKED_AT_ONCE: usize = 64 * 1024;
+
+/// Places for bodies.
+#[derive(Debug)]
+pub(in super::super) struct Places {
+    large: Semaphore,
+    asked: Arc<Semaphore>,
+}
+
+/// A place for what is asked for, held until it is answered.
+pub(in super::super) type Place = OwnedSemaphorePermit;
+
+impl Places {
+    /// All of them are free.
+    pub(in super::super) fn new() -> Self {
+        Self {
+            large: Semaphore::new(LARGE_AT_ONCE),
+            asked: Arc::new(Semaphore::new(ASKED_AT_ONCE)),
+        }
+    }
+}
+
+impl Front {
+    /// Reads a body of bounded length, in bounded time; what it says is kept only as long as its place.
+    pub(super) async fn body<T: DeserializeOwned>(
+        &self,
+        request: Request,
+    ) -> Result<(T, Place), Problem> {
+        let (parts, mut body) = request.into_parts();
+        let deadline = Instant::now() + self.settings.request_limit;
+        json_by_its_headers(&parts.headers)?;
+        if is_too_large(&parts.headers) {
+            drain(&mut body, deadline).await;
+            return Err(too_large());
+        }
+        let (bytes, large) = self.bytes(&mut body, deadline).await?;
+        if let Some(busy) = parts.extensions.get::<Arc<Busy>>() {
+            busy.arrived();
+        }
+        if values(&bytes) > VALUES_LIMIT {
+            let detail = format!("the body holds more than {VALUES_LIMIT} values");
+            return Err(Problem::new(Code::TooLarge, detail));
+        }
+        let weight = u32::try_from(bytes.len().min(ASKED_AT_ONCE)).unwrap_or(u32::MAX);
+        let asked = Arc::clone(&self.places.asked).acquire_many_owned(weight);
+        let place = (timeout_at(deadline, asked).await)
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(crowded)?;
+        let read = parse(&bytes);
+        drop((bytes, large));
+        let read = read.map_err(|why| {
+            // It quotes what was sent, which may be long.
+            let detail = cut(format!("the body is not right: {why}"), 1024);
+            Problem::new(Code::BadRequest, detail)
+        })?;
+        Ok((read, place))
+    }
+
+    /// All of a body, and its place if it needs one.
+    async fn bytes(
+        &self,
+        body: &mut Body,
+        deadline: Instant,
+    ) -> Result<(Vec<u8>, Option<SemaphorePermit<'_>>), Problem> {
+        let mut limited = Limited::new(&mut *body, BODY_LIMIT);
+        let mut bytes = Vec::new();
+        let mut large = None;
+        loop {
+            let frame = timeout_at(deadline, limited.frame()).await.map_err(|_| {
+                let limit = self.settings.request_limit;
+                let detail = format!("the body did not arrive within {limit:?}");
+                Problem::new(Code::TooSlow, detail)
+            })?;
+            let data = match frame {
+                None => return Ok((bytes, large)),
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Err(error)) if error.is::<LengthLimitError>() => {
+                    drop((bytes, large));
+                    drain(body, deadline).await;
+                    return Err(too_large());
+                }
+                Some(Err(error)) => {
+                    let detail = format!("the body is broken off: {error}");
+                    return Err(Problem::new(Code::BadRequest, detail));
+                }
+            };
+            if large.is_none() && bytes.len() + data.len() > SMALL {
+                let place = timeout_at(deadline, self.places.large.acquire()).await;
+                large = Some(place.ok().and_then(Result::ok).ok_or_else(crowded)?);
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+}
+
+fn json_by_its_headers(headers: &HeaderMap) -> Result<(), Problem> {
+    if let Some(kind) = headers.get(CONTENT_TYPE) {
+        let essence = (kind.to_str().unwrap_or_default())
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
+        if essence != "application/json" && !essence.ends_with("+json") {
+            let detail = "the body has to be application/json";
+            return Err(Problem::new(Code::UnsupportedMediaType, detail));
+        }
+    }
+    Ok(())
+}
+
+fn is_too_large(headers: &HeaderMap) -> bool {
+    let length = (headers.get(CONTENT_LENGTH))
+        .and_then(|length| length.to_str().ok())
+        .and_then(|length| length.parse::<u64>().ok());
+    length.is_some_and(|length| length > BODY_LIMIT as u64)
+}
+
+/// Reads on and keeps nothing, though not for ever: many clients hear an answer only when they have sent their body.
+async fn drain(body: &mut Body, deadline: Instant) {
+    let mut rest = Limited::new(body, DRAINED);
+    let end = async { while let Some(Ok(_)) = rest.frame().await {} };
+    // What they have not sent by then they have to do without an answer to.
+    let _ = timeout_at(deadline, end).await;
+}
+
+/// Reads JSON; an error names the place.
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| error.to_string())?;
+    json.end().map_err(|error| error.to_string())?;
+    Ok(value)
+}
+
+/// How many values a text has at most, if it is JSON: each follows a comma, or what it is the first one of.
+fn values(json: &[u8]) -> usize {
+    let mut values = 1;
+    let mut quoted = false;
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if quoted => drop(bytes.next()),
+            b'"' => quoted = !quoted,
+            b',' | b'[' | b'{' if !quoted => values += 1,
+            _ => {}
+        }
+    }
+    values
+}
+
+fn too_large() -> Problem {
+    let detail = format!("the body is longer than {BODY_LIMIT} bytes");
+    Problem::new(Code::TooLarge, detail)
+}
+
+fn crowded() -> Problem {
+    Problem::new(Code::Overloaded, "too many large requests at once")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::values;
+
+    #[test]
+    fn values_are_counted_and_what_stands_in_texts_is_not() {
+        assert_eq!(values(b"1"), 1);
+        assert_eq!(values(br#"{"a":[1,2,{"b":null}]}"#), 6);
+        assert_eq!(values(br#"{"[,{":"\",[\\","b":","}"#), 3);
+        assert_eq!(values(br#""\"#), 1);
+    }
+}

@@ -1,0 +1,153 @@
+//! Bodies that are large and slow, many at once: the agent answers on, and its memory stays small.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::site::{Site, peak};
+
+/// What the issue allows, in KiB: 50 MB.
+const MEMORY: u64 = 50_000_000 / 1024;
+
+/// The longest body that an agent reads.
+const BODY: usize = 256 * 1024;
+
+/// How many of them there are at once; more than the agent keeps connections.
+const CROWD: usize = 400;
+
+/// What an agent needs most memory for: as many values as a body may hold, each an object of its own.
+fn dense(state: &str, transition: u64) -> String {
+    let nested: Vec<_> = (0..2450).map(|_| r#"{"":1}"#).collect();
+    format!(
+        r#"{{"state":"{state}","fence":{{"transition":{transition}}},
+            "owner":{{"uid":"u1","createdAt":"2026-11-20T10:00:00Z"}},"input":{{"all":[{}]}}}}"#,
+        nested.join(",")
+    )
+}
+
+/// Somebody who sends a large body, all but its end, as fast as it is taken and then byte by byte.
+struct Slow {
+    stream: UnixStream,
+    sent: usize,
+}
+
+impl Slow {
+    fn new(site: &Site, text: &[u8]) -> Option<Self> {
+        let stream = UnixStream::connect(site.path("socket")).ok()?;
+        stream.set_nonblocking(true).ok()?;
+        let mut slow = Self { stream, sent: 0 };
+        slow.send(text).then_some(slow)
+    }
+
+    /// Whether the agent is there still.
+    fn send(&mut self, text: &[u8]) -> bool {
+        // The last kilobyte one byte at a time, its end never.
+        let most = if self.sent < text.len() - 1024 {
+            text.len() - 1024
+        } else {
+            (self.sent + 1).min(text.len() - 1)
+        };
+        match self.stream.write(&text[self.sent..most]) {
+            Ok(sent) => self.sent += sent,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return false,
+        }
+        // An answer is a refusal, and the end of the connection.
+        let answer = self.stream.read_exact(&mut [0]);
+        answer.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+}
+
+fn request(id: usize, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("PUT /lifecycle/v1/actions/f.{id} HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+#[test]
+fn hundreds_of_large_bodies_that_come_slowly_neither_stop_the_status_nor_take_memory() {
+    let mut site = Site::running(
+        "probe: { command: [echo, Running] }\nstates: { Servicing: { command: [sleep, \"600\"] } }\n",
+    );
+    let large = request(
+        0,
+        &format!("{}{}", dense("Servicing", 9), " ".repeat(BODY)).as_str()[..BODY],
+    );
+    let mut crowd: Vec<Slow> = Vec::new();
+    let begun = Instant::now();
+    let mut asked = 0;
+    let mut id = None;
+    while begun.elapsed() < Duration::from_secs(4) || asked < 50 {
+        assert!(begun.elapsed() < Duration::from_mins(1), "{asked} answers");
+        crowd.retain_mut(|slow| slow.send(&large));
+        while crowd.len() < CROWD {
+            match Slow::new(&site, &large) {
+                Some(slow) => crowd.push(slow),
+                // It has none to spare at this moment.
+                None => break,
+            }
+        }
+        let since = Instant::now();
+        let answer = site.ask("GET", "/lifecycle/v1/status", "");
+        assert_eq!(answer.expect("an answer").0, 200);
+        assert!(
+            since.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            since.elapsed()
+        );
+        asked += 1;
+        // Small requests pass by the large ones too.
+        if asked == 25 {
+            id = Some(site.put("Servicing"));
+        }
+    }
+    let most = peak(site.pid());
+    println!("{most} KiB at most, {asked} times asked");
+    assert!(most < MEMORY, "{most} KiB at most, {MEMORY} are allowed");
+    drop(crowd);
+    let id = id.expect("it was asked for");
+    assert_eq!(site.cancel(&id), 202);
+    assert_eq!(site.wait(&id)["phase"], json!("Cancelled"));
+}
+
+#[test]
+fn hundreds_of_dense_bodies_at_once_take_no_memory_either() {
+    let mut site = Site::running(
+        "probe: { command: [echo, Running] }\nstates: { Servicing: { command: [sleep, \"600\"] } }\n",
+    );
+    let id = site.put("Servicing");
+    // The agent builds each of these, and refuses it.
+    let text = String::from_utf8(request(1, &dense("Servicing", 9))).expect("it is text");
+    let text = text.replace("host: a", "host: a\r\nconnection: close");
+    let mut answered = 0;
+    for _ in 0..2 {
+        let mut crowd = Vec::new();
+        for _ in 0..200 {
+            let stream = UnixStream::connect(site.path("socket")).expect("it listens");
+            stream
+                .set_read_timeout(Some(Duration::from_mins(1)))
+                .expect("a socket");
+            let mut writing = stream.try_clone().expect("a socket");
+            let text = text.clone();
+            let sending = std::thread::spawn(move || writing.write_all(text.as_bytes()));
+            crowd.push((stream, sending));
+        }
+        for (mut stream, sending) in crowd {
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("an answer");
+            let _ = sending.join();
+            assert!(
+                answer.contains(r#""code":"Busy""#) || answer.contains(r#""code":"Overloaded""#),
+                "{answer}"
+            );
+            answered += 1;
+        }
+    }
+    assert_eq!(answered, 400);
+    let most = peak(site.pid());
+    println!("{most} KiB at most");
+    assert!(most < MEMORY, "{most} KiB at most, {MEMORY} are allowed");
+    assert_eq!(site.cancel(&id), 202);
+}
