@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The scripts that an agent runs, as they stand in `examples/postgres`.
-const SCRIPTS: [(&str, &str); 8] = [
+const SCRIPTS: [(&str, &str); 9] = [
     ("where", include_str!("../../postgres/where")),
     ("make", include_str!("../../postgres/make")),
     ("configure", include_str!("../../postgres/configure")),
@@ -16,6 +16,7 @@ const SCRIPTS: [(&str, &str); 8] = [
     ("restore", include_str!("../../postgres/restore")),
     ("remove", include_str!("../../postgres/remove")),
     ("nobody", include_str!("../../postgres/nobody")),
+    ("prepare", include_str!("../../postgres/prepare")),
 ];
 
 const CONFIGURATION: &str = include_str!("../../postgres/sidecar.yaml");

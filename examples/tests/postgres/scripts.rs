@@ -1,7 +1,8 @@
-//! This file tests a script of the agent by itself: what a killed server has left is ended, a living server is not.
+//! This file tests scripts of the agent by themselves: what a killed server has left is cleared away, a living one is not.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 /// Something that is at work in a data directory; ended when it is dropped.
@@ -37,18 +38,37 @@ impl Place {
         Self { directory }
     }
 
-    fn data(&self) -> std::path::PathBuf {
+    fn data(&self) -> PathBuf {
         let data = self.directory.path().join("data");
         data.canonicalize().expect("it is there")
     }
 
     fn nobody(&self, arguments: &[&str]) -> ExitStatus {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("postgres/nobody");
+        let mut command = self.script("nobody");
+        command.args(arguments).status().expect("a shell")
+    }
+
+    /// Prepares a start of a server that stands so by what PostgreSQL says; whether its recovery goes on then.
+    fn recovers(&self, state: &str) -> bool {
+        let programs = self.directory.path().join("programs");
+        fs::create_dir_all(&programs).expect("a directory");
+        let says = format!("#!/bin/sh\necho 'Database cluster state:               {state}'\n");
+        let program = programs.join("pg_controldata");
+        fs::write(&program, says).expect("written");
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("it is ours");
+        let path = format!("{}:/usr/bin:/bin", programs.display());
+        let prepared = self.script("prepare").env("PATH", path).status();
+        assert!(prepared.expect("a shell").success());
+        fs::remove_file(self.data().join("recovery.signal")).is_ok()
+    }
+
+    fn script(&self, name: &str) -> Command {
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("postgres");
         let mut command = Command::new("sh");
-        command.arg(script).args(arguments);
-        command.env("PGDATA", self.data());
+        command.arg(scripts.join(name));
+        command.env("SCRIPTS", scripts).env("PGDATA", self.data());
         command.env("OKT_RESULT", self.directory.path().join("result"));
-        command.status().expect("a shell")
+        command
     }
 
     fn said(&self) -> String {
@@ -67,6 +87,22 @@ fn what_a_killed_server_has_left_at_work_is_ended() {
     assert!(left.has_ended());
     assert!(!other.has_ended(), "somebody else was ended");
     assert!(place.nobody(&[]).success(), "nobody is there any more");
+}
+
+#[test]
+fn a_recovery_that_was_killed_at_its_very_end_goes_on() {
+    let place = Place::new();
+    assert!(place.recovers("in archive recovery"));
+    for state in ["in production", "shut down", "shut down in recovery"] {
+        assert!(!place.recovers(state), "{state}");
+    }
+    let server = AtWork::in_directory(&place.data());
+    let number = format!("{}\n", server.0.id());
+    fs::write(place.data().join("postmaster.pid"), number).expect("written");
+    assert!(
+        !place.recovers("in archive recovery"),
+        "the server is at it"
+    );
 }
 
 #[test]
