@@ -1,6 +1,6 @@
 //! The program `okt-sidecar`: an agent that is told what to do by a file.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -92,6 +92,8 @@ fn log() {
         .with_env_filter(filter)
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal())
+        // It would say so on standard error too, and panic: what cannot be logged must not end the agent.
+        .log_internal_errors(false)
         .init();
 }
 
@@ -105,7 +107,8 @@ fn told(error: &RunError) -> ExitCode {
         }
         cause = deeper.source();
     }
-    eprintln!("okt-sidecar: {text}");
+    // Where a disk is full that may be impossible; the code says the rest.
+    let _ = writeln!(stderr(), "okt-sidecar: {text}");
     ExitCode::from(match error {
         RunError::InUse(_) => 3,
         RunError::AtOnce => 4,

@@ -4,6 +4,7 @@ mod application;
 mod commands;
 mod conforms;
 mod floods;
+mod full;
 mod kills;
 mod probes;
 mod site;

@@ -75,11 +75,20 @@ impl Site {
 
     pub(crate) fn start(&mut self) {
         let command = self.command(&["run", "okt.yaml"]);
-        self.start_as(command);
+        self.start_as(command, 200);
     }
 
-    /// Starts it as the child of another program.
+    /// Starts it as the child of another program, or in the place of one.
     pub(crate) fn start_below(&mut self, program: &str, arguments: &[&str]) {
+        self.start_by(program, arguments, 200);
+    }
+
+    /// The same where it cannot get ready.
+    pub(crate) fn start_full(&mut self, program: &str, arguments: &[&str]) {
+        self.start_by(program, arguments, 503);
+    }
+
+    fn start_by(&mut self, program: &str, arguments: &[&str], ready: u16) {
         let own = self.command(&["run", "okt.yaml"]);
         let mut command = Command::new(program);
         command
@@ -89,10 +98,10 @@ impl Site {
         command
             .current_dir(self.directory.path())
             .env("SITE", self.text());
-        self.start_as(command);
+        self.start_as(command, ready);
     }
 
-    fn start_as(&mut self, mut command: Command) {
+    fn start_as(&mut self, mut command: Command, ready: u16) {
         let log = fs::File::options()
             .create(true)
             .append(true)
@@ -103,7 +112,7 @@ impl Site {
             .spawn();
         self.agent = Some(agent.expect("the agent starts"));
         self.until("the agent answers", |site| {
-            site.ask("GET", "/readyz", "").is_ok_and(|it| it.0 == 200)
+            site.ask("GET", "/readyz", "").is_ok_and(|it| it.0 == ready)
         });
     }
 
