@@ -15,9 +15,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::command::{Command, Stream};
 use super::config::{self, Recognise};
 use super::group::end_left;
-use super::launch::{Launch, Launcher};
+use super::launch::{Held, Launch, Launcher};
 use super::notes::Notes;
-use super::proc::{self, Stat};
+use super::proc::{self, Identity, Stat};
 use crate::work::Fault;
 
 /// The process of the application, as far as there is one.
@@ -97,11 +97,14 @@ impl Application {
         Ok(proc::stat(pid).filter(Stat::lives))
     }
 
-    /// Starts it unless it runs; returns whether this has started it.
-    pub(crate) async fn start(&self) -> Result<bool, Fault> {
+    /// Starts it unless it runs; `note` has to have written down who it is before it begins.
+    pub(crate) async fn start<N>(&self, note: impl FnOnce(Identity) -> N) -> Result<(), Fault>
+    where
+        N: Future<Output = Result<(), String>>,
+    {
         let unknown = |why| Fault::retry("NotKnown", why);
         if self.find().await.map_err(unknown)?.is_some() {
-            return Ok(false);
+            return Ok(());
         }
         let Some(command) = &self.config.command else {
             let why = "it does not run, and `application.command` says of no way to start it";
@@ -117,16 +120,19 @@ impl Application {
             err: Stdio::inherit(),
         });
         let held = held.map_err(|error| fault(error.to_string()))?;
-        (self.notes.write(NOTE, held.group.identity()))
-            .map_err(|error| fault(format!("cannot note down who it is: {error}")))?;
+        let Held { group, gate } = held;
+        let cannot_note = |why| fault(format!("cannot note down who it is: {why}"));
+        (self.notes.write(NOTE, group.identity()))
+            .map_err(|error| cannot_note(error.to_string()))?;
         self.set_ended(None);
-        let group = match held.release().await {
-            Ok(group) => group,
-            Err(why) => {
-                self.notes.remove(NOTE);
-                return Err(fault(why));
-            }
+        let begun = match note(group.identity().clone()).await {
+            Ok(()) => gate.open().await.map_err(fault),
+            Err(why) => Err(cannot_note(why)),
         };
+        if let Err(fault) = begun {
+            self.notes.remove(NOTE);
+            return Err(fault);
+        }
         let pid = group.identity().pid;
         tracing::info!(pid, "the application was started");
         let ended = Arc::clone(&self.ended);
@@ -138,7 +144,12 @@ impl Application {
             tracing::warn!(pid, "the application {how}");
             *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
         });
-        Ok(true)
+        Ok(())
+    }
+
+    /// Whether this is the process of the application.
+    pub(crate) fn is(&self, process: &Identity) -> bool {
+        self.notes.read(NOTE).as_ref() == Some(process) && proc::lives(process)
     }
 
     /// How the application that this agent has started last has ended, if it has.

@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until};
 
 use super::config::Surroundings;
-use super::launch::{Launch, Launcher, NotStarted};
+use super::launch::{Held, Launch, Launcher, NotStarted};
 use super::proc::Identity;
 
 /// A command and what it may take.
@@ -85,9 +85,24 @@ impl Command<'_> {
         note(held.group.identity().clone())
             .await
             .map_err(NotRun::Note)?;
-        let group = held.release().await.map_err(NotRun::Become)?;
-
+        let Held { group, gate } = held;
         let mut cancelled = pin!(cancelled);
+        let cut = tokio::select! {
+            biased;
+            opened = gate.open() => {
+                opened.map_err(NotRun::Become)?;
+                None
+            }
+            () = &mut cancelled => Some(Cut::Cancelled),
+            () = sleep_until(self.deadline) => Some(Cut::TimedOut),
+        };
+        if cut.is_some() {
+            // It is no program yet that could do anything kindly.
+            group.end(Duration::ZERO).await;
+            let status = group.reap()?;
+            return Ok(Ended { status, cut });
+        }
+
         let cut = loop {
             tokio::select! {
                 biased;
@@ -188,5 +203,76 @@ async fn readable(pipe: Option<&Receiver>) {
         // An error shows when it is read.
         Some(pipe) => drop(pipe.readable().await),
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is in the way of a start.
+
+    use std::fs;
+    use std::future::pending;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    use tokio::time::{Instant, timeout};
+
+    use super::super::proc;
+    use super::{Command, Cut, Launcher, Surroundings};
+
+    #[tokio::test]
+    async fn a_start_that_hangs_is_ended_in_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let hangs = directory.path().join("hangs");
+        // As one whose directory is where nobody answers: its gate stays as it is.
+        fs::write(
+            &hangs,
+            "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n",
+        )
+        .unwrap();
+        fs::set_permissions(&hangs, fs::Permissions::from_mode(0o700)).unwrap();
+        let words = ["true".to_owned()];
+        let around = Surroundings::default();
+        let command = |deadline| Command {
+            words: &words,
+            around: &around,
+            environment: &[],
+            grace: Duration::from_mins(1),
+            deadline,
+        };
+        let launcher = Launcher::by(hangs);
+        let mut leader = None;
+        let long = Instant::now() + Duration::from_mins(1);
+        for (deadline, cancelled, cut) in [
+            (
+                Instant::now() + Duration::from_millis(100),
+                false,
+                Cut::TimedOut,
+            ),
+            (long, true, Cut::Cancelled),
+        ] {
+            let cancelled = async {
+                if !cancelled {
+                    pending::<()>().await;
+                }
+            };
+            let command = command(deadline);
+            let run = command.run(
+                &launcher,
+                async |identity| {
+                    leader = Some(identity);
+                    Ok(())
+                },
+                cancelled,
+                |_, _| {},
+            );
+            let ended = timeout(Duration::from_secs(20), run).await;
+            let ended = ended.expect("it is not waited for").unwrap();
+            assert_eq!(ended.cut, Some(cut));
+            assert!(
+                !proc::lives(leader.as_ref().unwrap()),
+                "the launcher is left"
+            );
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
@@ -9,6 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::application::Application;
 use super::command::{Command, Cut, NotRun};
 use super::config::{Job, Step, Verb};
+use super::proc::Identity;
 use super::scratch::{Scratch, Told};
 use super::users;
 use super::work::Program;
@@ -17,6 +19,9 @@ use crate::work::{Done, Fault, Task};
 
 /// Under which key a task remembers what it has started.
 pub(super) const GROUP: &str = "group";
+
+/// Under which key a task remembers the application that it has started.
+const APPLICATION: &str = "application";
 
 impl Program {
     /// Does the work of a state.
@@ -33,11 +38,12 @@ impl Program {
             job,
             task,
             scratch: &scratch,
+            started: Mutex::new(None),
             deadline: Instant::now() + job.timeout,
         };
         tokio::select! {
             biased;
-            done = attempt.steps() => done,
+            done = attempt.live() => done,
             never = scratch.follow(task) => match never {},
         }
     }
@@ -49,22 +55,47 @@ pub(super) struct Attempt<'a> {
     job: &'a Job,
     pub(super) task: &'a Task,
     scratch: &'a Scratch,
+    /// The process of the application that this attempt has started, also before it was resumed.
+    started: Mutex<Option<Identity>>,
     pub(super) deadline: Instant,
 }
 
 impl Attempt<'_> {
+    /// What this attempt has started is stopped again when it is cancelled; when it takes too long it is left: it
+    /// may be recovering, and being stopped then would make it begin again.
+    async fn live(&self) -> Result<Done, Fault> {
+        if let Some(note) = self.task.notes().get(APPLICATION)
+            && let Ok(identity) = serde_json::from_value(note.clone())
+        {
+            *self.started() = Some(identity);
+        }
+        let done = self.steps().await;
+        let started = self.started().clone();
+        if done.is_err()
+            && self.task.cancellation.is_cancelled()
+            && let (Some(application), Some(started)) = (&self.program.application, started)
+            && application.is(&started)
+        {
+            application.stop().await?;
+        }
+        done
+    }
+
+    fn started(&self) -> MutexGuard<'_, Option<Identity>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn steps(&self) -> Result<Done, Fault> {
-        let mut started = false;
         let mut answered = None;
         for step in &self.job.steps {
             match step {
                 Step::Command(command) => self.command(command).await?,
                 Step::Http(call) => answered = Some(self.call(call).await?),
-                Step::Application(verb) => started |= self.application(*verb).await?,
+                Step::Application(verb) => self.application(*verb).await?,
             }
         }
         if let Some(state) = &self.job.until {
-            self.until(state, started).await?;
+            self.until(state).await?;
         }
         // What commands say of it counts more than what the last request was answered.
         let told = self
@@ -89,16 +120,9 @@ impl Attempt<'_> {
             grace: self.job.grace,
             deadline: self.deadline,
         };
-        let note = async |identity| {
-            let note = serde_json::to_value(&identity).map_err(|error| error.to_string())?;
-            self.task
-                .remember(GROUP, note)
-                .await
-                .map_err(|error| error.to_string())
-        };
         let ended = run.run(
             &self.program.launcher,
-            note,
+            async |identity: Identity| self.note(GROUP, &identity).await,
             self.task.cancelled(),
             |_, piece| {
                 self.task.print(piece);
@@ -123,6 +147,13 @@ impl Attempt<'_> {
                 Err(fault)
             }
         }
+    }
+
+    /// Notes down who it is that this attempt begins.
+    async fn note(&self, key: &str, identity: &Identity) -> Result<(), String> {
+        let note = serde_json::to_value(identity).map_err(|error| error.to_string())?;
+        let noted = self.task.remember(key, note).await;
+        noted.map_err(|error| error.to_string())
     }
 
     pub(super) fn cut(&self, cut: Cut, what: &str) -> Fault {
@@ -157,21 +188,25 @@ impl Attempt<'_> {
         all
     }
 
-    /// Returns whether this has started it.
-    async fn application(&self, verb: Verb) -> Result<bool, Fault> {
+    async fn application(&self, verb: Verb) -> Result<(), Fault> {
         let Some(application) = &self.program.application else {
             return Err(Fault::permanent(
                 "NoApplication",
                 "there is no `application` in the file",
             ));
         };
+        let note = async |identity: Identity| {
+            self.note(APPLICATION, &identity).await?;
+            *self.started() = Some(identity);
+            Ok(())
+        };
         let work = async {
             match verb {
-                Verb::Start => application.start().await,
-                Verb::Stop => application.stop().await.map(|()| false),
+                Verb::Start => application.start(note).await,
+                Verb::Stop => application.stop().await,
                 Verb::Restart => {
                     application.stop().await?;
-                    application.start().await
+                    application.start(note).await
                 }
             }
         };
@@ -193,10 +228,8 @@ impl Attempt<'_> {
     }
 
     /// Waits until the probe sees this state.
-    ///
-    /// What this attempt has started is stopped again when it is cancelled; when it takes too long it is left: it
-    /// may be recovering, and being stopped then would make it begin again.
-    async fn until(&self, state: &str, started: bool) -> Result<(), Fault> {
+    async fn until(&self, state: &str) -> Result<(), Fault> {
+        let started = self.started().is_some();
         let wait = async {
             loop {
                 let seen = self.program.see().await.seen;
@@ -217,13 +250,7 @@ impl Attempt<'_> {
                 sleep(self.program.config.probe.every.min(Duration::from_secs(1))).await;
             }
         };
-        let done = self.in_time(wait, &format!("becoming {state}")).await;
-        if let (Err(fault), true, Some(application)) = (&done, started, &self.program.application)
-            && fault.reason == "Cancelled"
-        {
-            application.stop().await?;
-        }
-        done
+        self.in_time(wait, &format!("becoming {state}")).await
     }
 }
 

@@ -28,6 +28,7 @@ use super::users::{self, Person};
 #[derive(Clone)]
 pub(crate) struct Launcher {
     pub(crate) children: Children,
+    program: PathBuf,
 }
 
 /// What is to be started.
@@ -43,8 +44,11 @@ pub(crate) struct Launch<'a> {
 /// A process that waits for its permission; dropped, it ends.
 pub(crate) struct Held {
     pub(crate) group: Group,
-    gate: UnixStream,
+    pub(crate) gate: Gate,
 }
+
+/// What a held process waits at.
+pub(crate) struct Gate(UnixStream);
 
 /// Something could not be started; whether a retry helps depends on what is in the way.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +69,24 @@ struct Order {
 }
 
 impl Launcher {
-    /// Starts a process, leader of a group of its own, that waits for [`Held::release`].
+    /// Starts children that are waited for here.
+    pub(crate) fn new(children: Children) -> Self {
+        Self {
+            children,
+            program: PathBuf::from("/proc/self/exe"),
+        }
+    }
+
+    /// With another program in the place of this one.
+    #[cfg(test)]
+    pub(super) fn by(program: PathBuf) -> Self {
+        Self {
+            program,
+            ..Self::new(Children::default())
+        }
+    }
+
+    /// Starts a process, leader of a group of its own, that waits for [`Gate::open`].
     pub(crate) fn hold(&self, launch: Launch<'_>) -> Result<Held, NotStarted> {
         let program = launch.command.first().cloned().unwrap_or_default();
         self.try_hold(launch).map_err(|error| NotStarted {
@@ -91,7 +112,7 @@ impl Launcher {
                 .map(|it| it.groups.clone())
                 .unwrap_or_default(),
         };
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = Command::new(&self.program);
         command
             .arg0("okt-sidecar")
             .arg("launch")
@@ -105,6 +126,7 @@ impl Launcher {
             .stderr(launch.err)
             .process_group(0);
         let group = Group::spawn(&self.children, &mut command, run)?;
+        let gate = Gate(gate);
         Ok(Held { group, gate })
     }
 }
@@ -117,12 +139,17 @@ fn home(person: Option<&Person>) -> impl Iterator<Item = (&'static str, String)>
         .flat_map(|(name, home)| [("HOME", home), ("USER", name.clone()), ("LOGNAME", name)])
 }
 
-impl Held {
-    /// Lets the process become its program.
-    pub(crate) async fn release(self) -> Result<Group, String> {
-        let Self { group, gate } = self;
+impl Gate {
+    /// Lets the process become its program; ends when it has.
+    ///
+    /// That may take long: its directory, or the program itself, may be where nobody answers.
+    ///
+    /// # Errors
+    ///
+    /// Why it did not become its program.
+    pub(crate) async fn open(self) -> Result<(), String> {
         let told = async {
-            let mut gate = tokio::net::UnixStream::from_std(gate)?;
+            let mut gate = tokio::net::UnixStream::from_std(self.0)?;
             gate.write_all(b"g").await?;
             // The socket ends when the launcher has become the program; before that it says what is wrong.
             let mut wrong = String::new();
@@ -130,7 +157,7 @@ impl Held {
             io::Result::Ok(wrong)
         };
         match told.await {
-            Ok(wrong) if wrong.is_empty() => Ok(group),
+            Ok(wrong) if wrong.is_empty() => Ok(()),
             Ok(wrong) => Err(wrong),
             Err(error) => Err(format!("the launcher is gone: {error}")),
         }

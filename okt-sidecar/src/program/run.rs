@@ -154,14 +154,15 @@ fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
 /// How long it takes at most until nothing of an action is left.
 fn longest_end(config: &Config) -> Duration {
     let graces = config.states.values().map(|job| job.grace);
-    let stops = (config.application.iter()).map(|application| {
+    let stops = config.application.as_ref().map(|application| {
         application
             .stop
             .iter()
             .map(|step| step.wait)
             .sum::<Duration>()
     });
-    graces.chain(stops).max().unwrap_or_default() + Duration::from_secs(10)
+    // A command is ended, then the application that was started before it is stopped again.
+    graces.max().unwrap_or_default() + stops.unwrap_or_default() + Duration::from_secs(10)
 }
 
 /// What ends the agent.

@@ -47,7 +47,7 @@ impl Program {
         {
             notes.remove("probe");
         }
-        let launcher = Launcher { children };
+        let launcher = Launcher::new(children);
         let application = config.application.clone().map(|config| Application {
             config,
             launcher: launcher.clone(),

@@ -184,6 +184,49 @@ fn a_start_that_is_cancelled_leaves_nothing() {
 }
 
 #[test]
+fn work_that_is_cancelled_in_a_later_step_stops_what_it_has_started() {
+    let later = "  Later: { steps: [{ application: start }, { command: [sh, -c, 'touch {dir}/later; sleep 600'] }] }\n";
+    let mut site = Site::running(&(application(KIND, "") + later));
+    let id = site.put("Later");
+    site.until("the second step has begun", |site| {
+        site.path("later").exists()
+    });
+    site.cancel(&id);
+    assert_eq!(site.wait(&id)["phase"], "Cancelled");
+    assert!(!lives(main_process(&site)));
+    assert_eq!(site.read("bye"), "bye\n", "it was not asked kindly");
+
+    // What ran before is none of its business.
+    site.done("Starting");
+    std::fs::remove_file(site.path("later")).expect("it is there");
+    let id = site.put("Later");
+    site.until("the second step has begun", |site| {
+        site.path("later").exists()
+    });
+    site.cancel(&id);
+    assert_eq!(site.wait(&id)["phase"], "Cancelled");
+    assert!(lives(main_process(&site)));
+}
+
+#[test]
+fn a_resumed_start_that_is_cancelled_stops_what_it_had_started_before() {
+    let mut site = Site::running(&application(KIND, "").replace("touch {dir}/up;", ""));
+    let id = site.put("Starting");
+    site.until("it has begun", |site| begun(site).len() == 1);
+    site.kill();
+    assert!(lives(main_process(&site)));
+    site.start();
+    site.until("it is resumed and waits", |site| {
+        let action = site.action(&id);
+        action["resumed"] == true && action["progress"]["message"].is_string()
+    });
+    site.cancel(&id);
+    assert_eq!(site.wait(&id)["phase"], "Cancelled");
+    assert_eq!(begun(&site).len(), 1);
+    assert!(!lives(main_process(&site)));
+}
+
+#[test]
 fn an_agent_that_is_told_to_end_leaves_it_or_stops_it_as_the_file_says() {
     let mut site = Site::running(&application(KIND, ""));
     site.done("Starting");
