@@ -39,13 +39,14 @@
 //! | what came of it, in the operator's words | `outcome` |
 //! | where the application is | `sight` |
 //! | an application without code for its states | `delegated` |
+//! | what was begun and not taken | `open` |
 
 mod delegated;
+mod open;
 mod outcome;
 mod perform;
 mod sight;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -59,6 +60,7 @@ use okt_sidecar::wire::Owner;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
+use self::open::Open;
 pub use self::perform::Performed;
 use crate::desired::Desired;
 use crate::failure::Failure;
@@ -84,8 +86,7 @@ pub struct Agents<K: LifecycleObject> {
     repeats_unknown: bool,
     /// The hash of the operator's graph.
     graph: Arc<str>,
-    /// By object, the action that was begun in this process and whose end nobody has taken yet.
-    open: Arc<Mutex<HashMap<String, String>>>,
+    open: Arc<Mutex<Open>>,
 }
 
 impl<K: LifecycleObject> Agents<K> {
@@ -183,7 +184,7 @@ impl<K: LifecycleObject> Agents<K> {
         self
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<String, String>> {
+    fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -97,13 +97,13 @@ impl<K: LifecycleObject> Agents<K> {
     /// It was if this operator has decided to do the work (again), and did not itself lose sight of it meanwhile.
     fn begin(&self, action: &Action<K>, name: &str) -> bool {
         let uid = owner_of(action.object()).uid;
-        let lost_sight = (self.open()).insert(uid, name.to_owned()).as_deref() == Some(name);
+        let lost_sight = (self.open()).begin(uid, name, action.cancellation.clone());
         !action.resumed() && !lost_sight
     }
 
     /// Notes that what came of an action is taken.
     fn end(&self, order: &Order) {
-        self.open().remove(&order.request.owner.uid);
+        self.open().end(&order.request.owner.uid);
     }
 
     fn order(
