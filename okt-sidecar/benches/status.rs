@@ -1,10 +1,11 @@
 //! How long the status takes over loopback while an action runs, and what a thousand half-open connections cost.
 //!
-//! `cargo bench -p okt-sidecar --bench status` prints the figures; run as a test it only makes sure that they can be
-//! taken.
+//! `cargo bench -p okt-sidecar --bench status` prints the figures, and fails where a goal is missed; run as a test it
+//! only makes sure that they can be taken.
 //! The agent is a process of its own, so that its memory is not that of those who ask.
 
 use std::error::Error;
+use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +13,12 @@ use std::time::{Duration, Instant};
 
 use okt_sidecar::wire::Sighting;
 use okt_sidecar::{Agent, Done, Fault, Listen, Offer, Task, Work};
+
+/// A status while an action runs, at the median.
+const MEDIAN: Duration = Duration::from_millis(1);
+
+/// Of the agent, in KiB: 50 MB.
+const MEMORY: u64 = 50_000_000 / 1024;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -59,14 +66,10 @@ fn main() -> Outcome<()> {
     assert!(ask(&mut keeper, put.as_bytes())?.starts_with("HTTP/1.1 201"));
 
     println!("status over loopback while an action runs, {requests} requests each:");
-    println!(
-        "  one connection kept     {}",
-        latencies(requests, || status(&mut keeper))?
-    );
-    println!(
-        "  a connection each       {}",
-        latencies(requests / 4, || status(&mut TcpStream::connect(address)?))?
-    );
+    let kept = latencies(requests, || status(&mut keeper))?;
+    println!("  one connection kept     {kept}");
+    let each = latencies(requests / 4, || status(&mut TcpStream::connect(address)?))?;
+    println!("  a connection each       {each}");
     println!("resident memory of the agent: {} KiB", agent.resident()?);
     let crowd = (0..1000)
         .map(|_| {
@@ -80,12 +83,16 @@ fn main() -> Outcome<()> {
         crowd.len(),
         agent.resident()?
     );
-    println!(
-        "  a connection each       {}",
-        latencies(requests / 4, || status(&mut TcpStream::connect(address)?))?
-    );
+    let crowded = latencies(requests / 4, || status(&mut TcpStream::connect(address)?))?;
+    println!("  a connection each       {crowded}");
+    let memory = agent.resident()?;
     agent.child.kill()?;
     agent.child.wait()?;
+    let slow = [kept, each, crowded].iter().any(|it| it.median >= MEDIAN);
+    if measured && (slow || memory >= MEMORY) {
+        let goals = format!("a median below {MEDIAN:?} and {MEMORY} KiB at most");
+        return Err(format!("a goal is missed: {goals}").into());
+    }
     Ok(())
 }
 
@@ -172,7 +179,27 @@ fn ask(stream: &mut TcpStream, request: &[u8]) -> Outcome<String> {
     }
 }
 
-fn latencies(requests: usize, mut request: impl FnMut() -> Outcome<()>) -> Outcome<String> {
+struct Latencies {
+    median: Duration,
+    most: Duration,
+    longest: Duration,
+}
+
+impl fmt::Display for Latencies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            median,
+            most,
+            longest,
+        } = self;
+        write!(
+            f,
+            "median {median:?}, 99 of 100 within {most:?}, longest {longest:?}"
+        )
+    }
+}
+
+fn latencies(requests: usize, mut request: impl FnMut() -> Outcome<()>) -> Outcome<Latencies> {
     let mut took = Vec::with_capacity(requests);
     for _ in 0..requests {
         let begun = Instant::now();
@@ -181,10 +208,9 @@ fn latencies(requests: usize, mut request: impl FnMut() -> Outcome<()>) -> Outco
     }
     took.sort();
     let at = |percent: usize| took[(took.len() - 1) * percent / 100];
-    Ok(format!(
-        "median {:?}, 99 of 100 within {:?}, longest {:?}",
-        at(50),
-        at(99),
-        at(100)
-    ))
+    Ok(Latencies {
+        median: at(50),
+        most: at(99),
+        longest: at(100),
+    })
 }

@@ -284,6 +284,7 @@ checks! {
     "not-ended", "acknowledging what is under way is 409 NotEnded" => ending::not_ended;
     "cancels", "DELETE ends what is under way, and its phase is Cancelled" => ending::cancels;
     "cancels-nothing", "DELETE of what has ended changes nothing" => ending::cancels_nothing;
+    "cancelled-before", "what was cancelled before it was asked for is not begun until that is acknowledged" => ending::cancelled_before;
     "wait", "`wait` answers when the action has ended, or after that time" => ending::wait;
     "unobserved-after-end", "what was seen before an action ended is not told after it" => ending::unobserved_after_end;
     "output", "the output comes with its range" => ending::output;

@@ -3,7 +3,7 @@
 //! It changes by [`Change`]s only, each of which is a line of the journal: what is on disk and what is in memory
 //! come about in the same way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,9 @@ const KEPT: usize = 32;
 /// never acknowledges.
 pub(super) const REMEMBERED_LIMIT: usize = 512;
 
+/// How many ids are remembered that were cancelled before they were asked for: a request on its way arrives soon.
+const WITHDRAWN: usize = 64;
+
 /// What an agent remembers.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Memory {
@@ -28,6 +31,8 @@ pub(super) struct Memory {
     pub(super) fence: Fence,
     /// In the order in which their last attempts were recorded.
     actions: Vec<Arc<Remembered>>,
+    /// Cancelled before they were asked for, the newest last.
+    withdrawn: VecDeque<ActionId>,
 }
 
 /// An action that is remembered.
@@ -69,6 +74,9 @@ pub(super) struct Change {
     /// Actions that are remembered no longer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) forgotten: Vec<ActionId>,
+    /// Actions that were cancelled and not asked for yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) withdrawn: Vec<ActionId>,
 }
 
 /// What the work of an action remembers.
@@ -100,6 +108,11 @@ impl Memory {
         (self.actions.last()).filter(|action| !action.report.phase.is_final())
     }
 
+    /// Whether an action was cancelled before it was asked for.
+    pub(super) fn is_withdrawn(&self, id: &ActionId) -> bool {
+        self.withdrawn.contains(id)
+    }
+
     /// Takes a step.
     pub(super) fn apply(&mut self, change: Change) {
         let Change {
@@ -108,6 +121,7 @@ impl Memory {
             action,
             note,
             forgotten,
+            withdrawn,
         } = change;
         if owner.is_some() {
             self.owner = owner;
@@ -116,6 +130,7 @@ impl Memory {
             self.fence = fence;
         }
         if let Some(action) = action {
+            self.withdrawn.retain(|id| *id != action.report.id);
             let place = (self.actions.iter()).position(|known| known.report.id == action.report.id);
             match place {
                 Some(place) if self.actions[place].report.attempt == action.report.attempt => {
@@ -137,6 +152,9 @@ impl Memory {
             let forgotten: BTreeSet<_> = forgotten.into_iter().collect();
             (self.actions).retain(|action| !forgotten.contains(&action.report.id));
         }
+        self.withdrawn.extend(withdrawn);
+        let many = self.withdrawn.len().saturating_sub(WITHDRAWN);
+        self.withdrawn.drain(..many);
     }
 
     /// The steps that lead here from nothing.
@@ -144,6 +162,7 @@ impl Memory {
         let first = Change {
             owner: self.owner.clone(),
             fence: Some(self.fence),
+            withdrawn: self.withdrawn.iter().cloned().collect(),
             ..Change::default()
         };
         let actions = self.actions.iter().map(|action| Change {

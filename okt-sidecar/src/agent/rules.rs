@@ -25,6 +25,8 @@ pub(super) enum Asked {
     Tell,
     /// This attempt is recorded, then begun.
     Begin { attempt: u32 },
+    /// It is recorded as one that was cancelled, and not begun.
+    Withdrawn,
 }
 
 /// What becomes of a request to cancel.
@@ -36,6 +38,8 @@ pub(super) enum Cancelled {
     Tell,
     /// It is told to end.
     End,
+    /// It was not asked for yet: should the request still arrive, nothing is begun.
+    Remember,
 }
 
 /// What becomes of an acknowledgement.
@@ -49,7 +53,7 @@ pub(super) enum Acknowledged {
     Take,
 }
 
-/// Rules 2 to 11 of a request for work; rule 1 is applied before, 12 and 13 after.
+/// Rules 2 to 11 of a request for work, and which of 13 and 14 applies; rule 1 is applied before, 12 after.
 pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionRequest) -> Asked {
     let Standing {
         memory,
@@ -159,6 +163,9 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
         let detail = format!("{REMEMBERED_LIMIT} actions are not acknowledged");
         return refuse(Code::CannotRecord, detail);
     }
+    if memory.is_withdrawn(id) {
+        return Asked::Withdrawn;
+    }
     Asked::Begin {
         attempt: known.map_or(1, |known| known.report.attempt.saturating_add(1)),
     }
@@ -170,7 +177,7 @@ pub(super) fn cancelled(memory: &Memory, id: &ActionId, of_epoch: u64) -> Cancel
         return Cancelled::Refuse(fenced);
     }
     match memory.action(id) {
-        None => Cancelled::Refuse(no_such_action(id)),
+        None => Cancelled::Remember,
         Some(known) if known.report.phase.is_final() => Cancelled::Tell,
         Some(_) => Cancelled::End,
     }

@@ -117,6 +117,24 @@ pub(super) async fn cancels(world: &mut World<'_>) -> Check {
     )
 }
 
+pub(super) async fn cancelled_before(world: &mut World<'_>) -> Check {
+    let work = world.brief();
+    let path = format!("/actions/{}?epoch={}", work.id, world.epoch);
+    for _ in 0..2 {
+        let reply = world.send(Method::DELETE, &path, None).await?;
+        world.is_refusal(&reply, Code::NoSuchAction)?;
+    }
+    for _ in 0..2 {
+        let late = world.ask(&work).await?;
+        expect(!late.began, || "it is begun".to_owned())?;
+        same("the phase", late.report.phase, Phase::Cancelled)?;
+    }
+    world.acknowledge(&work.id, 1).await?;
+    let again = world.begin(&work).await?;
+    same("the attempt after that", again.attempt, 2)?;
+    world.ended(&work.id).await.map(drop)
+}
+
 pub(super) async fn cancels_nothing(world: &mut World<'_>) -> Check {
     let work = world.brief();
     world.done(&work, Phase::Succeeded).await?;

@@ -217,7 +217,14 @@ impl<'s> World<'s> {
         body: Option<(Bytes, &'static str)>,
     ) -> Check<Reply> {
         let path = format!("/lifecycle/v1{path}");
-        Ok(self.client.raw(method, path, body, true).await?)
+        let first = (self.client).raw(method.clone(), path.clone(), body.clone(), true);
+        match first.await {
+            // An agent may close a connection that is kept just when it is used again; it answers on another one.
+            Err(error) if error.code().is_none() && error.retry_helps() => {
+                Ok(self.client.raw(method, path, body, true).await?)
+            }
+            reply => Ok(reply?),
+        }
     }
 
     /// Asks for work with a body of its own.

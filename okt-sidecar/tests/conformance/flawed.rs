@@ -49,6 +49,7 @@ flaws! {
     AcknowledgesWhatRuns => "not-ended",
     CancelledIsFailed => "cancels",
     EndedIsEnding => "cancels-nothing",
+    ForgetsEarlyCancellations => "cancelled-before",
     NeverWaits => "wait",
     OldSighting => "unobserved-after-end",
     RangeBeyondTotal => "output",
@@ -245,6 +246,18 @@ impl Wrong {
             }
             Flaw::TakesAnyAttempt if asked.acknowledged().is_some() => {
                 asked.change(|body| body["attempt"] = json!(1));
+            }
+            Flaw::ForgetsEarlyCancellations if asked.method == Method::DELETE => {
+                let known = Asked {
+                    method: Method::GET,
+                    path: asked.path.clone(),
+                    query: String::new(),
+                    kind: None,
+                    body: Vec::new(),
+                };
+                if self.send(&known).await.status == StatusCode::NOT_FOUND {
+                    asked.path = "/lifecycle/v1/actions/nobody".to_owned();
+                }
             }
             Flaw::NeverWaits => asked.query = String::from("wait=0"),
             Flaw::IgnoresUnknownFields if asked.asks() => asked.change(|body| {

@@ -86,15 +86,19 @@ impl<W: Work> Actor<W> {
                 self.record_if(change).await?;
                 self.tell(&id, false)
             }
+            rules::Asked::Withdrawn => {
+                let mut action = begun(id.clone(), request, 1);
+                action.report.phase = Phase::Cancelled;
+                action.report.reason = Some("Withdrawn".to_owned());
+                action.report.message = "it was cancelled before it was asked for".to_owned();
+                action.report.ended_at = Some(action.report.started_at);
+                action.input.clear();
+                let change = self.taken(action);
+                self.record(change).await.map_err(cannot_record)?;
+                self.tell(&id, false)
+            }
             rules::Asked::Begin { attempt } => {
-                let action = begun(id.clone(), request, attempt);
-                let change = Change {
-                    owner: Some(action.owner.clone()),
-                    fence: Some(action.fence),
-                    forgotten: self.memory.forgettable(&action.owner, action.fence),
-                    action: Some(action),
-                    note: None,
-                };
+                let change = self.taken(begun(id.clone(), request, attempt));
                 self.record(change).await.map_err(cannot_record)?;
                 // As it is remembered now, and once only: what it is to be done with may be large.
                 if let Some(action) = self.memory.action(&id).cloned() {
@@ -113,6 +117,21 @@ impl<W: Work> Actor<W> {
                 let change = self.raise(epoch);
                 self.record_if(change).await?;
                 self.tell(id, false)
+            }
+            rules::Cancelled::Remember => {
+                if !self.memory.is_withdrawn(id) {
+                    let change = Change {
+                        withdrawn: vec![id.clone()],
+                        ..Change::default()
+                    };
+                    if let Err(why) = self.record(change.clone()).await {
+                        // As long as this cannot be recorded nothing begins; an agent that crashes would not know.
+                        tracing::warn!(%id, why, "cancelled without a record");
+                        self.memory.apply(change);
+                        self.publish(|_| {});
+                    }
+                }
+                Err(rules::no_such_action(id))
             }
             rules::Cancelled::End => {
                 let mut change = self.raise(epoch);
@@ -188,6 +207,17 @@ impl<W: Work> Actor<W> {
             ..Change::default()
         };
         self.record(change).await.or_else(|why| refuse(key, why))
+    }
+
+    /// A change that takes an attempt, and whose it is.
+    fn taken(&self, action: Remembered) -> Change {
+        Change {
+            owner: Some(action.owner.clone()),
+            fence: Some(action.fence),
+            forgotten: self.memory.forgettable(&action.owner, action.fence),
+            action: Some(action),
+            ..Change::default()
+        }
     }
 
     /// A change that takes the term of an operator, if that is a new one.

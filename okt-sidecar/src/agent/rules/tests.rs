@@ -92,7 +92,7 @@ impl Agent {
                 fence: Some(action.fence),
                 forgotten: self.memory.forgettable(&action.owner, action.fence),
                 action: Some(action),
-                note: None,
+                ..Change::default()
             });
         }
         asked
@@ -113,7 +113,7 @@ impl Agent {
 fn refused(asked: Asked) -> Problem {
     match asked {
         Asked::Refuse(problem) => problem,
-        Asked::Tell | Asked::Begin { .. } => panic!("{asked:?}"),
+        Asked::Tell | Asked::Begin { .. } | Asked::Withdrawn => panic!("{asked:?}"),
     }
 }
 
@@ -261,9 +261,7 @@ fn who_cancels_or_acknowledges_must_lead_and_name_what_there_is() {
     let memory = Agent::with(Phase::Running, false).memory;
     let cancel = |name: &str, epoch| cancelled(&memory, &id(name), epoch);
     assert!(matches!(cancel("a", 2), Cancelled::Refuse(problem) if problem.code == Code::Fenced));
-    assert!(
-        matches!(cancel("b", 3), Cancelled::Refuse(problem) if problem.code == Code::NoSuchAction)
-    );
+    assert_eq!(cancel("b", 3), Cancelled::Remember);
     assert_eq!(cancel("a", 3), Cancelled::End);
 
     let code = |memory: &Memory, name: &str, attempt, epoch| match acknowledged(
@@ -354,7 +352,9 @@ proptest! {
                             prop_assert_eq!(attempt, 1);
                         }
                     }
-                    Asked::Tell | Asked::Refuse(_) => prop_assert_eq!(&before, &agent.memory),
+                    Asked::Tell | Asked::Refuse(_) | Asked::Withdrawn => {
+                        prop_assert_eq!(&before, &agent.memory);
+                    }
                 },
                 Event::End(phase) => {
                     let running = (before.under_way()).map(|action| action.report.id.to_string());

@@ -193,7 +193,6 @@ async fn cancelled_work_ends_kindly_or_is_dropped_after_a_while() {
         (&json!("Cancelled"), &json!("as it was told"))
     );
     assert_eq!(life.cancel("a", 1).await.json, end, "it changes nothing");
-    assert_eq!(life.cancel("b", 1).await.code(), (404, "NoSuchAction"));
 
     life.put("b", work("Once", 1, 2, &json!({ "how": "stubborn" })))
         .await;
@@ -298,4 +297,33 @@ async fn notes_are_bounded_and_end_with_their_action() {
             .unwrap()
             .contains("secret")
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_cancelled_before_it_is_asked_for_is_not_begun() {
+    let mut life = Life::new().await;
+    let late = work("Once", 1, 1, &json!({ "seconds": 60 }));
+    assert_eq!(life.cancel("a", 1).await.code(), (404, "NoSuchAction"));
+    life = life.crash().await;
+    let answer = life.put("a", late.clone()).await;
+    assert_eq!((answer.status, answer.phase()), (200, "Cancelled"));
+    assert_eq!(answer.json["reason"], "Withdrawn");
+    assert_eq!(life.put("a", late.clone()).await.phase(), "Cancelled");
+    assert_eq!(life.world.count("begin a"), 0, "{:?}", life.world.log);
+
+    // Whoever wants it all the same says so.
+    assert_eq!(life.acknowledge("a", 1, 1).await.status, 200);
+    assert_eq!(life.put("a", late).await.status, 201);
+    life.cancel("a", 1).await;
+    life.end("a").await;
+
+    // Not for ever: as many as are on their way.
+    for number in 0..=64 {
+        life.cancel(&format!("c-{number}"), 1).await;
+    }
+    let first = life.put("c-0", work("Once", 1, 2, &json!({}))).await;
+    assert_eq!(first.status, 201);
+    assert_eq!(life.end("c-0").await.phase(), "Succeeded");
+    let second = life.put("c-1", work("Once", 1, 3, &json!({}))).await;
+    assert_eq!(second.phase(), "Cancelled");
 }
