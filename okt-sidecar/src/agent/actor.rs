@@ -267,7 +267,6 @@ impl<W: Work> Actor<W> {
         report.ended_at = Some(Timestamp::now());
         action.input = Map::new();
         action.notes.clear();
-        tracing::info!(id = %under_way.id, ?phase, reason = ?action.report.reason, "ended");
         let offered = under_way.course == Course::Perform || phase != Phase::Unknown;
         let state = offered.then_some(action.report.state.as_str());
         (self.metrics).ended(state.unwrap_or("other"), phase, under_way.begun.elapsed());
@@ -283,19 +282,27 @@ impl<W: Work> Actor<W> {
         let Some(change) = self.unrecorded.take() else {
             return;
         };
-        if let Err(why) = self.record(change.clone()).await {
-            if let Some(action) = &change.action
-                && let Some(live) = self.board.borrow().live(&action.report.id)
-            {
-                live.say(Progress {
-                    percent: None,
-                    message: cut(
-                        format!("it has ended, which cannot be recorded: {why}"),
-                        TEXT_LIMIT,
-                    ),
-                });
+        let report = change.action.as_ref().map(|action| &action.report);
+        match self.record(change.clone()).await {
+            // What is said to have ended is never begun again, however soon the agent itself ends.
+            Ok(()) => {
+                if let Some(report) = report {
+                    let (phase, reason) = (report.phase, &report.reason);
+                    tracing::info!(id = %report.id, ?phase, ?reason, "ended");
+                }
             }
-            self.unrecorded = Some(change);
+            Err(why) => {
+                if let Some(report) = report
+                    && let Some(live) = self.board.borrow().live(&report.id)
+                {
+                    let message = format!("it has ended, which cannot be recorded: {why}");
+                    live.say(Progress {
+                        percent: None,
+                        message: cut(message, TEXT_LIMIT),
+                    });
+                }
+                self.unrecorded = Some(change);
+            }
         }
     }
 }
