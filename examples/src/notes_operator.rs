@@ -1,12 +1,14 @@
 //! This module is the operator of `notes`: the life of a document server, declared and kept.
 //!
-//! The server itself is [`notes`](crate::notes), which knows nothing of Kubernetes.
+//! The server itself is [`notes`](crate::notes), which knows nothing of Kubernetes: the operator starts and ends its
+//! process, and has the agent in it do the rest.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::{Client, CustomResource, ResourceExt};
+use okt_runtime::sidecar::Agents;
 use okt_runtime::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
     lifecycle_graph,
@@ -14,7 +16,7 @@ use okt_runtime::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::notes::{Error, Instance, Observed, Program, Settings};
+use crate::notes::{Error, Instance, Program, endpoint};
 
 /// The life of a notes server.
 #[lifecycle_graph]
@@ -109,6 +111,7 @@ pub struct NotesExtra {
 pub struct Keeper {
     home: PathBuf,
     server: Program,
+    agents: Agents<Notes>,
 }
 
 /// The environment variable that names the directory of all data.
@@ -118,7 +121,18 @@ impl Keeper {
     /// An operator that keeps its servers below a directory, and starts them by this command.
     pub fn new(home: impl Into<PathBuf>, server: Program) -> Self {
         let home = home.into();
-        Self { home, server }
+        let agents = Agents::at({
+            let home = home.clone();
+            move |notes: &Notes| {
+                let namespace = notes.namespace().unwrap_or_default();
+                Ok(endpoint(&data(&home, &namespace, &notes.name_any())))
+            }
+        });
+        Self {
+            home,
+            server,
+            agents,
+        }
     }
 
     /// The operator as the environment describes it: data below `NOTES_HOME`, servers by `<this program> serve`.
@@ -145,7 +159,7 @@ impl Keeper {
     ///
     /// When the name of the object cannot be part of a file name; a retry does not help.
     pub fn instance(&self, namespace: &str, name: &str) -> Result<Instance, Error> {
-        let data = self.home.join("data").join(namespace).join(name);
+        let data = data(&self.home, namespace, name);
         Instance::new(name, data, self.server.clone())
     }
 
@@ -159,6 +173,23 @@ impl Keeper {
         self.instance(&namespace, &cx.object().name_any())
             .map_err(|error| failure(&error))
     }
+
+    /// Has the agent do the work of a state; a server that ends meanwhile is started again, and its agent goes on.
+    async fn perform(&self, cx: &Action<Notes>) -> Result<(), Failure> {
+        let server = self.of(cx)?;
+        tokio::select! {
+            performed = self.agents.perform(cx) => {
+                cx.progress(performed?.message);
+                Ok(())
+            }
+            error = server.keep() => Err(failure(&error)),
+        }
+    }
+}
+
+/// Where the data of a server is.
+fn data(home: &Path, namespace: &str, name: &str) -> PathBuf {
+    home.join("data").join(namespace).join(name)
 }
 
 /// Every error says whether trying again helps.
@@ -177,65 +208,46 @@ impl NotesStateHandler for Keeper {
 
     async fn start(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStart, Failure> {
         let server = self.of(cx)?;
-        server
-            .prepare(cx.id())
-            .await
-            .map_err(|error| failure(&error))?;
+        server.prepare().await.map_err(|error| failure(&error))?;
         server.start().await.map_err(|error| failure(&error))?;
         Ok(notes_state::AfterStart::Running)
     }
 
     async fn running(&self, cx: &Action<Notes>) -> Result<notes_state::AfterRunning, Failure> {
-        let spec = &cx.object().spec;
-        let settings = Settings {
-            backup_pause_ms: spec.backup_pause_ms,
-            maximum_body_bytes: spec.maximum_body_bytes,
-        };
-        self.of(cx)?
-            .configure(cx.id(), settings)
-            .await
-            .map_err(|error| failure(&error))?;
+        self.perform(cx).await?;
         Ok(notes_state::AfterRunning::Stay)
     }
 
     async fn servicing(&self, cx: &Action<Notes>) -> Result<notes_state::AfterServicing, Failure> {
-        let server = self.of(cx)?;
-        // The process may have died since; a backup under the same id is made once, whoever asks again.
-        server.start().await.map_err(|error| failure(&error))?;
-        cx.progress("the backup is being written");
-        let backup = server
-            .backup(cx.id())
-            .await
-            .map_err(|error| failure(&error))?;
-        cx.progress(format!("{} documents are safe", backup.documents));
+        // The agent in the server makes the backup, once for this action, whoever is restarted meanwhile.
+        self.perform(cx).await?;
         Ok(notes_state::AfterServicing::Next)
     }
 
     async fn read_only(&self, cx: &Action<Notes>) -> Result<notes_state::AfterReadOnly, Failure> {
-        let server = self.of(cx)?;
-        server.start().await.map_err(|error| failure(&error))?;
-        let settings = Settings {
-            maximum_body_bytes: Some(0),
-            ..Settings::default()
-        };
-        server
-            .configure(cx.id(), settings)
-            .await
-            .map_err(|error| failure(&error))?;
+        self.perform(cx).await?;
         Ok(notes_state::AfterReadOnly::Stay)
     }
 
     async fn stopping(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStopping, Failure> {
-        self.of(cx)?
-            .drain(cx.id())
-            .await
-            .map_err(|error| failure(&error))?;
+        let server = self.of(cx)?;
+        if server.runs().await.map_err(|error| failure(&error))? {
+            tokio::select! {
+                performed = self.agents.perform(cx) => drop(performed?),
+                // Every document that was acknowledged is on the disk, however its server ended.
+                gone = server.gone() => gone.map_err(|error| failure(&error))?,
+            }
+        }
+        server.stop().await.map_err(|error| failure(&error))?;
         Ok(notes_state::AfterStopping::End)
     }
 
     async fn end(&self, cx: &Action<Notes>) -> Result<(), Failure> {
-        let archived = self.of(cx)?.archive(cx.id(), self.archive()).await;
-        match archived {
+        let server = self.of(cx)?;
+        // One that an operator started which was killed may have shown up late.
+        server.stop().await.map_err(|error| failure(&error))?;
+        let id = cx.id().replace('/', ".");
+        match server.archive(&id, self.archive()).await {
             // Where it is not prepared, nothing was ever made.
             Ok(_) | Err(Error::NotPrepared { .. }) => Ok(()),
             Err(error) => Err(failure(&error)),
@@ -247,73 +259,36 @@ impl Application for Keeper {
     type Resource = Notes;
 
     async fn observe(&self, cx: &Context<Notes>) -> Result<Observation<NotesState>, Failure> {
-        let seen = self
-            .of(cx)?
-            .status()
-            .await
-            .map_err(|error| failure(&error))?;
-        Ok(match (cx.state(), seen) {
-            (None, Observed::Answering(_)) => Observation::in_state(NotesState::Running),
-            (None, Observed::NotRunning { .. }) => Observation::absent(),
-            (Some(NotesState::Running), Observed::NotRunning { .. }) => {
+        let runs = self.of(cx)?.runs().await;
+        if runs.map_err(|error| failure(&error))? {
+            return Ok(self.agents.observe(cx).await);
+        }
+        // Nobody can be asked, and there is no doubt: the kernel says that there is no server.
+        Ok(match cx.state() {
+            None => Observation::absent(),
+            Some(NotesState::Running) => {
                 Observation::in_state(NotesState::Running).event(NotesState::Start)
             }
             // Whoever stays read-only or broken without a process is where the record says.
-            (Some(recorded), Observed::Answering(_) | Observed::NotRunning { .. }) => {
-                Observation::in_state(recorded)
-            }
-            (_, Observed::NotAnswering { why, .. }) => Observation::unreachable(why),
+            Some(recorded) => Observation::in_state(recorded),
         })
     }
 
     async fn extra(&self, cx: &Context<Notes>) -> Result<NotesExtra, Failure> {
-        let before = cx
-            .object()
-            .status
-            .as_ref()
-            .map(|status| status.extra.clone());
-        Ok(
-            match self
-                .of(cx)?
-                .status()
-                .await
-                .map_err(|error| failure(&error))?
-            {
-                Observed::Answering(status) => NotesExtra {
-                    documents: status.documents,
-                },
-                Observed::NotRunning { .. } | Observed::NotAnswering { .. } => {
-                    before.unwrap_or_default()
-                }
-            },
-        )
+        let server = self.of(cx)?;
+        Ok(match server.count().await {
+            Ok(documents) => NotesExtra { documents },
+            // As many as there were.
+            Err(_) => (cx.object().status.as_ref())
+                .map(|status| status.extra.clone())
+                .unwrap_or_default(),
+        })
     }
 
     /// Looking is a call on loopback: cheap enough for every second.
     fn look_again(&self, _: NotesState) -> Duration {
         Duration::from_secs(1)
     }
-}
-
-/// Whether a directory holds an archive of the named server; the newest where there are several.
-///
-/// # Errors
-///
-/// When the archive cannot be read.
-pub fn archived(archive: &Path, name: &str) -> std::io::Result<Option<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in archive.read_dir()? {
-        let entry = entry?;
-        if entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with(&format!("{name}-"))
-        {
-            found.push(entry.path());
-        }
-    }
-    found.sort();
-    Ok(found.pop())
 }
 
 #[cfg(test)]

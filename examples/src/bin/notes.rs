@@ -41,7 +41,7 @@ async fn prepare(data: PathBuf) -> ExitCode {
         args: vec!["serve".into()],
     };
     let prepared = match Instance::new("notes", &data, program) {
-        Ok(instance) => instance.prepare("command-line").await,
+        Ok(instance) => instance.prepare().await,
         Err(error) => Err(error),
     };
     match prepared {

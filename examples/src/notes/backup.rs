@@ -17,7 +17,18 @@ use super::store::{Store, refused};
 const PAGES_PER_STEP: i32 = 4;
 /// How long a step waits that found the database locked, which a reader of a write-ahead log rarely does.
 const LOCKED_PAUSE: Duration = Duration::from_millis(10);
+/// The longest time that passes before a copy between two steps notices that it was told to stop.
+const NAP: Duration = Duration::from_millis(50);
 const COPY: &str = "copy database";
+
+/// A copy that is there, and how many documents it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Saved {
+    /// By this very call.
+    Made(u64),
+    /// By an earlier one.
+    Found(u64),
+}
 
 /// Opens a backup or an archived database read-only, checks it thoroughly, and counts its documents.
 ///
@@ -43,10 +54,10 @@ pub(super) fn back_up(
     target: &Path,
     pause: Duration,
     stop: &AtomicBool,
-) -> Result<u64, StoreError> {
+) -> Result<Saved, StoreError> {
     // A file that does not pass is made again: it was good when it got its name, so the disk has lost it since.
     if let Ok(documents) = inspect(target) {
-        return Ok(documents);
+        return Ok(Saved::Found(documents));
     }
     let partial = target.with_added_extension(files::PARTIAL);
     // With its journal, which SQLite would otherwise play back into the new copy.
@@ -75,7 +86,7 @@ pub(super) fn back_up(
     };
     match result {
         Ok(documents) => publish()
-            .map(|()| documents)
+            .map(|()| Saved::Made(documents))
             .map_err(StoreError::file("publish backup", target)),
         Err(error) => {
             // The first error is the one to tell; what stays is removed by the next attempt or start.
@@ -111,7 +122,7 @@ fn copy(
             }
             match backup.step(PAGES_PER_STEP).map_err(source.refused(COPY))? {
                 StepResult::Done => break,
-                StepResult::More => thread::sleep(pause),
+                StepResult::More => rest(pause, stop),
                 _ => thread::sleep(LOCKED_PAUSE),
             }
         }
@@ -122,6 +133,16 @@ fn copy(
         .and_then(|()| target.close().map_err(|(_, error)| error))
         .map_err(|error| refused(partial, COPY, error))?;
     Ok(expected)
+}
+
+/// Waits so long, or until it is told to stop.
+fn rest(pause: Duration, stop: &AtomicBool) {
+    let mut left = pause;
+    while !left.is_zero() && !stop.load(Ordering::Relaxed) {
+        let nap = left.min(NAP);
+        thread::sleep(nap);
+        left -= nap;
+    }
 }
 
 fn inspect(path: &Path) -> Result<u64, StoreError> {
@@ -168,6 +189,9 @@ mod tests {
             copied.join().expect("no panic").expect("a backup")
         });
 
+        let Saved::Made(copied) = copied else {
+            panic!("there was none before");
+        };
         // The backup may begin after the first of the writer's documents.
         let written = store.count().expect("a count");
         assert!(copied >= 40 && copied < written, "{copied} of {written}");

@@ -3,16 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use reqwest::{RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 
 use super::error::Error;
-use super::files::{self, ANNOUNCEMENT};
-use super::wire::{
-    Action, Announcement, BOOT_HEADER, Count, Document, NewDocument, Order, Page, Problem, Status,
-};
+use super::files::ANNOUNCEMENT;
+use super::wire::{Announcement, BOOT_HEADER, Count, Document, NewDocument, Problem};
 
-/// For one answer; work that takes longer is an action and is asked after.
+/// For one answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// A way to one process.
@@ -56,11 +54,6 @@ impl Client {
         }))
     }
 
-    pub(super) async fn status(&self) -> Result<Status, Error> {
-        self.ask("ask for status", self.http.get(self.url(&["status"])))
-            .await
-    }
-
     pub(super) async fn add(&self, title: &str, body: &str) -> Result<Document, Error> {
         let document = NewDocument {
             title: title.into(),
@@ -73,13 +66,6 @@ impl Client {
         .await
     }
 
-    pub(super) async fn list(&self, after: i64, limit: u16) -> Result<Page, Error> {
-        let query = format!("after={after}&limit={limit}");
-        let mut url = self.url(&["documents"]);
-        url.set_query(Some(&query));
-        self.ask("list documents", self.http.get(url)).await
-    }
-
     pub(super) async fn count(&self) -> Result<u64, Error> {
         let Count { documents } = self
             .ask(
@@ -90,33 +76,9 @@ impl Client {
         Ok(documents)
     }
 
-    pub(super) async fn order(&self, id: &str, order: &Order) -> Result<Action, Error> {
-        let answer = self
-            .ask(
-                "order action",
-                self.http.put(self.url(&["actions", id])).json(order),
-            )
-            .await;
-        match answer {
-            Err(Error::Refused {
-                status, message, ..
-            }) if status == StatusCode::CONFLICT => Err(Error::Busy {
-                id: id.into(),
-                message,
-            }),
-            answer => answer,
-        }
-    }
-
-    pub(super) async fn action(&self, id: &str) -> Result<Action, Error> {
-        self.ask("ask for action", self.http.get(self.url(&["actions", id])))
-            .await
-    }
-
     fn url(&self, path: &[&str]) -> Url {
         let mut url = Url::parse(&format!("http://{}", self.announcement.address))
             .expect("a socket address is the authority of a URL");
-        // An id may hold a slash, which is then part of one segment.
         url.path_segments_mut()
             .expect("an http URL has a path")
             .extend(path);
@@ -150,9 +112,4 @@ async fn refused(action: &'static str, response: Response) -> Error {
         status,
         message,
     }
-}
-
-/// The name of the file that an id or a name stands for.
-pub(super) fn name_of(id: &str) -> Result<String, Error> {
-    files::name_of(id).ok_or_else(|| Error::Name { id: id.into() })
 }

@@ -3,17 +3,28 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use super::files::NAMEABLE;
+use okt_sidecar::client::EndpointError;
+
+use super::files::PATH_BYTES;
 use super::schema::SCHEMA_VERSION;
 
 /// Why an instance did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An id or a name cannot be part of a file name. A retry does not help.
-    #[error("make a file name of {id:?}: {NAMEABLE}")]
+    #[error(
+        "make a file name of {name:?}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -, a dot not first"
+    )]
     Name {
         /// As it was given.
-        id: String,
+        name: String,
+    },
+    /// The path of the directory is too long for a socket in it. A retry does not help; a directory with a shorter
+    /// one does.
+    #[error("put a socket into {}: the path has {} bytes; use at most {PATH_BYTES}", data.display(), data.as_os_str().len())]
+    Path {
+        /// The data directory.
+        data: PathBuf,
     },
     /// There is no database. [`Instance::prepare`](super::Instance::prepare) makes it.
     #[error("find the database in {}: the directory is not prepared", data.display())]
@@ -47,7 +58,7 @@ pub enum Error {
         log: String,
     },
     /// What was waited for did not come in time. A retry goes on waiting.
-    #[error("wait for the server of {} {what}: it took longer than {limit:?}", data.display())]
+    #[error("wait for the server of {} {what}: it took longer than {limit:?}; its notes.log may say why", data.display())]
     Slow {
         /// The data directory.
         data: PathBuf,
@@ -72,28 +83,6 @@ pub enum Error {
         /// The process that was spared.
         pid: u32,
     },
-    /// The server does one action at a time. A retry helps once the other one is done.
-    #[error("start action {id}: {message}")]
-    Busy {
-        /// The action that was refused.
-        id: String,
-        /// Which one is under way.
-        message: String,
-    },
-    /// The server did the work and failed. A retry with the same id tries again.
-    #[error("run action {id}: {message}")]
-    Failed {
-        /// The action.
-        id: String,
-        /// What the server says.
-        message: String,
-    },
-    /// The process ended in the middle of the action. A retry with the same id does the rest.
-    #[error("run action {id}: its process ended in the middle")]
-    Interrupted {
-        /// The action.
-        id: String,
-    },
     /// The server refused a request. A retry helps with status 503, when it is draining, once it was started again.
     #[error("{action}: the server refused with {status}: {message}")]
     Refused {
@@ -112,6 +101,9 @@ pub enum Error {
         /// What the client says.
         source: reqwest::Error,
     },
+    /// The agent cannot be spoken to; see there.
+    #[error(transparent)]
+    Agent(#[from] EndpointError),
     /// The database refused; see there.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -134,18 +126,17 @@ impl Error {
             Self::NotAnswering { .. }
             | Self::Slow { .. }
             | Self::InUse { .. }
-            | Self::Busy { .. }
-            | Self::Failed { .. }
-            | Self::Interrupted { .. }
             | Self::Request { .. }
             | Self::File { .. } => true,
             Self::Name { .. }
+            | Self::Path { .. }
             | Self::NotPrepared { .. }
             | Self::NotRunning { .. }
             | Self::NotOurs { .. } => false,
             // By itself it ends for a reason that stays.
             Self::Ended { status, .. } => status.signal().is_some(),
             Self::Refused { status, .. } => *status >= 500,
+            Self::Agent(error) => !error.is_permanent(),
             Self::Store(error) => error.is_transient(),
         }
     }

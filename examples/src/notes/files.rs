@@ -14,34 +14,14 @@ pub(super) const ANNOUNCEMENT: &str = "notes.json";
 pub(super) const LOG: &str = "notes.log";
 /// Finished backups, and unfinished ones that end in [`PARTIAL`].
 pub(super) const BACKUPS: &str = "backups";
+/// Where the agent of that process listens.
+pub(super) const SOCKET: &str = "agent.sock";
+/// The longest path of a data directory: that of a socket has room for 107 bytes, of which the agent needs some.
+pub(super) const PATH_BYTES: usize = 88;
+/// What that agent must not forget.
+pub(super) const JOURNAL: &str = "agent";
 /// How an unfinished file ends.
 pub(super) const PARTIAL: &str = "partial";
-
-/// The longest name made of an id, so that it fits a directory entry of 255 bytes with what is put around it.
-const LONGEST: usize = 150;
-
-/// What an id must be, for a message.
-pub(super) const NAMEABLE: &str =
-    "use 1 to 150 characters, where all but letters, digits, dots and hyphens count three times";
-
-/// A file name for an id (e.g. `7c1e-41_2f12` for `7c1e-41/12`), or `None` for one that is empty or too long.
-///
-/// Different ids have different names: what is no letter, digit, dot or hyphen becomes `_` and its two hex digits,
-/// the underscore itself included.
-pub(super) fn name_of(id: &str) -> Option<String> {
-    use std::fmt::Write as _;
-
-    let mut name = String::with_capacity(id.len());
-    for byte in id.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => name.push(char::from(byte)),
-            _ => write!(name, "_{byte:02x}").expect("writing to a String cannot fail"),
-        }
-    }
-    // The two names that mean a directory.
-    let usable = !matches!(name.as_str(), "" | "." | "..") && name.len() <= LONGEST;
-    usable.then_some(name)
-}
 
 /// Makes a file appear whole or not at all, also when the machine stops in the middle.
 pub(super) fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -80,35 +60,5 @@ fn accept_missing(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn different_ids_have_different_names_without_a_path_in_them() {
-        let names: Vec<_> = ["a/b", "a_b", "a_2fb", "A/b", "a.b", "../b"]
-            .iter()
-            .map(|id| name_of(id))
-            .collect();
-        for (index, name) in names.iter().enumerate() {
-            assert!(!name.as_deref().expect("a usable id").contains('/'));
-            assert!(!names[..index].contains(name), "{name:?} appears twice");
-        }
-    }
-
-    #[test]
-    fn an_id_that_names_a_directory_or_fits_no_entry_is_refused() {
-        for id in [
-            "",
-            ".",
-            "..",
-            &"x".repeat(LONGEST + 1),
-            &"/".repeat(LONGEST / 2),
-        ] {
-            assert_eq!(name_of(id), None, "{id}");
-        }
     }
 }

@@ -1,15 +1,19 @@
-//! This file lets many requests share two connections, and has a door that a drain closes.
+//! This file lets many requests share two connections, and decides which documents are taken.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{Mutex, RwLock};
 use tokio::task;
 
 use super::error::StoreError;
 use super::store::Store;
-use super::wire::{Document, Door};
+use super::wire::{Document, Settings};
+
+/// The longest body of a document while the settings name none.
+const DEFAULT_BODY_BYTES: usize = 1 << 20;
+/// The property that holds the [`Settings`].
+const SETTINGS: &str = "settings";
 
 /// The documents of one directory, as the requests of one process see them.
 ///
@@ -19,9 +23,26 @@ use super::wire::{Document, Door};
 pub(super) struct Library {
     writer: Arc<Mutex<Store>>,
     reader: Arc<Mutex<Store>>,
-    /// Shared by every request that writes, for as long as it does; taken whole by who closes the door.
-    entrance: Arc<RwLock<()>>,
-    closed: AtomicBool,
+    /// Shared by every request that writes, for as long as it does; taken whole by who changes it.
+    entrance: Arc<RwLock<Entrance>>,
+}
+
+/// Who is let in.
+#[derive(Debug)]
+struct Entrance {
+    settings: Settings,
+    closed: bool,
+}
+
+/// Whether documents are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// They are.
+    Open,
+    /// They can be read, for ever.
+    ReadOnly,
+    /// The process is about to end.
+    Closed,
 }
 
 /// What became of a document that was handed in.
@@ -29,8 +50,12 @@ pub(super) struct Library {
 pub(super) enum Added {
     /// It is kept.
     Kept(Document),
-    /// The door is closed.
-    Refused,
+    /// Its body is longer than this.
+    TooLong(usize),
+    /// None is taken any more.
+    ReadOnly,
+    /// The process is about to end.
+    Closed,
 }
 
 impl Library {
@@ -38,19 +63,32 @@ impl Library {
     pub(super) fn open(database: &Path) -> Result<Self, StoreError> {
         let writer = Store::open(database)?;
         writer.check(false)?;
+        // Settings of a version that knew others are better left at their defaults than a reason not to serve.
+        let settings = (writer.property(SETTINGS)?)
+            .and_then(|settings| serde_json::from_str(&settings).ok())
+            .unwrap_or_default();
         Ok(Self {
             writer: Arc::new(Mutex::new(writer)),
             reader: Arc::new(Mutex::new(Store::open(database)?)),
-            entrance: Arc::default(),
-            closed: AtomicBool::new(false),
+            entrance: Arc::new(RwLock::new(Entrance {
+                settings,
+                closed: false,
+            })),
         })
     }
 
-    /// Keeps a document unless the door is closed.
+    /// Keeps a document where documents are taken.
     pub(super) async fn add(&self, title: String, body: String) -> Result<Added, StoreError> {
         let inside = Arc::clone(&self.entrance).read_owned().await;
-        if self.door() == Door::Draining {
-            return Ok(Added::Refused);
+        match inside.standing() {
+            Standing::Open => {}
+            Standing::ReadOnly => return Ok(Added::ReadOnly),
+            Standing::Closed => return Ok(Added::Closed),
+        }
+        let maximum = inside.settings.maximum_body_bytes;
+        let maximum = maximum.unwrap_or(DEFAULT_BODY_BYTES);
+        if body.len() > maximum {
+            return Ok(Added::TooLong(maximum));
         }
         self.write(move |store| {
             // Kept until the commit returned, also when the client hangs up and this request is dropped.
@@ -78,23 +116,27 @@ impl Library {
         blocking(move || work(&store)).await
     }
 
-    /// Refuses new documents and returns when those that were on their way are kept.
+    /// Refuses new documents from now on, and returns when those that were on their way are kept.
     pub(super) async fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        drop(self.entrance.write().await);
+        self.entrance.write().await.closed = true;
     }
 
-    /// Takes documents again.
-    pub(super) fn reopen(&self) {
-        self.closed.store(false, Ordering::SeqCst);
+    /// Replaces the settings, when the documents that were on their way are kept; they outlive the process.
+    pub(super) async fn configure(&self, settings: Settings) -> Result<(), StoreError> {
+        let mut entrance = self.entrance.write().await;
+        let json = serde_json::to_string(&settings).expect("settings have string keys only");
+        self.write(move |store| store.set_property(SETTINGS, &json))
+            .await?;
+        entrance.settings = settings;
+        Ok(())
     }
 
-    pub(super) fn door(&self) -> Door {
-        if self.closed.load(Ordering::SeqCst) {
-            Door::Draining
-        } else {
-            Door::Accepting
-        }
+    pub(super) async fn settings(&self) -> Settings {
+        self.entrance.read().await.settings.clone()
+    }
+
+    pub(super) async fn standing(&self) -> Standing {
+        self.entrance.read().await.standing()
     }
 
     /// Empties the write-ahead log while nobody reads.
@@ -102,6 +144,16 @@ impl Library {
         // A reader would keep the log from being emptied.
         let _quiet = self.reader.lock().await;
         self.write(Store::checkpoint).await
+    }
+}
+
+impl Entrance {
+    fn standing(&self) -> Standing {
+        match (self.closed, self.settings.read_only) {
+            (true, _) => Standing::Closed,
+            (false, true) => Standing::ReadOnly,
+            (false, false) => Standing::Open,
+        }
     }
 }
 
@@ -155,7 +207,7 @@ mod tests {
         drop(slow_disk);
         closing.await;
         assert!(matches!(first.await.expect("no panic"), Added::Kept(_)));
-        assert!(matches!(second.await.expect("no panic"), Added::Refused));
+        assert!(matches!(second.await.expect("no panic"), Added::Closed));
         assert_eq!(library.read(Store::count).await.expect("a count"), 1);
     }
 }

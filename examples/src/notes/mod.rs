@@ -4,15 +4,16 @@
 //! killed in the middle of a backup, its operator is, a client writes while it leaves.
 //!
 //! ```text
-//!   operator, tour                     one process of `notes`
-//!   +--------------+  HTTP, loopback   +------------------------------------------+
-//!   |   Instance   |------------------>| routes -> library -> store (SQLite, WAL)  |
-//!   |              |  PUT /actions/id  |        -> actions -> backup               |
-//!   |              |  GET /actions/id  |              results are rows of the store |
-//!   +--------------+                   +------------------------------------------+
-//!      |  spawn, SIGKILL                  | holds           | writes
-//!      |                                  v                 v
-//!      |   <data>/  notes.lock (pid)   notes.json (address, bootId)   notes.db  backups/  notes.log
+//!   operator                            one process of `notes`
+//!   +------------+  agent.sock (0600)   +------------------------------------------+
+//!   |   Agents   |--------------------->| okt-sidecar's agent -> work -> backup     |
+//!   |            |  docs/sidecar.md     |                          |               |
+//!   |  Instance  |  HTTP, loopback      |                          v               |
+//!   |   (tour) --|--------------------->| routes ----------> library -> store      |
+//!   +------------+  POST /documents     +------------------------------------------+
+//!      |  spawn, SIGTERM, SIGKILL          | holds                       | writes
+//!      |                                   v                             v
+//!      |   <data>/  notes.lock (pid)  notes.json (address)  agent/  notes.db  backups/  notes.log
 //!      |                                                                 |
 //!      +---- archive: when nobody holds the lock -----------------------> <archive>/<name>-<id>/
 //! ```
@@ -20,7 +21,7 @@
 //! Three facts carry the rest:
 //!
 //! - **Who runs is known by a lock**, not by a pid: the kernel drops it with the process, also on SIGKILL.
-//! - **What was done is known by the database**: an action that succeeded is a row there, and its id never works twice.
+//! - **What was done is known by the agent's journal**, and by what the work leaves: a backup has the name of its id.
 //! - **Every file that matters appears by a rename**: whoever finds a backup or an archive finds a whole one.
 //!
 //! # Example
@@ -42,31 +43,28 @@
 //! # }
 //! ```
 
-mod actions;
 mod archive;
 mod backup;
 mod client;
 mod error;
 mod files;
 mod instance;
-mod ledger;
 mod library;
-mod orders;
 mod process;
 mod program;
 mod routes;
+mod running;
 mod schema;
 mod server;
 mod store;
 mod wire;
+mod work;
 
+pub use archive::archived;
 pub use backup::open_backup;
 pub use error::{Error, StoreError};
-pub use instance::{Archive, Instance, Observed};
-pub use orders::{Backup, Drained};
+pub use instance::{Archive, Instance, Observed, endpoint};
 pub use program::Program;
 pub use server::{ServeArgs, serve};
 pub use store::Store;
-pub use wire::{
-    Action, ActionKind, ActionState, Detail, Document, Door, Page, RunningAction, Settings, Status,
-};
+pub use wire::{Document, Page, Settings};

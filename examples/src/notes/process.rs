@@ -1,4 +1,4 @@
-//! This file knows which process serves a directory, and ends it without mercy.
+//! This file knows which process serves a directory, and ends it.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -95,8 +95,8 @@ fn is_only_looked_at(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Sends SIGKILL to a process if its command line names this directory; one that is gone already is a success.
-pub(super) fn kill(pid: u32, data: &Path) -> Result<(), Error> {
+/// Sends a signal to a process if its command line names this directory; one that is gone already is a success.
+pub(super) fn tell(pid: u32, data: &Path, signal: Signal) -> Result<(), Error> {
     let not_ours = || Error::NotOurs {
         data: data.into(),
         pid,
@@ -105,7 +105,7 @@ pub(super) fn kill(pid: u32, data: &Path) -> Result<(), Error> {
         .ok()
         .and_then(Pid::from_raw)
         .ok_or_else(not_ours)?;
-    let failed = |error: rustix::io::Errno| Error::file("kill the server of", data)(error.into());
+    let failed = |error: rustix::io::Errno| Error::file("signal the server of", data)(error.into());
     // Opened before the check: should the pid go to another process in between, the signal still goes to the checked
     // one or to nobody.
     let handle = match pidfd_open(target, PidfdFlags::empty()) {
@@ -123,7 +123,7 @@ pub(super) fn kill(pid: u32, data: &Path) -> Result<(), Error> {
             ));
         }
     }
-    match pidfd_send_signal(&handle, Signal::KILL) {
+    match pidfd_send_signal(&handle, signal) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
         Err(error) => Err(failed(error)),
     }
@@ -180,7 +180,8 @@ mod tests {
     #[test]
     fn a_process_that_does_not_name_the_directory_is_spared() {
         let data = tempfile::tempdir().expect("a directory");
-        let error = kill(std::process::id(), data.path()).expect_err("this test is no server");
+        let error = tell(std::process::id(), data.path(), Signal::KILL)
+            .expect_err("this test is no server");
         assert!(matches!(error, Error::NotOurs { .. }), "{error}");
     }
 }

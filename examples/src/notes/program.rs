@@ -71,7 +71,7 @@ impl Launched {
     /// Ends the process unless it is the one that serves: another caller was quicker to start one.
     pub(super) async fn yield_to(&mut self, serving: u32) -> Result<(), Error> {
         // Without an id it has ended.
-        if self.child.id().is_none_or(|pid| pid == serving) {
+        if self.child.id().is_none_or(|pid| serving == pid) {
             return Ok(());
         }
         self.child

@@ -1,4 +1,4 @@
-//! This file answers requests.
+//! This file answers those who write and read documents.
 
 use std::sync::Arc;
 
@@ -10,11 +10,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 
-use super::actions::{Actions, Verdict};
 use super::error::{StoreError, sentence};
 use super::library::{Added, Library};
 use super::store::Store;
-use super::wire::{BOOT_HEADER, Count, NewDocument, Order, Problem, Status};
+use super::wire::{BOOT_HEADER, Count, NewDocument, Problem};
 
 /// More than the largest body that can be configured, with what JSON puts around it.
 const REQUEST_BYTES: usize = 20 << 20;
@@ -25,10 +24,8 @@ const MAXIMUM_LIMIT: u16 = 1000;
 /// What every request sees.
 #[derive(Debug)]
 pub(super) struct Desk {
-    pub(super) name: String,
     pub(super) boot_id: String,
     pub(super) library: Arc<Library>,
-    pub(super) actions: Arc<Actions>,
 }
 
 /// The paths of the server.
@@ -37,9 +34,6 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .route("/documents", post(add).get(list))
         .route("/documents/count", get(count))
         .route("/documents/{id}", get(read))
-        .route("/healthz", get(healthz))
-        .route("/status", get(status))
-        .route("/actions/{id}", get(action).put(order))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "there is nothing here") })
         .method_not_allowed_fallback(|| async {
             refuse(
@@ -101,17 +95,24 @@ async fn add(
         let message = format!("the title has {length} characters; use 1 to {TITLE_CHARS}");
         return Ok(refuse(StatusCode::UNPROCESSABLE_ENTITY, message));
     }
-    let maximum = desk.actions.maximum_body_bytes();
-    if body.len() > maximum {
-        let message = format!("the body has {} bytes; use at most {maximum}", body.len());
-        return Ok(refuse(StatusCode::PAYLOAD_TOO_LARGE, message));
-    }
+    let length = body.len();
     Ok(match desk.library.add(title, body).await? {
         Added::Kept(document) => {
             let place = [(header::LOCATION, format!("/documents/{}", document.id))];
             (StatusCode::CREATED, place, Json(document)).into_response()
         }
-        Added::Refused => draining(),
+        Added::TooLong(maximum) => {
+            let message = format!("the body has {length} bytes; use at most {maximum}");
+            refuse(StatusCode::PAYLOAD_TOO_LARGE, message)
+        }
+        Added::ReadOnly => refuse(
+            StatusCode::FORBIDDEN,
+            "this notebook is read-only, for ever; use another one",
+        ),
+        Added::Closed => refuse(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the server is about to end and takes no documents; try again when it is back",
+        ),
     })
 }
 
@@ -151,61 +152,6 @@ async fn count(State(desk): State<Arc<Desk>>) -> Result<Json<Count>, Refusal> {
     Ok(Json(Count { documents }))
 }
 
-async fn healthz(State(desk): State<Arc<Desk>>) -> Result<&'static str, Refusal> {
-    // A process whose database is gone answers, and is not healthy.
-    desk.library.read(|store| store.get(0)).await?;
-    Ok("ok")
-}
-
-async fn status(State(desk): State<Arc<Desk>>) -> Result<Json<Status>, Refusal> {
-    Ok(Json(Status {
-        name: desk.name.clone(),
-        boot_id: desk.boot_id.clone(),
-        pid: std::process::id(),
-        state: desk.library.door(),
-        documents: desk.library.read(Store::count).await?,
-        action: desk.actions.running().await,
-    }))
-}
-
-async fn action(
-    State(desk): State<Arc<Desk>>,
-    Path(id): Path<String>,
-) -> Result<Response, Refusal> {
-    Ok(match desk.actions.report(&id).await? {
-        Some(action) => {
-            desk.actions.tell(&action);
-            Json(action).into_response()
-        }
-        None => refuse(StatusCode::NOT_FOUND, format!("there is no action {id}")),
-    })
-}
-
-async fn order(
-    State(desk): State<Arc<Desk>>,
-    Path(id): Path<String>,
-    order: Result<Json<Order>, JsonRejection>,
-) -> Result<Response, Refusal> {
-    let Json(order) = order?;
-    Ok(match desk.actions.order(id, order).await? {
-        Verdict::Begun(action) => (StatusCode::CREATED, Json(action)).into_response(),
-        Verdict::Known(action) => {
-            desk.actions.tell(&action);
-            Json(action).into_response()
-        }
-        Verdict::Busy(other) => {
-            let message = format!(
-                "{} {} is under way; wait for its end",
-                other.kind.as_str(),
-                other.id
-            );
-            refuse(StatusCode::CONFLICT, message)
-        }
-        Verdict::Draining => draining(),
-        Verdict::Nonsense(reason) => refuse(StatusCode::UNPROCESSABLE_ENTITY, reason),
-    })
-}
-
 /// Lets a request through unless it names another process.
 async fn addressed(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
     match request.headers().get(BOOT_HEADER) {
@@ -215,13 +161,6 @@ async fn addressed(State(desk): State<Arc<Desk>>, request: Request, next: Next) 
         ),
         Some(_) | None => next.run(request).await,
     }
-}
-
-fn draining() -> Response {
-    refuse(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "the server is draining and takes no more work; try again when it is back",
-    )
 }
 
 fn refuse(status: StatusCode, error: impl Into<String>) -> Response {

@@ -24,13 +24,6 @@ const SCHEMA: &str = "
         body    TEXT NOT NULL,
         created TEXT NOT NULL
     ) STRICT;
-    CREATE TABLE actions (
-        id      TEXT PRIMARY KEY,
-        kind    TEXT NOT NULL,
-        state   TEXT NOT NULL,
-        started TEXT NOT NULL,
-        ended   TEXT
-    ) STRICT, WITHOUT ROWID;
     CREATE TABLE properties (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL

@@ -9,23 +9,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use okt_sidecar::{Agent, Listen};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task;
 use tokio::time::timeout;
 
-use super::actions::Actions;
 use super::error::{StoreError, holder, sentence};
-use super::files::{self, ANNOUNCEMENT, BACKUPS, DATABASE, PARTIAL};
+use super::files::{self, ANNOUNCEMENT, BACKUPS, DATABASE, JOURNAL, PARTIAL, SOCKET};
 use super::library::{Library, blocking};
 use super::process::{Lock, Taken};
 use super::routes::{Desk, router};
 use super::wire::Announcement;
+use super::work::Service;
 
-/// How long a drained process waits for somebody to read that it is.
-const ANSWER_GRACE: Duration = Duration::from_secs(2);
-/// How long it then waits for open connections.
+/// How often the agent looks how the server is.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long a process that ends waits for open connections.
 const CONNECTION_GRACE: Duration = Duration::from_secs(5);
 
 /// What a server is started with.
@@ -34,9 +35,9 @@ pub struct ServeArgs {
     /// The directory of the data; it must have been prepared.
     #[arg(long)]
     pub data: PathBuf,
-    /// The name to report; by default that of the directory.
-    #[arg(long)]
-    pub name: Option<String>,
+    /// What the agent calls itself.
+    #[arg(long, default_value = "notes")]
+    pub name: String,
     /// The pause after each step of a backup, unless configured otherwise.
     #[arg(long, default_value_t = 0)]
     pub backup_pause_ms: u64,
@@ -51,6 +52,8 @@ enum ServeError {
     Served { data: PathBuf, pid: Option<u32> },
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Agent(#[from] okt_sidecar::ServeError),
     #[error("{action}")]
     System {
         action: &'static str,
@@ -58,14 +61,18 @@ enum ServeError {
     },
 }
 
-/// Serves a directory until it is drained or asked to end by SIGTERM or SIGINT.
+/// Serves a directory until it is asked to end by SIGTERM or SIGINT.
 ///
-/// Ends with success after a drain, and otherwise says why on the standard error.
+/// Says on the standard error why it did not serve, or did not end in order.
 ///
 /// # Flow
 ///
-/// Take the lock, check the database, disown what the process before left unfinished, listen on a free port of the
-/// loopback interface, write `notes.json`, serve; refuse new documents, finish the open requests, checkpoint, leave.
+/// Take the lock, check the database, listen on a free port of the loopback interface for documents and on a socket
+/// in the directory for the agent, write `notes.json`, serve; refuse new documents, stop the agent, finish the open
+/// requests, checkpoint, leave.
+///
+/// Whoever may hand in documents need not be somebody who may have the server stopped: the agent has a door of its
+/// own, which only the user of the server can use, and which no other process gets when this one was killed.
 ///
 /// # Example
 ///
@@ -73,7 +80,7 @@ enum ServeError {
 /// use okt_examples::notes::{ServeArgs, serve};
 ///
 /// # async fn example() -> std::process::ExitCode {
-/// serve(ServeArgs { data: "/var/lib/notes".into(), name: None, backup_pause_ms: 0 }).await
+/// serve(ServeArgs { data: "/var/lib/notes".into(), name: "notes".into(), backup_pause_ms: 0 }).await
 /// # }
 /// ```
 pub async fn serve(args: ServeArgs) -> ExitCode {
@@ -99,7 +106,14 @@ async fn run(args: ServeArgs) -> Result<(), ServeError> {
     files::remove_file(&announcement).map_err(system("remove stale notes.json"))?;
     let library = Arc::new(open(data.clone()).await?);
     let pause = Duration::from_millis(backup_pause_ms);
-    let actions = Actions::take_over(Arc::clone(&library), data.clone(), pause).await?;
+    let service = Service::new(Arc::clone(&library), data.clone(), pause);
+    // A backup would keep a process from ending for as long as it takes; the next process goes on with it.
+    let agent = Agent::new(service, data.join(JOURNAL))
+        .name(name, env!("CARGO_PKG_VERSION"))
+        .look_every(LOOK_EVERY)
+        .stop_limit(Duration::ZERO)
+        .bind([Listen::unix(data.join(SOCKET))])
+        .await?;
     // Before anybody can know of this process: a signal that comes earlier just ends it.
     let mut signals = Signals::new().map_err(system("listen to signals"))?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
@@ -108,15 +122,8 @@ async fn run(args: ServeArgs) -> Result<(), ServeError> {
 
     let now = Timestamp::now();
     let desk = Arc::new(Desk {
-        name: name.unwrap_or_else(|| {
-            data.file_name()
-                .map(OsStr::to_string_lossy)
-                .unwrap_or_default()
-                .into_owned()
-        }),
         boot_id: format!("{:x}-{:x}", now.as_nanosecond(), std::process::id()),
-        library,
-        actions: Arc::clone(&actions),
+        library: Arc::clone(&library),
     });
     let address = listener
         .local_addr()
@@ -138,22 +145,20 @@ async fn run(args: ServeArgs) -> Result<(), ServeError> {
     files::write_atomically(&announcement, &content).map_err(system("write notes.json"))?;
     tracing::info!(%address, data = %data.display(), "serving");
 
-    let finished = tokio::select! {
-        () = actions.drained() => {
-            // Nobody may be left to read it, so this has an end.
-            let _ = timeout(ANSWER_GRACE, actions.told()).await;
-            Ok(())
-        }
-        () = signals.next() => actions.finish().await,
+    let told = async {
+        signals.next().await;
+        library.close().await;
     };
+    agent.run(told).await?;
     // The receiver is gone only if the server is.
     let _ = leave.send(());
     if timeout(CONNECTION_GRACE, server).await.is_err() {
         tracing::warn!("leaving although a connection is open");
     }
+    let folded = library.checkpoint().await;
     files::remove_file(&announcement).map_err(system("remove notes.json"))?;
     drop(lock);
-    Ok(finished?)
+    Ok(folded?)
 }
 
 async fn lock(data: PathBuf) -> Result<Lock, ServeError> {

@@ -6,6 +6,7 @@
 
 mod history;
 mod killer;
+mod ledger;
 mod stage;
 mod user;
 mod verdict;
@@ -184,7 +185,7 @@ async fn judge(
   user: {created} notebooks created, {deleted} deletions, {changed} changes; {unanswered} requests without an answer
   documents: {} acknowledged, {} lost; {} without an answer, of which {} are there
   history: {} versions judged, {} not seen; {} transitions, {} jumps, {} backups on record
-  servers: {actions} actions in the ledgers, {} done twice
+  agents: {actions} actions done, {} of them twice
   at rest {:.1} s after the killing ended ({alive} notebooks, {asked} asked again), then silent; then all deleted
   rules broken: {}",
         processes.operator, processes.servers, api_server.api_server,

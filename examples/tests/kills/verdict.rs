@@ -1,6 +1,6 @@
 //! This file says what has to hold when all is at rest: nothing lost, nothing done twice, nothing left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
 use crate::history::{number, text};
+use crate::ledger::Ledger;
 use crate::stage::Stage;
 use crate::user::{Diary, NAME, STATE, WISH};
 
@@ -110,70 +111,33 @@ impl Kept {
         count
     }
 
-    /// Which work was done twice under its id, or was not done though the record says so.
+    /// Which work was begun again after its end, or did what it does twice, or was not done though the record says
+    /// so; how many pieces of work were done.
     pub(crate) fn actions(&self, backups: &[(String, String)], broken: &mut Vec<String>) -> usize {
-        let mut done: BTreeMap<(String, String), Value> = BTreeMap::new();
+        let mut ledger = Ledger::default();
         for store in &self.stores {
-            for (id, kind, state) in store.actions() {
-                if state["state"] != "Succeeded" {
+            let log = fs::read_to_string(store.place.join("notes.log")).unwrap_or_default();
+            ledger.read(&log, broken);
+            for file in entries(&store.place.join("backups")) {
+                let Some(id) = file.strip_suffix(".db") else {
                     continue;
-                }
-                if kind == "backup" {
-                    let file = state["detail"]["file"].as_str().unwrap_or_default();
-                    let backup = store.place.join("backups").join(file);
-                    let documents = open_backup(&backup).ok();
-                    if documents != state["detail"]["documents"].as_u64() {
-                        broken.push(format!("the backup {id} holds {documents:?}, not {state}"));
+                };
+                match open_backup(&store.place.join("backups").join(&file)) {
+                    Ok(documents) => ledger.found(&store.name, id, documents, broken),
+                    Err(error) => {
+                        broken.push(format!("the backup {id} of {}: {error}", store.name));
                     }
-                }
-                if done
-                    .insert((store.name.clone(), id.clone()), state)
-                    .is_some()
-                {
-                    broken.push(format!("{id} was done in two places"));
-                }
-            }
-            let mut ended = BTreeSet::new();
-            for id in store.ended() {
-                if !ended.insert(id.clone()) {
-                    broken.push(format!("{id} was done twice"));
                 }
             }
         }
         for (name, id) in backups {
-            if !done.contains_key(&(name.clone(), id.clone())) {
+            if !ledger.holds(name, &id.replace('/', ".")) {
                 broken.push(format!(
                     "{name} was on its way after {id}, and there is no backup"
                 ));
             }
         }
-        done.len()
-    }
-}
-
-impl Store {
-    /// The ledger: id, kind and state of each action.
-    fn actions(&self) -> Vec<(String, String, Value)> {
-        let mut rows = self.database.prepare("SELECT id, kind, state FROM actions");
-        let rows = rows.as_mut().expect("a table of actions");
-        let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-        let rows = rows.expect("rows").map(|row| {
-            let (id, kind, state): (_, _, String) = row.expect("an action");
-            (id, kind, serde_json::from_str(&state).unwrap_or_default())
-        });
-        rows.collect()
-    }
-
-    /// The ids of actions that processes have said they did, once for each time.
-    fn ended(&self) -> Vec<String> {
-        let log = fs::read_to_string(self.place.join("notes.log")).unwrap_or_default();
-        let ended = log.lines().filter(|line| line.contains("action ends"));
-        let succeeded = ended.filter(|line| line.contains("Succeeded"));
-        let ids = succeeded.filter_map(|line| {
-            let (_, rest) = line.split_once("id=\"")?;
-            rest.split_once('"').map(|(id, _)| id.to_owned())
-        });
-        ids.collect()
+        ledger.done()
     }
 }
 

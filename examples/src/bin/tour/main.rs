@@ -5,9 +5,11 @@
 //! ```text
 //!   tour ──▶ the API, in this process, served on loopback
 //!     └──▶ tour run      the operator, connected by a kubeconfig
-//!            └──▶ tour serve …   a document server per notebook; they outlive the operator
+//!            └──▶ tour serve …   a document server per notebook, with an agent in it; they outlive the operator
 //! ```
 
+mod accidents;
+mod data;
 mod scene;
 mod stops;
 
