@@ -2,7 +2,7 @@
 //!
 //! No I/O and no clock; what a verdict asks for is done by the actor.
 
-use super::memory::{Memory, REMEMBERED_LIMIT, fingerprint};
+use super::memory::{Memory, REMEMBERED_LIMIT, Remembered, fingerprint};
 use crate::wire::{Acknowledgement, ActionId, ActionRequest, Code, Phase, Problem, Seen};
 use crate::work::Offer;
 
@@ -72,20 +72,7 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
     // 3 and 4: an id names one piece of work for ever, which is begun again only where its end was taken.
     let known = memory.action(id);
     if let Some(known) = known {
-        let differs = if known.report.state != request.state {
-            Some("state")
-        } else if known.owner.uid != request.owner.uid {
-            Some("owner.uid")
-        } else if (known.fence.transition, known.fence.run)
-            != (request.fence.transition, request.fence.run)
-        {
-            Some("fence")
-        } else if known.fingerprint != fingerprint(&request.input) {
-            Some("input")
-        } else {
-            None
-        };
-        if let Some(what) = differs {
+        if let Some(what) = difference(known, request) {
             let detail = format!("{id} names work with another {what}");
             return refuse(Code::OtherWork, detail);
         }
@@ -168,6 +155,22 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
     }
     Asked::Begin {
         attempt: known.map_or(1, |known| known.report.attempt.saturating_add(1)),
+    }
+}
+
+/// In what a request asks for other work than what is known under its id.
+fn difference(known: &Remembered, request: &ActionRequest) -> Option<&'static str> {
+    let (own, theirs) = (known.fence, request.fence);
+    if known.report.state != request.state {
+        Some("state")
+    } else if known.owner.uid != request.owner.uid {
+        Some("owner.uid")
+    } else if (own.transition, own.run) != (theirs.transition, theirs.run) {
+        Some("fence")
+    } else if known.fingerprint != fingerprint(&request.input) {
+        Some("input")
+    } else {
+        None
     }
 }
 

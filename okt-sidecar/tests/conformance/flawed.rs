@@ -256,7 +256,7 @@ impl Wrong {
                     body: Vec::new(),
                 };
                 if self.send(&known).await.status == StatusCode::NOT_FOUND {
-                    asked.path = "/lifecycle/v1/actions/nobody".to_owned();
+                    asked.path = String::from("/lifecycle/v1/actions/nobody");
                 }
             }
             Flaw::NeverWaits => asked.query = String::from("wait=0"),

@@ -90,7 +90,7 @@ impl<W: Work> Actor<W> {
                 let mut action = begun(id.clone(), request, 1);
                 action.report.phase = Phase::Cancelled;
                 action.report.reason = Some("Withdrawn".to_owned());
-                action.report.message = "it was cancelled before it was asked for".to_owned();
+                action.report.message = String::from("it was cancelled before it was asked for");
                 action.report.ended_at = Some(action.report.started_at);
                 action.input.clear();
                 let change = self.taken(action);

@@ -269,7 +269,11 @@ pub(super) async fn call(router: Router, method: &str, path: &str, body: Value) 
         body => Body::from(body.to_string()),
     };
     let request = Request::builder().method(method).uri(path);
-    let answer = router.oneshot(request.body(body).unwrap()).await.unwrap();
+    answer(router, request.body(body).unwrap()).await
+}
+
+pub(super) async fn answer(router: Router, request: Request<Body>) -> Answer {
+    let answer = router.oneshot(request).await.unwrap();
     let (parts, body) = answer.into_parts();
     let bytes = to_bytes(body, usize::MAX).await.unwrap();
     Answer {

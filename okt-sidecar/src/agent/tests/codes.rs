@@ -1,0 +1,235 @@
+//! Each code that `openapi.yaml` names for an operation, answered by it.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::Request;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Frame;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::super::actor::Command;
+use super::openapi::{check, document, operations};
+use super::puppet::{Answer, Life, answer, call, work};
+use crate::wire::BODY_LIMIT;
+
+const ACTION: &str = "/lifecycle/v1/actions/{id}";
+const ACKNOWLEDGEMENT: &str = "/lifecycle/v1/actions/{id}/acknowledgement";
+const OUTPUT: &str = "/lifecycle/v1/actions/{id}/output";
+
+/// A body that never ends.
+struct Endless;
+
+impl HttpBody for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
+
+/// The answers so far.
+struct Given {
+    document: Value,
+    codes: BTreeSet<(String, String, String)>,
+}
+
+impl Given {
+    /// Takes an answer, which must be this refusal.
+    #[track_caller]
+    fn take(&mut self, method: &str, template: &str, answer: &Answer, code: &str) {
+        check(&self.document, method, template, answer);
+        assert_eq!(answer.code().1, code, "{method} {template}");
+        let given = (template.to_owned(), method.to_owned(), code.to_owned());
+        self.codes.insert(given);
+    }
+
+    /// All that changes something answers this.
+    async fn all(&mut self, router: &Router, code: &str) {
+        for (method, template, body) in [
+            ("PUT", ACTION, work("Once", 9, 9, &json!({}))),
+            ("DELETE", ACTION, Value::Null),
+            ("PUT", ACKNOWLEDGEMENT, json!({ "attempt": 1, "epoch": 9 })),
+        ] {
+            let path =
+                template.replace("{id}", "a") + if method == "DELETE" { "?epoch=9" } else { "" };
+            let answer = call(router.clone(), method, &path, body).await;
+            self.take(method, template, &answer, code);
+        }
+    }
+
+    /// What becomes of bodies that are not as they should be.
+    async fn bodies(&mut self, router: &Router) {
+        for template in [ACTION, ACKNOWLEDGEMENT] {
+            let bodies = [
+                ("application/json", Body::from("{"), "BadRequest"),
+                (
+                    "application/json",
+                    Body::new(UnsyncBoxBody::new(Endless)),
+                    "TooSlow",
+                ),
+                (
+                    "application/json",
+                    Body::from(" ".repeat(BODY_LIMIT + 1)),
+                    "TooLarge",
+                ),
+                ("text/plain", Body::from("{}"), "UnsupportedMediaType"),
+            ];
+            for (kind, body, code) in bodies {
+                let request = Request::put(template.replace("{id}", "a"));
+                let request = request.header("content-type", kind).body(body).unwrap();
+                self.take(
+                    "PUT",
+                    template,
+                    &answer(router.clone(), request).await,
+                    code,
+                );
+            }
+        }
+    }
+}
+
+#[expect(
+    clippy::too_many_lines,
+    reason = "one life with every refusal in it, in its order"
+)]
+#[tokio::test(start_paused = true)]
+async fn every_operation_answers_each_code_that_the_document_names_for_it() {
+    let mut given = Given {
+        document: document(),
+        codes: BTreeSet::new(),
+    };
+    let life = Life::with(|agent| agent.waits(0)).await;
+    given.bodies(&life.started.router()).await;
+
+    // What the rules say while one is under way, and after it.
+    let input = json!({ "seconds": 60 });
+    let put = |epoch, transition, change: fn(&mut Value)| {
+        let mut request = work("Once", epoch, transition, &input);
+        change(&mut request);
+        life.put("b", request)
+    };
+    assert_eq!(life.put("a", work("Once", 2, 2, &input)).await.status, 201);
+    let refused = [
+        (put(1, 2, |_| {}).await, "Fenced"),
+        (
+            put(2, 3, |it| it["owner"]["uid"] = json!("0")).await,
+            "ForeignOwner",
+        ),
+        (
+            put(2, 3, |it| it["graph"] = json!("other")).await,
+            "OtherGraph",
+        ),
+        (
+            put(2, 3, |it| it["state"] = json!("Dancing")).await,
+            "NoSuchWork",
+        ),
+        (put(2, 3, |_| {}).await, "Busy"),
+        (life.put("a", work("Once", 2, 3, &input)).await, "OtherWork"),
+    ];
+    for (answer, code) in refused {
+        given.take("PUT", ACTION, &answer, code);
+    }
+    for (query, id, code) in [
+        ("?wait=x", "a", "BadRequest"),
+        ("?wait=1", "a", "Overloaded"),
+        ("", "b", "NoSuchAction"),
+    ] {
+        given.take(
+            "GET",
+            ACTION,
+            &life.get(&format!("{id}{query}")).await,
+            code,
+        );
+    }
+    for (query, code) in [
+        ("a?epoch=x", "BadRequest"),
+        ("a?epoch=1", "Fenced"),
+        ("c?epoch=2", "NoSuchAction"),
+    ] {
+        let path = format!("/lifecycle/v1/actions/{query}");
+        let answer = life.call("DELETE", &path, Value::Null).await;
+        given.take("DELETE", ACTION, &answer, code);
+    }
+    for (query, code) in [
+        ("a/output?from=x", "BadRequest"),
+        ("b/output", "NoSuchAction"),
+    ] {
+        let path = format!("/lifecycle/v1/actions/{query}");
+        let answer = life.call("GET", &path, Value::Null).await;
+        given.take("GET", OUTPUT, &answer, code);
+    }
+    for (id, attempt, epoch, code) in [
+        ("a", 1, 2, "NotEnded"),
+        ("a", 1, 1, "Fenced"),
+        ("a", 2, 2, "OtherAttempt"),
+        ("b", 1, 2, "NoSuchAction"),
+    ] {
+        given.take(
+            "PUT",
+            ACKNOWLEDGEMENT,
+            &life.acknowledge(id, attempt, epoch).await,
+            code,
+        );
+    }
+    sleep(Duration::from_mins(2)).await;
+    let elsewhere = put(2, 3, |it| it["from"] = json!(["Nowhere"])).await;
+    given.take("PUT", ACTION, &elsewhere, "WrongState");
+
+    // As many wait for the disk as may: none of these is answered before the next one is asked.
+    let commands = life.started.front.commands.clone();
+    let cancel = || Command::Cancel {
+        id: "z".parse().unwrap(),
+        epoch: 0,
+        reply: oneshot::channel().0,
+    };
+    for (method, template, body) in [
+        ("PUT", ACTION, work("Once", 2, 3, &input)),
+        ("DELETE", ACTION, Value::Null),
+        ("PUT", ACKNOWLEDGEMENT, json!({ "attempt": 1, "epoch": 2 })),
+    ] {
+        while commands.try_send(cancel()).is_ok() {}
+        let answer = life
+            .call(method, &template.replace("{id}", "b"), body)
+            .await;
+        given.take(method, template, &answer, "Overloaded");
+    }
+
+    // An agent that has stopped, and one that knows nothing.
+    let router = life.started.router();
+    let (journal, world, directory) = (life.journal(), life.world, life.directory);
+    life.started.stop().await;
+    given.all(&router, "Stopping").await;
+    let unready = call(router.clone(), "GET", "/readyz", Value::Null).await;
+    given.take("GET", "/readyz", &unready, "Stopping");
+    drop(router);
+    std::fs::write(journal, "damaged\n").unwrap();
+    let life = Life::start(world, directory, |agent| agent).await;
+    given.all(&life.started.router(), "CannotRecord").await;
+    for template in [ACTION, OUTPUT, "/lifecycle/v1/actions", "/readyz"] {
+        let path = template.replace("{id}", "a");
+        let answer = life.call("GET", &path, Value::Null).await;
+        given.take("GET", template, &answer, "CannotRecord");
+    }
+
+    let mut named = BTreeSet::new();
+    for (path, method) in operations(&given.document) {
+        let codes = &given.document["paths"][&path][method.to_lowercase()]["x-codes"];
+        for code in codes.as_array().unwrap() {
+            let code = code.as_str().unwrap().to_owned();
+            named.insert((path.clone(), method.clone(), code));
+        }
+    }
+    assert_eq!(given.codes, named);
+}
