@@ -42,6 +42,27 @@ pub struct Words<'a> {
     pub led_here: Option<(&'a str, &'a str)>,
     /// What the observation said: the name of an unforeseen state, or why the application is not reachable.
     pub observed: &'a str,
+    /// How what the object owns in the cluster stands.
+    pub resources: Resources<'a>,
+}
+
+/// How what an object owns in the cluster stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Resources<'a> {
+    /// As its state asks for, or there is nothing to own.
+    #[default]
+    AsDeclared,
+    /// Something is not ready, or not gone, yet: what, and why.
+    Awaited(&'a str),
+    /// Something could not be done.
+    Failed {
+        /// One word.
+        reason: &'a str,
+        /// The details for people.
+        message: &'a str,
+        /// Whether trying again is of no use.
+        permanent: bool,
+    },
 }
 
 /// Where an object stands, as far as machines care.
@@ -292,6 +313,10 @@ fn standing(
             ),
         ));
     }
+    // An application that waits for its own parts cannot be reached yet: the parts are the news.
+    if let Some(standing) = of_resources(words) {
+        return standing;
+    }
     if let Some(why) = lost(facts, Some(state), words) {
         return Standing::Lost(why);
     }
@@ -308,6 +333,24 @@ fn standing(
         return in_leaf(graph, facts, record, state, words);
     }
     at_rest(graph, facts, record, state, words)
+}
+
+/// What is in the way of what the object owns in the cluster.
+fn of_resources(words: &Words<'_>) -> Option<Standing> {
+    match words.resources {
+        Resources::AsDeclared => None,
+        Resources::Awaited(what) => Some(Standing::Moving(text("WaitingForResources", what))),
+        Resources::Failed {
+            reason,
+            message,
+            permanent: false,
+        } => Some(Standing::Moving(text(reason, message))),
+        Resources::Failed {
+            reason,
+            message,
+            permanent: true,
+        } => Some(Standing::Stalled(text(reason, message))),
+    }
 }
 
 /// Whether the object has moved on and on; having settled at last, it is said to be where it settled.
@@ -376,6 +419,9 @@ fn deletion(
     }
     if record.in_flight(graph) && words.failure.is_some() {
         return Standing::Moving(failure(words, ""));
+    }
+    if let Some(standing) = of_resources(words) {
+        return standing;
     }
     Standing::Moving(text(
         state.name,

@@ -32,19 +32,21 @@ pub(crate) struct Actor<'a, A: Application> {
 
 impl<A: Application> Actor<'_, A> {
     /// Carries out what was decided, now that it is written.
-    pub(crate) fn act(&mut self, record: &Record, decision: &Decision) {
+    ///
+    /// Where what the object owns in the cluster is not as the state asks for, `held`, no work begins.
+    pub(crate) fn act(&mut self, record: &Record, decision: &Decision, held: bool) {
         match decision {
             Decision::Go(_) => {
                 self.inner.leave();
                 if record.action.is_some() {
-                    self.start(record, false);
+                    self.begin(record, false, held);
                 }
             }
             Decision::Run(run) => {
                 if matches!(run, Run::Changed | Run::Amended) {
                     self.inner.begin_anew();
                 }
-                self.start(record, *run == Run::Resume);
+                self.begin(record, *run == Run::Resume, held);
             }
             Decision::Retry { .. } => {
                 if let Stage::Ended(Err(failure)) = &self.inner.stage
@@ -62,8 +64,27 @@ impl<A: Application> Actor<'_, A> {
                 };
             }
             Decision::End(_) => self.inner.leave(),
-            Decision::Stand(Stand::Waiting) => self.wait(),
+            Decision::Stand(Stand::Waiting) => match self.inner.stage {
+                Stage::Held { resumed, .. } if !held => self.start(record, resumed),
+                Stage::Absent
+                | Stage::Running
+                | Stage::Waiting { .. }
+                | Stage::Held { .. }
+                | Stage::Ended(_) => self.wait(),
+            },
             Decision::Stand(_) | Decision::Release { .. } => {}
+        }
+    }
+
+    /// Starts the work of the state on record, or holds it back.
+    fn begin(&mut self, record: &Record, resumed: bool, held: bool) {
+        if !held {
+            return self.start(record, resumed);
+        }
+        let asked = matches!(self.inner.stage, Stage::Waiting { asked: true, .. });
+        if let Some(action) = record.action {
+            self.inner.work = read::action_id(self.uid(), record.transition, action.run);
+            self.inner.stage = Stage::Held { resumed, asked };
         }
     }
 
@@ -97,7 +118,11 @@ impl<A: Application> Actor<'_, A> {
         }
         let id = read::action_id(self.uid(), record.transition, action.run);
         // `Wait` asks for the same attempt again; everything else is a new one.
-        if !matches!(self.inner.stage, Stage::Waiting { asked: true, .. }) {
+        let same = matches!(
+            self.inner.stage,
+            Stage::Waiting { asked: true, .. } | Stage::Held { asked: true, .. }
+        );
+        if !same {
             self.inner.attempt = self.inner.attempt.max(action.attempt.saturating_sub(1)) + 1;
         }
         let before = self.inner.running.take();

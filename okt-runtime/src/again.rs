@@ -70,8 +70,9 @@ pub(crate) fn again<A: Application>(
         (Stage::Waiting { due: at, .. }, _) => {
             due.push(at.saturating_duration_since(Instant::now()));
         }
-        (Stage::Absent | Stage::Running | Stage::Ended(_), _) => {}
+        (Stage::Absent | Stage::Running | Stage::Held { .. } | Stage::Ended(_), _) => {}
     }
+    due.extend(inner.tended.due());
     if side_waits {
         let since = inner.side_written.map_or(SIDE_WRITES, |at| at.elapsed());
         due.push(SIDE_WRITES.saturating_sub(since));

@@ -11,6 +11,7 @@ use crate::desired::Desired;
 use crate::failure::Failure;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::observation::Observation;
+use crate::resources::{Resources, Watches};
 
 /// The states of an application.
 pub type StateOf<A> = <<A as Application>::Resource as LifecycleObject>::State;
@@ -44,6 +45,33 @@ pub trait Application: Send + Sync + Sized + 'static {
     ) -> impl Future<Output = Result<Observation<StateOf<Self>>, Failure>> + Send {
         let _ = cx;
         async { Ok(Observation::unobserved()) }
+    }
+
+    /// Declares what the application owns in the cluster, and what it refers to.
+    ///
+    /// Asked once, when the operator starts, and for its permissions.
+    fn watches(watches: Watches<Self::Resource>) -> Watches<Self::Resource> {
+        watches
+    }
+
+    /// Declares what should exist in the cluster while the object is in a state.
+    ///
+    /// Asked in every turn, after the position is recorded and before the work of the state begins; it must be quick
+    /// (ten seconds at most) and change nothing.
+    /// What is no longer declared is deleted, but for what holds data (volumes and claims of them, Secrets,
+    /// namespaces, CRDs).
+    /// Nothing is made for an object that is being deleted.
+    ///
+    /// # Errors
+    ///
+    /// On a failure the cluster stays as it is, the work of the state waits, and the conditions say why.
+    fn resources(
+        &self,
+        cx: &Context<Self::Resource>,
+        state: StateOf<Self>,
+    ) -> impl Future<Output = Result<Resources, Failure>> + Send {
+        let _ = (cx, state);
+        async { Ok(Resources::new()) }
     }
 
     /// Computes what the application adds to the status.

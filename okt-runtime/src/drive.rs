@@ -17,10 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::again::Again;
 use crate::application::Application;
-use crate::cached::Cached;
+use crate::cached::{Cached, reference};
 use crate::failure::chain;
 use crate::guarded::api;
 use crate::looks::Looks;
+use crate::resources::name_of;
 use crate::shared::{Request, Shared};
 use crate::turn::turn;
 use crate::work::panic_text;
@@ -75,6 +76,19 @@ pub(crate) async fn drive<A: Application>(
     let beside = stream::select(openings(&shared, store.clone()), due).map(Ok);
     let queue = stream::select(stream::select(watched, asked), beside)
         .take_until(settings.stopping.cancelled_owned());
+    let watching = {
+        let shared = Arc::clone(&shared);
+        async move {
+            let wake = |(namespace, name): (Option<String>, String)| {
+                let object = reference(&name, namespace.as_deref());
+                // A closed queue belongs to an operator that is stopping.
+                let _ = shared.queue.send(Request::Poke(object));
+            };
+            shared.cluster.watch(&shared.client, wake).await;
+            // There is nothing to watch.
+            std::future::pending::<()>().await;
+        }
+    };
     let turns = applier(
         move |object, shared| Box::pin(contained(shared, object, Arc::clone(&looks))),
         |_, error: &Infallible, _| match *error {},
@@ -103,6 +117,7 @@ pub(crate) async fn drive<A: Application>(
     tokio::select! {
         () = turns => {}
         () = without_list => {}
+        () = watching => {}
     }
 }
 
@@ -138,6 +153,7 @@ fn heed<A: Application>(
             shared
                 .memory
                 .forget(object.meta().uid.as_deref().unwrap_or_default());
+            shared.cluster.forget(&name_of(&object));
             Vec::new()
         }
         Ok(watcher::Event::InitDone) => {
@@ -177,8 +193,9 @@ fn openings<A: Application>(
         Some(gate) => changed(gate).boxed(),
         None => stream::pending().boxed(),
     };
+    let listed = changed(shared.cluster.listed());
     let (shared, opened) = (Arc::clone(shared), Arc::clone(shared));
-    stream::select(readiness, gate)
+    stream::select(stream::select(readiness, gate), listed)
         .filter(move |()| std::future::ready(shared.may_act()))
         .flat_map(move |()| {
             opened.memory.reopen();

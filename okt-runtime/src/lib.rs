@@ -6,6 +6,7 @@
 //! | floor | what | files |
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `cached`, `packed`, `pruned`, `annotations` |
+//! | 3 | what an object owns in the cluster | `resources` |
 //! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
 //! | 4 | the operator | `drive`, `looks`, `shared`, `operator`, `readiness`, `rbac`, `program` |
 
@@ -42,6 +43,7 @@ mod read;
 mod readiness;
 mod refusal;
 mod report;
+mod resources;
 mod schema;
 mod shared;
 #[cfg(feature = "sidecar")]
@@ -69,6 +71,7 @@ pub use operator::{Operator, OperatorError};
 pub use program::{Program, main};
 pub use rbac::{Rbac, ServiceAccount, ServiceAccountError, rbac};
 pub use report::FIELD_MANAGER;
+pub use resources::{Declared, OWNER_LABEL, Resources, Watches};
 pub use status::{
     Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
     Transition,

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
+use crate::resources::Tended;
 use crate::work::Running;
 
 /// The objects of one operator, by uid; those of which nothing is known are left out.
@@ -187,6 +188,8 @@ pub(crate) struct Inner {
     pub(crate) held: bool,
     /// The version of the object at which a write has changed nothing, and a hash of what it said.
     pub(crate) vain: Option<Box<(Option<String>, u64)>>,
+    /// How what the object owns in the cluster stands.
+    pub(crate) tended: Tended,
     /// The finalizer was dropped: events of the object that are still under way mean nothing.
     pub(crate) released: bool,
 }
@@ -204,6 +207,13 @@ pub(crate) enum Stage {
         /// When.
         due: Instant,
         /// It said `Wait`: a poke brings it forward.
+        asked: bool,
+    },
+    /// It may begin as soon as what the object owns in the cluster is as the state asks for.
+    Held {
+        /// It was in flight when this process began.
+        resumed: bool,
+        /// It had said `Wait`: it is the same attempt.
         asked: bool,
     },
     /// It ended and said this, which no turn has taken yet.
@@ -254,6 +264,7 @@ impl Inner {
             && self.told.is_empty()
             && self.refused_events.is_empty()
             && self.undecodable.is_none()
+            && self.tended.is_empty()
             && self.vain.is_none()
             && self.may_tidy()
             && self.trouble.times == 0
@@ -292,7 +303,7 @@ impl Inner {
         match self.stage {
             Stage::Running => true,
             Stage::Ended(_) => !held,
-            Stage::Absent | Stage::Waiting { .. } => {
+            Stage::Absent | Stage::Waiting { .. } | Stage::Held { .. } => {
                 self.running.as_ref().is_some_and(|task| !task.is_over())
             }
         }
@@ -316,6 +327,7 @@ impl Inner {
         match &self.stage {
             Stage::Absent => Task::Absent,
             Stage::Running => Task::Running,
+            Stage::Held { .. } => Task::Waiting,
             Stage::Waiting { due, asked } => {
                 if Instant::now() >= *due || (*asked && self.poked) {
                     Task::Due

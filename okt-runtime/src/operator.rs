@@ -25,6 +25,7 @@ use crate::memory::Memory;
 use crate::patience::contact;
 use crate::readiness::{Readiness, watch_crd};
 use crate::report;
+use crate::resources::{Cluster, Watches};
 use crate::shared::{Request, Shared};
 use crate::work::Tasks;
 
@@ -245,6 +246,10 @@ impl<A: Application> Operator<A> {
             let shared = Arc::new(Shared {
                 application: Arc::clone(&application),
                 client: self.client.clone(),
+                cluster: Arc::new(Cluster::new(
+                    A::watches(Watches::default()),
+                    namespace.clone(),
+                )),
                 memory: Memory::default(),
                 tasks: tasks.clone(),
                 clock: self.clock,

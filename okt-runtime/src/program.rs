@@ -291,8 +291,8 @@ fn roles<A: Application>(
     namespaces: &[String],
     account: Option<&ServiceAccount>,
 ) -> Result<String, String> {
-    let roles = rbac::<A::Resource>(namespaces, account)
-        .map_err(|error| format!("cannot {}", chain(&error)))?;
+    let roles =
+        rbac::<A>(namespaces, account).map_err(|error| format!("cannot {}", chain(&error)))?;
     let objects = roles.objects().map_err(|error| error.to_string())?;
     stream(objects.iter().map(yaml))
 }

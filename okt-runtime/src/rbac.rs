@@ -7,11 +7,13 @@ use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{CustomResourceExt, Resource};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::object::LifecycleObject;
+use crate::application::Application;
 use crate::operator::OperatorError;
+use crate::resources::{Kind, Watches};
 
 /// The API group of roles.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -133,55 +135,64 @@ impl Rbac {
     }
 }
 
-/// The least that the operator of a kind needs, and the roles for people who view or edit its objects.
+/// The least that the operator of an application needs, and the roles for people who view or edit its objects.
 ///
 /// An operator limited to `namespaces` gets a role in each of them; none means the whole cluster.
 /// With an `account` the bindings come too; the account itself is yours.
 /// The users' roles `<plural>.<group>:view` and `:edit` join the cluster's own `view`, `edit` and `admin`.
-/// What handlers ask of the cluster beside that (Secrets, Jobs), and a lease where there is one, is not in here.
+/// What [`watches`](Application::watches) says is owned or referred to is in here; what handlers ask of the cluster
+/// beside that, and a lease where there is one, is not.
 ///
 /// # Errors
 ///
 /// [`OperatorError::ClusterScoped`] where namespaces are named for a kind that lives in none; leave them out.
 ///
 /// ```no_run
-/// # fn example<K: okt_runtime::LifecycleObject>() -> Result<(), Box<dyn std::error::Error>> {
-/// let roles = okt_runtime::rbac::<K>(&["team-a"], Some(&"ops/databases".parse()?))?;
+/// # fn example<A: okt_runtime::Application>() -> Result<(), Box<dyn std::error::Error>> {
+/// let roles = okt_runtime::rbac::<A>(&["team-a"], Some(&"ops/databases".parse()?))?;
 /// for object in roles.objects()? {
 ///     println!("{object}");
 /// }
 /// # Ok(())
 /// # }
 /// ```
-pub fn rbac<K: LifecycleObject>(
+pub fn rbac<A: Application>(
     namespaces: &[impl AsRef<str>],
     account: Option<&ServiceAccount>,
 ) -> Result<Rbac, OperatorError> {
-    let crd = K::crd();
+    let crd = A::Resource::crd();
     let cluster_scoped = crd.spec.scope == "Cluster";
     if cluster_scoped && !namespaces.is_empty() {
         return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
     }
-    let plural = K::plural(&());
+    let plural = A::Resource::plural(&());
     let names = Names {
-        crd: K::crd_name(),
-        group: &K::group(&()),
+        crd: A::Resource::crd_name(),
+        group: &A::Resource::group(&()),
         plural: &plural,
     };
+    let watches = A::watches(Watches::default());
+    let others = |of: fn(&Kind) -> bool| beside(&watches, of);
     let operator = format!("{}:operator", names.crd);
     let mut rbac = Rbac::default();
     let mut cluster = vec![names.definition()];
     if cluster_scoped {
         cluster.extend(names.objects());
+        cluster.extend(others(|_| true));
         rbac.grant(&operator, Some(EVENTS_OF_CLUSTER_SCOPED), vec![events()]);
     } else if namespaces.is_empty() {
         cluster.extend(names.objects());
+        cluster.extend(others(|_| true));
         cluster.push(events());
+    } else {
+        cluster.extend(others(|kind| !kind.namespaced));
     }
     // Named twice it is still one.
     let namespaces: BTreeSet<&str> = namespaces.iter().map(AsRef::as_ref).collect();
     for namespace in namespaces {
-        let rules = names.objects().into_iter().chain([events()]).collect();
+        let mut rules = Vec::from(names.objects());
+        rules.extend(others(|kind| kind.namespaced));
+        rules.push(events());
         rbac.grant(&operator, Some(namespace), rules);
     }
     rbac.grant(&operator, None, cluster);
@@ -191,6 +202,20 @@ pub fn rbac<K: LifecycleObject>(
     // After the bindings: these are for people.
     rbac.cluster_roles.extend([names.view(), names.edit()]);
     Ok(rbac)
+}
+
+/// What the kinds beside the operator's own need, as far as they are asked for: each is named once.
+fn beside<K>(watches: &Watches<K>, of: fn(&Kind) -> bool) -> Vec<PolicyRule> {
+    const OWNED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+    const REFERRED: [&str; 2] = ["list", "watch"];
+    let referred = watches.referred.iter().map(|it| &it.kind);
+    let only_referred = referred.filter(|kind| !watches.owned.contains(kind));
+    let owned = watches.owned.iter().map(|kind| (kind, &OWNED[..]));
+    owned
+        .chain(only_referred.map(|kind| (kind, &REFERRED[..])))
+        .filter(|(kind, _)| of(kind))
+        .map(|(kind, verbs)| rule(&kind.api.group, &[&kind.api.plural], verbs))
+        .collect()
 }
 
 /// How the kind is named in rules.

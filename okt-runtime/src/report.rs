@@ -22,6 +22,7 @@ use crate::guarded::{Guarded, api};
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::patience::answer;
 use crate::read;
+use crate::resources::Settlement;
 use crate::schema::HISTORY_LIMIT;
 use crate::status::{
     Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
@@ -45,6 +46,8 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     pub(crate) failed: Option<RecordedFailure>,
     /// What the running work says of itself.
     pub(crate) progress: String,
+    /// How what the object owns in the cluster stands.
+    pub(crate) resources: &'a Settlement,
     pub(crate) extra: K::Extra,
     /// A hash of the graph, which the next transition records.
     pub(crate) graph: &'a str,
@@ -75,6 +78,15 @@ impl<K: LifecycleObject> Report<'_, K> {
                 .and_then(|position| position.failure.as_ref())
                 .map(words_of),
             observed: self.observed,
+            resources: match self.resources {
+                Settlement::AsDeclared => conditions::Resources::AsDeclared,
+                Settlement::Awaited(what) => conditions::Resources::Awaited(what),
+                Settlement::Failed(failure) => conditions::Resources::Failed {
+                    reason: failure.reason(),
+                    message: failure.message(),
+                    permanent: failure.is_permanent(),
+                },
+            },
         };
         let conditions = conditions::conditions(
             K::State::GRAPH,

@@ -17,15 +17,18 @@ use crate::application::{Application, StateOf};
 use crate::backdoor::Backdoor;
 use crate::cached::Cached;
 use crate::clock::Clock;
+use crate::context::Context;
 use crate::memory::Memory;
 use crate::object::LifecycleObject;
 use crate::readiness::Readiness;
+use crate::resources::Cluster;
 use crate::work::Tasks;
 
 /// What all turns of one operator share.
 pub(crate) struct Shared<A: Application> {
     pub(crate) application: Arc<A>,
     pub(crate) client: Client,
+    pub(crate) cluster: Arc<Cluster<A::Resource>>,
     pub(crate) memory: Memory,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Clock,
@@ -50,15 +53,22 @@ pub(crate) enum Request<K: LifecycleObject> {
 }
 
 impl<A: Application> Shared<A> {
-    /// Whether this operator leads, and the CRD is one it may act upon.
+    /// Whether this operator leads, the CRD is one it may act upon, and what it owns is known.
     pub(crate) fn may_act(&self) -> bool {
         let leads = |gate: &watch::Receiver<bool>| gate.has_changed().is_ok() && *gate.borrow();
-        self.readiness.borrow().is_fit() && self.gate.as_ref().is_none_or(leads)
+        self.readiness.borrow().is_fit()
+            && self.gate.as_ref().is_none_or(leads)
+            && self.cluster.is_known()
     }
 
     /// Whether work may be started.
     pub(crate) fn may_start(&self) -> bool {
         self.may_act() && !self.draining.is_cancelled()
+    }
+
+    /// What an application is told of an object.
+    pub(crate) fn context(&self, object: Arc<A::Resource>) -> Context<A::Resource> {
+        Context::new(object, self.client.clone(), Arc::clone(&self.cluster))
     }
 
     pub(crate) fn look_at(&self, object: ObjectRef<Cached<A::Resource>>) {

@@ -44,6 +44,7 @@ use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::read;
 use crate::refusal;
 use crate::report::{self, Report};
+use crate::resources::{self, Leave, Settlement};
 use crate::shared::Shared;
 use crate::status::{Position, RecordedFailure, Status};
 
@@ -115,7 +116,7 @@ async fn turn_of<A: Application>(
         shared,
         known,
         inner: &mut inner,
-        cx: Context::new(Arc::clone(&object), shared.client.clone()),
+        cx: shared.context(Arc::clone(&object)),
         object,
         uid,
         deleting,
@@ -146,7 +147,14 @@ impl<A: Application> Turn<'_, A> {
 
         let look = self.observe(&recorded).await;
         let facts = self.facts(&look, revision);
-        let decision = decide(graph, &recorded, &facts);
+        let mut decision = decide(graph, &recorded, &facts);
+        self.shared.cluster.note_references(&self.object);
+        // What nobody else deletes goes first.
+        let clearing = decision == (Decision::Release { abandoned: false })
+            && !resources::clear(self.shared, &self.cx, &mut self.inner.tended).await;
+        if clearing {
+            decision = Decision::Stand(Stand::Settled);
+        }
         let after = recorded.after(graph, &facts, &decision);
         self.refuse_events(&recorded, &look);
         match decision {
@@ -161,8 +169,14 @@ impl<A: Application> Turn<'_, A> {
         }
         let acts_first = self.shared.backdoor.has(Flaw::ActsFirst);
         if acts_first && let Recorded::At(record) = &after {
-            self.actor().act(record, &decision);
+            self.actor().act(record, &decision, false);
         }
+        // What a state declares that is entered now comes after its position.
+        let goes = matches!(decision, Decision::Go(_));
+        if !goes && !clearing {
+            self.tend(&after, &decision).await;
+        }
+        let settlement = self.inner.tended.settlement.clone();
         let progress = self.progress(&decision);
         let report = Report {
             object: &*self.object,
@@ -173,6 +187,7 @@ impl<A: Application> Turn<'_, A> {
             observed: &look.words,
             failed: self.failed(&decision),
             progress: progress.clone(),
+            resources: &settlement,
             extra: extra(&*self.shared.application, &self.cx).await,
             graph: &self.shared.graph,
         };
@@ -203,8 +218,19 @@ impl<A: Application> Turn<'_, A> {
             running.progress.shown(&progress);
         }
         self.tell(&recorded, &after, &decision);
+        if goes {
+            self.inner.tended.begin_anew();
+            self.tend(&after, &decision).await;
+        }
+        // How it turned out is told by the next turn.
+        let untold = self.inner.tended.settlement != settlement;
         if !acts_first && let Recorded::At(record) = &after {
-            self.actor().act(record, &decision);
+            // What is wrong with it must not keep an object that has to go.
+            let held = !self.deleting && self.inner.tended.settlement != Settlement::AsDeclared;
+            self.actor().act(record, &decision, held);
+        }
+        if untold {
+            return Again::after(Duration::ZERO);
         }
         again(
             &*self.shared.application,
@@ -214,6 +240,30 @@ impl<A: Application> Turn<'_, A> {
             &decision,
             side_waits,
         )
+    }
+
+    /// Brings the cluster to what the state on record asks for.
+    async fn tend(&mut self, after: &Recorded, decision: &Decision) {
+        let state = after
+            .at()
+            .and_then(|record| StateOf::<A>::from_id(record.state));
+        let Some(state) = state else {
+            return;
+        };
+        let kept_back = matches!(decision, Decision::Stand(Stand::Paused))
+            || (annotations::is_paused(self.object.meta()) && !self.deleting);
+        if kept_back || !self.shared.may_start() {
+            return;
+        }
+        let jumped = (self.position())
+            .and_then(|position| position.history.last())
+            .is_some_and(|last| last.cause.starts_with("Jump:"));
+        let leave = Leave {
+            creates: !self.deleting,
+            prunes: !jumped,
+        };
+        let (shared, tended) = (self.shared, &mut self.inner.tended);
+        resources::tend(shared, &self.cx, tended, state, leave).await;
     }
 
     fn position(&self) -> Option<&Position<StateOf<A>>> {
@@ -288,7 +338,7 @@ impl<A: Application> Turn<'_, A> {
             newer,
             observed: look.observed,
             events: &look.events,
-            owned: false,
+            owned: !self.shared.cluster.owned(self.uid).is_empty(),
             task: self.inner.task(),
             attempt: self.inner.attempt.max(recorded_attempt),
             started_under: self.inner.started_under,
@@ -380,7 +430,7 @@ impl<A: Application> Turn<'_, A> {
         if let Some(object) = written.into_inner() {
             self.inner.written = Some(Arc::clone(&object) as _);
             self.object = object;
-            self.cx = Context::new(Arc::clone(&self.object), self.shared.client.clone());
+            self.cx = self.shared.context(Arc::clone(&self.object));
         }
         waits
     }

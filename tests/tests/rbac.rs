@@ -8,10 +8,11 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, Config};
-use okt_runtime::{Answer, Operator, ServiceAccount, crd, rbac};
+use okt_runtime::{Answer, Application, Declared, Operator, Resources, ServiceAccount, crd, rbac};
 use okt_testing::{Kubernetes, Verb};
 use okt_tests::{
-    Database, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Served, Sight, definition,
+    Database, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Served, ShopState::Open, Shops,
+    Sight, definition,
 };
 use serde_json::json;
 
@@ -43,7 +44,61 @@ async fn an_operator_is_granted_what_it_asks_for_and_no_more() {
     // One that does not decode is read as JSON.
     rig.patch("db", json!({ "spec": { "storage": 5 } })).await;
     rig.pass(Duration::from_secs(5)).await;
-    let asked: BTreeSet<String> = (rig.server.requests().iter())
+    let mut granted = granted::<Databases>();
+    // What only some clusters ask for, where owner references block a deletion.
+    assert!(granted.remove("update demo.okt.dev/databases/finalizers"));
+    assert_eq!(granted, asked(&rig));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_owned_and_referred_to_is_granted_and_no_more() {
+    let rig = Rig::<Shops>::without_operator_of().await;
+    let declared = |object| Declared::dynamic(object).unowned().prunable();
+    let mut resources = Resources::new();
+    for (api_version, kind) in [
+        ("v1", "ConfigMap"),
+        ("v1", "Secret"),
+        ("apps/v1", "Deployment"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ] {
+        let mut object =
+            json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } });
+        if kind == "Deployment" {
+            let labels = json!({ "app": "a" });
+            object["spec"] = json!({
+                "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels },
+                    "spec": { "containers": [{ "name": "a", "image": "a" }] },
+                },
+            });
+        }
+        resources = resources.with(declared(object));
+    }
+    rig.app.declare(resources);
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_ready("shop", Open).await;
+    rig.app.declare(Resources::new());
+    rig.pass(Duration::from_mins(1)).await;
+    let of_others = |what: &String| !what.contains("demo.okt.dev") && !what.contains("events");
+    let granted: BTreeSet<_> = granted::<Shops>().into_iter().filter(of_others).collect();
+    let mut asked: BTreeSet<_> = asked(&rig).into_iter().filter(of_others).collect();
+    // An apply of what is not there is a creation too.
+    for kind in [
+        "/configmaps",
+        "/secrets",
+        "apps/deployments",
+        "rbac.authorization.k8s.io/clusterroles",
+    ] {
+        asked.insert(format!("create {kind}"));
+    }
+    assert_eq!(granted, asked);
+}
+
+/// What the operator has asked for, as `verb group/resource`.
+fn asked<A: Served>(rig: &Rig<A>) -> BTreeSet<String> {
+    (rig.server.requests().iter())
         .filter(|request| request.client == OPERATOR && !request.resource.is_empty())
         .map(|request| {
             let sub = request.subresource.as_deref();
@@ -51,22 +106,21 @@ async fn an_operator_is_granted_what_it_asks_for_and_no_more() {
             let verb = verb(request.verb);
             format!("{verb} {}/{}{sub}", request.group, request.resource)
         })
-        .collect();
-    let roles = rbac::<Database>(&[] as &[&str], None).expect("it is namespaced");
+        .collect()
+}
+
+/// What the role of an operator grants.
+fn granted<A: Application>() -> BTreeSet<String> {
+    let roles = rbac::<A>(&[] as &[&str], None).expect("it is namespaced");
     let mut granted = BTreeSet::new();
     for rule in roles.cluster_roles[0].rules.iter().flatten() {
         let group = &rule.api_groups.as_ref().expect("a group")[0];
         for resource in rule.resources.iter().flatten() {
-            let what = rule
-                .verbs
-                .iter()
-                .map(|verb| format!("{verb} {group}/{resource}"));
-            granted.extend(what);
+            let verbs = rule.verbs.iter();
+            granted.extend(verbs.map(|verb| format!("{verb} {group}/{resource}")));
         }
     }
-    // What only some clusters ask for, where owner references block a deletion.
-    assert!(granted.remove("update demo.okt.dev/databases/finalizers"));
-    assert_eq!(granted, asked);
+    granted
 }
 
 /// Waits until something is so, for a minute at most.
@@ -104,7 +158,7 @@ async fn on_a_real_server_the_printed_roles_are_enough_and_lead_nowhere_else() {
         .create(&PostParams::default(), &definition)
         .await;
     made.expect("the CRD is accepted");
-    let roles = rbac::<Database>(&["team-a"], Some(&account)).expect("it is namespaced");
+    let roles = rbac::<Databases>(&["team-a"], Some(&account)).expect("it is namespaced");
     for object in roles.objects().expect("JSON") {
         create(&admin, object).await;
     }

@@ -1,8 +1,11 @@
 //! The life of a database, rehearsed with everything that can go wrong.
 
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use okt_runtime::__testing::Flaw;
+use okt_runtime::{Declared, Resources};
 use okt_testing::Rehearsal;
-use okt_tests::{DatabaseState::*, Databases, Reply, Served, Sight};
+use okt_tests::{DatabaseState::*, Databases, Reply, Served, Shops, Sight};
 use serde_json::json;
 
 /// Everything that a database can live through.
@@ -33,6 +36,38 @@ fn overdue() -> Rehearsal<Databases> {
     Rehearsal::of(fresh)
         .object(Databases::object("db", json!({})))
         .wish(json!({ "visit": { "state": "Servicing", "request": "1" } }))
+}
+
+fn map(name: &str, text: &str) -> ConfigMap {
+    let map = json!({ "metadata": { "name": name }, "data": { "text": text } });
+    serde_json::from_value(map).expect("a map")
+}
+
+/// An object that owns others, some of which change and go.
+fn shop() -> Rehearsal<Shops> {
+    let role = || {
+        let role = json!({ "metadata": { "name": "shop" } });
+        let role: ClusterRole = serde_json::from_value(role).expect("a role");
+        Declared::of(role).unowned()
+    };
+    let fresh = move || {
+        let shops = Shops::default();
+        let resources = Resources::new().apply(map("a", "x")).apply(map("b", "x"));
+        shops.declare(resources.with(role()));
+        shops
+    };
+    Rehearsal::of(fresh)
+        .object(Shops::object("shop", json!({})))
+        .happens("other things are declared", move |app: &Shops| {
+            app.declare(Resources::new().apply(map("a", "y")).with(role()));
+        })
+        .patch(json!({ "spec": { "key": "other" } }))
+        .delete()
+}
+
+#[test]
+fn what_a_shop_owns_lives_through_everything_with_it() {
+    shop().check();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! This file plays one run.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -15,7 +16,7 @@ use kube::{
 };
 use okt_runtime::{
     __testing::{Attempt, Backdoor, Fate},
-    Application, Operator, crd,
+    Application, OWNER_LABEL, Operator, crd,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -453,12 +454,35 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             if quiet && object.as_ref().is_none_or(is_settled) {
                 return Rest {
                     after: after.to_owned(),
-                    place: object.map(|object| place(&object)),
+                    place: object.map(|object| place(&object, &self.owned(&object))),
                 };
             }
             sleep(pause).await;
             pause = (pause * 3 / 2).min(Duration::from_secs(15));
         }
+    }
+
+    /// What exists in the cluster for an object, without what only the server says.
+    fn owned(&self, owner: &Value) -> Vec<Value> {
+        let versions = self.server.versions();
+        let newest: BTreeMap<_, _> = (versions.iter())
+            .map(|it| ((&it.group, &it.resource, &it.namespace, &it.name), it))
+            .collect();
+        let there = newest
+            .into_values()
+            .filter(|it| it.kind != EventKind::Deleted);
+        there
+            .map(|it| (it, it.object()))
+            .filter(|(_, object)| {
+                object["metadata"]["labels"][OWNER_LABEL] == owner["metadata"]["uid"]
+            })
+            .map(|(it, mut object)| {
+                if let Some(fields) = object.as_object_mut() {
+                    fields.retain(|name, _| !matches!(name.as_str(), "metadata" | "status"));
+                }
+                json!({ "resource": it.resource, "name": it.name, "is": object })
+            })
+            .collect()
     }
 
     async fn delete(&self) -> kube::Result<()> {
@@ -529,7 +553,7 @@ fn is_settled(object: &Value) -> bool {
 }
 
 /// What has to be the same in every run.
-fn place(object: &Value) -> Value {
+fn place(object: &Value, owned: &[Value]) -> Value {
     let lifecycle = &object["status"]["lifecycle"];
     let conditions = object
         .pointer("/status/conditions")
@@ -549,6 +573,7 @@ fn place(object: &Value) -> Value {
         "reached": lifecycle["desired"]["reached"],
         "visit": lifecycle["visit"]["outcome"],
         "conditions": conditions,
+        "owned": owned,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod cel;
 mod refused;
+mod resources;
 mod transitions;
 mod upgrades;
 

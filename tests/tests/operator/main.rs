@@ -18,6 +18,7 @@ mod program;
 mod progress;
 mod refusals;
 mod requests;
+mod resources;
 mod retries;
 mod rounds;
 mod sites;

@@ -1,0 +1,173 @@
+//! What should exist in the cluster, as an application declares it.
+
+use kube::Resource;
+use kube::core::ApiResource;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::kind::Kind;
+
+/// What should exist in the cluster for an object in a state.
+///
+/// It is applied in this order, and what was declared before and is no longer is deleted.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
+/// use okt_runtime::{Declared, Resources};
+///
+/// # fn example(settings: ConfigMap, volume: PersistentVolumeClaim, guest: ConfigMap) -> Resources {
+/// Resources::new()
+///     .create_only(volume)
+///     .apply(settings)
+///     .with(Declared::of(guest).unowned())
+/// # }
+/// ```
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Resources {
+    pub(crate) declared: Vec<Declared>,
+    pub(crate) kept: Vec<(Kind, String)>,
+}
+
+impl Resources {
+    /// Nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Should exist as declared here; what others change of it is changed back, what they add is left alone.
+    #[must_use]
+    pub fn apply<T: Resource<DynamicType = ()> + Serialize>(self, object: T) -> Self {
+        self.with(Declared::of(object))
+    }
+
+    /// The same, and the work of the state does not begin before it is ready.
+    #[must_use]
+    pub fn apply_ready<T: Resource<DynamicType = ()> + Serialize>(self, object: T) -> Self {
+        self.with(Declared::of(object).ready())
+    }
+
+    /// Should exist; as long as it does it is never changed.
+    #[must_use]
+    pub fn create_only<T: Resource<DynamicType = ()> + Serialize>(self, object: T) -> Self {
+        self.with(Declared::of(object).once())
+    }
+
+    /// What is of this kind and name is neither made nor changed nor deleted.
+    #[must_use]
+    pub fn keep<T: Resource<DynamicType = (), Scope: 'static>>(
+        mut self,
+        name: impl Into<String>,
+    ) -> Self {
+        self.kept.push((Kind::of::<T>(), name.into()));
+        self
+    }
+
+    /// Adds an object with options of its own.
+    #[must_use]
+    pub fn with(mut self, declared: Declared) -> Self {
+        self.declared.push(declared);
+        self
+    }
+}
+
+/// An object that should exist, and how.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Declared {
+    /// What it is, or why that cannot be said.
+    pub(crate) object: Result<Value, String>,
+    pub(crate) owner: Owner,
+    pub(crate) once: bool,
+    pub(crate) ready: bool,
+    pub(crate) prunable: bool,
+}
+
+/// Whether an object goes with the one that it was made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    /// As the one that controls it.
+    Controller,
+    /// As one of several.
+    Plain,
+    /// Not by Kubernetes: the operator deletes it.
+    None,
+}
+
+impl Declared {
+    /// An object of a type.
+    pub fn of<T: Resource<DynamicType = ()> + Serialize>(object: T) -> Self {
+        Self::typed(
+            serde_json::to_value(object),
+            &T::api_version(&()),
+            &T::kind(&()),
+        )
+    }
+
+    /// An object as data: `apiVersion`, `kind`, `metadata` and what it says.
+    pub fn dynamic(object: Value) -> Self {
+        Self {
+            object: Ok(object),
+            owner: Owner::Controller,
+            once: false,
+            ready: false,
+            prunable: false,
+        }
+    }
+
+    /// An object as data, of a kind that it need not name itself.
+    pub fn dynamic_of(api: &ApiResource, object: impl Serialize) -> Self {
+        Self::typed(serde_json::to_value(object), &api.api_version, &api.kind)
+    }
+
+    fn typed(object: serde_json::Result<Value>, api_version: &str, kind: &str) -> Self {
+        let named = |mut object: Value| {
+            if let Some(fields) = object.as_object_mut() {
+                fields.insert("apiVersion".to_owned(), api_version.into());
+                fields.insert("kind".to_owned(), kind.into());
+            }
+            object
+        };
+        Self {
+            object: object
+                .map(named)
+                .map_err(|error| format!("a {kind} cannot be written: {error}")),
+            ..Self::dynamic(Value::Null)
+        }
+    }
+
+    /// The work of the state does not begin before it is ready.
+    #[must_use]
+    pub fn ready(mut self) -> Self {
+        self.ready = true;
+        self
+    }
+
+    /// As long as it exists it is never changed.
+    #[must_use]
+    pub fn once(mut self) -> Self {
+        self.once = true;
+        self
+    }
+
+    /// It goes with the object, which does not control it: others may own it too.
+    #[must_use]
+    pub fn plainly_owned(mut self) -> Self {
+        self.owner = Owner::Plain;
+        self
+    }
+
+    /// Kubernetes does not delete it with the object; the operator does.
+    ///
+    /// For what lives in another namespace, or in none while the object does: there Kubernetes allows no owner.
+    #[must_use]
+    pub fn unowned(mut self) -> Self {
+        self.owner = Owner::None;
+        self
+    }
+
+    /// It may be deleted when it is no longer declared, although its kind holds data.
+    #[must_use]
+    pub fn prunable(mut self) -> Self {
+        self.prunable = true;
+        self
+    }
+}

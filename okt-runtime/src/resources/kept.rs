@@ -1,0 +1,117 @@
+//! An object of another kind as the cache keeps it: whose it is, and all of it as text.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::core::{ApiResource, DynamicResourceScope};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::stamp::{APPLIED_ANNOTATION, MANAGER_PREFIX, OWNER_LABEL, OWNER_NAME_ANNOTATION};
+use crate::packed::Packed;
+
+/// An object that an application owns or refers to.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// Only what says which object it is.
+    meta: ObjectMeta,
+    /// The uid of the object that it was made for.
+    pub(crate) owner: Option<String>,
+    /// Namespace and name of that object.
+    pub(crate) owner_name: Option<String>,
+    /// A hash of what was applied last.
+    pub(crate) applied: Option<String>,
+    text: Packed,
+}
+
+impl Kept {
+    /// The whole object; of its managed fields only what OKT applied.
+    pub(crate) fn value(&self) -> Value {
+        // It was written from a value before.
+        serde_json::from_str(&self.text.text()).unwrap_or_default()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.text.text()
+    }
+
+    pub(crate) fn from_value(mut object: Value) -> serde_json::Result<Self> {
+        let metadata = object["metadata"].as_object_mut();
+        if let Some(Value::Array(managers)) = metadata.and_then(|it| it.get_mut("managedFields")) {
+            managers.retain(is_ours);
+        }
+        let meta = ObjectMeta::deserialize(&object["metadata"])?;
+        let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();
+        let annotation = |name: &str| meta.annotations.as_ref()?.get(name).cloned();
+        Ok(Self {
+            owner: label(OWNER_LABEL),
+            owner_name: annotation(OWNER_NAME_ANNOTATION),
+            applied: annotation(APPLIED_ANNOTATION),
+            text: Packed::new(&serde_json::to_string(&object)?),
+            meta: ObjectMeta {
+                name: meta.name,
+                namespace: meta.namespace,
+                uid: meta.uid,
+                resource_version: meta.resource_version,
+                deletion_timestamp: meta.deletion_timestamp,
+                ..ObjectMeta::default()
+            },
+        })
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.meta.deletion_timestamp.is_some()
+    }
+
+    /// Whether this version is older than another one of the same object.
+    pub(crate) fn is_older(&self, than: &Self) -> bool {
+        let version = |kept: &Self| kept.meta.resource_version.as_ref()?.parse::<u128>().ok();
+        self.meta.uid == than.meta.uid
+            && matches!((version(self), version(than)), (Some(own), Some(other)) if own < other)
+    }
+}
+
+/// Whether an entry of managed fields is one of what OKT applied.
+fn is_ours(entry: &Value) -> bool {
+    let manager = entry["manager"].as_str();
+    manager.is_some_and(|it| it.starts_with(MANAGER_PREFIX))
+        && entry["operation"] == "Apply"
+        && entry.get("subresource").is_none_or(|it| it == "")
+}
+
+impl<'de> Deserialize<'de> for Kept {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_value(Value::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl Resource for Kept {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(api: &ApiResource) -> Cow<'_, str> {
+        (&*api.kind).into()
+    }
+
+    fn group(api: &ApiResource) -> Cow<'_, str> {
+        (&*api.group).into()
+    }
+
+    fn version(api: &ApiResource) -> Cow<'_, str> {
+        (&*api.version).into()
+    }
+
+    fn plural(api: &ApiResource) -> Cow<'_, str> {
+        (&*api.plural).into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}

@@ -1,0 +1,280 @@
+//! Whether an object of the cluster is ready, by what its kind says of itself.
+//!
+//! The rules are those of kstatus (<https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus>), with one
+//! difference: a Job is ready when it is complete, not when it runs.
+
+use serde_json::Value;
+
+/// Why an object is not ready, in a few words; none where it is.
+pub(crate) fn unready(object: &Value) -> Option<String> {
+    if object["metadata"].get("deletionTimestamp").is_some() {
+        return Some("is being deleted".to_owned());
+    }
+    let status = &object["status"];
+    if let Some(seen) = status["observedGeneration"].as_i64()
+        && let Some(generation) = object["metadata"]["generation"].as_i64()
+        && seen < generation
+    {
+        return Some("its controller has not seen it yet".to_owned());
+    }
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let group = object["apiVersion"].as_str().unwrap_or_default();
+    let group = group.split_once('/').map_or("", |(group, _)| group);
+    match (group, kind) {
+        ("apps", "Deployment") => deployment(object),
+        ("apps", "StatefulSet") => stateful_set(object),
+        ("apps", "DaemonSet") => daemon_set(status),
+        ("apps", "ReplicaSet") => replica_set(object),
+        ("batch", "Job") => job(status),
+        ("", "Pod") => pod(status),
+        ("", "PersistentVolumeClaim") => phase(status, "Bound"),
+        ("", "Service") => service(object),
+        _ => by_conditions(status),
+    }
+}
+
+/// A condition's status and what it says.
+fn condition<'a>(status: &'a Value, name: &str) -> Option<(&'a str, String)> {
+    let all = status["conditions"].as_array()?;
+    let it = all.iter().find(|it| it["type"] == name)?;
+    let reason = it["reason"].as_str().unwrap_or_default();
+    let said = match it["message"].as_str() {
+        Some(message) if !message.is_empty() => format!("{reason}: {message}"),
+        Some(_) | None if reason.is_empty() => name.to_owned(),
+        Some(_) | None => reason.to_owned(),
+    };
+    Some((it["status"].as_str().unwrap_or_default(), said))
+}
+
+fn number(value: &Value, otherwise: i64) -> i64 {
+    value.as_i64().unwrap_or(otherwise)
+}
+
+fn count(have: &Value, want: i64, what: &str) -> Option<String> {
+    let have = number(have, 0);
+    (have < want).then(|| format!("{have} of {want} replicas are {what}"))
+}
+
+/// Its controller has not said anything yet.
+fn unseen(status: &Value) -> Option<String> {
+    let seen = status.get("observedGeneration").is_some();
+    (!seen).then(|| "its controller has not seen it yet".to_owned())
+}
+
+fn deployment(object: &Value) -> Option<String> {
+    let status = &object["status"];
+    let want = number(&object["spec"]["replicas"], 1);
+    if let Some(("False", said)) = condition(status, "Progressing")
+        && said.starts_with("ProgressDeadlineExceeded")
+    {
+        return Some(said);
+    }
+    unseen(status)
+        .or_else(|| count(&status["updatedReplicas"], want, "updated"))
+        .or_else(|| old(status))
+        .or_else(|| count(&status["availableReplicas"], want, "available"))
+}
+
+/// Replicas of an earlier version that are not gone yet.
+fn old(status: &Value) -> Option<String> {
+    let old = number(&status["replicas"], 0) - number(&status["updatedReplicas"], 0);
+    (old > 0).then(|| format!("{old} replicas of an earlier version are not gone yet"))
+}
+
+fn stateful_set(object: &Value) -> Option<String> {
+    let status = &object["status"];
+    let strategy = &object["spec"]["updateStrategy"];
+    let want = number(&object["spec"]["replicas"], 1);
+    if strategy["type"] == "OnDelete" {
+        return unseen(status).or_else(|| count(&status["readyReplicas"], want, "ready"));
+    }
+    let kept = number(&strategy["rollingUpdate"]["partition"], 0);
+    unseen(status)
+        .or_else(|| count(&status["readyReplicas"], want, "ready"))
+        .or_else(|| count(&status["updatedReplicas"], want - kept, "updated"))
+}
+
+fn daemon_set(status: &Value) -> Option<String> {
+    let want = number(&status["desiredNumberScheduled"], 0);
+    unseen(status)
+        .or_else(|| count(&status["updatedNumberScheduled"], want, "updated"))
+        .or_else(|| count(&status["numberAvailable"], want, "available"))
+}
+
+fn replica_set(object: &Value) -> Option<String> {
+    let status = &object["status"];
+    let want = number(&object["spec"]["replicas"], 1);
+    unseen(status).or_else(|| count(&status["availableReplicas"], want, "available"))
+}
+
+fn job(status: &Value) -> Option<String> {
+    match (condition(status, "Complete"), condition(status, "Failed")) {
+        (Some(("True", _)), _) => None,
+        (_, Some(("True", said))) => Some(said),
+        (_, _) => Some("it is not complete yet".to_owned()),
+    }
+}
+
+fn pod(status: &Value) -> Option<String> {
+    match (status["phase"].as_str(), condition(status, "Ready")) {
+        (Some("Succeeded"), _) | (_, Some(("True", _))) => None,
+        (_, Some((_, said))) => Some(said),
+        (phase, None) => Some(format!("it is {}", phase.unwrap_or("not scheduled yet"))),
+    }
+}
+
+fn phase(status: &Value, wanted: &str) -> Option<String> {
+    let phase = status["phase"].as_str().unwrap_or("Pending");
+    (phase != wanted).then(|| format!("it is {phase}, not {wanted}"))
+}
+
+fn service(object: &Value) -> Option<String> {
+    let waits = object["spec"]["type"] == "LoadBalancer"
+        && (object["status"]["loadBalancer"]["ingress"].as_array()).is_none_or(Vec::is_empty);
+    waits.then(|| "it has no address outside yet".to_owned())
+}
+
+/// Any other kind: what its controller says by the conditions that all know; one that says nothing is ready.
+fn by_conditions(status: &Value) -> Option<String> {
+    let is = |name: &str, wanted: &str| {
+        condition(status, name).and_then(|(status, said)| (status == wanted).then_some(said))
+    };
+    let not_ready = || {
+        let (status, said) = condition(status, "Ready")?;
+        (status != "True").then_some(said)
+    };
+    is("Stalled", "True")
+        .or_else(|| is("Reconciling", "True"))
+        .or_else(not_ready)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(group: &str, kind: &str, spec: Value, status: Value) -> Option<String> {
+        unready(&json!({
+            "apiVersion": group,
+            "kind": kind,
+            "metadata": { "generation": 2 },
+            "spec": spec,
+            "status": status,
+        }))
+    }
+
+    #[test]
+    fn a_deployment_is_ready_when_all_replicas_are_new_and_available() {
+        let deployment =
+            |status: Value| of("apps/v1", "Deployment", json!({ "replicas": 2 }), status);
+        let all = json!({ "observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2 });
+        assert_eq!(deployment(all.clone()), None);
+        let but = |name: &str, value: Value| {
+            let mut status = all.clone();
+            status[name] = value;
+            deployment(status).expect("it is not ready")
+        };
+        assert_eq!(
+            but("observedGeneration", json!(1)),
+            "its controller has not seen it yet"
+        );
+        assert_eq!(
+            but("updatedReplicas", json!(1)),
+            "1 of 2 replicas are updated"
+        );
+        assert_eq!(
+            but("replicas", json!(3)),
+            "1 replicas of an earlier version are not gone yet"
+        );
+        assert_eq!(
+            but("availableReplicas", json!(null)),
+            "0 of 2 replicas are available"
+        );
+        assert_eq!(
+            but(
+                "conditions",
+                json!([{ "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow" }])
+            ),
+            "ProgressDeadlineExceeded: too slow"
+        );
+        assert_eq!(
+            deployment(json!({})).as_deref(),
+            Some("its controller has not seen it yet")
+        );
+    }
+
+    #[test]
+    fn the_other_kinds_that_kubernetes_brings_say_it_their_way() {
+        let stateful =
+            |status: Value| of("apps/v1", "StatefulSet", json!({ "replicas": 3 }), status);
+        assert_eq!(
+            stateful(json!({ "observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 3 })),
+            None
+        );
+        assert_eq!(
+            stateful(json!({ "observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 1 }))
+                .as_deref(),
+            Some("1 of 3 replicas are updated")
+        );
+        let job = |conditions: Value| {
+            of(
+                "batch/v1",
+                "Job",
+                json!({}),
+                json!({ "conditions": conditions }),
+            )
+        };
+        assert_eq!(job(json!([{ "type": "Complete", "status": "True" }])), None);
+        assert_eq!(
+            job(json!([{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded" }]))
+                .as_deref(),
+            Some("BackoffLimitExceeded")
+        );
+        assert_eq!(job(json!([])).as_deref(), Some("it is not complete yet"));
+        let volume = |phase: &str| {
+            of(
+                "v1",
+                "PersistentVolumeClaim",
+                json!({}),
+                json!({ "phase": phase }),
+            )
+        };
+        assert_eq!(volume("Bound"), None);
+        assert_eq!(volume("Lost").as_deref(), Some("it is Lost, not Bound"));
+        let service = |kind: &str| of("v1", "Service", json!({ "type": kind }), json!({}));
+        assert_eq!(service("ClusterIP"), None);
+        assert_eq!(
+            service("LoadBalancer").as_deref(),
+            Some("it has no address outside yet")
+        );
+        let pod = |status: Value| of("v1", "Pod", json!({}), status);
+        assert_eq!(
+            pod(
+                json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] })
+            ),
+            None
+        );
+        assert_eq!(pod(json!({})).as_deref(), Some("it is not scheduled yet"));
+    }
+
+    #[test]
+    fn a_kind_that_says_nothing_is_ready_and_one_that_speaks_is_believed() {
+        let other = |conditions: Value| {
+            of(
+                "demo.okt.dev/v1",
+                "Kettle",
+                json!({}),
+                json!({ "conditions": conditions }),
+            )
+        };
+        let said = |name: &str, status: &str| json!([{ "type": name, "status": status, "reason": "Why", "message": "so" }]);
+        assert_eq!(of("v1", "ConfigMap", json!({}), json!({})), None);
+        assert_eq!(other(said("Ready", "True")), None);
+        assert_eq!(other(said("Ready", "Unknown")).as_deref(), Some("Why: so"));
+        assert_eq!(
+            other(said("Reconciling", "True")).as_deref(),
+            Some("Why: so")
+        );
+        assert_eq!(other(said("Stalled", "True")).as_deref(), Some("Why: so"));
+    }
+}

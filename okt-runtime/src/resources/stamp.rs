@@ -1,0 +1,281 @@
+//! What every applied object carries: whose it is, and a hash of what was applied.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::declared::{Declared, Owner};
+use super::kind::Kind;
+use crate::failure::Failure;
+use crate::object::LifecycleObject;
+use crate::read::hex;
+
+/// The label that holds the uid of the object that something was made for.
+pub const OWNER_LABEL: &str = "okt.dev/owner";
+
+/// The label that says of which kind that object is.
+pub(crate) const OWNER_KIND_LABEL: &str = "okt.dev/owner-kind";
+
+/// The annotation that holds its namespace and name.
+pub(crate) const OWNER_NAME_ANNOTATION: &str = "okt.dev/owner-name";
+
+/// The annotation that holds a hash of what was applied.
+pub(crate) const APPLIED_ANNOTATION: &str = "okt.dev/applied";
+
+/// The annotation of what may be deleted although its kind holds data.
+pub(crate) const PRUNE_ANNOTATION: &str = "okt.dev/prune";
+
+/// How the field managers of applied objects begin.
+pub(crate) const MANAGER_PREFIX: &str = "okt/";
+
+/// The longest value of a label, in bytes.
+const LABEL_LIMIT: usize = 63;
+
+/// The longest name of a field manager, in bytes.
+const MANAGER_LIMIT: usize = 128;
+
+/// Who applies objects for objects of a kind, and how they are labelled.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) manager: String,
+    pub(crate) owner_kind: String,
+}
+
+impl Identity {
+    pub(crate) fn of<K: LifecycleObject>() -> Self {
+        Self {
+            manager: fitting(
+                format!("{MANAGER_PREFIX}{}", K::crd_name()),
+                MANAGER_LIMIT,
+                MANAGER_PREFIX,
+            ),
+            owner_kind: fitting(
+                format!("{}.{}", K::kind(&()), K::group(&())),
+                LABEL_LIMIT,
+                "",
+            ),
+        }
+    }
+
+    /// Selects what is applied for objects of this kind.
+    pub(crate) fn selector(&self) -> String {
+        format!("{OWNER_KIND_LABEL}={}", self.owner_kind)
+    }
+}
+
+/// A name, or a hash of it where it is too long.
+fn fitting(name: String, limit: usize, prefix: &str) -> String {
+    if name.len() <= limit {
+        name
+    } else {
+        format!("{prefix}{}", &hex(&Sha256::digest(name))[..40])
+    }
+}
+
+/// An object as it is applied.
+pub(crate) struct Applied {
+    /// Which of the kinds that are owned.
+    pub(crate) kind: usize,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    /// What is sent.
+    pub(crate) body: Value,
+    /// A hash of what was declared.
+    pub(crate) hash: String,
+}
+
+/// Where the object lives that something is declared for.
+pub(crate) struct Place<'a, K> {
+    pub(crate) object: &'a K,
+    pub(crate) kinds: &'a [Kind],
+    pub(crate) identity: &'a Identity,
+    /// The only namespace that is looked at, where the operator is limited to one.
+    pub(crate) namespace: Option<&'a str>,
+}
+
+impl<K: LifecycleObject> Place<'_, K> {
+    /// The object as it is applied.
+    ///
+    /// # Errors
+    ///
+    /// What only another declaration mends.
+    pub(crate) fn stamped(&self, declared: &Declared) -> Result<Applied, Failure> {
+        let wrong = |what: String| Failure::permanent("BadResource", what);
+        let mut body = declared.object.clone().map_err(wrong)?;
+        let word = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (word("apiVersion"), word("kind"));
+        if api_version.is_empty() || kind.is_empty() {
+            return Err(wrong("a resource has no `apiVersion` or no `kind`".into()));
+        }
+        let found = (self.kinds.iter()).position(|it| it.is(&api_version, &kind));
+        let Some(index) = found else {
+            return Err(wrong(format!(
+                "{kind} ({api_version}) is declared as a resource, but not among what `watches` says is owned"
+            )));
+        };
+        clean(&mut body);
+        let metadata = field(&mut body, "metadata")
+            .ok_or_else(|| wrong(format!("the metadata of a {kind} is no object")))?;
+        let text = |name: &str| (metadata.get(name).and_then(Value::as_str)).unwrap_or_default();
+        let name = text("name").to_owned();
+        if name.is_empty() {
+            let why = format!("a {kind} has no name; what has none cannot be found again");
+            return Err(wrong(why));
+        }
+        let namespace = self.namespace_of(&self.kinds[index], text("namespace"), &name)?;
+        let what = format!("{kind} {name}");
+        let reference = self.reference(declared.owner, namespace.as_deref(), &what)?;
+        match &namespace {
+            Some(namespace) => metadata.insert("namespace".into(), namespace.clone().into()),
+            None => metadata.remove("namespace"),
+        };
+        let meta = self.object.meta();
+        let uid = meta.uid.clone().unwrap_or_default();
+        let owner_name = named(meta);
+        let unlike = |it: &str| wrong(format!("the {it} of {what} are no object"));
+        let labels = entry(metadata, "labels").ok_or_else(|| unlike("labels"))?;
+        labels.insert(OWNER_LABEL.into(), uid.into());
+        let owner_kind = self.identity.owner_kind.clone();
+        labels.insert(OWNER_KIND_LABEL.into(), owner_kind.into());
+        let notes = entry(metadata, "annotations").ok_or_else(|| unlike("annotations"))?;
+        notes.insert(OWNER_NAME_ANNOTATION.into(), owner_name.into());
+        if declared.prunable {
+            notes.insert(PRUNE_ANNOTATION.into(), "allowed".into());
+        }
+        if let Some(reference) = reference {
+            let owners = metadata.entry("ownerReferences").or_insert(json!([]));
+            let owners = (owners.as_array_mut()).ok_or_else(|| unlike("owner references"))?;
+            owners.push(reference);
+        }
+        let hash = hex(&Sha256::digest(body.to_string()))[..16].to_owned();
+        body["metadata"]["annotations"][APPLIED_ANNOTATION] = hash.clone().into();
+        Ok(Applied {
+            kind: index,
+            namespace,
+            name,
+            body,
+            hash,
+        })
+    }
+
+    fn namespace_of(
+        &self,
+        kind: &Kind,
+        declared: &str,
+        name: &str,
+    ) -> Result<Option<String>, Failure> {
+        let wrong = |what: String| Err(Failure::permanent("BadResource", what));
+        let own = self.object.meta().namespace.as_deref();
+        let namespace = match (kind.namespaced, declared, own) {
+            (false, "", _) => return Ok(None),
+            (false, _, _) => {
+                return wrong(format!(
+                    "{kind} {name} names the namespace {declared}; its kind lives in none"
+                ));
+            }
+            (true, "", None) => {
+                return wrong(format!(
+                    "{kind} {name} names no namespace, and neither does the object that it is for"
+                ));
+            }
+            (true, "", Some(own)) => own,
+            (true, declared, _) => declared,
+        };
+        match self.namespace {
+            Some(only) if only != namespace => wrong(format!(
+                "{kind} {name} is declared in the namespace {namespace}; this operator looks at {only} only"
+            )),
+            Some(_) | None => Ok(Some(namespace.to_owned())),
+        }
+    }
+
+    /// The owner reference; Kubernetes collects only what its owner can be seen from.
+    fn reference(
+        &self,
+        owner: Owner,
+        namespace: Option<&str>,
+        what: &str,
+    ) -> Result<Option<Value>, Failure> {
+        let own = self.object.meta().namespace.as_deref();
+        if owner == Owner::None {
+            return Ok(None);
+        }
+        if own.is_some() && own != namespace {
+            let place = match namespace {
+                Some(namespace) => format!("in the namespace {namespace}"),
+                None => "in no namespace".to_owned(),
+            };
+            let kind = K::kind(&());
+            return Err(Failure::permanent(
+                "BadResource",
+                format!(
+                    "{what} lives {place}; Kubernetes would take it for an orphan of its {kind} in {} and delete it: declare it `unowned`",
+                    own.unwrap_or_default()
+                ),
+            ));
+        }
+        let mut reference = json!({
+            "apiVersion": K::api_version(&()),
+            "kind": K::kind(&()),
+            "name": self.object.meta().name,
+            "uid": self.object.meta().uid,
+        });
+        if owner == Owner::Controller {
+            reference["controller"] = true.into();
+            reference["blockOwnerDeletion"] = true.into();
+        }
+        Ok(Some(reference))
+    }
+}
+
+/// Namespace and name of an object, as one text.
+pub(crate) fn named(meta: &ObjectMeta) -> String {
+    let name = meta.name.as_deref().unwrap_or_default();
+    match meta.namespace.as_deref() {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// What only the server says of an object, and what says nothing, is no declaration.
+fn clean(body: &mut Value) {
+    const OF_THE_SERVER: [&str; 8] = [
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ];
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = field(body, "metadata") {
+        for name in OF_THE_SERVER {
+            metadata.remove(name);
+        }
+    }
+    without_nulls(body);
+}
+
+fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn field<'a>(value: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
+    entry(value.as_object_mut()?, name)
+}
+
+fn entry<'a>(fields: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Map<String, Value>> {
+    let entry = fields.entry(name).or_insert_with(|| json!({}));
+    entry.as_object_mut()
+}

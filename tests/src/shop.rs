@@ -1,0 +1,146 @@
+//! A shop: an application that owns in the cluster whatever a test declares, and refers to a Secret.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::{Api, Client, CustomResource};
+use okt_runtime::{
+    Action, Application, Context, Desired, Failure, LifecycleSpec, Resources, Status, Watches,
+    lifecycle_graph,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Served;
+
+/// The life of a shop.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ShopState {
+    /// Shelves are filled.
+    #[entry]
+    #[child(Open)]
+    Opening,
+
+    /// Customers come.
+    #[rest]
+    #[child(Closing)]
+    Open,
+
+    /// The last ones leave.
+    #[child(Closed)]
+    Closing,
+
+    /// No more.
+    #[leaf(idle)]
+    Closed,
+}
+
+/// What a user asks for.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Shop",
+    namespaced,
+    status = "Status<ShopState>"
+)]
+pub struct ShopSpec {
+    /// Where the shop should be in its life.
+    #[serde(default)]
+    pub lifecycle: Desired<ShopState>,
+    /// The Secret that opening waits for.
+    #[serde(default)]
+    pub key: String,
+}
+
+/// The operator of shops; clones share what they declare and what they did.
+#[derive(Clone, Default)]
+pub struct Shops(Arc<Mutex<Memory>>);
+
+#[derive(Default)]
+struct Memory {
+    declared: Resources,
+    fails: Option<Failure>,
+    ran: Vec<String>,
+}
+
+impl Shops {
+    fn memory<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
+        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What every shop declares from now on, in every state but the last.
+    pub fn declare(&self, resources: Resources) {
+        self.memory(|memory| memory.declared = resources);
+    }
+
+    /// From now on no shop can say what it declares.
+    pub fn fail_to_declare(&self, failure: Option<Failure>) {
+        self.memory(|memory| memory.fails = failure);
+    }
+
+    /// What handlers did, in order: the state, and what they found.
+    pub fn ran(&self) -> Vec<String> {
+        self.memory(|memory| memory.ran.clone())
+    }
+
+    fn note(&self, state: &str, cx: &Action<Shop>) {
+        let owned: usize = cx.owned::<ConfigMap>().len() + cx.owned::<Deployment>().len();
+        self.memory(|memory| memory.ran.push(format!("{state} with {owned}")));
+    }
+}
+
+impl ShopStateHandler for Shops {
+    type Context = Action<Shop>;
+    type Error = Failure;
+
+    async fn opening(&self, cx: &Action<Shop>) -> Result<shop_state::AfterOpening, Failure> {
+        let key = &cx.object().spec.key;
+        if !key.is_empty() && cx.referred::<Secret>(key).is_none() {
+            return Ok(shop_state::AfterOpening::Wait(Duration::from_hours(2)));
+        }
+        self.note("Opening", cx);
+        Ok(shop_state::AfterOpening::Next)
+    }
+
+    async fn open(&self, cx: &Action<Shop>) -> Result<shop_state::AfterOpen, Failure> {
+        self.note("Open", cx);
+        Ok(shop_state::AfterOpen::Stay)
+    }
+
+    async fn closing(&self, cx: &Action<Shop>) -> Result<shop_state::AfterClosing, Failure> {
+        self.note("Closing", cx);
+        Ok(shop_state::AfterClosing::Next)
+    }
+}
+
+impl Application for Shops {
+    type Resource = Shop;
+
+    fn watches(watches: Watches<Shop>) -> Watches<Shop> {
+        watches
+            .owns::<ConfigMap>()
+            .owns::<Secret>()
+            .owns::<Deployment>()
+            .owns::<ClusterRole>()
+            .refers::<Secret>(|shop| vec![shop.spec.key.clone()])
+    }
+
+    async fn resources(&self, _: &Context<Shop>, state: ShopState) -> Result<Resources, Failure> {
+        self.memory(|memory| match (&memory.fails, state) {
+            (Some(failure), _) => Err(failure.clone()),
+            (None, ShopState::Closed) => Ok(Resources::new()),
+            (None, _) => Ok(memory.declared.clone()),
+        })
+    }
+}
+
+impl Served for Shops {
+    fn api(client: Client) -> Api<Shop> {
+        Api::namespaced(client, "default")
+    }
+}

@@ -1,0 +1,238 @@
+//! What an object owns, on a real API server with garbage collection.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use okt_runtime::{Declared, Operator, Resources, crd};
+use okt_tests::rollout::Place;
+use okt_tests::{Cluster, Shop, ShopState::Open, Shops, Tap};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::on_kubernetes;
+
+/// How long a server is watched that should have nothing to do.
+const QUIET: Duration = Duration::from_secs(3);
+
+fn of<T: DeserializeOwned>(object: Value) -> T {
+    serde_json::from_value(object).expect("an object")
+}
+
+fn map(name: &str, text: &str) -> ConfigMap {
+    of(json!({ "metadata": { "name": name }, "data": { "text": text } }))
+}
+
+/// What a server stores otherwise than it was sent: quantities, and what it fills in.
+fn deployment() -> Deployment {
+    of(json!({
+        "metadata": { "name": "web" },
+        "spec": {
+            "replicas": 1,
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{
+                    "name": "web",
+                    "image": "web:1",
+                    "args": [],
+                    "env": [{ "name": "A", "value": "" }],
+                    "ports": [{ "containerPort": 80 }],
+                    "resources": { "limits": { "cpu": "1000m", "memory": "0.5Gi" } },
+                    "readinessProbe": { "httpGet": { "port": "http" } },
+                }] },
+            },
+        },
+    }))
+}
+
+fn role() -> Declared {
+    Declared::of(of::<ClusterRole>(
+        json!({ "metadata": { "name": "okt-test-shop" } }),
+    ))
+    .unowned()
+}
+
+struct Scene {
+    client: Client,
+    cluster: Cluster<Shops>,
+    tap: Tap,
+    app: Shops,
+    operator: JoinHandle<()>,
+}
+
+impl Scene {
+    async fn set(place: &Place) -> Self {
+        let cluster: Cluster<Shops> = place.cluster();
+        cluster.define(crd::<Shop>().expect("a CRD")).await;
+        let (tap, app) = (Tap::default(), Shops::default());
+        Self {
+            operator: run(&tap.on(&place.client), &app),
+            client: place.client.clone(),
+            cluster,
+            tap,
+            app,
+        }
+    }
+
+    async fn restart(&mut self) {
+        self.operator.abort();
+        // It ends by that.
+        let _ = (&mut self.operator).await;
+        self.operator = run(&self.tap.on(&self.client), &self.app);
+    }
+
+    /// Declares something else; the object is looked at because it is touched.
+    async fn declare(&self, resources: Resources, number: u32) {
+        self.app.declare(resources);
+        let touch = json!({ "spec": { "key": number.to_string() } });
+        self.cluster.patch("shop", touch).await;
+    }
+
+    async fn text(&self, name: &str) -> Option<String> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), "default");
+        let map = maps.get_opt(name).await.expect("a read")?;
+        map.data?.get("text").cloned()
+    }
+
+    /// What was written beside the shop itself.
+    fn writes(&self) -> Vec<String> {
+        let all = self.tap.writes().into_iter();
+        all.filter(|write| !write.path.contains("/shops/"))
+            .map(|write| format!("{} {}", write.method, write.path))
+            .collect()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.operator.abort();
+    }
+}
+
+fn run(client: &Client, app: &Shops) -> JoinHandle<()> {
+    let operator = Operator::new(client.clone(), app.clone());
+    tokio::spawn(async move {
+        operator
+            .run(std::future::pending())
+            .await
+            .expect("the operator runs");
+    })
+}
+
+/// Waits until something is so.
+async fn until(place: &Place, what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let waited = async {
+        while !so().await {
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    };
+    let waited = tokio::time::timeout(place.patience, waited).await;
+    waited.unwrap_or_else(|_| panic!("waited in vain until {what}"));
+}
+
+#[tokio::test]
+async fn what_an_object_owns_is_made_repaired_and_deleted_and_nothing_is_written_twice() {
+    on_kubernetes("what an object owns", async |place| {
+        let mut scene = Scene::set(&place).await;
+        let both = |text: &str| Resources::new().apply(map("a", text)).with(role());
+        scene
+            .app
+            .declare(both("x").apply(map("b", "x")).apply(deployment()));
+        scene.cluster.create("shop", json!({})).await;
+        scene.cluster.until_ready("shop", Open).await;
+        assert_eq!(scene.writes().len(), 4, "{:#?}", scene.writes());
+
+        // Nothing is said again: not to what the server has changed in storing it, not after a restart.
+        scene.tap.clear();
+        tokio::time::sleep(QUIET).await;
+        scene.restart().await;
+        tokio::time::sleep(QUIET).await;
+        assert_eq!(scene.tap.writes(), []);
+
+        // Somebody takes a field by force, and adds one.
+        let theirs = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": { "name": "a" },
+            "data": { "text": "theirs", "more": "theirs" },
+        });
+        let maps: Api<ConfigMap> = Api::namespaced(scene.client.clone(), "default");
+        let params = PatchParams::apply("somebody").force();
+        let taken = maps.patch("a", &params, &Patch::Apply(theirs)).await;
+        taken.expect("it is taken");
+        until(&place, "it is repaired", async || {
+            scene.text("a").await.as_deref() == Some("x")
+        })
+        .await;
+        let repaired = maps.get("a").await.expect("it is there");
+        assert_eq!(repaired.data.expect("data")["more"], "theirs");
+        assert_eq!(
+            scene.writes(),
+            ["PATCH /api/v1/namespaces/default/configmaps/a"]
+        );
+
+        // One is changed, and one is no longer declared.
+        scene.tap.clear();
+        scene.declare(both("y").apply(deployment()), 1).await;
+        until(&place, "what is declared no more is gone", async || {
+            scene.text("b").await.is_none() && scene.text("a").await.as_deref() == Some("y")
+        })
+        .await;
+        assert_eq!(
+            scene.writes(),
+            [
+                "PATCH /api/v1/namespaces/default/configmaps/a",
+                "DELETE /api/v1/namespaces/default/configmaps/b",
+            ]
+        );
+
+        // What the server collects with the object, and what the operator deletes before.
+        scene.cluster.delete("shop").await;
+        scene.cluster.until_gone("shop").await;
+        let roles: Api<ClusterRole> = Api::all(scene.client.clone());
+        assert!(
+            roles
+                .get_opt("okt-test-shop")
+                .await
+                .expect("a read")
+                .is_none()
+        );
+        until(&place, "the rest is collected", async || {
+            scene.text("a").await.is_none()
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn work_waits_for_a_deployment_whose_status_a_real_server_keeps() {
+    on_kubernetes("what work waits for", async |place| {
+        let scene = Scene::set(&place).await;
+        scene.app.declare(Resources::new().apply_ready(deployment()));
+        scene.cluster.create("shop", json!({})).await;
+        let waits = scene.cluster.until_reason("shop", "Ready", "WaitingForResources");
+        assert_eq!(
+            waits.await.message,
+            "Deployment web: its controller has not seen it yet"
+        );
+        assert_eq!(scene.app.ran(), [""; 0]);
+        let deployments: Api<Deployment> = Api::namespaced(scene.client.clone(), "default");
+        let status = json!({ "status": {
+            "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+        } });
+        let patch = Patch::Merge(status);
+        let patched = deployments.patch_status("web", &PatchParams::default(), &patch).await;
+        patched.expect("the status is accepted");
+        scene.cluster.until_ready("shop", Open).await;
+        assert_eq!(scene.app.ran(), ["Opening with 1", "Open with 1"]);
+        scene.cluster.delete("shop").await;
+        scene.cluster.until_gone("shop").await;
+    })
+    .await;
+}
