@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::wire::{Phase, Seen};
 
@@ -54,69 +54,72 @@ struct Closed {
 impl Metrics {
     /// Nothing counted yet.
     pub(super) fn new() -> Self {
-        let mut registry = Registry::with_prefix("okt_sidecar");
-        let metrics = Self {
-            requests: Family::default(),
-            request_seconds: Histogram::new(exponential_buckets(0.000_1, 4.0, 10)),
-            actions: Family::default(),
-            action_seconds: Histogram::new(exponential_buckets(0.01, 4.0, 12)),
-            running: Gauge::default(),
-            looks: Family::default(),
-            journal_bytes: Gauge::default(),
-            journal_failures: Counter::default(),
-            connections: Gauge::default(),
-            closed: Family::default(),
-            registry: Registry::default(),
-        };
-        registry.register(
-            "requests",
-            "Requests that were answered",
-            metrics.requests.clone(),
-        );
-        registry.register(
-            "request_seconds",
-            "How long answers took, those that wait for the end of an action apart",
-            metrics.request_seconds.clone(),
-        );
-        registry.register(
-            "actions",
-            "Attempts that have ended",
-            metrics.actions.clone(),
-        );
-        registry.register(
-            "action_seconds",
-            "How long attempts took",
-            metrics.action_seconds.clone(),
-        );
-        registry.register(
-            "action_running",
-            "Whether an action is under way",
-            metrics.running.clone(),
-        );
-        registry.register("looks", "Looks at the application", metrics.looks.clone());
-        registry.register(
-            "journal_bytes",
-            "How long the journal is",
-            metrics.journal_bytes.clone(),
-        );
-        registry.register(
-            "journal_failures",
-            "Writes to the journal that failed",
-            metrics.journal_failures.clone(),
-        );
-        registry.register(
-            "connections",
-            "Connections that are open",
-            metrics.connections.clone(),
-        );
-        registry.register(
-            "connections_closed",
-            "Connections that were closed before they were done",
-            metrics.closed.clone(),
-        );
+        let mut own = Registry::with_prefix("okt_sidecar");
+        let registry = &mut own;
+        let answer_buckets = exponential_buckets(0.000_1, 4.0, 10);
+        let action_buckets = exponential_buckets(0.01, 4.0, 12);
         Self {
-            registry,
-            ..metrics
+            requests: known(
+                registry,
+                "requests",
+                "Requests that were answered",
+                Family::default(),
+            ),
+            request_seconds: known(
+                registry,
+                "request_seconds",
+                "How long answers took, those that wait for the end of an action apart",
+                Histogram::new(answer_buckets),
+            ),
+            actions: known(
+                registry,
+                "actions",
+                "Attempts that have ended",
+                Family::default(),
+            ),
+            action_seconds: known(
+                registry,
+                "action_seconds",
+                "How long attempts took",
+                Histogram::new(action_buckets),
+            ),
+            running: known(
+                registry,
+                "action_running",
+                "Whether an action is under way",
+                Gauge::default(),
+            ),
+            looks: known(
+                registry,
+                "looks",
+                "Looks at the application",
+                Family::default(),
+            ),
+            journal_bytes: known(
+                registry,
+                "journal_bytes",
+                "How long the journal is",
+                Gauge::default(),
+            ),
+            journal_failures: known(
+                registry,
+                "journal_failures",
+                "Writes to the journal that failed",
+                Counter::default(),
+            ),
+            connections: known(
+                registry,
+                "connections",
+                "Connections that are open",
+                Gauge::default(),
+            ),
+            closed: known(
+                registry,
+                "connections_closed",
+                "Connections that were closed before they were done",
+                Family::default(),
+            ),
+            registry: own,
         }
     }
 
@@ -192,4 +195,10 @@ impl Metrics {
     pub(super) fn closed(&self, reason: &'static str) {
         self.closed.get_or_create(&Closed { reason }).inc();
     }
+}
+
+/// A metric that stands in the text from now on.
+fn known<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
 }
