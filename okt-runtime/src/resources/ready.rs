@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(group: &str, kind: &str, spec: Value, status: Value) -> Option<String> {
+    fn of(group: &str, kind: &str, spec: &Value, status: &Value) -> Option<String> {
         unready(&json!({
             "apiVersion": group,
             "kind": kind,
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_deployment_is_ready_when_all_replicas_are_new_and_available() {
         let deployment =
-            |status: Value| of("apps/v1", "Deployment", json!({ "replicas": 2 }), status);
+            |status: Value| of("apps/v1", "Deployment", &json!({ "replicas": 2 }), &status);
         let all = json!({ "observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2 });
         assert_eq!(deployment(all.clone()), None);
         let but = |name: &str, value: Value| {
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_other_kinds_that_kubernetes_brings_say_it_their_way() {
         let stateful =
-            |status: Value| of("apps/v1", "StatefulSet", json!({ "replicas": 3 }), status);
+            |status: Value| of("apps/v1", "StatefulSet", &json!({ "replicas": 3 }), &status);
         assert_eq!(
             stateful(json!({ "observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 3 })),
             None
@@ -220,8 +220,8 @@ mod tests {
             of(
                 "batch/v1",
                 "Job",
-                json!({}),
-                json!({ "conditions": conditions }),
+                &json!({}),
+                &json!({ "conditions": conditions }),
             )
         };
         assert_eq!(job(json!([{ "type": "Complete", "status": "True" }])), None);
@@ -235,19 +235,19 @@ mod tests {
             of(
                 "v1",
                 "PersistentVolumeClaim",
-                json!({}),
-                json!({ "phase": phase }),
+                &json!({}),
+                &json!({ "phase": phase }),
             )
         };
         assert_eq!(volume("Bound"), None);
         assert_eq!(volume("Lost").as_deref(), Some("it is Lost, not Bound"));
-        let service = |kind: &str| of("v1", "Service", json!({ "type": kind }), json!({}));
+        let service = |kind: &str| of("v1", "Service", &json!({ "type": kind }), &json!({}));
         assert_eq!(service("ClusterIP"), None);
         assert_eq!(
             service("LoadBalancer").as_deref(),
             Some("it has no address outside yet")
         );
-        let pod = |status: Value| of("v1", "Pod", json!({}), status);
+        let pod = |status: Value| of("v1", "Pod", &json!({}), &status);
         assert_eq!(
             pod(
                 json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] })
@@ -263,12 +263,12 @@ mod tests {
             of(
                 "demo.okt.dev/v1",
                 "Kettle",
-                json!({}),
-                json!({ "conditions": conditions }),
+                &json!({}),
+                &json!({ "conditions": conditions }),
             )
         };
         let said = |name: &str, status: &str| json!([{ "type": name, "status": status, "reason": "Why", "message": "so" }]);
-        assert_eq!(of("v1", "ConfigMap", json!({}), json!({})), None);
+        assert_eq!(of("v1", "ConfigMap", &json!({}), &json!({})), None);
         assert_eq!(other(said("Ready", "True")), None);
         assert_eq!(other(said("Ready", "Unknown")).as_deref(), Some("Why: so"));
         assert_eq!(
