@@ -285,7 +285,7 @@ fn standing(
     words: &Words<'_>,
 ) -> Standing {
     let Some(record) = after.at() else {
-        return unrecorded(facts, words);
+        return of_resources(words).unwrap_or_else(|| unrecorded(facts, words));
     };
     let Some(state) = graph.get(record.state) else {
         return Standing::Stalled(text(
@@ -333,6 +333,21 @@ fn standing(
         return in_leaf(graph, facts, record, state, words);
     }
     at_rest(graph, facts, record, state, words)
+}
+
+/// What of what an object owns keeps it from going.
+fn left_behind(words: &Words<'_>) -> Option<Text> {
+    let (reason, message) = match words.resources {
+        Resources::AsDeclared => return None,
+        Resources::Awaited(what) => ("WaitingForResources", what),
+        Resources::Failed {
+            reason, message, ..
+        } => (reason, message),
+    };
+    let advice = "; to give it up, annotate the object with okt.dev/abandon: <its uid>";
+    let mut message = cut(message.to_string(), MESSAGE_LIMIT - advice.len());
+    message.push_str(advice);
+    Some(text(reason, message))
 }
 
 /// What is in the way of what the object owns in the cluster.
@@ -420,8 +435,8 @@ fn deletion(
     if record.in_flight(graph) && words.failure.is_some() {
         return Standing::Moving(failure(words, ""));
     }
-    if let Some(standing) = of_resources(words) {
-        return standing;
+    if let Some(why) = left_behind(words) {
+        return Standing::Moving(why);
     }
     Standing::Moving(text(
         state.name,

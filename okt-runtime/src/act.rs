@@ -81,7 +81,11 @@ impl<A: Application> Actor<'_, A> {
         if !held {
             return self.start(record, resumed);
         }
-        let asked = matches!(self.inner.stage, Stage::Waiting { asked: true, .. });
+        let (resumed, asked) = match self.inner.stage {
+            Stage::Held { resumed, asked } => (resumed, asked),
+            Stage::Waiting { asked, .. } => (resumed, asked),
+            Stage::Absent | Stage::Running | Stage::Ended(_) => (resumed, false),
+        };
         if let Some(action) = record.action {
             self.inner.work = read::action_id(self.uid(), record.transition, action.run);
             self.inner.stage = Stage::Held { resumed, asked };
@@ -125,9 +129,10 @@ impl<A: Application> Actor<'_, A> {
         if !same {
             self.inner.attempt = self.inner.attempt.max(action.attempt.saturating_sub(1)) + 1;
         }
+        let was_held = matches!(self.inner.stage, Stage::Held { .. });
         let before = self.inner.running.take();
         let progress = match &before {
-            Some(before) if self.inner.work == id => before.progress.text(),
+            Some(before) if self.inner.work == id && !was_held => before.progress.text(),
             Some(_) | None => String::new(),
         };
         let look = {

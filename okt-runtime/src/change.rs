@@ -45,7 +45,10 @@ pub(crate) fn change<K: LifecycleObject>(object: &K, next: &Status<K::State, K::
         && same_conditions::<K>(&old.conditions, &next.conditions);
     if !same {
         Change::Main
-    } else if old.extra != next.extra || progress(&old.lifecycle) != progress(&next.lifecycle) {
+    } else if old.extra != next.extra
+        || progress(&old.lifecycle) != progress(&next.lifecycle)
+        || says_other(&old.conditions, &next.conditions)
+    {
         Change::Side
     } else {
         Change::None
@@ -65,6 +68,32 @@ pub(crate) fn is_own<S: Lifecycle>(name: &str) -> bool {
 
 /// Reasons whose message names what was seen: another name is news.
 const NAMING: [&str; 2] = ["UnforeseenState", "ObservedElsewhere"];
+
+/// Reasons about what an object owns, whose message says which of it.
+const ABOUT_RESOURCES: [&str; 12] = [
+    "WaitingForResources",
+    "NotOwned",
+    "BadResource",
+    "BadTemplate",
+    "ResourceRefused",
+    "ResourceForbidden",
+    "ResourceNotFound",
+    "ResourceConflict",
+    "ResourceNotReady",
+    "ResourceNotWatched",
+    "ResourceFailed",
+    "ResourceUnanswered",
+];
+
+/// Whether another part of what the object owns is in the way now.
+fn says_other(old: &[Condition], next: &[Condition]) -> bool {
+    next.iter().any(|next| {
+        ABOUT_RESOURCES.contains(&next.reason.as_str())
+            && old
+                .iter()
+                .any(|old| old.type_ == next.type_ && old.message != next.message)
+    })
+}
 
 /// Whether OKT's conditions say the same; texts alone, which an upgrade may change, are no reason to write.
 fn same_conditions<K: LifecycleObject>(old: &[Condition], next: &[Condition]) -> bool {

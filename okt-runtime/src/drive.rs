@@ -162,6 +162,8 @@ fn heed<A: Application>(
                 .filter_map(|object| object.meta().uid.as_deref())
                 .collect();
             shared.memory.keep_only(|uid| alive.contains(uid));
+            let names: HashSet<_> = all.iter().map(|object| name_of(&**object)).collect();
+            shared.cluster.keep_only(|name| names.contains(name));
             all.iter().map(|object| Ok(object.reference())).collect()
         }
         Err(error) => vec![Err(error)],

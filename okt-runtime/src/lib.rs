@@ -72,6 +72,8 @@ pub use program::{Program, main};
 pub use rbac::{Rbac, ServiceAccount, ServiceAccountError, rbac};
 pub use report::FIELD_MANAGER;
 pub use resources::{Declared, OWNER_LABEL, Resources, Watches};
+#[cfg(feature = "templates")]
+pub use resources::{Template, TemplateError};
 pub use status::{
     Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
     Transition,

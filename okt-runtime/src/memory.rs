@@ -325,9 +325,10 @@ impl Inner {
     /// The work as a decision takes it.
     pub(crate) fn task(&self) -> Task {
         match &self.stage {
-            Stage::Absent => Task::Absent,
+            // What is held back may have been begun before, and is not passed by then.
+            Stage::Absent | Stage::Held { resumed: true, .. } => Task::Absent,
             Stage::Running => Task::Running,
-            Stage::Held { .. } => Task::Waiting,
+            Stage::Held { resumed: false, .. } => Task::Waiting,
             Stage::Waiting { due, asked } => {
                 if Instant::now() >= *due || (*asked && self.poked) {
                     Task::Due

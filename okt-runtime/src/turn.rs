@@ -151,9 +151,15 @@ impl<A: Application> Turn<'_, A> {
         self.shared.cluster.note_references(&self.object);
         // What nobody else deletes goes first.
         let clearing = decision == (Decision::Release { abandoned: false })
+            && self.shared.may_act()
             && !resources::clear(self.shared, &self.cx, &mut self.inner.tended).await;
         if clearing {
-            decision = Decision::Stand(Stand::Settled);
+            // The last work is over, and is not begun again meanwhile.
+            decision = if self.inner.has_ended() {
+                Decision::End(Ending::Well)
+            } else {
+                Decision::Stand(Stand::Settled)
+            };
         }
         let after = recorded.after(graph, &facts, &decision);
         self.refuse_events(&recorded, &look);
@@ -176,7 +182,7 @@ impl<A: Application> Turn<'_, A> {
         if !goes && !clearing {
             self.tend(&after, &decision).await;
         }
-        let settlement = self.inner.tended.settlement.clone();
+        let settlement = self.settlement(&after, &decision, clearing);
         let progress = self.progress(&decision);
         let report = Report {
             object: &*self.object,
@@ -219,11 +225,10 @@ impl<A: Application> Turn<'_, A> {
         }
         self.tell(&recorded, &after, &decision);
         if goes {
-            self.inner.tended.begin_anew();
             self.tend(&after, &decision).await;
         }
         // How it turned out is told by the next turn.
-        let untold = self.inner.tended.settlement != settlement;
+        let untold = goes && self.inner.tended.settlement != settlement;
         if !acts_first && let Recorded::At(record) = &after {
             // What is wrong with it must not keep an object that has to go.
             let held = !self.deleting && self.inner.tended.settlement != Settlement::AsDeclared;
@@ -247,23 +252,50 @@ impl<A: Application> Turn<'_, A> {
         let state = after
             .at()
             .and_then(|record| StateOf::<A>::from_id(record.state));
-        let Some(state) = state else {
-            return;
-        };
         let kept_back = matches!(decision, Decision::Stand(Stand::Paused))
             || (annotations::is_paused(self.object.meta()) && !self.deleting);
-        if kept_back || !self.shared.may_start() {
-            return;
-        }
-        let jumped = (self.position())
-            .and_then(|position| position.history.last())
+        let (Some(state), false, true) = (state, kept_back, self.shared.may_start()) else {
+            return self.inner.tended.pass_over();
+        };
+        // After a jump it must first come out well where the application was found.
+        let position = self.position();
+        let jumped = (position.and_then(|position| position.history.last()))
             .is_some_and(|last| last.cause.starts_with("Jump:"));
+        let in_flight = after
+            .at()
+            .is_some_and(|record| record.in_flight(StateOf::<A>::GRAPH));
+        let goes = matches!(decision, Decision::Go(_));
         let leave = Leave {
             creates: !self.deleting,
-            prunes: !jumped,
+            prunes: !(jumped && (in_flight || goes)),
         };
         let (shared, tended) = (self.shared, &mut self.inner.tended);
         resources::tend(shared, &self.cx, tended, state, leave).await;
+    }
+
+    /// How what the object owns stands, as far as the status says.
+    fn settlement(&self, after: &Recorded, decision: &Decision, clearing: bool) -> Settlement {
+        if clearing {
+            return self.inner.tended.settlement.clone();
+        }
+        if self.deleting {
+            // Nothing waits for it.
+            return Settlement::AsDeclared;
+        }
+        if !matches!(decision, Decision::Go(_)) {
+            return self.inner.tended.settlement.clone();
+        }
+        // A state without work would be said to be reached before anything of it is there.
+        let state = (after.at()).and_then(|record| StateOf::<A>::GRAPH.get(record.state));
+        match state {
+            Some(state)
+                if state.is(Mark::Idle) && !self.shared.cluster.watches.owned.is_empty() =>
+            {
+                let what = format!("what {} asks for is not looked at yet", state.name);
+                Settlement::Awaited(what)
+            }
+            Some(_) | None => Settlement::AsDeclared,
+        }
     }
 
     fn position(&self) -> Option<&Position<StateOf<A>>> {
@@ -382,6 +414,8 @@ impl<A: Application> Turn<'_, A> {
     fn progress(&self, decision: &Decision) -> String {
         match (decision, &self.inner.running) {
             (Decision::Go(_), _) | (_, None) => String::new(),
+            // What runs or has run is the work before it.
+            (_, Some(_)) if matches!(self.inner.stage, Stage::Held { .. }) => String::new(),
             (_, Some(running)) => running.progress.text(),
         }
     }

@@ -66,6 +66,7 @@ struct Memory {
     declared: Resources,
     fails: Option<Failure>,
     ran: Vec<String>,
+    asked: usize,
 }
 
 impl Shops {
@@ -81,6 +82,11 @@ impl Shops {
     /// From now on no shop can say what it declares.
     pub fn fail_to_declare(&self, failure: Option<Failure>) {
         self.memory(|memory| memory.fails = failure);
+    }
+
+    /// How often a shop was asked what it declares.
+    pub fn asked(&self) -> usize {
+        self.memory(|memory| memory.asked)
     }
 
     /// What handlers did, in order: the state, and what they found.
@@ -131,10 +137,13 @@ impl Application for Shops {
     }
 
     async fn resources(&self, _: &Context<Shop>, state: ShopState) -> Result<Resources, Failure> {
-        self.memory(|memory| match (&memory.fails, state) {
-            (Some(failure), _) => Err(failure.clone()),
-            (None, ShopState::Closed) => Ok(Resources::new()),
-            (None, _) => Ok(memory.declared.clone()),
+        self.memory(|memory| {
+            memory.asked += 1;
+            match (&memory.fails, state) {
+                (Some(failure), _) => Err(failure.clone()),
+                (None, ShopState::Closed) => Ok(Resources::new()),
+                (None, _) => Ok(memory.declared.clone()),
+            }
         })
     }
 }

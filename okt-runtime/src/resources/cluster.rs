@@ -45,6 +45,10 @@ struct Index {
     /// Who refers to what, whether it is there or not.
     referrers: HashMap<Key, BTreeSet<Name>>,
     refers: HashMap<Name, BTreeSet<Key>>,
+    /// What was taken in since a list was begun, which it may not show yet.
+    taken: BTreeSet<Key>,
+    /// Owned kinds that cannot be listed, and why.
+    unlisted: HashMap<usize, String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,6 +94,11 @@ impl<K: LifecycleObject> Cluster<K> {
     /// Everything that was made for an object.
     pub(crate) fn owned(&self, uid: &str) -> BTreeMap<Key, Arc<Kept>> {
         self.index().owned.get(uid).cloned().unwrap_or_default()
+    }
+
+    /// Why an owned kind cannot be listed, if so.
+    pub(crate) fn unlisted(&self, number: usize) -> Option<String> {
+        self.index().unlisted.get(&number).cloned()
     }
 
     /// The number of a kind that is owned.
@@ -145,9 +154,22 @@ impl<K: LifecycleObject> Cluster<K> {
         self.index().forget_references(object);
     }
 
+    /// Forgets every object but these, after a list.
+    pub(crate) fn keep_only(&self, alive: impl Fn(&Name) -> bool) {
+        let index = &mut *self.index();
+        let gone: Vec<Name> = (index.refers.keys())
+            .filter(|name| !alive(name))
+            .cloned()
+            .collect();
+        for name in gone {
+            index.forget_references(&name);
+        }
+    }
+
     /// Takes an answer of the server in, before the watch brings it.
     pub(crate) fn take_in(&self, number: usize, kept: Kept) {
         let index = &mut *self.index();
+        index.taken.insert(key_of(number, &kept));
         // Who has written it looks at it anyway.
         let _ = index.put_owned(number, kept);
     }
@@ -189,6 +211,7 @@ impl<K: LifecycleObject> Cluster<K> {
             let woken = match event {
                 Ok(watcher::Event::Init) => {
                     fresh.clear();
+                    self.index().begin_list(side);
                     continue;
                 }
                 Ok(watcher::Event::InitApply(kept)) => {
@@ -197,6 +220,9 @@ impl<K: LifecycleObject> Cluster<K> {
                 }
                 Ok(watcher::Event::InitDone) => {
                     let woken = self.index().replace(side, std::mem::take(&mut fresh));
+                    if let Side::Owned(number) = side {
+                        self.index().unlisted.remove(&number);
+                    }
                     if !was_listed {
                         was_listed = true;
                         self.missing.send_modify(|missing| *missing -= 1);
@@ -207,6 +233,14 @@ impl<K: LifecycleObject> Cluster<K> {
                 Ok(watcher::Event::Delete(kept)) => self.index().remove(side, &kept),
                 Err(error) => {
                     tracing::warn!(kind = %kind, "cannot watch: {}", chain(&error));
+                    // What is not there, or may not be read, keeps nobody from the rest.
+                    if !was_listed && is_refusal(&error) {
+                        was_listed = true;
+                        if let Side::Owned(number) = side {
+                            self.index().unlisted.insert(number, chain(&error));
+                        }
+                        self.missing.send_modify(|missing| *missing -= 1);
+                    }
                     continue;
                 }
             };
@@ -254,6 +288,13 @@ impl Index {
         }
     }
 
+    /// A list is begun: what is written from now on it may not show.
+    fn begin_list(&mut self, side: Side) {
+        if let Side::Owned(number) = side {
+            self.taken.retain(|key| key.0 != number);
+        }
+    }
+
     /// A list has come: what it lacks is gone.
     fn replace(&mut self, side: Side, fresh: Vec<Kept>) -> BTreeSet<Name> {
         let mut woken = BTreeSet::new();
@@ -265,6 +306,7 @@ impl Index {
         let gone = (known.iter()).filter(|key| key.0 == number && !listed.contains(key));
         for key in gone {
             match side {
+                Side::Owned(_) if self.taken.contains(key) => {}
                 Side::Owned(_) => woken.extend(self.remove_owned(key)),
                 Side::Referred(_) => {
                     self.referred.remove(key);
@@ -280,7 +322,8 @@ impl Index {
 
     fn put_owned(&mut self, number: usize, kept: Kept) -> BTreeSet<Name> {
         let key = key_of(number, &kept);
-        let Some(uid) = kept.owner.clone() else {
+        // A copy of an object has its labels too, but nobody has applied it.
+        let Some(uid) = kept.owner.clone().filter(|_| kept.is_applied) else {
             return self.remove_owned(&key);
         };
         let owner = Owner {
@@ -291,7 +334,11 @@ impl Index {
         let before = self.owners.insert(key.clone(), owner.clone());
         let old = before.as_ref().and_then(|before| {
             let of_it = self.owned.get_mut(&before.uid)?;
-            of_it.remove(&key)
+            let old = of_it.remove(&key);
+            if of_it.is_empty() {
+                self.owned.remove(&before.uid);
+            }
+            old
         });
         // A name that was rubbed out is remembered.
         if let Some(before) = before {
@@ -336,6 +383,16 @@ impl Index {
                 }
             }
         }
+    }
+}
+
+/// Whether a list was refused for what only somebody mends: there is no such kind, or it may not be read.
+fn is_refusal(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => {
+            matches!(status.code, 403 | 404)
+        }
+        _ => false,
     }
 }
 

@@ -71,6 +71,10 @@ impl Resources {
 }
 
 /// An object that should exist, and how.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own; no combination is excluded"
+)]
 #[derive(Clone, PartialEq, Debug)]
 pub struct Declared {
     /// What it is, or why that cannot be said.
@@ -79,6 +83,7 @@ pub struct Declared {
     pub(crate) once: bool,
     pub(crate) ready: bool,
     pub(crate) prunable: bool,
+    pub(crate) adopts: bool,
 }
 
 /// Whether an object goes with the one that it was made for.
@@ -110,6 +115,7 @@ impl Declared {
             once: false,
             ready: false,
             prunable: false,
+            adopts: false,
         }
     }
 
@@ -161,6 +167,13 @@ impl Declared {
     #[must_use]
     pub fn unowned(mut self) -> Self {
         self.owner = Owner::None;
+        self
+    }
+
+    /// What has its name already is taken over, whosever it was.
+    #[must_use]
+    pub fn adopting(mut self) -> Self {
+        self.adopts = true;
         self
     }
 

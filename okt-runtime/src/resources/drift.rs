@@ -68,9 +68,11 @@ fn has_item(owned: &Map<String, Value>, item: &Value) -> bool {
         let Some(Value::Object(keys)) = key.strip_prefix("k:").and_then(parsed) else {
             return false;
         };
-        let is_it = keys
-            .iter()
-            .all(|(name, value)| item.get(name).is_none_or(|own| own == value));
+        let is_it = keys.iter().all(|(name, value)| match item.get(name) {
+            Some(own) => own == value,
+            // The one key that is filled in, wherever ports are listed.
+            None => name != "protocol" || value == "TCP",
+        });
         is_it && (fields.as_object()).is_some_and(|owned| has_value(owned, item))
     })
 }

@@ -21,6 +21,8 @@ pub(crate) struct Kept {
     pub(crate) owner: Option<String>,
     /// Namespace and name of that object.
     pub(crate) owner_name: Option<String>,
+    /// Whether an operator of OKT has applied it.
+    pub(crate) is_applied: bool,
     /// A hash of what was applied last.
     pub(crate) applied: Option<String>,
     text: Packed,
@@ -39,13 +41,16 @@ impl Kept {
 
     pub(crate) fn from_value(mut object: Value) -> serde_json::Result<Self> {
         let metadata = object["metadata"].as_object_mut();
+        let mut is_applied = false;
         if let Some(Value::Array(managers)) = metadata.and_then(|it| it.get_mut("managedFields")) {
             managers.retain(is_ours);
+            is_applied = !managers.is_empty();
         }
         let meta = ObjectMeta::deserialize(&object["metadata"])?;
         let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();
         let annotation = |name: &str| meta.annotations.as_ref()?.get(name).cloned();
         Ok(Self {
+            is_applied,
             owner: label(OWNER_LABEL),
             owner_name: annotation(OWNER_NAME_ANNOTATION),
             applied: annotation(APPLIED_ANNOTATION),

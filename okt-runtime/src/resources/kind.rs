@@ -30,6 +30,11 @@ impl Kind {
         }
     }
 
+    /// Whether the objects of another one are the same, if in another version.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.api.group == other.api.group && self.api.plural == other.api.plural
+    }
+
     /// Whether this is the kind of an object that says so of itself.
     pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {
         self.api.api_version == api_version && self.api.kind == kind

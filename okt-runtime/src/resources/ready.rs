@@ -5,21 +5,60 @@
 
 use serde_json::Value;
 
-/// Why an object is not ready, in a few words; none where it is.
-pub(crate) fn unready(object: &Value) -> Option<String> {
+use super::kind::Kind;
+
+/// Why an object is not ready, in a few words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Unready {
+    /// It may become so.
+    Pending(String),
+    /// It will not, unless somebody does something.
+    Failed(String),
+}
+
+/// Why an object of a kind is not ready; none where it is.
+///
+/// What comes out of a list does not say of which kind it is.
+pub(crate) fn unready(kind: &Kind, object: &Value) -> Option<Unready> {
     if object["metadata"].get("deletionTimestamp").is_some() {
-        return Some("is being deleted".to_owned());
+        return Some(Unready::Pending("is being deleted".to_owned()));
     }
     let status = &object["status"];
     if let Some(seen) = status["observedGeneration"].as_i64()
         && let Some(generation) = object["metadata"]["generation"].as_i64()
         && seen < generation
     {
-        return Some("its controller has not seen it yet".to_owned());
+        return Some(Unready::Pending(
+            "its controller has not seen it yet".to_owned(),
+        ));
     }
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let group = object["apiVersion"].as_str().unwrap_or_default();
-    let group = group.split_once('/').map_or("", |(group, _)| group);
+    let (group, kind) = (&*kind.api.group, &*kind.api.kind);
+    if let Some(why) = failed(group, kind, status) {
+        return Some(Unready::Failed(why));
+    }
+    pending(group, kind, object).map(Unready::Pending)
+}
+
+/// Why it will not become ready by itself.
+fn failed(group: &str, kind: &str, status: &Value) -> Option<String> {
+    let is = |name: &str, wanted: &str| {
+        condition(status, name).and_then(|(status, said)| (status == wanted).then_some(said))
+    };
+    match (group, kind) {
+        ("apps", "Deployment") => {
+            is("Progressing", "False").filter(|said| said.starts_with("ProgressDeadlineExceeded"))
+        }
+        ("batch", "Job") => is("Failed", "True"),
+        ("", "PersistentVolumeClaim") => {
+            (status["phase"] == "Lost").then(|| "its volume is lost".to_owned())
+        }
+        ("" | "apps" | "batch", _) => None,
+        _ => is("Stalled", "True"),
+    }
+}
+
+fn pending(group: &str, kind: &str, object: &Value) -> Option<String> {
+    let status = &object["status"];
     match (group, kind) {
         ("apps", "Deployment") => deployment(object),
         ("apps", "StatefulSet") => stateful_set(object),
@@ -29,6 +68,7 @@ pub(crate) fn unready(object: &Value) -> Option<String> {
         ("", "Pod") => pod(status),
         ("", "PersistentVolumeClaim") => phase(status, "Bound"),
         ("", "Service") => service(object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(status),
         _ => by_conditions(status),
     }
 }
@@ -64,11 +104,6 @@ fn unseen(status: &Value) -> Option<String> {
 fn deployment(object: &Value) -> Option<String> {
     let status = &object["status"];
     let want = number(&object["spec"]["replicas"], 1);
-    if let Some(("False", said)) = condition(status, "Progressing")
-        && said.starts_with("ProgressDeadlineExceeded")
-    {
-        return Some(said);
-    }
     unseen(status)
         .or_else(|| count(&status["updatedReplicas"], want, "updated"))
         .or_else(|| old(status))
@@ -108,11 +143,13 @@ fn replica_set(object: &Value) -> Option<String> {
 }
 
 fn job(status: &Value) -> Option<String> {
-    match (condition(status, "Complete"), condition(status, "Failed")) {
-        (Some(("True", _)), _) => None,
-        (_, Some(("True", said))) => Some(said),
-        (_, _) => Some("it is not complete yet".to_owned()),
-    }
+    let complete = condition(status, "Complete").is_some_and(|(status, _)| status == "True");
+    (!complete).then(|| "it is not complete yet".to_owned())
+}
+
+fn definition(status: &Value) -> Option<String> {
+    let served = condition(status, "Established").is_some_and(|(status, _)| status == "True");
+    (!served).then(|| "its kind is not served yet".to_owned())
 }
 
 fn pod(status: &Value) -> Option<String> {
@@ -136,31 +173,33 @@ fn service(object: &Value) -> Option<String> {
 
 /// Any other kind: what its controller says by the conditions that all know; one that says nothing is ready.
 fn by_conditions(status: &Value) -> Option<String> {
-    let is = |name: &str, wanted: &str| {
-        condition(status, name).and_then(|(status, said)| (status == wanted).then_some(said))
-    };
-    let not_ready = || {
-        let (status, said) = condition(status, "Ready")?;
-        (status != "True").then_some(said)
-    };
-    is("Stalled", "True")
-        .or_else(|| is("Reconciling", "True"))
-        .or_else(not_ready)
+    let reconciling = condition(status, "Reconciling").filter(|(status, _)| *status == "True");
+    let not_ready = || condition(status, "Ready").filter(|(status, _)| *status != "True");
+    reconciling.or_else(not_ready).map(|(_, said)| said)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::core::{ApiResource, GroupVersionKind};
     use serde_json::json;
 
-    fn of(group: &str, kind: &str, spec: &Value, status: &Value) -> Option<String> {
-        unready(&json!({
-            "apiVersion": group,
-            "kind": kind,
-            "metadata": { "generation": 2 },
-            "spec": spec,
-            "status": status,
-        }))
+    fn unready_of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Option<Unready> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kind = Kind {
+            api: ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
+            namespaced: true,
+        };
+        // As in a list: without saying of which kind it is.
+        let object = json!({ "metadata": { "generation": 2 }, "spec": spec, "status": status });
+        unready(&kind, &object)
+    }
+
+    fn of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Option<String> {
+        match unready_of(api_version, kind, spec, status)? {
+            Unready::Pending(why) => Some(why),
+            Unready::Failed(why) => Some(format!("failed: {why}")),
+        }
     }
 
     #[test]
@@ -195,7 +234,7 @@ mod tests {
                 "conditions",
                 json!([{ "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow" }])
             ),
-            "ProgressDeadlineExceeded: too slow"
+            "failed: ProgressDeadlineExceeded: too slow"
         );
         assert_eq!(
             deployment(json!({})).as_deref(),
@@ -228,7 +267,7 @@ mod tests {
         assert_eq!(
             job(json!([{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded" }]))
                 .as_deref(),
-            Some("BackoffLimitExceeded")
+            Some("failed: BackoffLimitExceeded")
         );
         assert_eq!(job(json!([])).as_deref(), Some("it is not complete yet"));
         let volume = |phase: &str| {
@@ -240,7 +279,14 @@ mod tests {
             )
         };
         assert_eq!(volume("Bound"), None);
-        assert_eq!(volume("Lost").as_deref(), Some("it is Lost, not Bound"));
+        assert_eq!(
+            volume("Lost").as_deref(),
+            Some("failed: its volume is lost")
+        );
+        assert_eq!(
+            volume("Pending").as_deref(),
+            Some("it is Pending, not Bound")
+        );
         let service = |kind: &str| of("v1", "Service", &json!({ "type": kind }), &json!({}));
         assert_eq!(service("ClusterIP"), None);
         assert_eq!(
@@ -275,6 +321,9 @@ mod tests {
             other(said("Reconciling", "True")).as_deref(),
             Some("Why: so")
         );
-        assert_eq!(other(said("Stalled", "True")).as_deref(), Some("Why: so"));
+        assert_eq!(
+            other(said("Stalled", "True")).as_deref(),
+            Some("failed: Why: so")
+        );
     }
 }

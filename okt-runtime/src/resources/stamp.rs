@@ -1,5 +1,6 @@
 //! What every applied object carries: whose it is, and a hash of what was applied.
 
+use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -24,6 +25,12 @@ pub(crate) const APPLIED_ANNOTATION: &str = "okt.dev/applied";
 
 /// The annotation of what may be deleted although its kind holds data.
 pub(crate) const PRUNE_ANNOTATION: &str = "okt.dev/prune";
+
+/// What that annotation says.
+pub(crate) const PRUNE_ALLOWED: &str = "allowed";
+
+/// The annotation of what Kubernetes does not delete with the object.
+pub(crate) const UNOWNED_ANNOTATION: &str = "okt.dev/unowned";
 
 /// How the field managers of applied objects begin.
 pub(crate) const MANAGER_PREFIX: &str = "okt/";
@@ -114,6 +121,9 @@ impl<K: LifecycleObject> Place<'_, K> {
             )));
         };
         clean(&mut body);
+        if (&*api_version, &*kind) == ("v1", "Secret") {
+            encode(&mut body);
+        }
         let metadata = field(&mut body, "metadata")
             .ok_or_else(|| wrong(format!("the metadata of a {kind} is no object")))?;
         let text = |name: &str| (metadata.get(name).and_then(Value::as_str)).unwrap_or_default();
@@ -140,11 +150,16 @@ impl<K: LifecycleObject> Place<'_, K> {
         let notes = entry(metadata, "annotations").ok_or_else(|| unlike("annotations"))?;
         notes.insert(OWNER_NAME_ANNOTATION.into(), owner_name.into());
         if declared.prunable {
-            notes.insert(PRUNE_ANNOTATION.into(), "allowed".into());
+            notes.insert(PRUNE_ANNOTATION.into(), PRUNE_ALLOWED.into());
+        }
+        if declared.owner == Owner::None {
+            notes.insert(UNOWNED_ANNOTATION.into(), "true".into());
         }
         if let Some(reference) = reference {
             let owners = metadata.entry("ownerReferences").or_insert(json!([]));
             let owners = (owners.as_array_mut()).ok_or_else(|| unlike("owner references"))?;
+            // Who writes the own one by hand means the same.
+            owners.retain(|owner| owner["uid"] != reference["uid"]);
             owners.push(reference);
         }
         let hash = hex(&Sha256::digest(body.to_string()))[..16].to_owned();
@@ -258,6 +273,22 @@ fn clean(body: &mut Value) {
         }
     }
     without_nulls(body);
+}
+
+/// A server turns the texts of a Secret into data, which are its fields from then on.
+fn encode(secret: &mut Value) {
+    let texts = secret
+        .as_object_mut()
+        .and_then(|it| it.remove("stringData"));
+    let (Some(Value::Object(texts)), Some(data)) = (texts, field(secret, "data")) else {
+        return;
+    };
+    for (name, text) in texts {
+        let Value::String(text) = text else { continue };
+        if let Ok(encoded) = serde_json::to_value(ByteString(text.into_bytes())) {
+            data.insert(name, encoded);
+        }
+    }
 }
 
 fn without_nulls(value: &mut Value) {

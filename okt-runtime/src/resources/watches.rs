@@ -46,6 +46,8 @@ impl<K> Default for Watches<K> {
 
 impl<K> Watches<K> {
     /// Objects of this kind may be declared as resources; a change of one is looked at.
+    ///
+    /// Of a kind in several versions the first one counts.
     #[must_use]
     pub fn owns<T: Resource<DynamicType = (), Scope: 'static>>(self) -> Self {
         self.with_owned(Kind::of::<T>())
@@ -58,8 +60,8 @@ impl<K> Watches<K> {
     }
 
     fn with_owned(mut self, kind: Kind) -> Self {
-        // Watched twice, each change would be looked at twice.
-        if !self.owned.contains(&kind) {
+        // Watched twice, or in two versions, its objects would be taken for two: of which one is not declared.
+        if !self.owned.iter().any(|it| it.is_same(&kind)) {
             self.owned.push(kind);
         }
         self

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use okt_runtime::{Declared, Failure, OWNER_LABEL, Resources};
 use okt_testing::{Fault, Verb};
 use okt_tests::{OPERATOR, Rig, ShopState::*, Shops};
@@ -104,6 +104,15 @@ async fn each_object_is_written_once_and_nothing_when_nothing_changed_or_after_a
     rig.restart().await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
+    let mark = rig.server.mark();
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(4)).await;
+    let asked = rig.server.requests_since(mark).into_iter();
+    let asked: Vec<_> = asked.filter(|request| request.client == OPERATOR).collect();
+    assert!(
+        asked.iter().all(|request| request.verb == Verb::Watch),
+        "{asked:#?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,7 +202,7 @@ async fn what_is_no_longer_declared_goes_but_for_what_holds_data_and_what_is_kep
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_goes_where_it_cannot_be_said_what_is_declared_or_after_a_jump() {
+async fn nothing_goes_where_it_cannot_be_said_what_is_declared() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     let failure = Failure::retry("NoPlan", "the plan cannot be read");
     rig.app.fail_to_declare(Some(failure));
@@ -224,6 +233,10 @@ async fn work_waits_until_what_it_needs_is_ready_and_the_conditions_say_for_what
         ready.message,
         "Deployment web: its controller has not seen it yet"
     );
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.app.ran(), [""; 0]);
+    // What comes out of a list does not say of which kind it is.
+    rig.restart().await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.ran(), [""; 0]);
     let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
@@ -345,7 +358,11 @@ async fn what_kubernetes_does_not_delete_with_the_object_goes_before_the_finaliz
     let ready = rig
         .until_reason("shop", "Ready", "WaitingForResources")
         .await;
-    assert_eq!(ready.message, "ClusterRole shop is not gone yet");
+    assert!(
+        ready
+            .message
+            .starts_with("ClusterRole shop is not gone yet; to give it up, ")
+    );
     rig.pass(Duration::from_hours(1)).await;
     let role = roles.get("shop").await.expect("it is held");
     assert!(role.metadata.deletion_timestamp.is_some());
@@ -416,4 +433,221 @@ async fn work_that_waits_is_asked_again_when_what_it_refers_to_comes() {
     made.expect("it is made");
     rig.pass(Duration::from_secs(5)).await;
     assert_eq!(rig.app.ran(), ["Opening with 0", "Open with 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_the_way_is_told_anew_when_it_is_something_else() {
+    let rig = Shop::without_operator_of().await;
+    rig.app
+        .declare(Resources::new().apply_ready(deployment("web")));
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_reason("shop", "Ready", "WaitingForResources")
+        .await;
+    let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
+    let told = async |status: Value, message: &str| {
+        let patch = Patch::Merge(json!({ "status": status }));
+        let patched = deployments
+            .patch_status("web", &PatchParams::default(), &patch)
+            .await;
+        patched.expect("the status is accepted");
+        rig.pass(Duration::from_secs(30)).await;
+        let ready = rig.condition("shop", "Ready").await.expect("it is told");
+        assert_eq!(ready.message, message);
+    };
+    let one = json!({ "observedGeneration": 1, "replicas": 2, "updatedReplicas": 1 });
+    told(one, "Deployment web: 1 of 2 replicas are updated").await;
+    let stuck = json!({ "conditions": [{
+        "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow",
+    }] });
+    told(stuck, "Deployment web: ProgressDeadlineExceeded: too slow").await;
+    assert_eq!(rig.says("shop", "Stalled").await, "True ResourceNotReady");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_strips_the_annotations_is_not_fought_at_full_speed_either() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.wire.clear();
+    for _ in 0..600 {
+        edit(&rig, "a", json!({ "metadata": { "annotations": null } })).await;
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    let repairs = writes(&rig).len();
+    assert!(
+        (3..=15).contains(&repairs),
+        "{repairs} repairs in 10 minutes"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_deletes_it_again_and_again_is_not_fought_at_full_speed_either() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.wire.clear();
+    for _ in 0..600 {
+        // It may be gone already.
+        let _ = maps(&rig).delete("a", &DeleteParams::default()).await;
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    let made = writes(&rig).len();
+    assert!((3..=15).contains(&made), "{made} times made in 10 minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_declaration_that_differs_each_time_is_no_hot_loop() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.wire.clear();
+    for number in 0..600 {
+        rig.app
+            .declare(Resources::new().apply(map("a", &number.to_string())));
+        rig.poke("shop");
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    let made = writes(&rig).len();
+    assert!((3..=120).contains(&made), "{made} writes in 10 minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_paused_in_trouble_is_left_in_peace() {
+    let rig = Shop::without_operator_of().await;
+    let theirs = map("a", "theirs");
+    let made = maps(&rig).create(&PostParams::default(), &theirs).await;
+    made.expect("it is made");
+    rig.app.declare(Resources::new().apply(map("a", "ours")));
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_reason("shop", "Ready", "NotOwned").await;
+    rig.annotate("shop", "okt.dev/paused", Some("true")).await;
+    rig.pass(Duration::from_secs(1)).await;
+    let mark = rig.server.mark();
+    let before = rig.app.asked();
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.app.asked(), before);
+    let asked = rig.server.requests_since(mark).into_iter();
+    let of_maps = asked
+        .filter(|it| it.client == OPERATOR && it.resource == "configmaps" && it.verb == Verb::Get);
+    assert_eq!(of_maps.count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_made_once_is_not_written_over_when_its_labels_are_rubbed_out() {
+    let rig = open(Resources::new().create_only(map("a", "first"))).await;
+    rig.app
+        .declare(Resources::new().create_only(map("a", "second")));
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("first"));
+    edit(&rig, "a", json!({ "metadata": { "labels": null } })).await;
+    rig.restart().await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("first"));
+    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_with_the_labels_of_what_is_owned_is_not_deleted() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    let mut copy = maps(&rig).get("a").await.expect("it is there");
+    copy.metadata = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+        name: Some("copy".to_owned()),
+        labels: copy.metadata.labels,
+        annotations: copy.metadata.annotations,
+        ..Default::default()
+    };
+    let made = maps(&rig).create(&PostParams::default(), &copy).await;
+    made.expect("it is made");
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(text(&rig, "copy").await.as_deref(), Some("x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_took_the_name_of_what_was_deleted_is_not_written_over() {
+    let rig = open(Resources::new().apply(map("a", "ours"))).await;
+    rig.server.set_watch_lag(Duration::from_secs(20));
+    let deleted = maps(&rig).delete("a", &DeleteParams::default()).await;
+    deleted.expect("it is deleted");
+    let made = maps(&rig)
+        .create(&PostParams::default(), &map("a", "theirs"))
+        .await;
+    made.expect("it is made");
+    rig.app
+        .declare(Resources::new().apply(map("a", "ours, changed")));
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("theirs"));
+    assert_eq!(rig.says("shop", "Ready").await, "False NotOwned");
+    rig.app
+        .declare(Resources::new().with(Declared::of(map("a", "ours")).adopting()));
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("ours"));
+    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_goes_only_where_that_is_allowed_in_so_many_words() {
+    let secret: Secret = of(
+        json!({ "metadata": { "name": "precious", "annotations": { "okt.dev/prune": "false" } } }),
+    );
+    let rig = open(Resources::new().apply(secret)).await;
+    rig.app.declare(Resources::new());
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(1)).await;
+    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    assert!(secrets.get_opt("precious").await.expect("a read").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_may_not_be_listed_keeps_nobody_from_the_rest() {
+    let rig = Shop::without_operator_of().await;
+    rig.app.declare(Resources::new().apply(map("a", "x")));
+    let fault = Fault::forbidden().matching(|request| request.verb == Verb::List);
+    let fault = rig
+        .server
+        .inject(fault.resource("deployments").client(OPERATOR));
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_ready("shop", Open).await;
+    rig.app.declare(
+        Resources::new()
+            .apply(map("a", "x"))
+            .apply(deployment("web")),
+    );
+    rig.poke("shop");
+    rig.until_reason("shop", "Ready", "ResourceNotWatched")
+        .await;
+    fault.end();
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_written_by_hand_is_the_same_owner() {
+    let rig = Shop::without_operator_of().await;
+    let shop = rig.create("shop", json!({})).await;
+    let mut map = map("a", "x");
+    map.metadata.owner_references = shop.controller_owner_ref(&()).map(|owner| vec![owner]);
+    rig.app.declare(Resources::new().apply(map));
+    rig.start();
+    rig.until_ready("shop", Open).await;
+    let map = maps(&rig).get("a").await.expect("it is there");
+    assert_eq!(map.owner_references().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_of_texts_is_repaired_like_one_of_data() {
+    let secret: Secret =
+        of(json!({ "metadata": { "name": "s" }, "stringData": { "key": "ours" } }));
+    let rig = open(Resources::new().apply(secret)).await;
+    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    let spoil = Patch::Merge(json!({ "data": { "key": "dGhlaXJz" } }));
+    let spoilt = secrets.patch("s", &PatchParams::default(), &spoil).await;
+    spoilt.expect("it is spoilt");
+    rig.pass(Duration::from_mins(1)).await;
+    let data = secrets
+        .get("s")
+        .await
+        .expect("it is there")
+        .data
+        .expect("data");
+    assert_eq!(data["key"].0, b"ours");
 }

@@ -1,0 +1,408 @@
+//! Objects from YAML with places to fill in, by minijinja.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use minijinja::value::Serde;
+use minijinja::{Environment, ErrorKind, UndefinedBehavior};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::declared::Declared;
+use crate::failure::Failure;
+
+/// The longest template, in bytes.
+const SOURCE_LIMIT: usize = 256 * 1024;
+
+/// The longest text that one may become, in bytes: an API server takes no larger object.
+const TEXT_LIMIT: usize = 1536 * 1024;
+
+/// How many steps filling in may take.
+const FUEL: u64 = 1_000_000;
+
+/// A YAML document with places to fill in (`{{ .. }}`), which makes one object.
+///
+/// The language is that of [minijinja](https://docs.rs/minijinja); files cannot be included.
+/// Every value is written as JSON, which is YAML too, so that none can break out of its place:
+/// write `name: {{ name }}` without quotes, and put texts together inside (`{{ name ~ "-web" }}`).
+/// What is not defined is an error.
+///
+/// ```
+/// use okt_runtime::Template;
+/// use serde_json::json;
+///
+/// let template = Template::new(
+///     "settings.yaml",
+///     r#"
+/// apiVersion: v1
+/// kind: ConfigMap
+/// metadata:
+///   name: {{ name ~ "-settings" }}
+/// data:
+///   servers: {{ servers | join(",") }}
+/// "#,
+/// )?;
+/// let declared = template.declare(&json!({ "name": "db", "servers": ["a", "b"] }));
+/// assert!(declared.is_ok());
+/// let wrong = template.declare(&json!({ "name": "db" })).expect_err("something is missing");
+/// assert_eq!(wrong.message(), "settings.yaml:7: `servers` is undefined");
+/// # Ok::<(), okt_runtime::TemplateError>(())
+/// ```
+pub struct Template {
+    /// Its own: what others define is nothing to it.
+    environment: Environment<'static>,
+    file: String,
+}
+
+/// What is wrong with a template; another template, or other values, help.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct TemplateError {
+    file: String,
+    /// In the template, from 1.
+    line: Option<usize>,
+    why: String,
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.why),
+            None => write!(f, "{}: {}", self.file, self.why),
+        }
+    }
+}
+
+impl Template {
+    /// Reads a template; `file` is how people find it.
+    ///
+    /// # Errors
+    ///
+    /// Where it is no template, with the line.
+    pub fn new(file: &str, source: &str) -> Result<Self, TemplateError> {
+        if source.len() > SOURCE_LIMIT {
+            return Err(TemplateError {
+                file: file.to_owned(),
+                line: None,
+                why: format!(
+                    "{} bytes are more than a template may have ({SOURCE_LIMIT})",
+                    source.len()
+                ),
+            });
+        }
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::Json);
+        environment.set_fuel(Some(FUEL));
+        environment.set_debug(true);
+        let mut template = Self {
+            environment,
+            file: file.to_owned(),
+        };
+        match (template.environment).add_template_owned(file.to_owned(), source.to_owned()) {
+            Ok(()) => Ok(template),
+            Err(error) => Err(template.wrong(&error)),
+        }
+    }
+
+    /// The object that comes of it with these values.
+    ///
+    /// # Errors
+    ///
+    /// A permanent failure where a value is missing or fits nowhere, or where no object comes of it.
+    pub fn declare(&self, values: &impl Serialize) -> Result<Declared, Failure> {
+        let object = self.fill_in(values);
+        object
+            .map(Declared::dynamic)
+            .map_err(|error| Failure::permanent("BadTemplate", error.to_string()))
+    }
+
+    fn fill_in(&self, values: &impl Serialize) -> Result<Value, TemplateError> {
+        let template = (self.environment.get_template(&self.file)).map_err(|it| self.wrong(&it))?;
+        let mut text = Bounded(Vec::new());
+        let filled = template.render_captured_to(Serde(values), &mut text);
+        filled.map_err(|error| self.wrong(&error))?;
+        let told = |why: String| TemplateError {
+            file: self.file.clone(),
+            line: None,
+            why,
+        };
+        let text = String::from_utf8(text.0).map_err(|error| told(error.to_string()))?;
+        let mut documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| {
+            let place = (error.location()).map_or_else(String::new, |place| {
+                let line = usize::try_from(place.line()).unwrap_or_default();
+                let said = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+                format!(" (line {line} of it is `{}`)", shortened(said.trim()))
+            });
+            let why = error.without_snippet().to_string();
+            // Advice for whoever calls the parser.
+            let why = why.replace(", set DuplicateKeyPolicy in Options if acceptable", "");
+            told(format!("what comes of it is no YAML: {why}{place}"))
+        })?;
+        documents.retain(|document| !document.is_null());
+        match documents.len() {
+            0 => Err(told("no object comes of it".to_owned())),
+            1 if documents[0].is_object() => Ok(documents.remove(0)),
+            1 => Err(told("what comes of it is no object".to_owned())),
+            several => Err(told(format!(
+                "{several} objects come of it; a template makes one"
+            ))),
+        }
+    }
+
+    fn wrong(&self, error: &minijinja::Error) -> TemplateError {
+        let source = error.template_source().unwrap_or_default();
+        let place = error.range().and_then(|range| source.get(range));
+        let what = match error.detail() {
+            Some(detail) => detail.to_owned(),
+            None => error.kind().to_string(),
+        };
+        let why = match (error.kind(), place) {
+            (ErrorKind::OutOfFuel, _) => "filling it in takes too long".to_owned(),
+            (ErrorKind::WriteFailure, _) => {
+                format!("more than {TEXT_LIMIT} bytes come of it")
+            }
+            (ErrorKind::SyntaxError | ErrorKind::UndefinedError, _) | (_, None) => what,
+            (_, Some(place)) => format!("`{}`: {what}", shortened(place)),
+        };
+        TemplateError {
+            file: self.file.clone(),
+            line: error.line(),
+            why,
+        }
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.file).finish()
+    }
+}
+
+/// The beginning of a text.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 60;
+    if text.chars().count() <= SHOWN {
+        return text.to_owned();
+    }
+    let mut shown: String = text.chars().take(SHOWN - 1).collect();
+    shown.push('…');
+    shown
+}
+
+/// A text that does not grow for ever.
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        if self.0.len() + piece.len() > TEXT_LIMIT {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn values() -> Value {
+        json!({ "name": "web", "replicas": 2, "labels": { "a": "b" }, "evil": "x\nkind: Secret # \"'{{ name }}" })
+    }
+
+    fn wrong(source: &str) -> String {
+        match Template::new("web.yaml", source) {
+            Err(error) => error.to_string(),
+            Ok(template) => match template.declare(&values()) {
+                Err(failure) => {
+                    assert!(failure.is_permanent());
+                    assert_eq!(failure.reason(), "BadTemplate");
+                    failure.message().to_owned()
+                }
+                Ok(declared) => panic!("{declared:?}"),
+            },
+        }
+    }
+
+    fn made(source: &str) -> Value {
+        let template = Template::new("web.yaml", source).expect("a template");
+        let declared = template.declare(&values()).expect("an object");
+        declared.object.expect("an object")
+    }
+
+    #[test]
+    fn values_are_filled_in_and_keep_their_types() {
+        let made = made(
+            "kind: A\nname: {{ name }}\nlong: {{ name ~ \"-x\" }}\nreplicas: {{ replicas }}\nlabels: {{ labels }}\n\
+             list:\n{% for i in range(replicas) %}- {{ i }}\n{% endfor %}",
+        );
+        assert_eq!(
+            made,
+            json!({
+                "kind": "A", "name": "web", "long": "web-x", "replicas": 2, "labels": { "a": "b" }, "list": [0, 1],
+            })
+        );
+    }
+
+    #[test]
+    fn no_value_breaks_out_of_its_place() {
+        let made = made("kind: ConfigMap\ndata:\n  text: {{ evil }}");
+        assert_eq!(made["kind"], "ConfigMap");
+        assert_eq!(made["data"]["text"], values()["evil"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_file_and_line() {
+        for (source, said) in BAD {
+            assert_eq!(wrong(source), *said, "{source}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_before_it_takes_memory() {
+        let long = "#".repeat(SOURCE_LIMIT + 1);
+        assert_eq!(
+            wrong(&long),
+            "web.yaml: 262145 bytes are more than a template may have (262144)"
+        );
+        let growing = "{% for i in range(9000) %}{{ \"x\" * 1000 }}\n{% endfor %}";
+        assert_eq!(
+            wrong(growing),
+            "web.yaml: more than 1572864 bytes come of it"
+        );
+        let long = "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}";
+        assert_eq!(wrong(long), "web.yaml:1: filling it in takes too long");
+        let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 'b'..='z' {
+            let before = char::from(level as u8 - 1);
+            let all = vec![format!("*{before}"); 10].join(", ");
+            bomb.push_str(&format!("{level}: &{level} [{all}]\n"));
+        }
+        let said = wrong(&bomb);
+        assert!(
+            said.starts_with("web.yaml: what comes of it is no YAML: "),
+            "{said}"
+        );
+    }
+
+    const BAD: &[(&str, &str)] = &[
+        (
+            "{{ name",
+            "web.yaml:1: unexpected end of input, expected end of variable block",
+        ),
+        (
+            "{{ name }",
+            "web.yaml:1: unexpected `}`, expected end of variable block",
+        ),
+        (
+            "kind: A\n{% if name %}\nx: 1",
+            "web.yaml:2: unexpected end of input, expected end of block",
+        ),
+        (
+            "kind: A\n{% endif %}",
+            "web.yaml:2: unknown statement endif",
+        ),
+        (
+            "kind: A\n{% for x %}{% endfor %}",
+            "web.yaml:2: unexpected end of block, expected in",
+        ),
+        (
+            "kind: A\nname: {{ nmae }}",
+            "web.yaml:2: `nmae` is undefined",
+        ),
+        (
+            "kind: A\nname: {{ labels.b }}",
+            "web.yaml:2: `labels.b` is undefined",
+        ),
+        (
+            "kind: A\nname: {{ labels.b.c }}",
+            "web.yaml:2: `labels.b` is undefined",
+        ),
+        (
+            "kind: A\nname: {{ name | shout }}",
+            "web.yaml:2: `shout`: filter shout is unknown",
+        ),
+        (
+            "kind: A\nname: {{ now() }}",
+            "web.yaml:2: `now()`: now is unknown",
+        ),
+        (
+            "kind: A\nname: {{ name + replicas }}",
+            "web.yaml:2: `name + replicas`: tried to use + operator on unsupported types string and number",
+        ),
+        (
+            "kind: A\nname: {{ replicas / 0 }}",
+            "web.yaml:2: `replicas / 0`: unable to calculate 2 / 0",
+        ),
+        (
+            "kind: A\n{% include 'other.yaml' %}",
+            "web.yaml:2: `include 'other.yaml'`: tried to include non-existing template 'other.yaml'",
+        ),
+        (
+            "kind: A\n{% extends 'other.yaml' %}",
+            "web.yaml:2: `extends 'other.yaml'`: template \"other.yaml\" does not exist",
+        ),
+        (
+            "kind: A\n{% for x in replicas %}{% endfor %}",
+            "web.yaml:2: `replicas`: number is not iterable",
+        ),
+        (
+            "kind: A\n{% for x in range(10000000000) %}{% endfor %}",
+            "web.yaml:2: `range(10000000000)`: range has too many elements",
+        ),
+        (
+            "kind: A\n{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
+            "web.yaml:2: `a()`: recursion limit exceeded",
+        ),
+        ("", "web.yaml: no object comes of it"),
+        ("# nothing\n", "web.yaml: no object comes of it"),
+        ("---\n---\n", "web.yaml: no object comes of it"),
+        ("- kind: A", "web.yaml: what comes of it is no object"),
+        ("7", "web.yaml: what comes of it is no object"),
+        (
+            "kind: A\n---\nkind: B",
+            "web.yaml: 2 objects come of it; a template makes one",
+        ),
+        (
+            "kind: A\n  name: b",
+            "web.yaml: what comes of it is no YAML: mapping values are not allowed in this context at line 2, column 7 (line 2 of it is `name: b`)",
+        ),
+        (
+            "kind: A\nname: \"{{ name }}-x\"",
+            "web.yaml: what comes of it is no YAML: invalid trailing content after double-quoted scalar at line 2, column 9 (line 2 of it is `name: \"\"web\"-x\"`)",
+        ),
+        (
+            "kind: A\n\tname: b",
+            "web.yaml: what comes of it is no YAML: while scanning a plain scalar, found a tab at line 1, column 7 (line 1 of it is `kind: A`)",
+        ),
+        (
+            "kind: A\nkind: B",
+            "web.yaml: what comes of it is no YAML: duplicate mapping key: kind at line 2, column 1 (line 2 of it is `kind: B`)",
+        ),
+        (
+            "kind: [A",
+            "web.yaml: what comes of it is no YAML: unclosed bracket '[' at line 1, column 7 (line 1 of it is `kind: [A`)",
+        ),
+        (
+            "kind: &a [*a]",
+            "web.yaml: what comes of it is no YAML: recursive references require weak recursion types at line 1, column 11 (line 1 of it is `kind: &a [*a]`)",
+        ),
+        (
+            "kind: *nowhere",
+            "web.yaml: what comes of it is no YAML: alias references unknown anchor at line 1, column 7 (line 1 of it is `kind: *nowhere`)",
+        ),
+        (
+            "kind: !!binary x",
+            "web.yaml: what comes of it is no YAML: invalid !!binary base64 at line 1, column 16 (line 1 of it is `kind: !!binary x`)",
+        ),
+        (
+            "kind: A\n? [a]\n: b",
+            "web.yaml: what comes of it is no YAML: expected string scalar at line 2, column 3 (line 2 of it is `? [a]`)",
+        ),
+    ];
+}
