@@ -106,6 +106,10 @@ impl Walk<'_> {
             self.server.process() == started,
             "work_mem is 8MB, in the same process",
         );
+        // Each of its signs means something else to PostgreSQL where it stands in a file.
+        let prefix = r"it's\new ";
+        self.set(json!({ "log_line_prefix": prefix })).await?;
+        self.until_set("log_line_prefix", prefix).await?;
         self.nothing_is_lost().await
     }
 
@@ -130,22 +134,29 @@ impl Walk<'_> {
             "A setting that PostgreSQL does not take stops nothing but itself",
         );
         self.set(json!({ "work_mem": "lots" })).await?;
-        let stalled = self
-            .desk
-            .until(NAME, "says why it stands still", |postgres| {
-                condition(postgres, "Stalled").is_some()
-            })
+        self.stalls_over(&["work_mem", "lots"]).await?;
+        // It would run a program of whoever writes the object, and keep the commits out of the archive.
+        self.set(json!({ "work_mem": "4MB", "archive_command": "true" }))
             .await?;
-        let why = condition(&stalled, "Stalled").map_or("", |c| &c.message);
-        check(
-            why.contains("work_mem") && why.contains("lots"),
-            &format!("the condition says: {why}"),
-        );
+        self.stalls_over(&["archive_command"]).await?;
         self.more_commits().await?;
         check(true, "rows are committed all the same");
-        self.set(json!({ "work_mem": "4MB" })).await?;
+        self.set(json!({ "archive_command": null })).await?;
         self.desk.until_ready(NAME, PostgresState::Running).await?;
         self.nothing_is_lost().await
+    }
+
+    /// Waits until the object says that it stands still because of this.
+    async fn stalls_over(&self, words: &[&str]) -> Result<(), Trouble> {
+        let stalled = |postgres: &Postgres| {
+            let stalled = condition(postgres, "Stalled");
+            stalled.is_some_and(|it| words.iter().all(|word| it.message.contains(word)))
+        };
+        let what = format!("says that it stands still because of {words:?}");
+        let postgres = self.desk.until(NAME, &what, stalled).await?;
+        let why = condition(&postgres, "Stalled").map_or("", |it| &it.message);
+        check(true, &format!("the condition says: {why}"));
+        Ok(())
     }
 
     async fn killed_postgres(&self) -> Result<(), Trouble> {
