@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The scripts that an agent runs, as they stand in `examples/postgres`.
-const SCRIPTS: [(&str, &str); 9] = [
+const SCRIPTS: [(&str, &str); 10] = [
     ("where", include_str!("../../postgres/where")),
     ("make", include_str!("../../postgres/make")),
     ("configure", include_str!("../../postgres/configure")),
     ("archive", include_str!("../../postgres/archive")),
+    ("fetch", include_str!("../../postgres/fetch")),
     ("back-up", include_str!("../../postgres/back-up")),
     ("restore", include_str!("../../postgres/restore")),
     ("remove", include_str!("../../postgres/remove")),
