@@ -151,7 +151,7 @@ enum Outcome {
     Awaited(String),
     /// It will not become ready by itself.
     Stuck(String),
-    /// Somebody changes it again and again.
+    /// It was applied a moment ago, and has to be again.
     Held(Duration),
 }
 
@@ -194,11 +194,13 @@ impl<K: LifecycleObject> Settling<'_, K> {
         let owned = self.cluster.owned(&uid);
         let mut wanted = BTreeSet::new();
         let mut outcomes = Outcomes::default();
+        let mut all_told = true;
         for declared in &resources.declared {
             let applied = match self.stamp(declared, &mut wanted) {
                 Ok(applied) => applied,
                 Err(failure) => {
                     outcomes.failures.push(failure);
+                    all_told = false;
                     continue;
                 }
             };
@@ -218,7 +220,8 @@ impl<K: LifecycleObject> Settling<'_, K> {
                 Ok(Outcome::Held(wait)) => {
                     outcomes.due_in(wait);
                     let what = self.told(&key);
-                    let what = format!("{what}: somebody changes it again and again");
+                    let what =
+                        format!("{what} was changed again, and is applied anew after a wait");
                     outcomes.awaited.push(what);
                 }
                 Err(failure) => {
@@ -234,7 +237,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
         }
         (self.efforts.accepted).retain(|key, _| wanted.contains(key));
         // Where something could not be declared, it is not known what is wanted no more.
-        if self.leave.prunes && outcomes.failures.is_empty() {
+        if self.leave.prunes && all_told {
             let kept = self.keys(resources);
             let surplus = owned
                 .iter()
