@@ -210,9 +210,7 @@ async fn readable(pipe: Option<&Receiver>) {
 mod tests {
     //! What is in the way of a start.
 
-    use std::fs;
     use std::future::pending;
-    use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
     use tokio::time::{Instant, timeout};
@@ -225,12 +223,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let hangs = directory.path().join("hangs");
         // As one whose directory is where nobody answers: its gate stays as it is.
-        fs::write(
-            &hangs,
-            "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n",
-        )
-        .unwrap();
-        fs::set_permissions(&hangs, fs::Permissions::from_mode(0o700)).unwrap();
+        let text = "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n";
+        // Written by another process: what this one holds open for writing, another test's child may hold, too, and
+        // then it cannot be run.
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 700 \"$1\"", "sh"]);
+        let written = shell.arg(&hangs).arg(text).status().unwrap();
+        assert!(written.success());
         let words = ["true".to_owned()];
         let around = Surroundings::default();
         let command = |deadline| Command {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::site::Site;
+use crate::site::{Site, say};
 
 /// An application that says when it begins and when it is asked to stop; `trap` is how it takes that.
 fn application(trap: &str, rest: &str) -> String {
@@ -302,7 +302,7 @@ fn as_process_1_where_namespaces_are_allowed_the_agent_stops_it_and_clears_orpha
         .arg("true")
         .output();
     if !allowed.is_ok_and(|it| it.status.success()) {
-        println!("no namespaces here: not tested as process 1");
+        say("no namespaces here: not tested as process 1");
         return;
     }
     let mut site = Site::new(&application(&format!("{KIND} "), ""));

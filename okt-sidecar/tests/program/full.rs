@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 
-use crate::site::Site;
+use crate::site::{Site, say};
 
 /// What has no room.
 enum Disk {
@@ -178,7 +178,7 @@ fn a_full_file_system_where_namespaces_are_allowed_begins_nothing() {
     ];
     let allowed = std::process::Command::new("unshare").args(own).output();
     if !allowed.is_ok_and(|it| it.status.success()) {
-        println!("no namespaces here: tested with files that cannot grow only");
+        say("no namespaces here: tested with files that cannot grow only");
         return;
     }
     let site = begins_nothing(&Disk::System);

@@ -16,6 +16,12 @@ use tempfile::TempDir;
 /// For what takes a moment; on a busy machine that may be long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Tells whoever runs the tests what was left out here, also where the test passes.
+pub(crate) fn say(what: &str) {
+    // Where nobody reads there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "{what}");
+}
+
 pub(crate) struct Site {
     directory: TempDir,
     agent: Option<Child>,
