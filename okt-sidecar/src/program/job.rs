@@ -23,6 +23,9 @@ pub(super) const GROUP: &str = "group";
 /// Under which key a task remembers the application that it has started.
 const APPLICATION: &str = "application";
 
+/// When the application is stopped once more that did not stop.
+const STOP_AGAIN: Duration = Duration::from_secs(1);
+
 impl Program {
     /// Does the work of a state.
     pub(super) async fn job(&self, job: &Job, task: &Task) -> Result<Done, Fault> {
@@ -76,7 +79,16 @@ impl Attempt<'_> {
             && let (Some(application), Some(started)) = (&self.program.application, started)
             && application.is(&started)
         {
-            application.stop().await?;
+            // Cancelled is what has ended: until it has, this is tried again, as long as the agent lets it.
+            while let Err(fault) = application.stop().await {
+                let (reason, why) = (fault.reason, fault.message);
+                tracing::warn!(
+                    reason,
+                    why,
+                    "what was started and is cancelled does not stop"
+                );
+                sleep(STOP_AGAIN).await;
+            }
         }
         done
     }
