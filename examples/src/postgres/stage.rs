@@ -109,6 +109,11 @@ impl Stage {
         Ok(command)
     }
 
+    /// All that the agents said.
+    pub fn agents_said(&self) -> String {
+        fs::read_to_string(self.home.path().join("agent.log")).unwrap_or_default()
+    }
+
     /// What the operators and the agents said last.
     pub fn said(&self, lines: usize) -> String {
         let mut said = String::new();

@@ -4,6 +4,7 @@
 //! happens is up to the machine.
 //! Without PostgreSQL these tests say so and pass, except where `CI` is set.
 
+mod record;
 mod rounds;
 mod scripts;
 

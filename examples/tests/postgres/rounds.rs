@@ -20,6 +20,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::time::sleep;
 
+use crate::record::Record;
+
 const NAMESPACE: &str = "default";
 const NAME: &str = "orders";
 
@@ -135,13 +137,17 @@ async fn live(
         }
         accounted_for(desk, &server).await?;
     }
-    let begun = begun_as_decided(&server.ledger())?;
+    desk.delete(NAME).await?;
+    let ledger = server.ledger();
+    let begun = begun_as_decided(&ledger)?;
+    let record = Record::read(&stage.agents_said())?;
+    record.accounts_for(ledger.iter().filter_map(|line| line.split(' ').next()))?;
     println!(
-        "seed {seed}: {rounds} rounds in {:.0} s, killed with SIGKILL: {killed:?}; {} commits acknowledged, none lost; {begun} commands begun, none without a decision",
+        "seed {seed}: {rounds} rounds in {:.0} s, killed with SIGKILL: {killed:?}; {} commits acknowledged, none lost; {begun} commands begun, none without a decision; {} actions done, none twice",
         since.elapsed().as_secs_f64(),
         writer.acknowledged(),
+        record.done(),
     );
-    desk.delete(NAME).await?;
     if server.process().is_some() || server.data().exists() {
         return Err("something is left of a server that was deleted".into());
     }
