@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use okt_sidecar::client::{self as agent, Endpoint};
 use okt_sidecar::wire::{ActionId, AgentStatus};
@@ -46,7 +45,6 @@ pub struct Instance {
     pub(super) name: String,
     data: PathBuf,
     pub(super) program: Program,
-    pub(super) patience: Duration,
     http: reqwest::Client,
     agent: agent::Client,
 }
@@ -99,17 +97,9 @@ impl Instance {
             name: name.into(),
             data,
             program,
-            patience: Duration::from_secs(10),
             http: client::http()?,
             agent,
         })
-    }
-
-    /// Waits this long for a process to start or to end, instead of ten seconds.
-    #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
     }
 
     /// The data directory, absolute.

@@ -13,6 +13,9 @@ use super::program::Launched;
 /// How often a process that starts or ends is looked at.
 const SOON: Duration = Duration::from_millis(25);
 
+/// How long a process may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// How often a process that should go on is looked at.
 const NOW_AND_THEN: Duration = Duration::from_millis(250);
 
@@ -145,12 +148,12 @@ impl Instance {
         what: &'static str,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        match timeout(self.patience, work).await {
+        match timeout(PATIENCE, work).await {
             Ok(result) => result,
             Err(_) => Err(Error::Slow {
                 data: self.data().to_owned(),
                 what,
-                limit: self.patience,
+                limit: PATIENCE,
             }),
         }
     }

@@ -129,10 +129,8 @@ async fn run(args: ServeArgs) -> Result<(), ServeError> {
         .local_addr()
         .map_err(system("listen on the loopback"))?;
     let content = serde_json::to_vec_pretty(&Announcement {
-        pid: std::process::id(),
         boot_id: desk.boot_id.clone(),
         address,
-        started_at: now.to_string(),
     })
     .expect("an announcement has string keys only");
 

@@ -69,8 +69,6 @@ pub(super) struct Problem {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Announcement {
-    pub(super) pid: u32,
     pub(super) boot_id: String,
     pub(super) address: std::net::SocketAddr,
-    pub(super) started_at: String,
 }
