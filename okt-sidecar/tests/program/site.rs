@@ -308,15 +308,14 @@ impl Drop for Site {
     }
 }
 
-/// Memory of a process in KiB: the most that it ever had.
+/// The most memory that a process has had, in KiB, without the pages of its program: those of a debug build are many
+/// times those of the one that is shipped.
 pub(crate) fn peak(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .expect("Linux");
-    line.split_whitespace()
-        .nth(1)
-        .and_then(|size| size.parse().ok())
-        .expect("a number")
+    let size = |name: &str| -> u64 {
+        let line = status.lines().find(|line| line.starts_with(name));
+        let size = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+        size.expect("Linux")
+    };
+    size("VmHWM:").saturating_sub(size("RssFile:"))
 }
