@@ -25,7 +25,7 @@ const FUEL: u64 = 1_000_000;
 /// The language is that of [minijinja](https://docs.rs/minijinja); files cannot be included.
 /// Every value is written as JSON, which is YAML too, so that none can break out of its place:
 /// write `name: {{ name }}` without quotes, and put texts together inside (`{{ name ~ "-web" }}`).
-/// What is not defined is an error.
+/// What is not defined is an error, but for filters that make something of nothing (`default`, `join`).
 ///
 /// ```
 /// use okt_runtime::Template;
@@ -40,12 +40,14 @@ const FUEL: u64 = 1_000_000;
 ///   name: {{ name ~ "-settings" }}
 /// data:
 ///   servers: {{ servers | join(",") }}
+///   size: {{ size }}
 /// "#,
 /// )?;
-/// let declared = template.declare(&json!({ "name": "db", "servers": ["a", "b"] }));
+/// let declared = template.declare(&json!({ "name": "db", "servers": ["a", "b"], "size": "1Gi" }));
 /// assert!(declared.is_ok());
-/// let wrong = template.declare(&json!({ "name": "db" })).expect_err("something is missing");
-/// assert_eq!(wrong.message(), "settings.yaml:7: `servers` is undefined");
+/// let wrong = template.declare(&json!({ "name": "db", "servers": [] }));
+/// let wrong = wrong.expect_err("something is missing");
+/// assert_eq!(wrong.message(), "settings.yaml:8: `size` is undefined");
 /// # Ok::<(), okt_runtime::TemplateError>(())
 /// ```
 pub struct Template {
