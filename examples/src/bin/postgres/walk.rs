@@ -180,8 +180,7 @@ impl Walk<'_> {
         );
         let started = self.server.process();
         let backups = self.server.backups()?.len();
-        self.ask_for("Servicing", "nightly-2").await?;
-        self.desk.until_in(NAME, PostgresState::Servicing).await?;
+        self.begin_backup("nightly-2").await?;
         self.stage.kill_agent(&self.file)?;
         note("kill -9 of the agent; it is started again");
         self.stage.start_agent(&self.file)?;
@@ -201,8 +200,7 @@ impl Walk<'_> {
             "The operator is killed in the middle of a backup, which goes on",
         );
         let backups = self.server.backups()?.len();
-        self.ask_for("Servicing", "nightly-3").await?;
-        self.desk.until_in(NAME, PostgresState::Servicing).await?;
+        self.begin_backup("nightly-3").await?;
         self.stage.kill_operator()?;
         note("kill -9 of the operator");
         self.desk
@@ -267,6 +265,22 @@ impl Walk<'_> {
     async fn ask_for(&self, state: &str, request: &str) -> Result<(), Trouble> {
         let visit = json!({ "visit": { "state": state, "request": request } });
         self.desk.wish(NAME, visit).await
+    }
+
+    /// Asks for a backup, and waits until the agent makes it. The state alone would not do: it is written before the
+    /// agent is told.
+    async fn begin_backup(&self, request: &str) -> Result<(), Trouble> {
+        let begun = || {
+            let ledger = self.server.ledger();
+            ledger.iter().filter(|it| it.ends_with("back-up")).count()
+        };
+        let before = begun();
+        self.ask_for("Servicing", request).await?;
+        self.desk
+            .wait("the agent makes the backup", async || {
+                Ok((begun() > before).then_some(()))
+            })
+            .await
     }
 
     async fn until_visited(&self, request: &str) -> Result<(), Trouble> {
