@@ -8,7 +8,7 @@
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `cached`, `packed`, `pruned`, `annotations` |
 //! | 3 | what an object owns in the cluster | `resources` |
 //! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
-//! | 4 | the operator | `drive`, `looks`, `shared`, `operator`, `readiness`, `rbac`, `program` |
+//! | 4 | the operator | `drive`, `looks`, `shared`, `operator`, `readiness`, `rbac`, `manifests`, `program` |
 
 mod act;
 mod again;
@@ -29,6 +29,7 @@ mod in_use;
 mod leftover;
 mod look;
 mod looks;
+mod manifests;
 mod memory;
 mod object;
 mod observation;

@@ -33,7 +33,7 @@ use crate::work::Tasks;
 const CONCURRENCY: u16 = 16;
 
 /// How long work may go on after the operator is told to stop, by default: a pod is given 30 s.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long work that is dropped may take to be gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! A whole operator program, of one operator or several: `run`, `crd` and `rbac` on the command line.
+//! A whole operator program, of one operator or several: `run`, `crd`, `rbac` and `manifests` on the command line.
 
 use std::error::Error;
 use std::future::Future;
@@ -20,8 +20,9 @@ use crate::application::{Application, StateOf};
 use crate::crd::crd;
 use crate::failure::chain;
 use crate::in_use::InUse;
+use crate::manifests::Installation;
 use crate::operator::{Operator, OperatorError};
-use crate::rbac::{ServiceAccount, rbac};
+use crate::rbac::{ServiceAccount, is_label, rbac};
 use crate::union::crd_union;
 
 /// Keeps the lives of applications.
@@ -36,8 +37,8 @@ struct Line {
 enum Command {
     /// Run the operator until SIGTERM or Ctrl-C.
     Run {
-        /// Look at this namespace only; may be given several times.
-        #[arg(long, value_name = "NAME")]
+        /// Look at this namespace only; may be given several times. Kinds that live in none are looked at whole.
+        #[arg(long, value_name = "NAME", value_parser = namespace)]
         namespace: Vec<String>,
     },
     /// Print the custom resource definition, to be applied before `run`.
@@ -51,9 +52,26 @@ enum Command {
     /// What the handlers themselves ask of the cluster is yours to add.
     Rbac {
         /// As given to `run`: roles in this namespace instead of the whole cluster; may be given several times.
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = namespace)]
         namespace: Vec<String>,
         /// Print the bindings too, for this service account.
+        #[arg(long, value_name = "NAMESPACE/NAME")]
+        service_account: Option<ServiceAccount>,
+    },
+    /// Print all that installs the operator: `manifests --image IMAGE | kubectl apply -f -`.
+    ///
+    /// That is a namespace and a service account, the custom resource definition, the roles with their bindings, and
+    /// a Deployment of one replica.
+    /// What the handlers themselves ask of the cluster is yours to add.
+    Manifests {
+        /// The image that has this program as its entry point, and a user that is not root.
+        #[arg(long, value_parser = image)]
+        image: String,
+        /// As given to `run`; may be given several times. These namespaces have to be there.
+        #[arg(long, value_name = "NAME", value_parser = namespace)]
+        namespace: Vec<String>,
+        /// Run as this service account, in its namespace, which has to be there [default: both are made, and named
+        /// after the program]
         #[arg(long, value_name = "NAMESPACE/NAME")]
         service_account: Option<ServiceAccount>,
     },
@@ -69,7 +87,7 @@ enum Command {
 /// # use okt_runtime::Application;
 /// # use std::process::ExitCode;
 /// # async fn example<A: Application>(connect: fn(kube::Client) -> std::future::Ready<std::io::Result<A>>) -> ExitCode {
-/// okt_runtime::main(connect).await // run | crd | rbac
+/// okt_runtime::main(connect).await // run | crd | rbac | manifests
 /// # }
 /// ```
 pub async fn main<A, C, F, E>(connect: C) -> ExitCode
@@ -83,6 +101,10 @@ where
 }
 
 /// A program of several operators, each for a kind of its own.
+///
+/// On its command line `--namespace` limits the kinds that live in namespaces; those that live in none are looked at
+/// whole beside them, with roles for the whole cluster.
+/// Where there are only such kinds it is refused.
 ///
 /// ```no_run
 /// # use okt_runtime::{Application, Program};
@@ -100,13 +122,13 @@ pub struct Program {
 /// One operator of a program.
 struct Part {
     crd_name: fn() -> &'static str,
+    cluster_scoped: fn() -> bool,
     definition: fn(Option<&CustomResourceDefinition>) -> Result<String, String>,
     roles: fn(&[String], Option<&ServiceAccount>) -> Result<String, String>,
     run: Box<dyn FnOnce(Surroundings) -> LocalBoxFuture<'static, Result<(), String>>>,
 }
 
 /// What a program gives to each of its operators.
-#[derive(Clone)]
 struct Surroundings {
     client: Client,
     /// Where the API server is, for people.
@@ -132,6 +154,7 @@ impl Program {
     {
         self.parts.push(Part {
             crd_name: A::Resource::crd_name,
+            cluster_scoped: || A::Resource::crd().spec.scope == "Cluster",
             definition: definition::<A>,
             roles: roles::<A>,
             run: Box::new(|surroundings| run(connect, surroundings).boxed_local()),
@@ -155,7 +178,14 @@ impl Program {
                 namespace,
                 service_account,
             } => self
-                .documents(|part| (part.roles)(&namespace, service_account.as_ref()))
+                .roles(&namespace, service_account.as_ref())
+                .and_then(|yaml| print(&yaml)),
+            Command::Manifests {
+                image,
+                namespace,
+                service_account,
+            } => self
+                .manifests(&image, &namespace, service_account)
                 .and_then(|yaml| print(&yaml)),
         };
         match done {
@@ -178,9 +208,51 @@ impl Program {
         stream((self.parts.iter().zip(olds)).map(|(part, old)| (part.definition)(old)))
     }
 
-    /// What each operator has to print, as one stream of YAML.
-    fn documents(&self, of: impl Fn(&Part) -> Result<String, String>) -> Result<String, String> {
-        stream(self.parts.iter().map(of))
+    /// The roles of all operators as one stream of YAML.
+    fn roles(
+        &self,
+        namespaces: &[String],
+        account: Option<&ServiceAccount>,
+    ) -> Result<String, String> {
+        let limit = self.limit(namespaces);
+        stream((self.parts.iter()).map(|part| (part.roles)(limit(part), account)))
+    }
+
+    /// All that installs the program, in the order in which it is applied.
+    fn manifests(
+        &self,
+        image: &str,
+        namespaces: &[String],
+        account: Option<ServiceAccount>,
+    ) -> Result<String, String> {
+        // What is there already may hold more than this operator, and is not for it to label or to be deleted with it.
+        let lives_alone = account.is_none();
+        let account = account.map_or_else(own_account, Ok)?;
+        let installation = Installation {
+            account: &account,
+            image,
+            namespaces,
+        };
+        let mut documents = Vec::new();
+        if lives_alone {
+            documents.push(yaml(&installation.namespace()));
+        }
+        documents.push(yaml(&installation.service_account()));
+        documents.push(self.definitions(None));
+        documents.push(self.roles(namespaces, Some(&account)));
+        documents.push(yaml(&installation.deployment()));
+        stream(documents.into_iter())
+    }
+
+    /// To which namespaces each operator is limited: a kind that lives in none is looked at whole beside the others.
+    ///
+    /// Alone it keeps the limit, and refuses it: nothing would come of what was asked for.
+    fn limit<'a>(&self, namespaces: &'a [String]) -> impl Fn(&Part) -> &'a [String] + use<'a> {
+        let some_are_limited = self.parts.iter().any(|part| !(part.cluster_scoped)());
+        move |part| {
+            let whole = some_are_limited && (part.cluster_scoped)();
+            if whole { &[] } else { namespaces }
+        }
     }
 
     async fn run(self, namespaces: Vec<String>) -> Result<(), String> {
@@ -198,16 +270,20 @@ impl Program {
         let client = Client::try_from(config)
             .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?;
         let stopping = CancellationToken::new();
-        let surroundings = Surroundings {
-            client,
-            address,
-            namespaces,
-            stopping: stopping.clone(),
-        };
-        let running = self
-            .parts
-            .into_iter()
-            .map(|part| (part.run)(surroundings.clone()));
+        let limit = self.limit(&namespaces);
+        let running = self.parts.into_iter().map(|part| {
+            let limits = limit(&part);
+            if limits.len() < namespaces.len() {
+                let crd = (part.crd_name)();
+                tracing::info!(crd, "lives in no namespace: looked at in the whole cluster");
+            }
+            (part.run)(Surroundings {
+                client: client.clone(),
+                address: address.clone(),
+                namespaces: limits.to_vec(),
+                stopping: stopping.clone(),
+            })
+        });
         let mut running = pin!(try_join_all(running));
         tokio::select! {
             ended = &mut running => return ended.map(drop),
@@ -278,6 +354,32 @@ async fn told_to_stop() {
     }
     #[cfg(not(unix))]
     interrupt.await;
+}
+
+/// The service account of a program that was not told of one, in a namespace of its own: named after the program.
+fn own_account() -> Result<ServiceAccount, String> {
+    let program = std::env::args_os().next().map(PathBuf::from);
+    let stem = program.as_deref().and_then(Path::file_stem);
+    let name = stem.unwrap_or_default().to_string_lossy();
+    let name = name.to_lowercase().replace('_', "-");
+    format!("{name}-system/{name}").parse().map_err(|_| {
+        "cannot name a service account after this program: say --service-account NAMESPACE/NAME"
+            .to_owned()
+    })
+}
+
+/// A namespace that there can be: looking at another one would be looking at nothing, and never end.
+fn namespace(text: &str) -> Result<String, &'static str> {
+    let why = "a namespace is at most 63 of lower case letters, digits and `-`, none of the latter at an end";
+    is_label(text).then(|| text.to_owned()).ok_or(why)
+}
+
+/// What a server takes for an image: it finds out later whether there is such a one.
+fn image(text: &str) -> Result<String, &'static str> {
+    let is_one = !text.is_empty() && !text.contains(char::is_whitespace);
+    is_one
+        .then(|| text.to_owned())
+        .ok_or("an image is a name without spaces, e.g. `ghcr.io/you/databases:1.0`")
 }
 
 /// The CRD as YAML, joined with the one in use.

@@ -41,7 +41,9 @@ pub struct ServiceAccount {
 
 /// A text is no service account; another text helps.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a service account is written NAMESPACE/NAME")]
+#[error(
+    "a service account is written NAMESPACE/NAME, in lower case letters, digits, `-`, and in its name `.`"
+)]
 pub struct ServiceAccountError;
 
 impl FromStr for ServiceAccount {
@@ -49,7 +51,7 @@ impl FromStr for ServiceAccount {
 
     fn from_str(text: &str) -> Result<Self, ServiceAccountError> {
         let (namespace, name) = text.split_once('/').ok_or(ServiceAccountError)?;
-        if namespace.is_empty() || name.is_empty() || name.contains('/') {
+        if !is_label(namespace) || name.len() > 253 || !name.split('.').all(is_label) {
             return Err(ServiceAccountError);
         }
         Ok(Self {
@@ -57,6 +59,13 @@ impl FromStr for ServiceAccount {
             name: name.to_owned(),
         })
     }
+}
+
+/// Whether a text is a name that a namespace can have (RFC 1123).
+pub(crate) fn is_label(text: &str) -> bool {
+    let of_it = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let hangs = text.starts_with('-') || text.ends_with('-');
+    (1..=63).contains(&text.len()) && text.bytes().all(of_it) && !hangs
 }
 
 /// The roles of an operator and of the users of its kind, as [`rbac`] makes them.

@@ -1,6 +1,7 @@
 //! Operators against a real API server, shared by these tests, which take turns.
 
 mod cel;
+mod manifests;
 mod refused;
 mod resources;
 mod transitions;

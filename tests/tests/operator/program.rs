@@ -1,10 +1,14 @@
 //! The operator as a program.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use okt_tests::{DatabaseState, Databases, Rig, SiteState, Sites};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::PostParams;
+use okt_testing::Served;
+use okt_tests::{Database, DatabaseState, Databases, Rig, Served as _, SiteState, Sites};
 use serde_json::json;
 
 fn databases(arguments: &[&str], kubeconfig: &str) -> Output {
@@ -95,17 +99,81 @@ fn a_service_account_that_is_none_is_one_clear_line() {
 }
 
 #[test]
-fn roles_in_a_namespace_for_a_kind_that_lives_in_none_are_refused() {
+fn all_that_installs_it_is_printed_and_what_is_there_already_is_left_out() {
+    let install = |more: &[&str]| {
+        let image = ["manifests", "--image", "registry.example/databases:1"];
+        let output = databases(&[&image[..], more].concat(), "/nowhere/kubeconfig");
+        assert!(output.status.success(), "{}", said(&output));
+        let yaml = String::from_utf8(output.stdout).expect("text");
+        yaml.split("---\n").map(str::to_owned).collect::<Vec<_>>()
+    };
+    let documents = install(&["--namespace", "team-a"]);
+    // The definition and the roles have snapshots of their own.
+    let own: Vec<_> = (documents.iter())
+        .filter(|it| !it.contains("CustomResourceDefinition") && !it.contains("rbac"))
+        .map(String::as_str)
+        .collect();
+    expect_test::expect_file!["database.manifests.yaml"].assert_eq(&own.join("---\n"));
+    assert_eq!(documents[2], include_str!("database.crd.yaml"));
+    let roles = include_str!("database.rbac.yaml");
+    let roles = roles.replace("namespace: ops", "namespace: databases-system");
+    assert_eq!(documents[3..documents.len() - 1].join("---\n"), roles);
+
+    let elsewhere = install(&["--service-account", "ops/databases"]);
+    assert_eq!(
+        elsewhere[0],
+        own[1].replace("namespace: databases-system", "namespace: ops")
+    );
+}
+
+#[test]
+fn an_image_a_namespace_or_an_account_that_cannot_be_is_one_clear_line_before_anything_is_printed()
+{
+    for (arguments, why) in [
+        (&["manifests"][..], "--image <IMAGE>"),
+        (&["manifests", "--image", ""], "a name without spaces"),
+        (&["manifests", "--image", "a b"], "a name without spaces"),
+        (&["run", "--namespace", "Team_A"], "lower case letters"),
+        (&["rbac", "--namespace", "a-"], "lower case letters"),
+        (&["rbac", "--namespace", ""], "lower case letters"),
+        (
+            &[
+                "manifests",
+                "--image",
+                "a",
+                "--service-account",
+                "ops/My_DB",
+            ],
+            "NAMESPACE/NAME",
+        ),
+    ] {
+        let output = databases(arguments, "/nowhere/kubeconfig");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(said(&output).contains(why), "{}", said(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_kind_that_lives_in_no_namespace_has_roles_for_the_cluster_beside_one_that_is_limited() {
     let output = Command::new(env!("CARGO_BIN_EXE_databases-and-sites"))
         .args(["rbac", "--namespace", "team-a"])
         .output()
         .expect("it starts");
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(
-        said(&output),
-        "error: cannot look at Site in some namespaces only: it is cluster-scoped\n"
-    );
-    assert!(output.stdout.is_empty());
+    assert!(output.status.success(), "{}", said(&output));
+    let yaml = String::from_utf8_lossy(&output.stdout).into_owned();
+    let granting = |resource: &str| {
+        let what = format!("  - {resource}\n  verbs:\n  - get\n  - list\n  - watch\n  - patch\n");
+        let documents: Vec<_> = yaml
+            .split("---\n")
+            .filter(|it| it.contains(&what))
+            .collect();
+        assert_eq!(documents.len(), 1, "{yaml}");
+        documents[0].to_owned()
+    };
+    assert!(granting("databases").contains("kind: Role\n"));
+    assert!(granting("databases").contains("namespace: team-a\n"));
+    assert!(granting("sites").contains("kind: ClusterRole\n"));
 }
 
 #[test]
@@ -129,20 +197,65 @@ fn a_program_of_two_operators_prints_two_definitions() {
     assert!(documents[1].contains("name: sites.demo.okt.dev"));
 }
 
+/// A program of two operators, against the API in this process; killed with this value at the latest.
+struct Two {
+    program: Child,
+    _kubeconfig: tempfile::NamedTempFile,
+    _served: Served,
+}
+
+impl Two {
+    async fn run(rig: &Rig<Databases>, arguments: &[&str]) -> Self {
+        let served = rig.server.serve().await.expect("a socket");
+        let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
+        served.write_kubeconfig(kubeconfig.path()).expect("a file");
+        let program = Command::new(env!("CARGO_BIN_EXE_databases-and-sites"))
+            .arg("run")
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig.path())
+            .env("RUST_LOG", "okt_runtime=info")
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        Self {
+            program,
+            _kubeconfig: kubeconfig,
+            _served: served,
+        }
+    }
+
+    /// Tells it to stop, and gives back how it ended and what it has said.
+    async fn stop(mut self) -> (Option<i32>, String) {
+        let pid = self.program.id().to_string();
+        let told = Command::new("kill").arg(&pid).status().expect("kill");
+        assert!(told.success());
+        let mut stderr = self.program.stderr.take().expect("it is piped");
+        let said = tokio::task::spawn_blocking(move || {
+            let mut said = String::new();
+            stderr.read_to_string(&mut said).expect("text");
+            said
+        });
+        let said = tokio::time::timeout(Duration::from_secs(20), said).await;
+        let said = said.expect("it ends").expect("no panic");
+        let status = self.program.wait().expect("a status");
+        (status.code(), said)
+    }
+}
+
+impl Drop for Two {
+    fn drop(&mut self) {
+        // It has most often ended by itself.
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
 #[tokio::test]
 async fn a_program_of_two_operators_serves_both_and_ends_well_at_sigterm() {
     let databases = Rig::<Databases>::without_operator().await;
     let sites = Rig::<Sites>::beside(&databases).await;
-    let served = databases.server.serve().await.expect("a socket");
-    let kubeconfig = std::env::temp_dir().join(format!("okt-tests-two-{}", std::process::id()));
-    served.write_kubeconfig(&kubeconfig).expect("a file");
-    let mut program = Command::new(env!("CARGO_BIN_EXE_databases-and-sites"))
-        .arg("run")
-        .env("KUBECONFIG", &kubeconfig)
-        .env("RUST_LOG", "error")
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("it starts");
+    let two = Two::run(&databases, &[]).await;
     databases.create("db", json!({})).await;
     sites.create("s", json!({})).await;
     let both = async {
@@ -150,16 +263,43 @@ async fn a_program_of_two_operators_serves_both_and_ends_well_at_sigterm() {
         sites.until_ready("s", SiteState::Online).await;
     };
     let in_time = tokio::time::timeout(Duration::from_secs(20), both).await;
-    let pid = program.id().to_string();
-    let told = Command::new("kill").arg(&pid).status().expect("kill");
-    assert!(told.success());
-    let ended = tokio::task::spawn_blocking(move || program.wait());
-    let ended = tokio::time::timeout(Duration::from_secs(20), ended).await;
-    std::fs::remove_file(&kubeconfig).expect("it was there");
+    let (code, _) = two.stop().await;
     in_time.expect("both were served");
-    let ended = ended
-        .expect("it ends")
-        .expect("no panic")
-        .expect("a status");
-    assert_eq!(ended.code(), Some(0));
+    assert_eq!(code, Some(0));
+}
+
+#[tokio::test]
+async fn a_limit_to_namespaces_leaves_out_other_namespaces_and_no_object_that_lives_in_none() {
+    let databases = Rig::<Databases>::without_operator().await;
+    let sites = Rig::<Sites>::beside(&databases).await;
+    let client = databases.client.clone();
+    let namespace = serde_json::from_value(json!({ "metadata": { "name": "team-a" } }));
+    let made = Api::<Namespace>::all(client.clone())
+        .create(&PostParams::default(), &namespace.expect("a namespace"))
+        .await;
+    made.expect("a namespace");
+    let elsewhere: Api<Database> = Api::namespaced(client, "team-a");
+    let database = serde_json::from_value(Databases::object("db", json!({})));
+    let database = database.expect("a database");
+    let made = elsewhere.create(&PostParams::default(), &database).await;
+    made.expect("a database");
+    databases.create("db", json!({})).await;
+    sites.create("s", json!({})).await;
+
+    let two = Two::run(&databases, &["--namespace", "default"]).await;
+    let both = async {
+        databases.until_ready("db", DatabaseState::Running).await;
+        sites.until_ready("s", SiteState::Online).await;
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(20), both).await;
+    let (code, said) = two.stop().await;
+    in_time.expect("both were served");
+    assert_eq!(code, Some(0));
+    let other = elsewhere.get("db").await.expect("it is there");
+    assert!(other.status.and_then(|status| status.lifecycle).is_none());
+    let whole: Vec<_> = (said.lines())
+        .filter(|line| line.contains("in the whole cluster"))
+        .collect();
+    assert_eq!(whole.len(), 1, "{said}");
+    assert!(whole[0].contains("sites.demo.okt.dev"), "{said}");
 }

@@ -1,0 +1,213 @@
+//! What an operator prints to be installed, applied with kubectl, and run as it says.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
+use okt_testing::Kubernetes;
+use okt_tests::{Database, Databases, Served};
+use serde_json::{Value, json};
+
+use crate::{PATIENCE, SERVER, on_kubernetes};
+
+/// Where the operator lives: named after the program.
+const HOME: &str = "databases-system";
+/// Where it looks.
+const TEAM: &str = "okt-tests-team-a";
+
+const ARGUMENTS: [&str; 5] = [
+    "manifests",
+    "--image",
+    "registry.example/databases:1",
+    "--namespace",
+    TEAM,
+];
+
+/// What is in the cluster and runs because of this test; all of it goes with this value.
+struct Installed<'a> {
+    server: &'a Kubernetes,
+    manifests: String,
+    operator: Option<Child>,
+}
+
+impl<'a> Installed<'a> {
+    fn by(server: &'a Kubernetes, manifests: String) -> Self {
+        let installed = Self {
+            server,
+            manifests,
+            operator: None,
+        };
+        let team = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": TEAM } });
+        accepted(&installed.kubectl(&["apply", "-f", "-"], &team.to_string()));
+        let applied = installed.kubectl(&["apply", "-f", "-"], &installed.manifests);
+        accepted(&applied);
+        // A server that would not run such a pod here says so.
+        assert_eq!(String::from_utf8_lossy(&applied.stderr), "");
+        installed
+    }
+
+    fn kubectl(&self, arguments: &[&str], input: &str) -> Output {
+        let mut kubectl = self.server.kubectl().expect("it was there a moment ago");
+        let kubectl = kubectl.args(arguments).stdin(Stdio::piped());
+        let mut kubectl = (kubectl.stdout(Stdio::piped()).stderr(Stdio::piped()))
+            .spawn()
+            .expect("kubectl starts");
+        let mut stdin = kubectl.stdin.take().expect("it is piped");
+        stdin.write_all(input.as_bytes()).expect("it reads");
+        drop(stdin);
+        kubectl.wait_with_output().expect("it ends")
+    }
+
+    /// Runs the program as the Deployment says.
+    fn run(&mut self, container: &Container, kubeconfig: &Path) {
+        let environment = container.env.iter().flatten();
+        let environment = environment.map(|env| (&env.name, env.value.clone().unwrap_or_default()));
+        let operator = Command::new(env!("CARGO_BIN_EXE_databases"))
+            .args(container.args.iter().flatten())
+            .envs(environment)
+            .env("KUBECONFIG", kubeconfig)
+            .stdin(Stdio::null())
+            .spawn();
+        self.operator = Some(operator.expect("it starts"));
+    }
+}
+
+impl Drop for Installed<'_> {
+    fn drop(&mut self) {
+        if let Some(operator) = &mut self.operator {
+            // It may have ended by itself.
+            let _ = operator.kill();
+            let _ = operator.wait();
+        }
+        let delete = ["delete", "--ignore-not-found", "--wait=false"];
+        self.kubectl(&[&delete[..], &["-f", "-"]].concat(), &self.manifests);
+        self.kubectl(&[&delete[..], &["namespace", TEAM]].concat(), "");
+    }
+}
+
+fn accepted(output: &Output) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
+
+/// A kubeconfig of the same server for which it takes the account's word.
+fn as_account(server: &Kubernetes, name: &str) -> String {
+    let text = std::fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
+    let mut config: Value = serde_saphyr::from_str(&text).expect("YAML");
+    for user in config["users"].as_array_mut().into_iter().flatten() {
+        user["user"]["as"] = json!(format!("system:serviceaccount:{HOME}:{name}"));
+    }
+    config.to_string()
+}
+
+/// A pod of the Deployment, as its controller would make one.
+fn pod(template: PodSpec) -> Pod {
+    Pod {
+        metadata: serde_json::from_value(json!({ "name": "operator" })).expect("metadata"),
+        spec: Some(template),
+        ..Pod::default()
+    }
+}
+
+async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let waited = async {
+        while !so().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waited).await;
+    waited.unwrap_or_else(|_| panic!("waited in vain until {what}"));
+}
+
+#[tokio::test]
+async fn the_manifests_install_an_operator_that_works_in_a_restricted_namespace() {
+    let what = "the manifests of an operator";
+    on_kubernetes(what, async |place| {
+        let server = SERVER.get().and_then(Option::as_ref).expect("it runs");
+        if server.kubectl().is_none() {
+            eprintln!("skipped: {what}: there is no kubectl");
+            return;
+        }
+        let printed = Command::new(env!("CARGO_BIN_EXE_databases"))
+            .args(ARGUMENTS)
+            .output()
+            .expect("it starts");
+        accepted(&printed);
+        let manifests = String::from_utf8(printed.stdout).expect("text");
+        let mut installed = Installed::by(server, manifests);
+
+        let deployments: Api<Deployment> = Api::namespaced(place.client.clone(), HOME);
+        let deployment = deployments.get("databases").await.expect("it is there");
+        let template = deployment.spec.template.spec.expect("a template");
+        only_restricted_pods_are_let_in(&place.client, &template).await;
+
+        let account = template.service_account_name.expect("an account");
+        let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(kubeconfig.path(), as_account(server, &account)).expect("it is written");
+        installed.run(&template.containers[0], kubeconfig.path());
+        lives_and_goes(&place.client).await;
+
+        let operator = installed.operator.as_mut().expect("it runs");
+        let told = Command::new("kill").arg(operator.id().to_string()).status();
+        assert!(told.expect("kill").success());
+        let ended = async || operator.try_wait().expect("a process").is_some();
+        until("the operator has ended", ended).await;
+        assert_eq!(installed.operator.as_mut().and_then(code), Some(0));
+    })
+    .await;
+}
+
+fn code(ended: &mut Child) -> Option<i32> {
+    ended.wait().ok()?.code()
+}
+
+/// The pod of the Deployment, and none that could do more.
+async fn only_restricted_pods_are_let_in(client: &Client, template: &PodSpec) {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), HOME);
+    let trial = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let let_in = pods.create(&trial, &pod(template.clone())).await;
+    let_in.expect("a restricted pod");
+    let unlimited = PodSpec {
+        security_context: None,
+        ..template.clone()
+    };
+    match pods.create(&trial, &pod(unlimited)).await {
+        Err(kube::Error::Api(status)) => {
+            assert!(status.message.contains("violates PodSecurity"), "{status}");
+        }
+        other => panic!("the namespace is not restricted: {other:?}"),
+    }
+}
+
+/// An object of the namespace that the operator was limited to.
+async fn lives_and_goes(client: &Client) {
+    let databases: Api<Database> = Api::namespaced(client.clone(), TEAM);
+    let database = serde_json::from_value(Databases::object("db", json!({}))).expect("a database");
+    until("the kind is served", async || {
+        let made = databases.create(&PostParams::default(), &database).await;
+        made.is_ok()
+    })
+    .await;
+    until("it is ready", async || {
+        let status = databases.get("db").await.expect("it is there").status;
+        let conditions = status.map(|status| status.conditions).unwrap_or_default();
+        (conditions.iter())
+            .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    })
+    .await;
+    let deleted = databases.delete("db", &DeleteParams::default()).await;
+    deleted.expect("a deletion");
+    until("it is gone", async || {
+        let database = databases.get_opt("db").await.expect("an answer");
+        database.is_none()
+    })
+    .await;
+}
