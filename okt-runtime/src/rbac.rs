@@ -149,7 +149,7 @@ impl Rbac {
 /// An operator limited to `namespaces` gets a role in each of them; none means the whole cluster.
 /// With an `account` the bindings come too; the account itself is yours.
 /// The users' roles `<plural>.<group>:view` and `:edit` join the cluster's own `view`, `edit` and `admin`.
-/// What [`watches`](Application::watches) says is owned or referred to is in here; what handlers ask of the cluster
+/// What [`watches`](Application::watches) says is owned, referred to or reached is in here; what handlers ask of the cluster
 /// beside that, and a lease where there is one, is not.
 ///
 /// # Errors
@@ -188,10 +188,12 @@ pub fn rbac<A: Application>(
     if cluster_scoped {
         cluster.extend(names.objects());
         cluster.extend(others(|_| true));
+        cluster.extend(reached(&watches));
         rbac.grant(&operator, Some(EVENTS_OF_CLUSTER_SCOPED), vec![events()]);
     } else if namespaces.is_empty() {
         cluster.extend(names.objects());
         cluster.extend(others(|_| true));
+        cluster.extend(reached(&watches));
         cluster.push(events());
     } else {
         cluster.extend(others(|kind| !kind.namespaced));
@@ -201,6 +203,7 @@ pub fn rbac<A: Application>(
     for namespace in namespaces {
         let mut rules = Vec::from(names.objects());
         rules.extend(others(|kind| kind.namespaced));
+        rules.extend(reached(&watches));
         rules.push(events());
         rbac.grant(&operator, Some(namespace), rules);
     }
@@ -225,6 +228,23 @@ fn beside<K>(watches: &Watches<K>, of: fn(&Kind) -> bool) -> Vec<PolicyRule> {
         .filter(|(kind, _)| of(kind))
         .map(|(kind, verbs)| rule(&kind.api.group, &[&kind.api.plural], verbs))
         .collect()
+}
+
+/// What handlers need that reach into pods.
+fn reached<K>(watches: &Watches<K>) -> Vec<PolicyRule> {
+    // A WebSocket begins as a read; since Kubernetes 1.35 the server asks for `create` as well.
+    const CONNECT: [&str; 2] = ["get", "create"];
+    let mut rules = Vec::new();
+    if watches.execs {
+        rules.push(rule("", &["pods"], &["get"]));
+        rules.push(rule("", &["pods/exec"], &CONNECT));
+    }
+    if watches.forwards {
+        rules.push(rule("", &["pods"], &["get", "list"]));
+        rules.push(rule("", &["services"], &["get"]));
+        rules.push(rule("", &["pods/portforward"], &CONNECT));
+    }
+    rules
 }
 
 /// How the kind is named in rules.

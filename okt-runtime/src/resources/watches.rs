@@ -24,6 +24,8 @@ use super::kind::Kind;
 pub struct Watches<K> {
     pub(crate) owned: Vec<Kind>,
     pub(crate) referred: Vec<Referred<K>>,
+    pub(crate) execs: bool,
+    pub(crate) forwards: bool,
 }
 
 /// To what an object refers.
@@ -40,6 +42,8 @@ impl<K> Default for Watches<K> {
         Self {
             owned: Vec::new(),
             referred: Vec::new(),
+            execs: false,
+            forwards: false,
         }
     }
 }
@@ -82,6 +86,25 @@ impl<K> Watches<K> {
         });
         self
     }
+
+    /// Handlers run commands in containers: the roles allow that, and to read pods.
+    ///
+    /// It is a right over all pods where the operator is: whoever has it can do in them what they can.
+    #[must_use]
+    pub fn execs(mut self) -> Self {
+        self.execs = true;
+        self
+    }
+
+    /// Handlers connect to pods and Services through the API server: the roles allow to forward ports, and to
+    /// read pods and Services.
+    ///
+    /// An operator inside the cluster needs it only to look for the address of a pod.
+    #[must_use]
+    pub fn forwards(mut self) -> Self {
+        self.forwards = true;
+        self
+    }
 }
 
 impl<K> fmt::Debug for Watches<K> {
@@ -90,6 +113,8 @@ impl<K> fmt::Debug for Watches<K> {
         f.debug_struct("Watches")
             .field("owned", &self.owned)
             .field("referred", &referred.collect::<Vec<_>>())
+            .field("execs", &self.execs)
+            .field("forwards", &self.forwards)
             .finish()
     }
 }
