@@ -5,7 +5,8 @@ use std::fmt;
 
 /// The failure of a handler or an observation.
 ///
-/// Any error converts into one that is tried again, so `?` works in handlers.
+/// Any error converts into one that is tried again, so `?` works in handlers; the errors of this crate (`reach`) know
+/// better whether trying again helps, also behind another error.
 /// It is no error itself, because of that.
 ///
 /// ```
@@ -70,8 +71,12 @@ impl fmt::Display for Failure {
     }
 }
 
-impl<E: Error> From<E> for Failure {
+impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
+        #[cfg(feature = "reach")]
+        if let Some(failure) = crate::reach::failure_of(&error) {
+            return failure;
+        }
         Self::retry("Error", chain(&error))
     }
 }

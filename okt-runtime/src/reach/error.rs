@@ -1,0 +1,138 @@
+//! Why a pod or a Service could not be reached, or a command in a container did not succeed.
+
+use crate::failure::chain;
+
+use super::output::Output;
+
+/// Why a pod or a Service could not be reached, or a command in a container did not succeed.
+///
+/// It converts into a [`Failure`](crate::Failure) whose reason is the name of the variant;
+/// [`retry_helps`](Self::retry_helps) says whether that is one that is tried again.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReachError {
+    /// What was asked for cannot be: a name that is none, no command.
+    #[error("cannot ask for {what}: {why}")]
+    Unaskable {
+        /// What was asked for.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is no such pod, container, Service or port (yet).
+    #[error("{what}: {why}")]
+    TargetNotFound {
+        /// What was asked for.
+        what: String,
+        /// What is missing.
+        why: String,
+    },
+    /// The container does not run, or no pod of the Service is ready.
+    #[error("{what}: {why}")]
+    TargetNotRunning {
+        /// What was asked for.
+        what: String,
+        /// What the cluster says of it.
+        why: String,
+    },
+    /// The client's permissions do not suffice; see [`Watches::execs`](crate::Watches::execs) and
+    /// [`Watches::forwards`](crate::Watches::forwards).
+    #[error("{what}: forbidden: {why}")]
+    Forbidden {
+        /// What was asked for.
+        what: String,
+        /// What the API server says.
+        why: String,
+    },
+    /// The API server or the node said no, for another reason.
+    #[error("{what}: refused: {why}")]
+    Refused {
+        /// What was asked for.
+        what: String,
+        /// What it says.
+        why: String,
+    },
+    /// The connection broke or ended too early: nobody knows how far it came.
+    #[error("{what}: {why}")]
+    ConnectionLost {
+        /// What was asked for.
+        what: String,
+        /// What became of the connection.
+        why: String,
+    },
+    /// It took too long; a command may run on.
+    #[error("{what}: not done within {} s", .after.as_secs_f64())]
+    TimedOut {
+        /// What was asked for.
+        what: String,
+        /// How long was waited.
+        after: core::time::Duration,
+    },
+    /// The command printed more than was to be read of it; it may run on.
+    #[error("{what}: more than {limit} bytes on its standard output")]
+    OutputTooLong {
+        /// What was asked for.
+        what: String,
+        /// How many bytes were to be read.
+        limit: usize,
+    },
+    /// The command ended with another exit code than 0.
+    #[error("{what}: exit code {code}{}", .output.last_words())]
+    CommandFailed {
+        /// What was asked for.
+        what: String,
+        /// The exit code.
+        code: i32,
+        /// What it printed.
+        output: Output,
+    },
+}
+
+impl ReachError {
+    /// Whether the same may succeed later, though nobody has changed what was asked for.
+    pub fn retry_helps(&self) -> bool {
+        !matches!(self, Self::Unaskable { .. } | Self::OutputTooLong { .. })
+    }
+
+    /// One word for machines.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Unaskable { .. } => "Unaskable",
+            Self::TargetNotFound { .. } => "TargetNotFound",
+            Self::TargetNotRunning { .. } => "TargetNotRunning",
+            Self::Forbidden { .. } => "Forbidden",
+            Self::Refused { .. } => "Refused",
+            Self::ConnectionLost { .. } => "ConnectionLost",
+            Self::TimedOut { .. } => "TimedOut",
+            Self::OutputTooLong { .. } => "OutputTooLong",
+            Self::CommandFailed { .. } => "CommandFailed",
+        }
+    }
+
+    /// What an error of the client comes to.
+    pub(super) fn of(what: &str, error: kube::Error) -> Self {
+        let what = what.to_owned();
+        match error {
+            kube::Error::Api(status) => {
+                let why = status.message;
+                match status.code {
+                    401 | 403 => Self::Forbidden { what, why },
+                    404 => Self::TargetNotFound { what, why },
+                    _ => Self::Refused { what, why },
+                }
+            }
+            kube::Error::BuildRequest(error) => Self::Unaskable {
+                what,
+                why: chain(&error),
+            },
+            kube::Error::UpgradeConnection(error) => Self::Refused {
+                what,
+                why: chain(&error),
+            },
+            error => Self::ConnectionLost {
+                what,
+                why: chain(&error),
+            },
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! One connection to a port of a pod, forwarded by the API server.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::Portforwarder;
+use kube::{Api, Client};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+
+use super::error::ReachError;
+use super::target::Target;
+
+/// One forwarded connection; dropped, it ends.
+pub(super) struct Forwarded {
+    stream: DuplexStream,
+    /// Resolves to what the node says is wrong, or to nothing when the connection ends.
+    trouble: Option<BoxFuture<'static, Option<String>>>,
+    forwarder: Portforwarder,
+}
+
+impl Forwarded {
+    /// Opens a connection to the pod that answers for the target now.
+    pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, ReachError> {
+        let there = target.pod_port(client).await?;
+        let pods: Api<Pod> = Api::namespaced(client.clone(), target.namespace());
+        let mut forwarder = match pods.portforward(&there.pod, &[there.port]).await {
+            Ok(forwarder) => forwarder,
+            Err(error) => {
+                let error = ReachError::of(&target.what(), error);
+                return Err(target.explained(client, &there.pod, error).await);
+            }
+        };
+        let Some(stream) = forwarder.take_stream(there.port) else {
+            forwarder.abort();
+            return Err(ReachError::ConnectionLost {
+                what: target.what(),
+                why: "the port was not forwarded".to_owned(),
+            });
+        };
+        Ok(Self {
+            stream,
+            trouble: forwarder.take_error(there.port).map(FutureExt::boxed),
+            forwarder,
+        })
+    }
+
+    /// What the node says is wrong, if it has said something.
+    fn poll_trouble(&mut self, cx: &mut Context<'_>) -> Option<io::Error> {
+        let said = match self.trouble.as_mut()?.poll_unpin(cx) {
+            Poll::Ready(said) => said,
+            Poll::Pending => return None,
+        };
+        self.trouble = None;
+        said.map(|said| io::Error::new(io::ErrorKind::ConnectionAborted, said))
+    }
+}
+
+impl Drop for Forwarded {
+    fn drop(&mut self) {
+        // A server that does not answer a farewell would keep the task.
+        self.forwarder.abort();
+    }
+}
+
+impl AsyncRead for Forwarded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        // What the pod sent comes first: then why nothing more comes.
+        if read.is_ready() && buffer.filled().len() > before {
+            return read;
+        }
+        match self.poll_trouble(cx) {
+            Some(error) => Poll::Ready(Err(error)),
+            None => read,
+        }
+    }
+}
+
+impl AsyncWrite for Forwarded {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buffer));
+        Poll::Ready(written.map_err(|error| self.poll_trouble(cx).unwrap_or(error)))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    /// Does nothing: the protocol cannot say that one side has no more to send, and kube would end both.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,314 @@
+//! One HTTP request to the application, bounded in size and time, and only a success is no error.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use serde::Serialize;
+
+use super::Reach;
+use super::connect::{Connector, machine_tls, tls_of};
+use super::error::ReachError;
+use super::http_error::HttpError;
+use super::reply::Reply;
+use crate::failure::chain;
+
+/// How long a request may take, unless something else is said: less than a look at the application may.
+const TIMEOUT: Duration = Duration::from_secs(8);
+
+/// How much is read of an answer, unless something else is said.
+const LIMIT: usize = 1024 * 1024;
+
+/// How long a connection is kept for the next request, and how many to one application.
+const IDLE: Duration = Duration::from_mins(1);
+const IDLE_CONNECTIONS: usize = 4;
+
+/// Who asks.
+const AGENT: &str = concat!("okt-runtime/", env!("CARGO_PKG_VERSION"));
+
+/// An HTTP client for applications (HTTP/1.1, with TLS for `https`); clones share their connections.
+///
+/// Host names of the cluster (`<service>.<namespace>.svc`, with a pod of a headless Service in front of that, with
+/// `.cluster.local` behind it) are found from outside of it too, through ports that the API server forwards.
+/// Redirections are not followed, and no proxy is asked, so that a password goes nowhere else.
+#[derive(Clone)]
+pub struct Http {
+    connector: Connector,
+    client: legacy::Client<HttpsConnector<Connector>, Full<Bytes>>,
+    /// Why nothing that asks for TLS can be reached.
+    no_tls: Option<String>,
+}
+
+impl Http {
+    pub(super) fn new(reach: &Reach) -> Self {
+        let forwards = reach.outside.then(|| reach.client.clone());
+        let (tls, no_tls) = machine_tls();
+        Self::with(Connector::new(forwards), tls, no_tls)
+    }
+
+    fn with(connector: Connector, tls: ClientConfig, no_tls: Option<String>) -> Self {
+        let client = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .build(connector.clone().with_tls(tls));
+        Self {
+            connector,
+            client,
+            no_tls,
+        }
+    }
+
+    /// The same, but trusting what is signed by these certificates (PEM, as in a Secret's `ca.crt`) instead of those
+    /// of this machine.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError::Unsendable`] where there is no certificate in it; other bytes help.
+    pub fn trusting(&self, pem: &[u8]) -> Result<Self, HttpError> {
+        let tls = tls_of(pem).map_err(|why| HttpError::Unsendable {
+            request: "anything with these certificates".to_owned(),
+            why,
+        })?;
+        Ok(Self::with(self.connector.clone(), tls, None))
+    }
+
+    /// Reads what is at a URL.
+    pub fn get(&self, url: impl AsRef<str>) -> Request {
+        self.request(Method::GET, url.as_ref())
+    }
+
+    /// Has something done, or made.
+    pub fn post(&self, url: impl AsRef<str>) -> Request {
+        self.request(Method::POST, url.as_ref())
+    }
+
+    /// Makes or replaces what is at a URL.
+    pub fn put(&self, url: impl AsRef<str>) -> Request {
+        self.request(Method::PUT, url.as_ref())
+    }
+
+    /// Changes what is at a URL.
+    pub fn patch(&self, url: impl AsRef<str>) -> Request {
+        self.request(Method::PATCH, url.as_ref())
+    }
+
+    /// Deletes what is at a URL.
+    pub fn delete(&self, url: impl AsRef<str>) -> Request {
+        self.request(Method::DELETE, url.as_ref())
+    }
+
+    fn request(&self, method: Method, url: &str) -> Request {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            ACCEPT,
+            HeaderValue::from_static("application/json, */*;q=0.8"),
+        );
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        let (uri, wrong) = match parsed(url) {
+            Ok(uri) => (uri, None),
+            Err(why) => (Uri::default(), Some(why)),
+        };
+        Request {
+            http: self.clone(),
+            method,
+            uri,
+            headers,
+            body: Bytes::new(),
+            timeout: TIMEOUT,
+            limit: LIMIT,
+            wrong,
+        }
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").finish_non_exhaustive()
+    }
+}
+
+/// A URL that a request can go to.
+fn parsed(url: &str) -> Result<Uri, String> {
+    let uri: Uri = (url.parse()).map_err(|error| format!("no URL: {error}"))?;
+    if uri.authority().is_some_and(|it| it.as_str().contains('@')) {
+        return Err("users and passwords go into a header".to_owned());
+    }
+    match (uri.scheme_str(), uri.host()) {
+        (Some("http" | "https"), Some(host)) if !host.is_empty() => Ok(uri),
+        _ => Err("no URL that begins with http:// or https:// and a host".to_owned()),
+    }
+}
+
+/// A request, not yet sent.
+#[derive(Clone)]
+#[must_use = "nothing is sent before `send`"]
+pub struct Request {
+    http: Http,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+    timeout: Duration,
+    limit: usize,
+    /// Why it cannot be sent: the first thing that was wrong.
+    wrong: Option<String>,
+}
+
+impl Request {
+    /// With this as its body, in JSON.
+    pub fn json(self, body: &impl Serialize) -> Self {
+        match serde_json::to_vec(body) {
+            Ok(bytes) => self.body("application/json", bytes),
+            Err(error) => self.blamed(format!("the body is not to be written as JSON: {error}")),
+        }
+    }
+
+    /// With this as its body, said to be of this kind (e.g. `text/plain`).
+    pub fn body(mut self, kind: &str, bytes: impl Into<Bytes>) -> Self {
+        self.body = bytes.into();
+        self.header(CONTENT_TYPE.as_str(), kind)
+    }
+
+    /// With this header, in place of one of the same name.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        match (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            (Ok(name), Ok(value)) => {
+                self.headers.insert(name, value);
+                self
+            }
+            _ => self.blamed(format!("the header `{name}` is none")),
+        }
+    }
+
+    /// With this token as its authorization.
+    pub fn bearer(self, token: &str) -> Self {
+        self.header(AUTHORIZATION.as_str(), &format!("Bearer {}", token.trim()))
+    }
+
+    /// How long it may take until the whole answer is there; by default eight seconds, for a look at an application
+    /// may take ten.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many bytes are read of the answer; by default one mebibyte. More is an error.
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// Sends it once, and reads the whole answer.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is no success (2xx), in time and not too long, is an [`HttpError`], which says whether a retry
+    /// helps.
+    pub async fn send(self) -> Result<Reply, HttpError> {
+        let (after, shown) = (self.timeout, self.shown());
+        match tokio::time::timeout(after, self.exchange(shown.clone())).await {
+            Ok(answer) => answer,
+            Err(_) => Err(HttpError::TimedOut {
+                request: shown,
+                after,
+            }),
+        }
+    }
+
+    /// The first thing that is wrong counts.
+    fn blamed(mut self, why: String) -> Self {
+        self.wrong.get_or_insert(why);
+        self
+    }
+
+    /// Method and URL for messages, without what may be secret.
+    fn shown(&self) -> String {
+        let Some(host) = self.uri.host() else {
+            return self.method.to_string();
+        };
+        let scheme = self.uri.scheme_str().unwrap_or_default();
+        let port = self.uri.port().map(|port| format!(":{port}"));
+        let port = port.unwrap_or_default();
+        format!("{} {scheme}://{host}{port}{}", self.method, self.uri.path())
+    }
+
+    async fn exchange(self, shown: String) -> Result<Reply, HttpError> {
+        let secure = self.uri.scheme_str() == Some("https");
+        let no_tls = self.http.no_tls.clone().filter(|_| secure);
+        if let Some(why) = self.wrong.or(no_tls) {
+            return Err(HttpError::Unsendable {
+                request: shown,
+                why,
+            });
+        }
+        let mut request = http::Request::new(Full::new(self.body));
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.uri;
+        *request.headers_mut() = self.headers;
+        let answer = match self.http.client.request(request).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(unanswered(shown, &error)),
+        };
+        let (parts, body) = answer.into_parts();
+        let read = Box::pin(Limited::new(body, self.limit).collect()).await;
+        let body = match read {
+            Ok(body) => body.to_bytes(),
+            // What is no success is better told without its body.
+            Err(_) if !parts.status.is_success() => Bytes::new(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                return Err(HttpError::AnswerTooLong {
+                    request: shown,
+                    status: parts.status,
+                    limit: self.limit,
+                });
+            }
+            Err(error) => {
+                return Err(HttpError::Unanswered {
+                    request: shown,
+                    why: chain(&*error),
+                });
+            }
+        };
+        Reply::of(shown, parts.status, parts.headers, body)
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Request").field(&self.shown()).finish()
+    }
+}
+
+/// Why there is no answer.
+fn unanswered(request: String, error: &legacy::Error) -> HttpError {
+    if !error.is_connect() {
+        return HttpError::Unanswered {
+            request,
+            why: chain(error),
+        };
+    }
+    let mut cause = std::error::Error::source(error);
+    while let Some(this) = cause {
+        if let Some(error) = this.downcast_ref::<ReachError>() {
+            return HttpError::Unreachable {
+                request,
+                why: error.to_string(),
+                forwarding: Some(Box::new(error.clone())),
+            };
+        }
+        cause = this.source();
+    }
+    HttpError::Unreachable {
+        request,
+        why: chain(error),
+        forwarding: None,
+    }
+}

@@ -1,0 +1,336 @@
+//! HTTP to the application: what comes of each answer, and of each way in which there is none.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use kube::{Client, Config};
+use okt_runtime::Failure;
+use okt_runtime::reach::{Http, HttpError, Reach, Reply, Request};
+use serde::{Deserialize, Serialize};
+
+use super::application::{Answer, Application};
+use super::soon;
+
+/// A client that has nothing to do with the cluster: there is none.
+pub(super) fn http() -> Http {
+    let nowhere = Config::new("http://127.0.0.1:1".parse().expect("a URI"));
+    Reach::inside(Client::try_from(nowhere).expect("a client")).http()
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+struct Widget {
+    name: String,
+    size: u32,
+}
+
+/// Asks an application that answers so.
+async fn asked(answer: Answer, with: impl FnOnce(Request) -> Request) -> Result<Reply, HttpError> {
+    let application = Application::start(answer).await;
+    let request = http().get(application.url("/health?token=secret"));
+    soon("an answer", with(request).send())
+        .await
+        .map_err(|error| {
+            assert!(!error.to_string().contains("secret"), "{error}");
+            error
+        })
+}
+
+/// The message of an error, with the port written as PORT.
+fn said(error: &HttpError) -> String {
+    let text = error.to_string();
+    let Some((before, after)) = text.split_once("127.0.0.1:") else {
+        return text;
+    };
+    let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
+    format!("{before}127.0.0.1:PORT{after}")
+}
+
+#[tokio::test]
+async fn json_goes_out_and_comes_in() {
+    let widget = || Widget {
+        name: "a".to_owned(),
+        size: 3,
+    };
+    let answer = Answer::with("201 Created", "X-Id: 7\r\n", r#"{"name":"a","size":3}"#);
+    let application = Application::start(answer).await;
+    let http = http();
+    let url = application.url("/widgets?dry=true");
+    let request = http
+        .post(&url)
+        .json(&widget())
+        .bearer("token\n")
+        .header("x-a", "b");
+    let reply = soon("an answer", request.send()).await.expect("a success");
+    assert_eq!(reply.status(), StatusCode::CREATED);
+    assert_eq!(reply.header("x-id"), Some("7"));
+    assert_eq!(reply.body(), br#"{"name":"a","size":3}"#);
+    assert_eq!(reply.json::<Widget>().expect("a widget"), widget());
+    for request in [
+        http.put(&url),
+        http.patch(&url),
+        http.delete(&url),
+        http.get(&url),
+    ] {
+        soon("an answer", request.send()).await.expect("a success");
+    }
+    let requests = application.requests();
+    let first = requests[0].to_ascii_lowercase();
+    assert!(
+        first.starts_with("post /widgets?dry=true http/1.1\r\n"),
+        "{first}"
+    );
+    for line in [
+        "content-type: application/json",
+        "authorization: bearer token",
+        "x-a: b",
+    ] {
+        assert!(first.contains(&format!("\r\n{line}\r\n")), "{first}");
+    }
+    assert!(first.ends_with(r#"{"name":"a","size":3}"#), "{first}");
+    let methods: Vec<_> = requests
+        .iter()
+        .filter_map(|it| it.split(' ').next())
+        .collect();
+    assert_eq!(methods, ["POST", "PUT", "PATCH", "DELETE", "GET"]);
+    assert_eq!(application.connections(), 1, "connections are kept");
+}
+
+#[tokio::test]
+async fn whatever_is_no_success_is_an_error_that_says_what_was_asked_and_answered() {
+    for (status, body, expected, reason, retry) in [
+        (
+            "503 Service Unavailable",
+            "  starting\n up ",
+            ": 503 Service Unavailable: starting up",
+            "HttpServiceUnavailable",
+            true,
+        ),
+        (
+            "500 Internal Server Error",
+            "",
+            ": 500 Internal Server Error",
+            "HttpInternalServerError",
+            true,
+        ),
+        (
+            "404 Not Found",
+            "no such page",
+            ": 404 Not Found: no such page",
+            "HttpNotFound",
+            true,
+        ),
+        (
+            "401 Unauthorized",
+            "",
+            ": 401 Unauthorized",
+            "HttpUnauthorized",
+            true,
+        ),
+        (
+            "429 Too Many Requests",
+            "",
+            ": 429 Too Many Requests",
+            "HttpTooManyRequests",
+            true,
+        ),
+        (
+            "422 Unprocessable Entity",
+            "size: -1",
+            ": 422 Unprocessable Entity: size: -1",
+            "HttpUnprocessableEntity",
+            false,
+        ),
+        (
+            "400 Bad Request",
+            "",
+            ": 400 Bad Request",
+            "HttpBadRequest",
+            false,
+        ),
+    ] {
+        let error = asked(Answer::of(status, body), |it| it)
+            .await
+            .expect_err(status);
+        assert_eq!(
+            said(&error),
+            format!("GET http://127.0.0.1:PORT/health{expected}")
+        );
+        assert_eq!(
+            error.status().map(|it| it.as_u16().to_string()).as_deref(),
+            Some(&status[..3])
+        );
+        assert_eq!(error.retry_helps(), retry, "{status}");
+        let failure = Failure::from(error);
+        assert_eq!((failure.reason(), failure.is_permanent()), (reason, !retry));
+    }
+    let long = asked(Answer::of("502 Bad Gateway", &"é".repeat(3000)), |it| it).await;
+    let long = said(&long.expect_err("a bad gateway"));
+    assert!(long.ends_with("é…") && long.len() < 400, "{long}");
+}
+
+#[tokio::test]
+async fn a_redirection_is_an_error_and_not_followed() {
+    let elsewhere = Application::start(Answer::of("200 OK", "{}")).await;
+    for status in [
+        "301 Moved Permanently",
+        "302 Found",
+        "307 Temporary Redirect",
+    ] {
+        let to = format!("Location: {}\r\n", elsewhere.url("/login"));
+        let redirects = Answer::with(status, &to, "moved");
+        let error = asked(redirects, |it| it.bearer("token"))
+            .await
+            .expect_err("a redirection");
+        let shown = format!(
+            "{status}: redirects to {}, which is not followed",
+            elsewhere.url("/login")
+        );
+        assert!(error.to_string().ends_with(&shown), "{error}");
+    }
+    assert!(elsewhere.requests().is_empty());
+}
+
+#[tokio::test]
+async fn an_application_that_hangs_is_waited_for_only_so_long() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf";
+    for begun in ["", "HTTP/1.1 200 OK\r\n", head] {
+        let short = |it: Request| it.timeout(Duration::from_millis(300));
+        let error = asked(Answer::Hanging(begun.to_owned()), short)
+            .await
+            .expect_err("it hangs");
+        assert_eq!(
+            said(&error),
+            "GET http://127.0.0.1:PORT/health: no answer within 0.3 s"
+        );
+        assert!(error.retry_helps());
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_an_error_wherever_it_does() {
+    let cut = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf";
+    for sent in ["", "HTTP/1.1 20", "SSH-2.0-OpenSSH\r\n", cut] {
+        let error = asked(Answer::Broken(sent.to_owned()), |it| it)
+            .await
+            .expect_err(sent);
+        assert!(matches!(error, HttpError::Unanswered { .. }), "{error:?}");
+        assert!(error.retry_helps());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_read_up_to_its_limit() {
+    let chunk = format!("2710\r\n{}\r\n", "x".repeat(10_000));
+    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    let endless = || Answer::Endless(head.to_owned(), chunk.clone());
+    let error = asked(endless(), |it| it).await.expect_err("it has no end");
+    assert_eq!(
+        said(&error),
+        "GET http://127.0.0.1:PORT/health: an answer (200 OK) of more than 1048576 bytes"
+    );
+    assert!(!error.retry_helps());
+    let body = "x".repeat(2000);
+    for (limit, fits) in [(1999, false), (2000, true)] {
+        let answer = asked(Answer::of("200 OK", &body), |it| it.limit(limit)).await;
+        assert_eq!(answer.is_ok(), fits);
+    }
+    // What it says is lost, but not that it is no success.
+    let head = "HTTP/1.1 503 Service Unavailable\r\ntransfer-encoding: chunked\r\n\r\n";
+    let endless = Answer::Endless(head.to_owned(), chunk);
+    let error = asked(endless, |it| it).await.expect_err("no success");
+    assert_eq!(error.status(), Some(StatusCode::SERVICE_UNAVAILABLE));
+}
+
+#[tokio::test]
+async fn an_answer_of_another_form_is_shown() {
+    for (body, why) in [
+        (
+            "<html>\n<title>Login",
+            "expected value at line 1 column 1: <html> <title>Login",
+        ),
+        ("", "EOF while parsing a value at line 1 column 0"),
+        (
+            r#"{"name":"a"}"#,
+            r#"missing field `size` at line 1 column 12: {"name":"a"}"#,
+        ),
+    ] {
+        let reply = asked(Answer::of("200 OK", body), |it| it)
+            .await
+            .expect("a success");
+        let error = reply.json::<Widget>().expect_err("it is none");
+        let expected =
+            format!("GET http://127.0.0.1:PORT/health: an answer (200 OK) of another form: {why}");
+        assert_eq!(said(&error), expected);
+        assert!(error.retry_helps());
+    }
+}
+
+#[tokio::test]
+async fn nobody_there_is_an_error_that_is_worth_a_retry() {
+    let application = Application::start(Answer::of("200 OK", "")).await;
+    let url = application.url("/health");
+    drop(application);
+    for url in [&url, "http://no-such-host.invalid/health"] {
+        let error = soon("a refusal", http().get(url).send())
+            .await
+            .expect_err("nobody");
+        assert!(matches!(error, HttpError::Unreachable { .. }), "{error:?}");
+        assert!(error.retry_helps());
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_not() {
+    let application = Application::start(Answer::of("200 OK", "")).await;
+    let (http, url) = (http(), application.url("/"));
+    let keys = std::collections::BTreeMap::from([([1, 2], 3)]);
+    for request in [
+        http.get("no url"),
+        http.get("/health"),
+        http.get("ftp://127.0.0.1/"),
+        http.get("http://"),
+        http.get(""),
+        http.get(url.replace("//", "//admin:secret@")),
+        http.get(&url).header("x-a", "b\r\nx-c: d"),
+        http.get(&url).header("a b", "c"),
+        http.post(&url).json(&keys),
+    ] {
+        let error = request.send().await.expect_err("it is not sent");
+        assert!(matches!(error, HttpError::Unsendable { .. }), "{error:?}");
+        assert!(!error.retry_helps());
+    }
+    assert_eq!(application.connections(), 0);
+}
+
+#[tokio::test]
+async fn tls_is_spoken_with_whoever_is_trusted_and_with_nobody_else() {
+    let (application, pem) = Application::secured(Answer::of("200 OK", "true"), "localhost").await;
+    let url = format!("https://localhost:{}/", application.port);
+    let trusting = http().trusting(pem.as_bytes()).expect("a certificate");
+    let reply = soon("an answer", trusting.get(&url).send())
+        .await
+        .expect("a success");
+    assert!(reply.json::<bool>().expect("JSON"));
+    let other =
+        rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let other = http()
+        .trusting(other.cert.pem().as_bytes())
+        .expect("a certificate");
+    let by_address = format!("https://127.0.0.1:{}/", application.port);
+    for request in [other.get(&url), trusting.get(by_address)] {
+        let error = soon("a refusal", request.send())
+            .await
+            .expect_err("not trusted");
+        assert!(matches!(error, HttpError::Unreachable { .. }), "{error:?}");
+        assert!(error.to_string().contains("certificate"), "{error}");
+    }
+    assert_eq!(application.requests().len(), 1);
+    for wrong in [
+        "",
+        "no certificate",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    ] {
+        let error = http().trusting(wrong.as_bytes()).expect_err("it is none");
+        assert!(matches!(error, HttpError::Unsendable { .. }), "{error:?}");
+    }
+}
