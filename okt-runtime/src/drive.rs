@@ -21,16 +21,13 @@ use crate::cached::{Cached, reference};
 use crate::failure::chain;
 use crate::guarded::api;
 use crate::looks::Looks;
-use crate::resources::name_of;
+use crate::resources::{PAGE, name_of};
 use crate::shared::{Request, Shared};
 use crate::turn::turn;
 use crate::work::panic_text;
 
 /// How long after a turn that panicked the object has another.
 const AFTER_PANIC: Duration = Duration::from_secs(30);
-
-/// How many objects are read at once from a list.
-const PAGE: u32 = 500;
 
 /// What is one drive's own: a namespace, and how it is watched.
 pub(crate) struct Settings {

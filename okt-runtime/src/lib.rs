@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `cached`, `packed`, `pruned`, `annotations` |
 //! | 3 | what an object owns in the cluster | `resources` |
-//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
+//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `asked`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
 //! | 3 | the way to the application, for handlers | `reach` |
 //! | 4 | the operator | `drive`, `looks`, `shared`, `operator`, `readiness`, `rbac`, `manifests`, `program` |
 
@@ -15,6 +15,7 @@ mod act;
 mod again;
 mod annotations;
 mod application;
+mod asked;
 mod backdoor;
 mod cached;
 mod change;

@@ -1,24 +1,17 @@
 //! Asking the application: where it is, and what it adds to the status; whatever it does, the turn goes on.
 
-use std::panic::AssertUnwindSafe;
-use std::time::Duration;
-
-use futures::FutureExt;
 use kube::ResourceExt;
 use okt_core::facts::Observed;
 use okt_core::{Lifecycle, StateId};
 
 use crate::application::{Application, ExtraOf};
+use crate::asked::{Unanswered, asked};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
 use crate::observation::Observation;
 use crate::schema::FAILURE_LIMIT;
 use crate::status::cut;
-use crate::work::panic_text;
-
-/// How long a look at the application may take.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// What the application said in a turn.
 pub(crate) struct Look {
@@ -46,11 +39,10 @@ pub(crate) async fn look<A: Application>(
     cx: &Context<A::Resource>,
     failed_looks: &mut u32,
 ) -> Look {
-    let contained = AssertUnwindSafe(application.observe(cx)).catch_unwind();
-    let outcome = match tokio::time::timeout(LIMIT, contained).await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => Err(Failure::retry("Panicked", panic_text(&*panic))),
-        Err(_) => Ok(Observation::unreachable("no answer within 10 s")),
+    let outcome = match asked(application.observe(cx)).await {
+        Ok(outcome) => outcome,
+        Err(Unanswered::Panicked(said)) => Err(Failure::retry("Panicked", said)),
+        Err(why @ Unanswered::TimedOut) => Ok(Observation::unreachable(why)),
     };
     let failed = match &outcome {
         Ok(observation) => observation.is_unreachable(),
@@ -87,12 +79,10 @@ pub(crate) async fn extra<A: Application>(
     application: &A,
     cx: &Context<A::Resource>,
 ) -> ExtraOf<A> {
-    let asked = AssertUnwindSafe(application.extra(cx)).catch_unwind();
-    let why = match tokio::time::timeout(LIMIT, asked).await {
-        Ok(Ok(Ok(extra))) => return extra,
-        Ok(Ok(Err(failure))) => failure.to_string(),
-        Ok(Err(panic)) => panic_text(&*panic),
-        Err(_) => "no answer within 10 s".to_owned(),
+    let why = match asked(application.extra(cx)).await {
+        Ok(Ok(extra)) => return extra,
+        Ok(Err(failure)) => failure.to_string(),
+        Err(unanswered) => unanswered.to_string(),
     };
     tracing::warn!(object = %cx.object().name_any(), "cannot compute the extra status: {why}");
     let status = cx.object().status_of();

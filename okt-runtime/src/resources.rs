@@ -3,50 +3,54 @@
 //! | part | what |
 //! |---|---|
 //! | `kind`, `watches`, `declared`, `template` | what an author says |
-//! | `stamp` | what every applied object carries |
-//! | `kept`, `cluster` | what is there: the caches |
+//! | `plain`, `stamp` | what every applied object carries |
+//! | `kept`, `index`, `cluster` | what is there: the caches |
 //! | `drift`, `ready` | how it compares with what was said |
-//! | `settle` | requests: apply, repair, delete |
+//! | `site` | requests about it, words for it |
+//! | `settle`, `clear` | apply, repair, delete |
+//! | `efforts` | how often something was tried |
 
+mod clear;
 mod cluster;
 mod declared;
 mod drift;
+mod efforts;
+mod index;
 mod kept;
 mod kind;
+mod plain;
 mod ready;
 mod settle;
+mod site;
 mod stamp;
 #[cfg(feature = "templates")]
 mod template;
 mod watches;
 
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::FutureExt;
 use kube::Resource;
-use okt_core::backoff::Backoff;
 use okt_core::{Lifecycle, StateId};
 use tokio::time::Instant;
 
-pub(crate) use self::cluster::{Cluster, name_of, named_from};
+use self::clear::Left;
+pub(crate) use self::cluster::{Cluster, PAGE, name_of, named_from};
 pub use self::declared::{Declared, Resources};
+use self::efforts::{Efforts, Pace};
 pub(crate) use self::kind::Kind;
-use self::settle::{Efforts, Left, Occasion, Settling};
+use self::settle::{Accepted, Settling};
 pub(crate) use self::settle::{Leave, Settlement};
+use self::site::Site;
 pub use self::stamp::OWNER_LABEL;
 #[cfg(feature = "templates")]
 pub use self::template::{Template, TemplateError};
 pub use self::watches::Watches;
 use crate::application::{Application, StateOf};
+use crate::asked::{Unanswered, asked};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::read;
 use crate::shared::Shared;
-use crate::work::panic_text;
-
-/// How long an application may take to say what should exist.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// How long what was told to go may take before somebody is told: most things are gone at once.
 const LINGER: Duration = Duration::from_secs(1);
@@ -60,12 +64,9 @@ pub(crate) struct Tended {
     /// How they stood at last.
     pub(crate) settlement: Settlement,
     efforts: Efforts,
-    /// Turns in a row in which the application could not say what should exist.
-    failures: u32,
+    accepted: Accepted,
     /// When they are to be looked at again.
     due: Option<Instant>,
-    /// What the wait for that is about.
-    occasion: Option<Occasion>,
 }
 
 impl Tended {
@@ -73,7 +74,7 @@ impl Tended {
     pub(crate) fn is_empty(&self) -> bool {
         self.settlement == Settlement::AsDeclared
             && self.efforts.is_empty()
-            && self.failures == 0
+            && self.accepted.is_empty()
             && self.due.is_none()
     }
 
@@ -86,30 +87,18 @@ impl Tended {
     /// In this turn they are left as they are; what was due is due when that is over.
     pub(crate) fn pass_over(&mut self) {
         self.due = None;
-        self.failures = 0;
+        self.efforts.forget(&None);
     }
 
-    /// Whether a failure still waits; unrelated events do not bring it forward.
-    fn waits(&self, occasion: Occasion) -> bool {
-        self.failures > 0
-            && self.occasion == Some(occasion)
-            && self.due.is_some_and(|due| Instant::now() < due)
+    /// Whether all of them wait; unrelated events do not bring that forward.
+    fn waits(&self, pace: &Pace) -> bool {
+        self.efforts.wait(&None, pace).is_some()
     }
 
     /// The application could not say, or Kubernetes did not do it.
-    fn failed(&mut self, failure: Failure, occasion: Occasion, backoff: &Backoff, seed: u64) {
-        if self.occasion != Some(occasion) {
-            self.failures = 0;
-        }
-        self.failures = self.failures.saturating_add(1);
-        // What can only be mended by somebody is tried again seldom.
-        let wait = if failure.is_permanent() {
-            backoff.longest()
-        } else {
-            backoff.wait(self.failures, seed)
-        };
+    fn failed(&mut self, failure: Failure, pace: &Pace) {
+        let wait = (self.efforts).made(None, pace, Some(failure.clone()));
         self.due = Some(Instant::now() + wait);
-        self.occasion = Some(occasion);
         self.tell(Settlement::Failed(failure));
     }
 
@@ -131,25 +120,21 @@ pub(crate) async fn tend<A: Application>(
     state: StateOf<A>,
     leave: Leave,
 ) {
-    let occasion = (cx.object().meta().generation, state.id());
-    if tended.waits(occasion) {
+    let pace = pace(shared, cx, state.id());
+    if tended.waits(&pace) {
         return;
     }
-    let seed = read::seed(cx.object().meta().uid.as_deref().unwrap_or_default());
     let declared = match declared(&*shared.application, cx, state).await {
         Ok(declared) => declared,
-        Err(failure) => return tended.failed(failure, occasion, &shared.backoff, seed),
+        Err(failure) => return tended.failed(failure, &pace),
     };
-    tended.failures = 0;
+    tended.efforts.forget(&None);
     let settling = Settling {
-        client: &shared.client,
-        cluster: &shared.cluster,
-        object: cx.object(),
+        site: site(shared, cx),
         efforts: &mut tended.efforts,
+        accepted: &mut tended.accepted,
         leave,
-        occasion,
-        backoff: shared.backoff,
-        seed,
+        pace,
     };
     let settled = settling.settle(&declared).await;
     tended.due = settled.due.map(|due| Instant::now() + due);
@@ -162,35 +147,20 @@ pub(crate) async fn clear<A: Application>(
     cx: &Context<A::Resource>,
     tended: &mut Tended,
 ) -> bool {
-    let uid = cx.object().meta().uid.as_deref().unwrap_or_default();
-    if shared.cluster.owned(uid).is_empty() {
+    let site = site(shared, cx);
+    if !shared.cluster.owns_anything(site.uid()) {
         return true;
     }
     let state = cx.state();
-    let last = state.map_or(StateId::UNKNOWN, Lifecycle::id);
-    let occasion = (cx.object().meta().generation, last);
-    if tended.waits(occasion) {
+    let pace = pace(shared, cx, state.map_or(StateId::UNKNOWN, Lifecycle::id));
+    if tended.waits(&pace) {
         return false;
     }
-    let seed = read::seed(uid);
     let kept = match state {
         Some(state) => declared(&*shared.application, cx, state).await.ok(),
         None => None,
     };
-    let settling = Settling {
-        client: &shared.client,
-        cluster: &shared.cluster,
-        object: cx.object(),
-        efforts: &mut tended.efforts,
-        leave: Leave {
-            creates: false,
-            prunes: true,
-        },
-        occasion,
-        backoff: shared.backoff,
-        seed,
-    };
-    match settling.clear(kept.as_ref()).await {
+    match clear::clear(&site, kept.as_ref()).await {
         Ok(Left::Nothing) => return true,
         Ok(Left::JustDeleted) => {
             tended.settlement = Settlement::AsDeclared;
@@ -200,9 +170,29 @@ pub(crate) async fn clear<A: Application>(
             tended.settlement = Settlement::Awaited(left);
             tended.due = Some(Instant::now() + CLEARING);
         }
-        Err(failure) => tended.failed(failure, occasion, &shared.backoff, seed),
+        Err(failure) => tended.failed(failure, &pace),
     }
     false
+}
+
+fn site<'a, A: Application>(
+    shared: &'a Shared<A>,
+    cx: &'a Context<A::Resource>,
+) -> Site<'a, A::Resource> {
+    Site {
+        client: &shared.client,
+        cluster: &shared.cluster,
+        object: cx.object(),
+    }
+}
+
+fn pace<A: Application>(shared: &Shared<A>, cx: &Context<A::Resource>, state: StateId) -> Pace {
+    let meta = cx.object().meta();
+    Pace {
+        occasion: (meta.generation, state),
+        backoff: shared.backoff,
+        seed: read::seed(meta.uid.as_deref().unwrap_or_default()),
+    }
 }
 
 /// Asks the application what should exist; what hangs or panics has failed.
@@ -211,11 +201,10 @@ async fn declared<A: Application>(
     cx: &Context<A::Resource>,
     state: StateOf<A>,
 ) -> Result<Resources, Failure> {
-    let asked = AssertUnwindSafe(application.resources(cx, state)).catch_unwind();
-    match tokio::time::timeout(LIMIT, asked).await {
-        Ok(Ok(declared)) => declared,
-        Ok(Err(panic)) => Err(Failure::retry("Panicked", panic_text(&*panic))),
-        Err(_) => {
+    match asked(application.resources(cx, state)).await {
+        Ok(declared) => declared,
+        Err(Unanswered::Panicked(said)) => Err(Failure::retry("Panicked", said)),
+        Err(Unanswered::TimedOut) => {
             let message = format!(
                 "what should exist in {} was not said within 10 s",
                 state.name()

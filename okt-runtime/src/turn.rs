@@ -370,7 +370,7 @@ impl<A: Application> Turn<'_, A> {
             newer,
             observed: look.observed,
             events: &look.events,
-            owned: !self.shared.cluster.owned(self.uid).is_empty(),
+            owned: self.shared.cluster.owns_anything(self.uid),
             task: self.inner.task(),
             attempt: self.inner.attempt.max(recorded_attempt),
             started_under: self.inner.started_under,

@@ -1,6 +1,6 @@
 //! What is known of the cluster beside the operator's own objects: caches of the kinds that are owned and referred to.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
@@ -8,6 +8,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
+use super::index::{Index, Key, Name, Side, key_of, parsed};
 use super::kept::Kept;
 use super::kind::Kind;
 use super::stamp::Identity;
@@ -16,13 +17,7 @@ use crate::failure::chain;
 use crate::object::LifecycleObject;
 
 /// How many objects are read at once from a list.
-const PAGE: u32 = 500;
-
-/// Namespace and name of an object.
-pub(crate) type Name = (Option<String>, String);
-
-/// Which object it is: its kind, by number, its namespace and its name.
-pub(crate) type Key = (usize, Option<String>, String);
+pub(crate) const PAGE: u32 = 500;
 
 /// Caches of the kinds that an application owns and refers to, in one namespace or in all.
 pub(crate) struct Cluster<K> {
@@ -33,35 +28,6 @@ pub(crate) struct Cluster<K> {
     known: Mutex<Index>,
     /// How many kinds were not listed yet.
     missing: watch::Sender<usize>,
-}
-
-#[derive(Default)]
-struct Index {
-    /// By the uid of whom they were made for.
-    owned: HashMap<String, BTreeMap<Key, Arc<Kept>>>,
-    /// Whose they are.
-    owners: HashMap<Key, Owner>,
-    referred: HashMap<Key, Arc<Kept>>,
-    /// Who refers to what, whether it is there or not.
-    referrers: HashMap<Key, BTreeSet<Name>>,
-    refers: HashMap<Name, BTreeSet<Key>>,
-    /// What was taken in since a list was begun, which it may not show yet.
-    taken: BTreeSet<Key>,
-    /// Owned kinds that cannot be listed, and why.
-    unlisted: HashMap<usize, String>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Owner {
-    uid: String,
-    name: Option<Name>,
-}
-
-/// Which of the two caches a kind is in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Side {
-    Owned(usize),
-    Referred(usize),
 }
 
 impl<K: LifecycleObject> Cluster<K> {
@@ -94,6 +60,11 @@ impl<K: LifecycleObject> Cluster<K> {
     /// Everything that was made for an object.
     pub(crate) fn owned(&self, uid: &str) -> BTreeMap<Key, Arc<Kept>> {
         self.index().owned.get(uid).cloned().unwrap_or_default()
+    }
+
+    /// Whether anything was made for an object.
+    pub(crate) fn owns_anything(&self, uid: &str) -> bool {
+        self.index().owned.contains_key(uid)
     }
 
     /// Why an owned kind cannot be listed, if so.
@@ -220,9 +191,6 @@ impl<K: LifecycleObject> Cluster<K> {
                 }
                 Ok(watcher::Event::InitDone) => {
                     let woken = self.index().replace(side, std::mem::take(&mut fresh));
-                    if let Side::Owned(number) = side {
-                        self.index().unlisted.remove(&number);
-                    }
                     if !was_listed {
                         was_listed = true;
                         self.missing.send_modify(|missing| *missing -= 1);
@@ -249,143 +217,6 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 }
 
-impl Index {
-    fn put(&mut self, side: Side, kept: Kept) -> BTreeSet<Name> {
-        match side {
-            Side::Owned(number) => self.put_owned(number, kept),
-            Side::Referred(number) => {
-                let key = key_of(number, &kept);
-                let same =
-                    |old: &Arc<Kept>| old.meta().resource_version == kept.meta().resource_version;
-                if self.referred.get(&key).is_some_and(same) {
-                    return BTreeSet::new();
-                }
-                self.referred.insert(key.clone(), Arc::new(kept));
-                self.referrers.get(&key).cloned().unwrap_or_default()
-            }
-        }
-    }
-
-    fn remove(&mut self, side: Side, kept: &Kept) -> BTreeSet<Name> {
-        match side {
-            Side::Owned(number) => {
-                let key = key_of(number, kept);
-                // An event of one that another one has replaced meanwhile.
-                let other = |own: &Owner| {
-                    let there = self.owned.get(&own.uid).and_then(|of| of.get(&key));
-                    there.is_some_and(|there| there.meta().uid != kept.meta().uid)
-                };
-                if self.owners.get(&key).is_some_and(other) {
-                    return BTreeSet::new();
-                }
-                self.remove_owned(&key)
-            }
-            Side::Referred(number) => {
-                let key = key_of(number, kept);
-                self.referred.remove(&key);
-                self.referrers.get(&key).cloned().unwrap_or_default()
-            }
-        }
-    }
-
-    /// A list is begun: what is written from now on it may not show.
-    fn begin_list(&mut self, side: Side) {
-        if let Side::Owned(number) = side {
-            self.taken.retain(|key| key.0 != number);
-        }
-    }
-
-    /// A list has come: what it lacks is gone.
-    fn replace(&mut self, side: Side, fresh: Vec<Kept>) -> BTreeSet<Name> {
-        let mut woken = BTreeSet::new();
-        let (number, known): (usize, Vec<Key>) = match side {
-            Side::Owned(number) => (number, self.owners.keys().cloned().collect()),
-            Side::Referred(number) => (number, self.referred.keys().cloned().collect()),
-        };
-        let listed: BTreeSet<Key> = fresh.iter().map(|kept| key_of(number, kept)).collect();
-        let gone = (known.iter()).filter(|key| key.0 == number && !listed.contains(key));
-        for key in gone {
-            match side {
-                Side::Owned(_) if self.taken.contains(key) => {}
-                Side::Owned(_) => woken.extend(self.remove_owned(key)),
-                Side::Referred(_) => {
-                    self.referred.remove(key);
-                    woken.extend(self.referrers.get(key).cloned().unwrap_or_default());
-                }
-            }
-        }
-        for kept in fresh {
-            woken.extend(self.put(side, kept));
-        }
-        woken
-    }
-
-    fn put_owned(&mut self, number: usize, kept: Kept) -> BTreeSet<Name> {
-        let key = key_of(number, &kept);
-        // A copy of an object has its labels too, but nobody has applied it.
-        let Some(uid) = kept.owner.clone().filter(|_| kept.is_applied) else {
-            return self.remove_owned(&key);
-        };
-        let owner = Owner {
-            uid,
-            name: kept.owner_name.as_deref().map(parsed),
-        };
-        let mut woken: BTreeSet<Name> = owner.name.clone().into_iter().collect();
-        let before = self.owners.insert(key.clone(), owner.clone());
-        let old = before.as_ref().and_then(|before| {
-            let of_it = self.owned.get_mut(&before.uid)?;
-            let old = of_it.remove(&key);
-            if of_it.is_empty() {
-                self.owned.remove(&before.uid);
-            }
-            old
-        });
-        // A name that was rubbed out is remembered.
-        if let Some(before) = before {
-            woken.extend(before.name.clone());
-            if owner.name.is_none()
-                && let Some(owner) = self.owners.get_mut(&key)
-            {
-                owner.name = before.name;
-            }
-        }
-        let newest = match old {
-            Some(old) if kept.is_older(&old) => old,
-            Some(old) if old.meta().resource_version == kept.meta().resource_version => {
-                woken.clear();
-                old
-            }
-            Some(_) | None => Arc::new(kept),
-        };
-        self.owned.entry(owner.uid).or_default().insert(key, newest);
-        woken
-    }
-
-    fn remove_owned(&mut self, key: &Key) -> BTreeSet<Name> {
-        let Some(owner) = self.owners.remove(key) else {
-            return BTreeSet::new();
-        };
-        if let Some(of_it) = self.owned.get_mut(&owner.uid) {
-            of_it.remove(key);
-            if of_it.is_empty() {
-                self.owned.remove(&owner.uid);
-            }
-        }
-        owner.name.into_iter().collect()
-    }
-
-    fn forget_references(&mut self, who: &Name) {
-        for key in self.refers.remove(who).unwrap_or_default() {
-            if let Some(referrers) = self.referrers.get_mut(&key) {
-                referrers.remove(who);
-                if referrers.is_empty() {
-                    self.referrers.remove(&key);
-                }
-            }
-        }
-    }
-}
-
 /// Whether a list was refused for what only somebody mends: there is no such kind, or it may not be read.
 fn is_refusal(error: &watcher::Error) -> bool {
     match error {
@@ -396,12 +227,6 @@ fn is_refusal(error: &watcher::Error) -> bool {
     }
 }
 
-fn key_of(number: usize, kept: &Kept) -> Key {
-    let meta = kept.meta();
-    let name = meta.name.clone().unwrap_or_default();
-    (number, meta.namespace.clone(), name)
-}
-
 /// Namespace and name of an object.
 pub(crate) fn name_of<K: Resource>(object: &K) -> Name {
     let meta = object.meta();
@@ -409,14 +234,6 @@ pub(crate) fn name_of<K: Resource>(object: &K) -> Name {
         meta.namespace.clone(),
         meta.name.clone().unwrap_or_default(),
     )
-}
-
-/// Namespace and name out of one text.
-fn parsed(text: &str) -> Name {
-    match text.split_once('/') {
-        Some((namespace, name)) => (Some(namespace.to_owned()), name.to_owned()),
-        None => (None, text.to_owned()),
-    }
 }
 
 /// What a name means that an object gives: it is looked for in the object's own namespace.

@@ -1,6 +1,7 @@
 //! An object of another kind as the cache keeps it: whose it is, and all of it as text.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -9,7 +10,12 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::stamp::{APPLIED_ANNOTATION, MANAGER_PREFIX, OWNER_LABEL, OWNER_NAME_ANNOTATION};
+use super::drift::{covers, owned_fields};
+use super::kind::Kind;
+use super::stamp::{
+    APPLIED_ANNOTATION, MANAGER_PREFIX, OWNER_LABEL, OWNER_NAME_ANNOTATION, PRUNE_ALLOWED,
+    PRUNE_ANNOTATION, UNOWNED_ANNOTATION,
+};
 use crate::packed::Packed;
 
 /// An object that an application owns or refers to.
@@ -25,6 +31,12 @@ pub(crate) struct Kept {
     pub(crate) is_applied: bool,
     /// A hash of what was applied last.
     pub(crate) applied: Option<String>,
+    /// Whether the operator has to delete it, as it was declared.
+    pub(crate) is_unowned: bool,
+    /// Whether it may be deleted although its kind holds data.
+    is_prunable: bool,
+    /// Whether all that was applied is owned still, once that was asked.
+    whole: OnceLock<bool>,
     text: Packed,
 }
 
@@ -54,6 +66,9 @@ impl Kept {
             owner: label(OWNER_LABEL),
             owner_name: annotation(OWNER_NAME_ANNOTATION),
             applied: annotation(APPLIED_ANNOTATION),
+            is_unowned: annotation(UNOWNED_ANNOTATION).is_some(),
+            is_prunable: annotation(PRUNE_ANNOTATION).as_deref() == Some(PRUNE_ALLOWED),
+            whole: OnceLock::new(),
             text: Packed::new(&serde_json::to_string(&object)?),
             meta: ObjectMeta {
                 name: meta.name,
@@ -68,6 +83,21 @@ impl Kept {
 
     pub(crate) fn is_deleting(&self) -> bool {
         self.meta.deletion_timestamp.is_some()
+    }
+
+    /// Whether it may be deleted because it is no longer declared.
+    pub(crate) fn may_go(&self, kind: &Kind) -> bool {
+        self.is_prunable || !kind.holds_data()
+    }
+
+    /// Whether a manager owns all of what has the hash that is [`applied`](Self::applied).
+    ///
+    /// Asked in every turn, it is found out once: what is kept does not change.
+    pub(crate) fn is_whole(&self, manager: &str, body: &Value) -> bool {
+        *self.whole.get_or_init(|| {
+            let object = self.value();
+            owned_fields(&object, manager).is_some_and(|owned| covers(owned, body))
+        })
     }
 
     /// Whether this version is older than another one of the same object.

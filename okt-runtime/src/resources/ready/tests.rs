@@ -1,0 +1,145 @@
+//! What each kind says of itself when it is ready, and when it is not.
+
+use super::*;
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::json;
+
+fn unready_of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Option<Unready> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = Kind {
+        api: ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
+        namespaced: true,
+    };
+    // As in a list: without saying of which kind it is.
+    let object = json!({ "metadata": { "generation": 2 }, "spec": spec, "status": status });
+    unready(&kind, &object)
+}
+
+fn of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Option<String> {
+    match unready_of(api_version, kind, spec, status)? {
+        Unready::Pending(why) => Some(why),
+        Unready::Failed(why) => Some(format!("failed: {why}")),
+    }
+}
+
+#[test]
+fn a_deployment_is_ready_when_all_replicas_are_new_and_available() {
+    let deployment =
+        |status: Value| of("apps/v1", "Deployment", &json!({ "replicas": 2 }), &status);
+    let all = json!({ "observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2 });
+    assert_eq!(deployment(all.clone()), None);
+    let but = |name: &str, value: Value| {
+        let mut status = all.clone();
+        status[name] = value;
+        deployment(status).expect("it is not ready")
+    };
+    assert_eq!(
+        but("observedGeneration", json!(1)),
+        "its controller has not seen it yet"
+    );
+    assert_eq!(
+        but("updatedReplicas", json!(1)),
+        "1 of 2 replicas are updated"
+    );
+    assert_eq!(
+        but("replicas", json!(3)),
+        "1 replicas of an earlier version are not gone yet"
+    );
+    assert_eq!(
+        but("availableReplicas", json!(null)),
+        "0 of 2 replicas are available"
+    );
+    assert_eq!(
+        but(
+            "conditions",
+            json!([{ "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow" }])
+        ),
+        "failed: ProgressDeadlineExceeded: too slow"
+    );
+    assert_eq!(
+        deployment(json!({})).as_deref(),
+        Some("its controller has not seen it yet")
+    );
+}
+
+#[test]
+fn the_other_kinds_that_kubernetes_brings_say_it_their_way() {
+    let stateful = |status: Value| of("apps/v1", "StatefulSet", &json!({ "replicas": 3 }), &status);
+    assert_eq!(
+        stateful(json!({ "observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 3 })),
+        None
+    );
+    assert_eq!(
+        stateful(json!({ "observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 1 }))
+            .as_deref(),
+        Some("1 of 3 replicas are updated")
+    );
+    let job = |conditions: Value| {
+        of(
+            "batch/v1",
+            "Job",
+            &json!({}),
+            &json!({ "conditions": conditions }),
+        )
+    };
+    assert_eq!(job(json!([{ "type": "Complete", "status": "True" }])), None);
+    assert_eq!(
+        job(json!([{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded" }]))
+            .as_deref(),
+        Some("failed: BackoffLimitExceeded")
+    );
+    assert_eq!(job(json!([])).as_deref(), Some("it is not complete yet"));
+    let volume = |phase: &str| {
+        of(
+            "v1",
+            "PersistentVolumeClaim",
+            &json!({}),
+            &json!({ "phase": phase }),
+        )
+    };
+    assert_eq!(volume("Bound"), None);
+    assert_eq!(
+        volume("Lost").as_deref(),
+        Some("failed: its volume is lost")
+    );
+    assert_eq!(
+        volume("Pending").as_deref(),
+        Some("it is Pending, not Bound")
+    );
+    let service = |kind: &str| of("v1", "Service", &json!({ "type": kind }), &json!({}));
+    assert_eq!(service("ClusterIP"), None);
+    assert_eq!(
+        service("LoadBalancer").as_deref(),
+        Some("it has no address outside yet")
+    );
+    let pod = |status: Value| of("v1", "Pod", &json!({}), &status);
+    assert_eq!(
+        pod(json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] })),
+        None
+    );
+    assert_eq!(pod(json!({})).as_deref(), Some("it is not scheduled yet"));
+}
+
+#[test]
+fn a_kind_that_says_nothing_is_ready_and_one_that_speaks_is_believed() {
+    let other = |conditions: Value| {
+        of(
+            "demo.okt.dev/v1",
+            "Kettle",
+            &json!({}),
+            &json!({ "conditions": conditions }),
+        )
+    };
+    let said = |name: &str, status: &str| json!([{ "type": name, "status": status, "reason": "Why", "message": "so" }]);
+    assert_eq!(of("v1", "ConfigMap", &json!({}), &json!({})), None);
+    assert_eq!(other(said("Ready", "True")), None);
+    assert_eq!(other(said("Ready", "Unknown")).as_deref(), Some("Why: so"));
+    assert_eq!(
+        other(said("Reconciling", "True")).as_deref(),
+        Some("Why: so")
+    );
+    assert_eq!(
+        other(said("Stalled", "True")).as_deref(),
+        Some("failed: Why: so")
+    );
+}

@@ -1,0 +1,115 @@
+//! One object, and the place where what it owns is: requests about it, and words for it.
+
+use std::collections::BTreeSet;
+
+use kube::api::{DeleteParams, Preconditions};
+use kube::{Api, Client, Resource};
+
+use super::cluster::{Cluster, named_from};
+use super::declared::Resources;
+use super::index::Key;
+use super::kept::Kept;
+use super::kind::Kind;
+use crate::failure::{Failure, chain};
+use crate::object::LifecycleObject;
+use crate::patience::answer;
+
+/// The reason of a failure to which the server had nothing to say.
+pub(crate) const NO_ANSWER: &str = "ResourceUnanswered";
+
+/// How many things are named in a message.
+const NAMED: usize = 3;
+
+/// One object, and the place where what it owns is.
+pub(crate) struct Site<'a, K> {
+    pub(crate) client: &'a Client,
+    pub(crate) cluster: &'a Cluster<K>,
+    pub(crate) object: &'a K,
+}
+
+impl<K: LifecycleObject> Site<'_, K> {
+    pub(crate) fn uid(&self) -> &str {
+        self.object.meta().uid.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn kind(&self, key: &Key) -> &Kind {
+        &self.cluster.watches.owned[key.0]
+    }
+
+    /// What is neither made nor changed nor deleted.
+    pub(crate) fn kept(&self, resources: &Resources) -> BTreeSet<Key> {
+        let own = self.object.meta().namespace.as_deref();
+        let kept = resources.kept.iter();
+        kept.filter_map(|(kind, name)| {
+            let number = self.cluster.number_of(kind)?;
+            let (namespace, name) = named_from(kind, own, name);
+            Some((number, namespace, name))
+        })
+        .collect()
+    }
+
+    /// Deletes an object, and what it owns before it.
+    pub(crate) async fn delete(&self, key: &Key, there: &Kept) -> Result<(), Failure> {
+        let what = self.told(key);
+        let params = DeleteParams::foreground().preconditions(Preconditions {
+            uid: there.meta().uid.clone(),
+            resource_version: None,
+        });
+        let api = self.api(key);
+        match answer(api.delete(&key.2, &params)).await {
+            Ok(_) => {
+                tracing::info!(resource = what, "deleted: it is no longer declared");
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => {
+                self.cluster.take_out(key);
+                Ok(())
+            }
+            Err(error) => Err(failure_of(&what, &error)),
+        }
+    }
+
+    pub(crate) fn api(&self, key: &Key) -> Api<Kept> {
+        let api = &self.kind(key).api;
+        match &key.1 {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, api),
+            None => Api::all_with(self.client.clone(), api),
+        }
+    }
+
+    /// An object, in words.
+    pub(crate) fn told(&self, key: &Key) -> String {
+        let kind = self.kind(key);
+        match &key.1 {
+            Some(namespace) if Some(namespace) != self.object.meta().namespace.as_ref() => {
+                format!("{kind} {namespace}/{}", key.2)
+            }
+            Some(_) | None => format!("{kind} {}", key.2),
+        }
+    }
+}
+
+/// The first few, and how many more there are.
+pub(crate) fn listed(all: &[String]) -> String {
+    let named = &all[..all.len().min(NAMED)];
+    let mut text = named.join("; ");
+    if all.len() > NAMED {
+        text.push_str(&format!("; and {} more", all.len() - NAMED));
+    }
+    text
+}
+
+/// What a request that failed comes to.
+pub(crate) fn failure_of(what: &str, error: &kube::Error) -> Failure {
+    let message = format!("{what}: {}", chain(error));
+    let kube::Error::Api(status) = error else {
+        return Failure::retry(NO_ANSWER, message);
+    };
+    match status.code {
+        400 | 422 => Failure::permanent("ResourceRefused", message),
+        403 => Failure::retry("ResourceForbidden", message),
+        404 => Failure::retry("ResourceNotFound", message),
+        409 => Failure::retry("ResourceConflict", message),
+        _ => Failure::retry("ResourceFailed", message),
+    }
+}

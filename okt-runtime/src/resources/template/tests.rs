@@ -1,0 +1,199 @@
+//! Templates: what is filled in, and what is wrong with the bad ones.
+
+use super::*;
+use serde_json::json;
+
+fn values() -> Value {
+    json!({ "name": "web", "replicas": 2, "labels": { "a": "b" }, "evil": "x\nkind: Secret # \"'{{ name }}" })
+}
+
+fn wrong(source: &str) -> String {
+    match Template::new("web.yaml", source) {
+        Err(error) => error.to_string(),
+        Ok(template) => match template.declare(&values()) {
+            Err(failure) => {
+                assert!(failure.is_permanent());
+                assert_eq!(failure.reason(), "BadTemplate");
+                failure.message().to_owned()
+            }
+            Ok(declared) => panic!("{declared:?}"),
+        },
+    }
+}
+
+fn made(source: &str) -> Value {
+    let template = Template::new("web.yaml", source).expect("a template");
+    let declared = template.declare(&values()).expect("an object");
+    declared.object.expect("an object")
+}
+
+#[test]
+fn values_are_filled_in_and_keep_their_types() {
+    let made = made(
+        "kind: A\nname: {{ name }}\nlong: {{ name ~ \"-x\" }}\nreplicas: {{ replicas }}\nlabels: {{ labels }}\n\
+             list:\n{% for i in range(replicas) %}- {{ i }}\n{% endfor %}",
+    );
+    assert_eq!(
+        made,
+        json!({
+            "kind": "A", "name": "web", "long": "web-x", "replicas": 2, "labels": { "a": "b" }, "list": [0, 1],
+        })
+    );
+}
+
+#[test]
+fn no_value_breaks_out_of_its_place() {
+    let made = made("kind: ConfigMap\ndata:\n  text: {{ evil }}");
+    assert_eq!(made["kind"], "ConfigMap");
+    assert_eq!(made["data"]["text"], values()["evil"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_file_and_line() {
+    for (source, said) in BAD {
+        assert_eq!(wrong(source), *said, "{source}");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_takes_memory() {
+    let long = "#".repeat(SOURCE_LIMIT + 1);
+    assert_eq!(
+        wrong(&long),
+        "web.yaml: 262145 bytes are more than a template may have (262144)"
+    );
+    let growing = "{% for i in range(9000) %}{{ \"x\" * 1000 }}\n{% endfor %}";
+    assert_eq!(
+        wrong(growing),
+        "web.yaml: more than 1572864 bytes come of it"
+    );
+    let long = "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}";
+    assert_eq!(wrong(long), "web.yaml:1: filling it in takes too long");
+    let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 'b'..='z' {
+        let before = char::from(level as u8 - 1);
+        let all = vec![format!("*{before}"); 10].join(", ");
+        bomb.push_str(&format!("{level}: &{level} [{all}]\n"));
+    }
+    let said = wrong(&bomb);
+    assert!(
+        said.starts_with("web.yaml: what comes of it is no YAML: "),
+        "{said}"
+    );
+}
+
+const BAD: &[(&str, &str)] = &[
+    (
+        "{{ name",
+        "web.yaml:1: unexpected end of input, expected end of variable block",
+    ),
+    (
+        "{{ name }",
+        "web.yaml:1: unexpected `}`, expected end of variable block",
+    ),
+    (
+        "kind: A\n{% if name %}\nx: 1",
+        "web.yaml:2: unexpected end of input, expected end of block",
+    ),
+    (
+        "kind: A\n{% endif %}",
+        "web.yaml:2: unknown statement endif",
+    ),
+    (
+        "kind: A\n{% for x %}{% endfor %}",
+        "web.yaml:2: unexpected end of block, expected in",
+    ),
+    (
+        "kind: A\nname: {{ nmae }}",
+        "web.yaml:2: `nmae` is undefined",
+    ),
+    (
+        "kind: A\nname: {{ labels.b }}",
+        "web.yaml:2: `labels.b` is undefined",
+    ),
+    (
+        "kind: A\nname: {{ labels.b.c }}",
+        "web.yaml:2: `labels.b` is undefined",
+    ),
+    (
+        "kind: A\nname: {{ name | shout }}",
+        "web.yaml:2: `shout`: filter shout is unknown",
+    ),
+    (
+        "kind: A\nname: {{ now() }}",
+        "web.yaml:2: `now()`: now is unknown",
+    ),
+    (
+        "kind: A\nname: {{ name + replicas }}",
+        "web.yaml:2: `name + replicas`: tried to use + operator on unsupported types string and number",
+    ),
+    (
+        "kind: A\nname: {{ replicas / 0 }}",
+        "web.yaml:2: `replicas / 0`: unable to calculate 2 / 0",
+    ),
+    (
+        "kind: A\n{% include 'other.yaml' %}",
+        "web.yaml:2: `include 'other.yaml'`: tried to include non-existing template 'other.yaml'",
+    ),
+    (
+        "kind: A\n{% extends 'other.yaml' %}",
+        "web.yaml:2: `extends 'other.yaml'`: template \"other.yaml\" does not exist",
+    ),
+    (
+        "kind: A\n{% for x in replicas %}{% endfor %}",
+        "web.yaml:2: `replicas`: number is not iterable",
+    ),
+    (
+        "kind: A\n{% for x in range(10000000000) %}{% endfor %}",
+        "web.yaml:2: `range(10000000000)`: range has too many elements",
+    ),
+    (
+        "kind: A\n{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
+        "web.yaml:2: `a()`: recursion limit exceeded",
+    ),
+    ("", "web.yaml: no object comes of it"),
+    ("# nothing\n", "web.yaml: no object comes of it"),
+    ("---\n---\n", "web.yaml: no object comes of it"),
+    ("- kind: A", "web.yaml: what comes of it is no object"),
+    ("7", "web.yaml: what comes of it is no object"),
+    (
+        "kind: A\n---\nkind: B",
+        "web.yaml: 2 objects come of it; a template makes one",
+    ),
+    (
+        "kind: A\n  name: b",
+        "web.yaml: what comes of it is no YAML: mapping values are not allowed in this context at line 2, column 7 (line 2 of it is `name: b`)",
+    ),
+    (
+        "kind: A\nname: \"{{ name }}-x\"",
+        "web.yaml: what comes of it is no YAML: invalid trailing content after double-quoted scalar at line 2, column 9 (line 2 of it is `name: \"\"web\"-x\"`)",
+    ),
+    (
+        "kind: A\n\tname: b",
+        "web.yaml: what comes of it is no YAML: while scanning a plain scalar, found a tab at line 1, column 7 (line 1 of it is `kind: A`)",
+    ),
+    (
+        "kind: A\nkind: B",
+        "web.yaml: what comes of it is no YAML: duplicate mapping key: kind at line 2, column 1 (line 2 of it is `kind: B`)",
+    ),
+    (
+        "kind: [A",
+        "web.yaml: what comes of it is no YAML: unclosed bracket '[' at line 1, column 7 (line 1 of it is `kind: [A`)",
+    ),
+    (
+        "kind: &a [*a]",
+        "web.yaml: what comes of it is no YAML: recursive references require weak recursion types at line 1, column 11 (line 1 of it is `kind: &a [*a]`)",
+    ),
+    (
+        "kind: *nowhere",
+        "web.yaml: what comes of it is no YAML: alias references unknown anchor at line 1, column 7 (line 1 of it is `kind: *nowhere`)",
+    ),
+    (
+        "kind: !!binary x",
+        "web.yaml: what comes of it is no YAML: invalid !!binary base64 at line 1, column 16 (line 1 of it is `kind: !!binary x`)",
+    ),
+    (
+        "kind: A\n? [a]\n: b",
+        "web.yaml: what comes of it is no YAML: expected string scalar at line 2, column 3 (line 2 of it is `? [a]`)",
+    ),
+];
