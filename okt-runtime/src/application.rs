@@ -94,9 +94,7 @@ pub trait Application: Send + Sync + Sized + 'static {
     /// By default the spec without its lifecycle field.
     /// Leave out what others may change without the application having to do anything (replicas that an autoscaler owns).
     fn revision(object: &Self::Resource) -> impl Serialize + Send {
-        let mut spec = object.spec_of().clone();
-        *spec.lifecycle_mut() = Desired::default();
-        serde_json::to_value(spec).unwrap_or_default()
+        without_lifecycle(object)
     }
 
     /// How long until the application is looked at again, although nothing happened.
@@ -112,4 +110,11 @@ pub trait Application: Send + Sync + Sized + 'static {
         let _ = state;
         Duration::from_hours(1)
     }
+}
+
+/// The spec of an object, without what it says of its life.
+pub(crate) fn without_lifecycle<K: LifecycleObject>(object: &K) -> serde_json::Value {
+    let mut spec = object.spec_of().clone();
+    *spec.lifecycle_mut() = Desired::default();
+    serde_json::to_value(spec).unwrap_or_default()
 }

@@ -3,23 +3,21 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use kube::{Client, Resource};
+use kube::Client;
 pub use okt_core::decide::Why as Cause;
-use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::object::LifecycleObject;
 use crate::progress::Progress;
-use crate::pruned;
 use crate::read;
-use crate::resources::{Cluster, Kind, named_from};
+use crate::resources::Cluster;
 
 /// The object that is observed or acted upon.
 #[derive(Clone)]
 pub struct Context<K: LifecycleObject> {
     object: Arc<K>,
     client: Client,
-    cluster: Arc<Cluster<K>>,
+    pub(crate) cluster: Arc<Cluster<K>>,
 }
 
 impl<K: LifecycleObject> Context<K> {
@@ -46,56 +44,10 @@ impl<K: LifecycleObject> Context<K> {
         self.object.status_of()?.lifecycle.as_ref()?.state.known()
     }
 
-    /// The objects of a kind that were made for this one, as the cache has them.
-    ///
-    /// The kind must be among what [`watches`](crate::Application::watches) says is owned.
-    pub fn owned<T>(&self) -> Vec<T>
-    where
-        T: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
-    {
-        let kind = Kind::of::<T>();
-        let Some(number) = self.cluster.number_of(&kind) else {
-            tracing::error!(%kind, "asked for objects of a kind that `watches` does not say is owned");
-            return Vec::new();
-        };
-        let uid = self.object.meta().uid.as_deref().unwrap_or_default();
-        let owned = self.cluster.owned(uid);
-        let of_kind = owned.iter().filter(|(key, _)| key.0 == number);
-        of_kind
-            .filter_map(|(_, kept)| decoded(&kind, &kept.text()))
-            .collect()
-    }
-
-    /// An object that this one refers to, as the cache has it; none where it does not exist.
-    ///
-    /// The kind must be among what [`watches`](crate::Application::watches) says is referred to; `name` is one in
-    /// the object's own namespace, or `namespace/name`.
-    pub fn referred<T>(&self, name: &str) -> Option<T>
-    where
-        T: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
-    {
-        let kind = Kind::of::<T>();
-        if !self.cluster.refers_to(&kind) {
-            tracing::error!(%kind, "asked for an object of a kind that `watches` does not say is referred to");
-        }
-        let own = self.object.meta().namespace.as_deref();
-        let kept = self
-            .cluster
-            .referred(&kind, &named_from(&kind, own, name))?;
-        decoded(&kind, &kept.text())
-    }
-
     /// Whether the object is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.object.meta().deletion_timestamp.is_some()
     }
-}
-
-/// An object of another kind; one that its type cannot read is as good as none.
-fn decoded<T: DeserializeOwned>(kind: &Kind, text: &str) -> Option<T> {
-    pruned::decode(text)
-        .inspect_err(|error| tracing::warn!(%kind, "cannot be read: {error}"))
-        .ok()
 }
 
 /// The work of a state: what a handler is given.

@@ -6,7 +6,8 @@
 //! | floor | what | files |
 //! |---|---|---|
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `cached`, `packed`, `pruned`, `annotations` |
-//! | 3 | what an object owns in the cluster | `resources` |
+//! | 3 | what an object owns in the cluster | `resources`, `owned` |
+//! | 3 | an application that is one resource | `external` |
 //! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `asked`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
 //! | 3 | the way to the application, for handlers | `reach` |
 //! | 4 | the operator | `drive`, `looks`, `shared`, `operator`, `readiness`, `rbac`, `manifests`, `program` |
@@ -24,6 +25,7 @@ mod context;
 mod crd;
 mod desired;
 mod drive;
+mod external;
 mod failure;
 mod finalizer;
 mod guarded;
@@ -36,6 +38,7 @@ mod memory;
 mod object;
 mod observation;
 mod operator;
+mod owned;
 mod packed;
 mod patience;
 mod program;
@@ -65,14 +68,16 @@ pub use application::{Application, ExtraOf, StateOf};
 pub use context::{Action, Cause, Context};
 pub use crd::{CrdError, GRAPH_ANNOTATION, crd};
 pub use desired::{Desired, REQUEST_LIMIT, StateName, Visit};
+pub use external::{AsResource, External, Found};
 pub use failure::Failure;
 pub use finalizer::FINALIZER;
 pub use object::{Extra, LifecycleObject, LifecycleSpec};
 pub use observation::Observation;
 pub use okt_core::backoff::Backoff;
-pub use okt_core::{Answer, Dispatch, Lifecycle};
+pub use okt_core::{Answer, Delegated, Dispatch, Lifecycle};
 pub use okt_macros::{LifecycleSpec, lifecycle_graph};
 pub use operator::{Operator, OperatorError};
+pub use owned::{Unready, Which};
 pub use program::{Program, main};
 pub use rbac::{Rbac, ServiceAccount, ServiceAccountError, rbac};
 pub use report::FIELD_MANAGER;

@@ -139,13 +139,35 @@ impl<A: Application> Operator<A> {
         self
     }
 
-    /// Looks at an object whenever this stream names it.
+    /// Looks at an object whenever this stream names it; called again, another stream does too.
+    ///
+    /// For what no kind of [`watches`](Application::watches) tells: a queue, a socket, another cluster:
+    ///
+    /// ```no_run
+    /// # use futures::StreamExt;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube::runtime::reflector::ObjectRef;
+    /// # use kube::runtime::{WatchStreamExt, watcher};
+    /// # use kube::{Api, Client, ResourceExt};
+    /// # use okt_runtime::{Application, Operator};
+    /// # fn example<A: Application>(operator: Operator<A>, elsewhere: Client) -> Operator<A> {
+    /// let maps = Api::<ConfigMap>::namespaced(elsewhere, "databases");
+    /// let touched = watcher(maps, watcher::Config::default())
+    ///     .default_backoff()
+    ///     .touched_objects();
+    /// let named = touched.filter_map(async |map| {
+    ///     let map = map.inspect_err(|error| tracing::warn!("cannot watch: {error}")).ok()?;
+    ///     Some(ObjectRef::new(&map.name_any()).within("databases"))
+    /// });
+    /// operator.pokes(named)
+    /// # }
+    /// ```
     #[must_use]
     pub fn pokes(
         mut self,
         pokes: impl Stream<Item = ObjectRef<A::Resource>> + Send + 'static,
     ) -> Self {
-        self.pokes = pokes.boxed();
+        self.pokes = stream::select(self.pokes, pokes).boxed();
         self
     }
 

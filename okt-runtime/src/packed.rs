@@ -33,6 +33,12 @@ impl Packed {
         Self(compress_prepend_size_with_dict(text.as_bytes(), COMMON.as_bytes()).into())
     }
 
+    /// How many bytes it takes.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The text.
     pub(crate) fn text(&self) -> String {
         decompress_size_prepended_with_dict(&self.0, COMMON.as_bytes())

@@ -221,10 +221,16 @@ fn beside<K>(watches: &Watches<K>, of: fn(&Kind) -> bool) -> Vec<PolicyRule> {
     const OWNED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
     const REFERRED: [&str; 2] = ["list", "watch"];
     let referred = watches.referred.iter().map(|it| &it.kind);
-    let only_referred = referred.filter(|kind| !watches.owned.contains(kind));
+    let mapped = watches.mapped.iter().map(|it| &it.kind);
+    let mut only_referred: Vec<&Kind> = Vec::new();
+    for kind in referred.chain(mapped) {
+        if !watches.owned.contains(kind) && !only_referred.contains(&kind) {
+            only_referred.push(kind);
+        }
+    }
     let owned = watches.owned.iter().map(|kind| (kind, &OWNED[..]));
     owned
-        .chain(only_referred.map(|kind| (kind, &REFERRED[..])))
+        .chain((only_referred.into_iter()).map(|kind| (kind, &REFERRED[..])))
         .filter(|(kind, _)| of(kind))
         .map(|(kind, verbs)| rule(&kind.api.group, &[&kind.api.plural], verbs))
         .collect()

@@ -7,7 +7,7 @@
 //! | `kept`, `index`, `cluster` | what is there: the caches |
 //! | `drift`, `ready` | how it compares with what was said |
 //! | `site` | requests about it, words for it |
-//! | `settle`, `clear` | apply, repair, delete |
+//! | `settle`, `clear`, `waves` | apply, repair, delete |
 //! | `efforts` | how often something was tried |
 
 mod clear;
@@ -26,6 +26,7 @@ mod stamp;
 #[cfg(feature = "templates")]
 mod template;
 mod watches;
+mod waves;
 
 use std::time::Duration;
 
@@ -38,9 +39,11 @@ pub(crate) use self::cluster::{Cluster, PAGE, name_of, named_from};
 pub use self::declared::{Declared, Resources};
 use self::efforts::{Efforts, Pace};
 pub(crate) use self::kind::Kind;
+pub(crate) use self::ready::{Lack, lack};
 use self::settle::{Accepted, Settling};
 pub(crate) use self::settle::{Leave, Settlement};
 use self::site::Site;
+pub(crate) use self::site::listed;
 pub use self::stamp::OWNER_LABEL;
 #[cfg(feature = "templates")]
 pub use self::template::{Template, TemplateError};

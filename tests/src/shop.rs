@@ -67,6 +67,7 @@ struct Memory {
     fails: Option<Failure>,
     ran: Vec<String>,
     asked: usize,
+    to_the_end: bool,
 }
 
 impl Shops {
@@ -77,6 +78,11 @@ impl Shops {
     /// What every shop declares from now on, in every state but the last.
     pub fn declare(&self, resources: Resources) {
         self.memory(|memory| memory.declared = resources);
+    }
+
+    /// From now on it is declared in the last state too.
+    pub fn declare_to_the_end(&self) {
+        self.memory(|memory| memory.to_the_end = true);
     }
 
     /// From now on no shop can say what it declares.
@@ -141,7 +147,7 @@ impl Application for Shops {
             memory.asked += 1;
             match (&memory.fails, state) {
                 (Some(failure), _) => Err(failure.clone()),
-                (None, ShopState::Closed) => Ok(Resources::new()),
+                (None, ShopState::Closed) if !memory.to_the_end => Ok(Resources::new()),
                 (None, _) => Ok(memory.declared.clone()),
             }
         })

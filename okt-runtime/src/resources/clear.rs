@@ -1,7 +1,10 @@
 //! What the operator itself has to delete before an object may be forgotten.
 
 use super::declared::Resources;
-use super::site::{Site, listed};
+use super::kept::Kept;
+use super::kind::Kind;
+use super::site::Site;
+use super::waves::Going;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
 
@@ -14,27 +17,35 @@ pub(crate) enum Left {
     These(String),
 }
 
-/// Deletes what Kubernetes will not delete with the object, but for what is kept.
+/// The finalizer of an object whose dependents Kubernetes sets free.
+const ORPHANS: &str = "orphan";
+
+/// Deletes what Kubernetes will not delete with the object, and what goes in waves, but for what is kept.
 pub(crate) async fn clear<K: LifecycleObject>(
     site: &Site<'_, K>,
     resources: Option<&Resources>,
 ) -> Result<Left, Failure> {
     let kept = resources.map(|it| site.kept(it)).unwrap_or_default();
-    let mut left = Vec::new();
+    let orphans = (site.object.meta().finalizers.iter().flatten()).any(|it| it == ORPHANS);
+    let has_to_go = |there: &Kept, kind: &Kind| {
+        let in_waves = there.wave.is_some() && there.is_collected && !orphans;
+        in_waves || (there.is_unowned && there.may_go(kind))
+    };
+    let owned = site.cluster.owned(site.uid());
+    let going = owned
+        .iter()
+        .filter(|(key, there)| !kept.contains(*key) && has_to_go(there, site.kind(key)));
+    let going = Going::of(going);
     let mut deleted = false;
-    for (key, there) in site.cluster.owned(site.uid()) {
-        if !there.is_unowned || kept.contains(&key) || !there.may_go(site.kind(&key)) {
-            continue;
-        }
-        left.push(format!("{} is not gone yet", site.told(&key)));
+    for (key, there) in &going.first {
         if !there.is_deleting() {
-            site.delete(&key, &there).await?;
+            site.delete(key, there).await?;
             deleted = true;
         }
     }
-    Ok(match (left.is_empty(), deleted) {
-        (true, _) => Left::Nothing,
-        (false, true) => Left::JustDeleted,
-        (false, false) => Left::These(listed(&left)),
+    Ok(match going.left(site) {
+        None => Left::Nothing,
+        Some(_) if deleted => Left::JustDeleted,
+        Some(left) => Left::These(left),
     })
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
+use futures::stream::BoxStream;
+use kube::core::{ApiResource, DynamicResourceScope, PartialObjectMeta};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
@@ -12,7 +14,7 @@ use super::index::{Index, Key, Name, Side, key_of, parsed};
 use super::kept::Kept;
 use super::kind::Kind;
 use super::stamp::Identity;
-use super::watches::Watches;
+use super::watches::{Mapped, Watches};
 use crate::failure::chain;
 use crate::object::LifecycleObject;
 
@@ -28,6 +30,8 @@ pub(crate) struct Cluster<K> {
     known: Mutex<Index>,
     /// How many kinds were not listed yet.
     missing: watch::Sender<usize>,
+    /// Tells when something of what is owned has changed.
+    heard: watch::Sender<()>,
 }
 
 impl<K: LifecycleObject> Cluster<K> {
@@ -39,6 +43,7 @@ impl<K: LifecycleObject> Cluster<K> {
             namespace,
             known: Mutex::default(),
             missing: watch::Sender::new(kinds),
+            heard: watch::Sender::default(),
         }
     }
 
@@ -72,22 +77,46 @@ impl<K: LifecycleObject> Cluster<K> {
         self.index().unlisted.get(&number).cloned()
     }
 
+    /// Tells when something of what is owned has changed.
+    pub(crate) fn heard(&self) -> watch::Receiver<()> {
+        self.heard.subscribe()
+    }
+
     /// The number of a kind that is owned.
-    pub(crate) fn number_of(&self, kind: &Kind) -> Option<usize> {
-        self.watches.owned.iter().position(|it| it == kind)
+    pub(crate) fn number_of(&self, api: &ApiResource) -> Option<usize> {
+        self.watches.owned.iter().position(|it| it.api == *api)
+    }
+
+    /// Whether only the metadata of a kind is watched.
+    pub(crate) fn is_bare(&self, number: usize) -> bool {
+        self.watches.bare.contains(&number)
+    }
+
+    /// The numbers of a kind that may be referred to: one for each way to.
+    fn referred_as(&self, api: &ApiResource) -> impl Iterator<Item = usize> {
+        let all = self.watches.referred.iter().enumerate();
+        all.filter(move |(_, it)| it.kind.api == *api)
+            .map(|(number, _)| number)
     }
 
     /// Whether objects of this kind may be referred to.
-    pub(crate) fn refers_to(&self, kind: &Kind) -> bool {
-        self.watches.referred.iter().any(|it| it.kind == *kind)
+    pub(crate) fn refers_to(&self, api: &ApiResource) -> bool {
+        self.referred_as(api).next().is_some()
     }
 
-    /// An object that is referred to.
-    pub(crate) fn referred(&self, kind: &Kind, name: &Name) -> Option<Arc<Kept>> {
-        let number = (self.watches.referred.iter()).position(|it| it.kind == *kind)?;
+    /// An object that is referred to from a namespace.
+    pub(crate) fn referred(
+        &self,
+        api: &ApiResource,
+        own: Option<&str>,
+        name: &str,
+    ) -> Option<Arc<Kept>> {
         let index = self.index();
-        let key = (number, name.0.clone(), name.1.clone());
-        index.referred.get(&key).cloned()
+        self.referred_as(api).find_map(|number| {
+            let kind = &self.watches.referred[number].kind;
+            let (namespace, name) = named_from(kind, own, name);
+            index.referred.get(&(number, namespace, name)).cloned()
+        })
     }
 
     /// Notes to what an object refers now.
@@ -139,6 +168,11 @@ impl<K: LifecycleObject> Cluster<K> {
 
     /// Takes an answer of the server in, before the watch brings it.
     pub(crate) fn take_in(&self, number: usize, kept: Kept) {
+        let kept = if self.is_bare(number) {
+            kept.bare()
+        } else {
+            kept
+        };
         let index = &mut *self.index();
         index.taken.insert(key_of(number, &kept));
         // Who has written it looks at it anyway.
@@ -160,22 +194,76 @@ impl<K: LifecycleObject> Cluster<K> {
         let all = owned
             .chain(referred)
             .map(|(side, kind)| self.watch_kind(client, side, kind, wake));
-        futures::future::join_all(all.collect::<Vec<_>>()).await;
+        let all = futures::future::join_all(all.collect::<Vec<_>>());
+        let mapped = (self.watches.mapped.iter()).map(|it| self.watch_mapped(client, it, wake));
+        let mapped = futures::future::join_all(mapped.collect::<Vec<_>>());
+        futures::future::join(all, mapped).await;
     }
 
-    async fn watch_kind(&self, client: &Client, side: Side, kind: &Kind, wake: &impl Fn(Name)) {
-        let api: Api<Kept> = match &self.namespace {
+    /// The events of a kind, of its metadata alone where that is enough.
+    fn events(
+        &self,
+        client: &Client,
+        kind: &Kind,
+        config: watcher::Config,
+        is_bare: bool,
+    ) -> BoxStream<'static, watcher::Result<watcher::Event<Kept>>> {
+        if is_bare {
+            let api: Api<PartialObjectMeta<Kept>> = self.api(client, kind);
+            let events = watcher(api, config).default_backoff();
+            events.map(|event| Ok(bared(event?))).boxed()
+        } else {
+            let api: Api<Kept> = self.api(client, kind);
+            watcher(api, config).default_backoff().boxed()
+        }
+    }
+
+    fn api<T>(&self, client: &Client, kind: &Kind) -> Api<T>
+    where
+        T: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
+        match &self.namespace {
             Some(namespace) if kind.namespaced => {
                 Api::namespaced_with(client.clone(), namespace, &kind.api)
             }
             Some(_) | None => Api::all_with(client.clone(), &kind.api),
+        }
+    }
+
+    /// Wakes whom the objects of a kind concern.
+    async fn watch_mapped(&self, client: &Client, mapped: &Mapped, wake: &impl Fn(Name)) {
+        let mut events = self.events(client, &mapped.kind, mapped.config.clone(), false);
+        // All objects have a turn at the start anyway.
+        let mut was_listed = false;
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(watcher::Event::Apply(kept) | watcher::Event::Delete(kept)) => {
+                    (mapped.concerned)(&kept).into_iter().for_each(wake);
+                }
+                Ok(watcher::Event::InitApply(kept)) if was_listed => {
+                    (mapped.concerned)(&kept).into_iter().for_each(wake);
+                }
+                Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
+                Ok(watcher::Event::InitDone) => was_listed = true,
+                Err(error) => {
+                    tracing::warn!(kind = %mapped.kind, "cannot watch: {}", chain(&error));
+                }
+            }
+        }
+    }
+
+    async fn watch_kind(&self, client: &Client, side: Side, kind: &Kind, wake: &impl Fn(Name)) {
+        let mut events = match side {
+            Side::Owned(number) => {
+                let config = watcher::Config::default().page_size(PAGE);
+                let config = config.labels(&self.identity.selector());
+                self.events(client, kind, config, self.is_bare(number))
+            }
+            Side::Referred(number) => {
+                let config = self.watches.referred[number].config.clone();
+                self.events(client, kind, config, false)
+            }
         };
-        let config = watcher::Config::default().page_size(PAGE);
-        let config = match side {
-            Side::Owned(_) => config.labels(&self.identity.selector()),
-            Side::Referred(_) => config,
-        };
-        let mut events = watcher(api, config).default_backoff().boxed();
         let mut fresh = Vec::new();
         let mut was_listed = false;
         while let Some(event) = events.next().await {
@@ -212,8 +300,22 @@ impl<K: LifecycleObject> Cluster<K> {
                     continue;
                 }
             };
+            if matches!(side, Side::Owned(_)) {
+                self.heard.send_replace(());
+            }
             woken.into_iter().for_each(wake);
         }
+    }
+}
+
+/// An event of an object of which only the metadata is watched.
+fn bared(event: watcher::Event<PartialObjectMeta<Kept>>) -> watcher::Event<Kept> {
+    match event {
+        watcher::Event::Apply(partial) => watcher::Event::Apply(partial.into()),
+        watcher::Event::Delete(partial) => watcher::Event::Delete(partial.into()),
+        watcher::Event::Init => watcher::Event::Init,
+        watcher::Event::InitApply(partial) => watcher::Event::InitApply(partial.into()),
+        watcher::Event::InitDone => watcher::Event::InitDone,
     }
 }
 

@@ -5,8 +5,6 @@ use kube::core::ApiResource;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::kind::Kind;
-
 /// What should exist in the cluster for an object in a state.
 ///
 /// It is applied in this order, and what was declared before and is no longer is deleted.
@@ -25,7 +23,7 @@ use super::kind::Kind;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Resources {
     pub(crate) declared: Vec<Declared>,
-    pub(crate) kept: Vec<(Kind, String)>,
+    pub(crate) kept: Vec<(ApiResource, String)>,
 }
 
 impl Resources {
@@ -55,10 +53,16 @@ impl Resources {
     /// What is of this kind and name is neither made nor changed nor deleted.
     #[must_use]
     pub fn keep<T: Resource<DynamicType = (), Scope: 'static>>(
-        mut self,
+        self,
         name: impl Into<String>,
     ) -> Self {
-        self.kept.push((Kind::of::<T>(), name.into()));
+        self.keep_dynamic(&ApiResource::erase::<T>(&()), name)
+    }
+
+    /// The same for a kind that is no Rust type.
+    #[must_use]
+    pub fn keep_dynamic(mut self, api: &ApiResource, name: impl Into<String>) -> Self {
+        self.kept.push((api.clone(), name.into()));
         self
     }
 
@@ -79,11 +83,14 @@ impl Resources {
 pub struct Declared {
     /// What it is, or why that cannot be said.
     pub(crate) object: Result<Value, String>,
+    /// The file that it comes from, where it comes from one.
+    pub(crate) file: Option<String>,
     pub(crate) owner: Owner,
     pub(crate) once: bool,
     pub(crate) ready: bool,
     pub(crate) prunable: bool,
     pub(crate) adopts: bool,
+    pub(crate) wave: Option<u32>,
 }
 
 /// Whether an object goes with the one that it was made for.
@@ -111,11 +118,13 @@ impl Declared {
     pub fn dynamic(object: Value) -> Self {
         Self {
             object: Ok(object),
+            file: None,
             owner: Owner::Controller,
             once: false,
             ready: false,
             prunable: false,
             adopts: false,
+            wave: None,
         }
     }
 
@@ -181,6 +190,18 @@ impl Declared {
     #[must_use]
     pub fn prunable(mut self) -> Self {
         self.prunable = true;
+        self
+    }
+
+    /// In which wave it is deleted: the highest goes first, and the next one when all of it is gone.
+    ///
+    /// What has a wave is waited for, with all that it owns, when it is no longer declared; and when the object is
+    /// deleted, it goes before the finalizer does instead of after it.
+    /// What has none goes with wave 0, and is not waited for.
+    /// It is made in the order of declaration, whatever its wave.
+    #[must_use]
+    pub fn wave(mut self, wave: u32) -> Self {
+        self.wave = Some(wave);
         self
     }
 }

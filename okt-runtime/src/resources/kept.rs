@@ -5,20 +5,24 @@ use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube::core::{ApiResource, DynamicResourceScope};
+use kube::core::{ApiResource, DynamicResourceScope, PartialObjectMeta};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::drift::{covers, owned_fields};
 use super::kind::Kind;
 use super::stamp::{
     APPLIED_ANNOTATION, MANAGER_PREFIX, OWNER_LABEL, OWNER_NAME_ANNOTATION, PRUNE_ALLOWED,
-    PRUNE_ANNOTATION, UNOWNED_ANNOTATION,
+    PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
 };
 use crate::packed::Packed;
 
 /// An object that an application owns or refers to.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, read off the object; no combination is excluded"
+)]
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// Only what says which object it is.
@@ -33,6 +37,10 @@ pub(crate) struct Kept {
     pub(crate) applied: Option<String>,
     /// Whether the operator has to delete it, as it was declared.
     pub(crate) is_unowned: bool,
+    /// Whether Kubernetes deletes it with the object that it was made for.
+    pub(crate) is_collected: bool,
+    /// In which wave it is deleted, where that was declared.
+    pub(crate) wave: Option<u32>,
     /// Whether it may be deleted although its kind holds data.
     is_prunable: bool,
     /// Whether all that was applied is owned still, once that was asked.
@@ -51,6 +59,15 @@ impl Kept {
         self.text.text()
     }
 
+    /// The same without what is beside its metadata.
+    pub(crate) fn bare(&self) -> Self {
+        let bare = json!({ "metadata": self.value()["metadata"] });
+        Self {
+            text: Packed::new(&bare.to_string()),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn from_value(mut object: Value) -> serde_json::Result<Self> {
         let metadata = object["metadata"].as_object_mut();
         let mut is_applied = false;
@@ -61,9 +78,16 @@ impl Kept {
         let meta = ObjectMeta::deserialize(&object["metadata"])?;
         let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();
         let annotation = |name: &str| meta.annotations.as_ref()?.get(name).cloned();
+        let owner = label(OWNER_LABEL);
+        let owners = meta.owner_references.iter().flatten();
+        let is_collected = owners
+            .map(|it| &it.uid)
+            .any(|it| Some(it) == owner.as_ref());
         Ok(Self {
             is_applied,
-            owner: label(OWNER_LABEL),
+            is_collected,
+            wave: annotation(WAVE_ANNOTATION).and_then(|wave| wave.parse().ok()),
+            owner,
             owner_name: annotation(OWNER_NAME_ANNOTATION),
             applied: annotation(APPLIED_ANNOTATION),
             is_unowned: annotation(UNOWNED_ANNOTATION).is_some(),
@@ -116,6 +140,13 @@ fn is_ours(entry: &Value) -> bool {
         && entry.get("subresource").is_none_or(|it| it == "")
 }
 
+impl From<PartialObjectMeta<Kept>> for Kept {
+    fn from(partial: PartialObjectMeta<Self>) -> Self {
+        Self::from_value(json!({ "metadata": partial.metadata }))
+            .expect("metadata that was read can be read again")
+    }
+}
+
 impl<'de> Deserialize<'de> for Kept {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::from_value(Value::deserialize(deserializer)?).map_err(D::Error::custom)
@@ -148,5 +179,28 @@ impl Resource for Kept {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.meta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_that_nobody_reads_takes_no_room() {
+        // What does not become smaller by packing it.
+        let noise: String = (0..2000_u64)
+            .map(|it| format!("{:x}", (it + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .collect();
+        let map = json!({
+            "metadata": { "name": "a", "namespace": "default", "uid": "1", "resourceVersion": "7" },
+            "data": { "text": noise },
+        });
+        let whole = Kept::from_value(map).expect("an object");
+        let bare = whole.bare();
+        assert!(whole.text().len() > 30_000, "{}", whole.text().len());
+        assert!(bare.text().len() < 200, "{}", bare.text().len());
+        assert_eq!(bare.meta(), whole.meta());
+        assert!(bare.text.len() * 100 < whole.text.len());
     }
 }

@@ -9,7 +9,7 @@ use super::kind::Kind;
 
 /// Why an object is not ready, in a few words.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Unready {
+pub(crate) enum Lack {
     /// It may become so.
     Pending(String),
     /// It will not, unless somebody does something.
@@ -19,24 +19,24 @@ pub(crate) enum Unready {
 /// Why an object of a kind is not ready; none where it is.
 ///
 /// What comes out of a list does not say of which kind it is.
-pub(crate) fn unready(kind: &Kind, object: &Value) -> Option<Unready> {
+pub(crate) fn lack(kind: &Kind, object: &Value) -> Option<Lack> {
     if object["metadata"].get("deletionTimestamp").is_some() {
-        return Some(Unready::Pending("is being deleted".to_owned()));
+        return Some(Lack::Pending("is being deleted".to_owned()));
     }
     let status = &object["status"];
     if let Some(seen) = status["observedGeneration"].as_i64()
         && let Some(generation) = object["metadata"]["generation"].as_i64()
         && seen < generation
     {
-        return Some(Unready::Pending(
+        return Some(Lack::Pending(
             "its controller has not seen it yet".to_owned(),
         ));
     }
     let (group, kind) = (&*kind.api.group, &*kind.api.kind);
     if let Some(why) = failed(group, kind, status) {
-        return Some(Unready::Failed(why));
+        return Some(Lack::Failed(why));
     }
-    pending(group, kind, object).map(Unready::Pending)
+    pending(group, kind, object).map(Lack::Pending)
 }
 
 /// Why it will not become ready by itself.

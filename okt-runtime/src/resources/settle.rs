@@ -14,9 +14,10 @@ use super::drift::{covers, owned_fields};
 use super::efforts::{Efforts, Pace};
 use super::index::Key;
 use super::kept::Kept;
-use super::ready::{Unready, unready};
+use super::ready::{Lack, lack};
 use super::site::{NO_ANSWER, Site, failure_of, listed};
 use super::stamp::{Applied, Place, named};
+use super::waves::Going;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
 use crate::patience::answer;
@@ -162,17 +163,22 @@ impl<K: LifecycleObject> Settling<'_, K> {
         // Where something could not be declared, it is not known what is wanted no more.
         if self.leave.prunes && all_told {
             let kept = self.kept(resources);
-            for (key, there) in owned.iter().filter(|(key, _)| !kept.contains(*key)) {
+            let surplus = owned.iter().filter(|(key, there)| {
+                !kept.contains(*key) && (there.may_go(self.kind(key)) || there.is_deleting())
+            });
+            let going = Going::of(surplus);
+            for (key, there) in &going.first {
+                if there.is_deleting() {
+                    continue;
+                }
                 if let Some((wait, Some(failure))) = self.wait(key) {
                     outcomes.failed(failure, wait);
-                } else if there.may_go(self.kind(key))
-                    && !there.is_deleting()
-                    && let Err(failure) = self.delete(key, there).await
-                {
+                } else if let Err(failure) = self.delete(key, there).await {
                     let wait = self.failed(key, &failure);
                     outcomes.failed(failure, wait);
                 }
             }
+            outcomes.awaited.extend(going.awaited(&self.site));
         }
         outcomes.settled()
     }
@@ -194,14 +200,25 @@ impl<K: LifecycleObject> Settling<'_, K> {
             identity: &self.cluster.identity,
             namespace: self.cluster.namespace.as_deref(),
         };
-        let applied = place.stamped(declared)?;
+        let applied = (place.stamped(declared)).map_err(|failure| match &declared.file {
+            Some(file) => {
+                let message = format!("{file}: {}", failure.message());
+                Failure::permanent(failure.reason(), message)
+            }
+            None => failure,
+        })?;
         let key = key_of(&applied);
-        if wanted.insert(key.clone()) {
-            Ok(applied)
-        } else {
-            let why = format!("{} is declared twice", self.told(&key));
-            Err(Failure::permanent("BadResource", why))
+        let what = self.told(&key);
+        let wrong = |why: String| Err(Failure::permanent("BadResource", why));
+        if !wanted.insert(key) {
+            return wrong(format!("{what} is declared twice"));
         }
+        if declared.ready && self.cluster.is_bare(applied.kind) {
+            return wrong(format!(
+                "{what} has to be ready, of which only the metadata is watched: declare its kind with `owns`"
+            ));
+        }
+        Ok(applied)
     }
 
     async fn bring_about(
@@ -269,9 +286,9 @@ impl<K: LifecycleObject> Settling<'_, K> {
             return Outcome::Fine;
         }
         let what = self.told(key);
-        match unready(self.kind(key), &object()) {
-            Some(Unready::Pending(why)) => Outcome::Awaited(format!("{what}: {why}")),
-            Some(Unready::Failed(why)) => Outcome::Stuck(format!("{what}: {why}")),
+        match lack(self.kind(key), &object()) {
+            Some(Lack::Pending(why)) => Outcome::Awaited(format!("{what}: {why}")),
+            Some(Lack::Failed(why)) => Outcome::Stuck(format!("{what}: {why}")),
             None => Outcome::Fine,
         }
     }

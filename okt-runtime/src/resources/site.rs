@@ -40,8 +40,9 @@ impl<K: LifecycleObject> Site<'_, K> {
     pub(crate) fn kept(&self, resources: &Resources) -> BTreeSet<Key> {
         let own = self.object.meta().namespace.as_deref();
         let kept = resources.kept.iter();
-        kept.filter_map(|(kind, name)| {
-            let number = self.cluster.number_of(kind)?;
+        kept.filter_map(|(api, name)| {
+            let number = self.cluster.number_of(api)?;
+            let kind = &self.cluster.watches.owned[number];
             let (namespace, name) = named_from(kind, own, name);
             Some((number, namespace, name))
         })

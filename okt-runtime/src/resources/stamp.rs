@@ -32,6 +32,9 @@ pub(crate) const PRUNE_ALLOWED: &str = "allowed";
 /// The annotation of what Kubernetes does not delete with the object.
 pub(crate) const UNOWNED_ANNOTATION: &str = "okt.dev/unowned";
 
+/// The annotation that says in which wave something is deleted.
+pub(crate) const WAVE_ANNOTATION: &str = "okt.dev/wave";
+
 /// How the field managers of applied objects begin.
 pub(crate) const MANAGER_PREFIX: &str = "okt/";
 
@@ -151,6 +154,9 @@ impl<K: LifecycleObject> Place<'_, K> {
         notes.insert(OWNER_NAME_ANNOTATION.into(), owner_name.into());
         if declared.prunable {
             notes.insert(PRUNE_ANNOTATION.into(), PRUNE_ALLOWED.into());
+        }
+        if let Some(wave) = declared.wave {
+            notes.insert(WAVE_ANNOTATION.into(), wave.to_string().into());
         }
         if declared.owner == Owner::None {
             notes.insert(UNOWNED_ANNOTATION.into(), "true".into());

@@ -114,7 +114,10 @@ impl Template {
     pub fn declare(&self, values: &impl Serialize) -> Result<Declared, Failure> {
         let object = self.fill_in(values);
         object
-            .map(Declared::dynamic)
+            .map(|object| Declared {
+                file: Some(self.file.clone()),
+                ..Declared::dynamic(object)
+            })
             .map_err(|error| Failure::permanent("BadTemplate", error.to_string()))
     }
 

@@ -1,13 +1,21 @@
 //! What an application declares beside its own kind: what it owns in the cluster, and what it refers to.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use kube::Resource;
 use kube::core::ApiResource;
 use kube::discovery::Scope;
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher::Config;
+use serde::de::DeserializeOwned;
 
+use super::index::Name;
+use super::kept::Kept;
 use super::kind::Kind;
+use crate::object::LifecycleObject;
+use crate::owned::decoded;
 
 /// The kinds that an application owns and refers to; caches and permissions come from here.
 ///
@@ -23,7 +31,10 @@ use super::kind::Kind;
 /// ```
 pub struct Watches<K> {
     pub(crate) owned: Vec<Kind>,
+    /// Which of them are watched by their metadata only.
+    pub(crate) bare: BTreeSet<usize>,
     pub(crate) referred: Vec<Referred<K>>,
+    pub(crate) mapped: Vec<Mapped>,
     pub(crate) execs: bool,
     pub(crate) forwards: bool,
 }
@@ -34,14 +45,27 @@ type Names<K> = dyn Fn(&K) -> Vec<String> + Send + Sync;
 /// A kind of which objects are referred to.
 pub(crate) struct Referred<K> {
     pub(crate) kind: Kind,
+    pub(crate) config: Config,
     pub(crate) names: Arc<Names<K>>,
+}
+
+/// Whom an object concerns.
+type Concerned = dyn Fn(&Kept) -> Vec<Name> + Send + Sync;
+
+/// A kind whose objects concern others.
+pub(crate) struct Mapped {
+    pub(crate) kind: Kind,
+    pub(crate) config: Config,
+    pub(crate) concerned: Arc<Concerned>,
 }
 
 impl<K> Default for Watches<K> {
     fn default() -> Self {
         Self {
             owned: Vec::new(),
+            bare: BTreeSet::new(),
             referred: Vec::new(),
+            mapped: Vec::new(),
             execs: false,
             forwards: false,
         }
@@ -54,19 +78,37 @@ impl<K> Watches<K> {
     /// Of a kind in several versions the first one counts.
     #[must_use]
     pub fn owns<T: Resource<DynamicType = (), Scope: 'static>>(self) -> Self {
-        self.with_owned(Kind::of::<T>())
+        self.with_owned(Kind::of::<T>(), false)
+    }
+
+    /// The same, of which only the metadata is cached: for large objects of whose content nobody asks.
+    ///
+    /// They are made, repaired and deleted like others; but [`owned`](crate::Context::owned) has none of them, and
+    /// whether one is ready cannot be said.
+    #[must_use]
+    pub fn owns_meta<T: Resource<DynamicType = (), Scope: 'static>>(self) -> Self {
+        self.with_owned(Kind::of::<T>(), true)
     }
 
     /// The same for a kind that is no Rust type.
     #[must_use]
     pub fn owns_dynamic(self, api: ApiResource, scope: &Scope) -> Self {
-        self.with_owned(Kind::dynamic(api, scope))
+        self.with_owned(Kind::dynamic(api, scope), false)
     }
 
-    fn with_owned(mut self, kind: Kind) -> Self {
+    fn with_owned(mut self, kind: Kind, is_bare: bool) -> Self {
         // Watched twice, or in two versions, its objects would be taken for two: of which one is not declared.
-        if !self.owned.iter().any(|it| it.is_same(&kind)) {
-            self.owned.push(kind);
+        match self.owned.iter().position(|it| it.is_same(&kind)) {
+            Some(_) if is_bare => {}
+            Some(number) => {
+                self.bare.remove(&number);
+            }
+            None => {
+                if is_bare {
+                    self.bare.insert(self.owned.len());
+                }
+                self.owned.push(kind);
+            }
         }
         self
     }
@@ -74,15 +116,89 @@ impl<K> Watches<K> {
     /// Objects of this kind that `names` names are read, and a change of one is looked at; they are never written.
     ///
     /// A name is one in the object's own namespace, or `namespace/name`.
-    /// All objects of the kind that the operator may see are cached.
+    /// All objects of the kind that the operator may see are cached: see [`refers_among`](Self::refers_among).
     #[must_use]
     pub fn refers<T: Resource<DynamicType = (), Scope: 'static>>(
-        mut self,
+        self,
         names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
+        self.refers_among::<T>(Config::default(), names)
+    }
+
+    /// The same, among those objects only that the selectors of `config` let through.
+    #[must_use]
+    pub fn refers_among<T: Resource<DynamicType = (), Scope: 'static>>(
+        self,
+        config: Config,
+        names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.with_referred(Kind::of::<T>(), config, Arc::new(names))
+    }
+
+    /// The same for a kind that is no Rust type.
+    #[must_use]
+    pub fn refers_dynamic(
+        self,
+        api: ApiResource,
+        scope: &Scope,
+        config: Config,
+        names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.with_referred(Kind::dynamic(api, scope), config, Arc::new(names))
+    }
+
+    fn with_referred(mut self, kind: Kind, config: Config, names: Arc<Names<K>>) -> Self {
         self.referred.push(Referred {
-            kind: Kind::of::<T>(),
-            names: Arc::new(names),
+            kind,
+            config,
+            names,
+        });
+        self
+    }
+}
+
+impl<K: LifecycleObject> Watches<K> {
+    /// Whenever an object of this kind changes that the selectors of `config` let through, the objects that
+    /// `concerned` names for it are looked at.
+    ///
+    /// Nothing is cached: what the application wants to know of it, it asks for.
+    /// For what is in another cluster, or no object at all, there is [`Operator::pokes`](crate::Operator::pokes).
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Node;
+    /// use kube::ResourceExt;
+    /// use kube::runtime::reflector::ObjectRef;
+    /// use kube::runtime::watcher::Config;
+    /// # use okt_runtime::{LifecycleObject, Watches};
+    /// # fn example<K: LifecycleObject>(watches: Watches<K>) -> Watches<K> {
+    /// watches.watches::<Node>(Config::default().labels("demo.okt.dev/database"), |node| {
+    ///     let database = &node.labels()["demo.okt.dev/database"];
+    ///     vec![ObjectRef::new(database).within("databases")]
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn watches<T>(
+        mut self,
+        config: Config,
+        concerned: impl Fn(&T) -> Vec<ObjectRef<K>> + Send + Sync + 'static,
+    ) -> Self
+    where
+        T: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
+    {
+        let kind = Kind::of::<T>();
+        let named = kind.clone();
+        let concerned = move |kept: &Kept| {
+            let object = decoded::<T>(&kind.api, &kept.text());
+            let concerned = object.map(|object| concerned(&object)).unwrap_or_default();
+            (concerned.into_iter())
+                .map(|it| (it.namespace, it.name))
+                .collect()
+        };
+        self.mapped.push(Mapped {
+            kind: named,
+            config,
+            concerned: Arc::new(concerned),
         });
         self
     }
@@ -110,9 +226,12 @@ impl<K> Watches<K> {
 impl<K> fmt::Debug for Watches<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let referred = self.referred.iter().map(|referred| &referred.kind);
+        let mapped = self.mapped.iter().map(|mapped| &mapped.kind);
         f.debug_struct("Watches")
             .field("owned", &self.owned)
+            .field("bare", &self.bare)
             .field("referred", &referred.collect::<Vec<_>>())
+            .field("mapped", &mapped.collect::<Vec<_>>())
             .field("execs", &self.execs)
             .field("forwards", &self.forwards)
             .finish()

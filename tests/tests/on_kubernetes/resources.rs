@@ -5,8 +5,8 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource};
 use okt_runtime::{Declared, Operator, Resources, crd};
 use okt_tests::rollout::Place;
 use okt_tests::{Cluster, Shop, ShopState::Open, Shops, Tap};
@@ -241,6 +241,58 @@ async fn work_waits_for_a_deployment_whose_status_a_real_server_keeps() {
         assert_eq!(scene.app.ran(), ["Opening with 1", "Open with 1"]);
         scene.cluster.delete("shop").await;
         scene.cluster.until_gone("shop").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_has_a_wave_is_deleted_in_order_with_all_that_it_owns_and_waited_for() {
+    on_kubernetes("waves of deletion", async |place| {
+        let scene = Scene::set(&place).await;
+        let maps: Api<ConfigMap> = Api::namespaced(scene.client.clone(), "default");
+        scene.app.declare(
+            Resources::new()
+                .with(Declared::of(map("first", "x")).wave(2))
+                .with(Declared::of(map("second", "x")).wave(1))
+                .apply(map("last", "x")),
+        );
+        scene.cluster.create("shop", json!({})).await;
+        scene.cluster.until_ready("shop", Open).await;
+        // What the first one owns, held by somebody else: the server deletes the first one after it.
+        let owner = maps.get("first").await.expect("it is there");
+        let mut owned = map("of-first", "x");
+        let mut reference = owner.controller_owner_ref(&()).expect("it can be an owner");
+        reference.block_owner_deletion = Some(true);
+        owned.metadata.owner_references = Some(vec![reference]);
+        owned.metadata.finalizers = Some(vec!["test.okt.dev/hold".to_owned()]);
+        let made = maps.create(&PostParams::default(), &owned).await;
+        made.expect("it is made");
+        scene.tap.clear();
+        scene.cluster.delete("shop").await;
+        let waits = scene
+            .cluster
+            .until_reason("shop", "Ready", "WaitingForResources");
+        let waits = waits.await.message;
+        assert!(
+            waits.starts_with("ConfigMap first is not gone yet"),
+            "{waits}"
+        );
+        tokio::time::sleep(QUIET).await;
+        let of = |name: &str| format!("DELETE /api/v1/namespaces/default/configmaps/{name}");
+        assert_eq!(scene.writes(), [of("first")]);
+        let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        let freed = maps.patch("of-first", &PatchParams::default(), &free).await;
+        freed.expect("it is freed");
+        scene.cluster.until_gone("shop").await;
+        assert_eq!(scene.writes()[..2], [of("first"), of("second")]);
+        assert_eq!(
+            (scene.text("first").await, scene.text("second").await),
+            (None, None)
+        );
+        until(&place, "the rest is collected", async || {
+            scene.text("last").await.is_none()
+        })
+        .await;
     })
     .await;
 }

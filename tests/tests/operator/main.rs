@@ -8,6 +8,7 @@ mod crowd;
 mod deadlines;
 mod definition;
 mod deletion;
+mod external;
 mod gate;
 mod input;
 mod life;

@@ -4,7 +4,7 @@ use super::*;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 
-fn unready_of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Option<Unready> {
+fn lack_of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Option<Lack> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let kind = Kind {
         api: ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
@@ -12,13 +12,13 @@ fn unready_of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Op
     };
     // As in a list: without saying of which kind it is.
     let object = json!({ "metadata": { "generation": 2 }, "spec": spec, "status": status });
-    unready(&kind, &object)
+    lack(&kind, &object)
 }
 
 fn of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Option<String> {
-    match unready_of(api_version, kind, spec, status)? {
-        Unready::Pending(why) => Some(why),
-        Unready::Failed(why) => Some(format!("failed: {why}")),
+    match lack_of(api_version, kind, spec, status)? {
+        Lack::Pending(why) => Some(why),
+        Lack::Failed(why) => Some(format!("failed: {why}")),
     }
 }
 

@@ -1,0 +1,201 @@
+//! A bucket: an application that is one resource of a service with an API of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::{Api, Client, CustomResource, ResourceExt};
+use okt_runtime::{
+    Action, AsResource, Context, Delegated, Desired, External, Failure, Found, LifecycleSpec,
+    Status, lifecycle_graph,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::cluster::Served;
+
+/// The life of a bucket.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BucketState {
+    /// It is made.
+    #[entry]
+    #[child(Kept)]
+    Made,
+
+    /// It holds what it is given.
+    #[rest]
+    #[trigger(Mended)]
+    #[child(Gone)]
+    Kept,
+
+    /// What others have changed of it is changed back.
+    #[no_transit]
+    #[child(Gone)]
+    #[child(Kept)]
+    Mended,
+
+    /// No more.
+    #[leaf]
+    Gone,
+}
+
+/// What a user asks for.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Bucket",
+    namespaced,
+    status = "Status<BucketState>"
+)]
+pub struct BucketSpec {
+    /// Where the bucket should be in its life.
+    #[serde(default)]
+    pub lifecycle: Desired<BucketState>,
+    /// How much it holds.
+    #[serde(default)]
+    pub size: u32,
+}
+
+/// The service that has the buckets; clones are the same one, and it outlives the operator.
+#[derive(Clone, Default)]
+pub struct Buckets(Arc<Mutex<Service>>);
+
+#[derive(Default)]
+struct Service {
+    /// The size of each bucket, and how often it is still said to be pending.
+    buckets: BTreeMap<String, (u32, u32)>,
+    calls: Vec<String>,
+    slowness: u32,
+    refusals: u32,
+    silent: bool,
+}
+
+impl Buckets {
+    fn service<T>(&self, of: impl FnOnce(&mut Service) -> T) -> T {
+        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What was asked for beside looks, in order.
+    pub fn calls(&self) -> Vec<String> {
+        self.service(|service| service.calls.clone())
+    }
+
+    /// How large a bucket is; none where there is none.
+    pub fn size(&self, name: &str) -> Option<u32> {
+        self.service(|service| service.buckets.get(name).map(|it| it.0))
+    }
+
+    /// Somebody else changes a bucket, or deletes it.
+    pub fn spoil(&self, name: &str, size: Option<u32>) {
+        self.service(|service| match size {
+            Some(size) => drop(service.buckets.insert(name.to_owned(), (size, 0))),
+            None => drop(service.buckets.remove(name)),
+        });
+    }
+
+    /// From now on a bucket is pending for so many looks after each change.
+    pub fn take_looks(&self, looks: u32) {
+        self.service(|service| service.slowness = looks);
+    }
+
+    /// Refuses the next so many changes.
+    pub fn refuse(&self, times: u32) {
+        self.service(|service| service.refusals = times);
+    }
+
+    /// Whether the service does what it is asked for, and never answers.
+    pub fn be_silent(&self, silent: bool) {
+        self.service(|service| service.silent = silent);
+    }
+
+    async fn ask(
+        &self,
+        what: &str,
+        cx: &Action<Bucket>,
+        change: impl FnOnce(&mut Service, String) + Send,
+    ) -> Result<(), Failure> {
+        let is_silent = self.service(|service| {
+            service
+                .calls
+                .push(format!("{what} {}", cx.object().spec.size));
+            if service.refusals > 0 {
+                service.refusals -= 1;
+                return Err(Failure::retry("Busy", "the service is busy"));
+            }
+            change(service, cx.object().name_any());
+            Ok(service.silent)
+        })?;
+        if is_silent {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+impl External for Buckets {
+    type Resource = Bucket;
+
+    async fn get(&self, cx: &Context<Bucket>) -> Result<Found, Failure> {
+        let size = cx.object().spec.size;
+        Ok(self.service(
+            |service| match service.buckets.get_mut(&cx.object().name_any()) {
+                None => Found::Absent,
+                Some((_, looks)) if *looks > 0 => {
+                    *looks -= 1;
+                    Found::Pending("it is being made".to_owned())
+                }
+                Some((there, _)) if *there != size => Found::Outdated,
+                Some(_) => Found::Ready,
+            },
+        ))
+    }
+
+    async fn create(&self, cx: &Action<Bucket>) -> Result<(), Failure> {
+        let size = cx.object().spec.size;
+        self.ask("create", cx, |service, name| {
+            service.buckets.insert(name, (size, service.slowness));
+        })
+        .await
+    }
+
+    async fn update(&self, cx: &Action<Bucket>) -> Result<(), Failure> {
+        let size = cx.object().spec.size;
+        self.ask("update", cx, |service, name| {
+            service.buckets.insert(name, (size, service.slowness));
+        })
+        .await
+    }
+
+    async fn delete(&self, cx: &Action<Bucket>) -> Result<(), Failure> {
+        self.ask("delete", cx, |service, name| {
+            service.buckets.remove(&name);
+        })
+        .await
+    }
+
+    fn repaired_in(&self, state: BucketState) -> Option<BucketState> {
+        (state == BucketState::Kept).then_some(BucketState::Mended)
+    }
+
+    fn look_again(&self, _: BucketState) -> Duration {
+        Duration::from_secs(5)
+    }
+}
+
+impl Served for Delegated<AsResource<Buckets>> {
+    fn api(client: Client) -> Api<Bucket> {
+        Api::namespaced(client, "default")
+    }
+
+    fn object(name: &str, lifecycle: Value) -> Value {
+        json!({
+            "apiVersion": "demo.okt.dev/v1",
+            "kind": "Bucket",
+            "metadata": { "name": name },
+            "spec": { "lifecycle": lifecycle, "size": 1 },
+        })
+    }
+}

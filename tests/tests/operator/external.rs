@@ -1,0 +1,117 @@
+//! An application that is one resource: made, changed, mended and removed by four methods.
+
+use std::time::Duration;
+
+use okt_runtime::{AsResource, Delegated};
+use okt_tests::{BucketState::*, Buckets, Rig};
+use serde_json::json;
+
+type Hall = Rig<Delegated<AsResource<Buckets>>>;
+
+fn buckets(rig: &Hall) -> &Buckets {
+    &rig.app.0.0
+}
+
+async fn kept() -> Hall {
+    let rig = Hall::of().await;
+    rig.create("a", json!({})).await;
+    rig.until_ready("a", Kept).await;
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_entry_creates_every_other_state_updates_and_the_leaf_deletes() {
+    let rig = kept().await;
+    assert_eq!(buckets(&rig).calls(), ["create 1"]);
+    rig.delete("a").await;
+    rig.until_gone("a").await;
+    assert_eq!(buckets(&rig).calls(), ["create 1", "delete 1"]);
+    assert_eq!(buckets(&rig).size("a"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_spec_is_an_update_and_nothing_else_is() {
+    let rig = kept().await;
+    rig.pass(Duration::from_mins(10)).await;
+    rig.patch("a", json!({ "spec": { "size": 2 } })).await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(buckets(&rig).size("a"), Some(2));
+    let calls = buckets(&rig).calls();
+    assert_eq!(calls, ["create 1", "update 2"]);
+    rig.until_ready("a", Kept).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_crash_has_left_before_it_was_recorded_is_found_and_not_made_twice() {
+    let rig = Hall::of().await;
+    buckets(&rig).be_silent(true);
+    rig.create("a", json!({})).await;
+    rig.until_in("a", Made).await;
+    rig.pass(Duration::from_secs(30)).await;
+    assert_eq!(buckets(&rig).calls(), ["create 1"]);
+    rig.kill().await;
+    buckets(&rig).be_silent(false);
+    rig.start();
+    rig.until_ready("a", Kept).await;
+    assert_eq!(buckets(&rig).calls(), ["create 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_there_before_the_object_is_taken_over() {
+    let rig = Hall::of().await;
+    buckets(&rig).spoil("a", Some(7));
+    rig.create("a", json!({})).await;
+    rig.until_ready("a", Kept).await;
+    assert_eq!(buckets(&rig).calls(), ["update 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_its_time_is_waited_for_and_asked_for_once() {
+    let rig = Hall::without_operator_of().await;
+    buckets(&rig).take_looks(20);
+    rig.start();
+    rig.create("a", json!({})).await;
+    rig.until_in("a", Made).await;
+    rig.pass(Duration::from_secs(20)).await;
+    assert_eq!(buckets(&rig).calls(), ["create 1"]);
+    let action = rig.position("a").await.action.expect("an action");
+    assert_eq!(action.message, "it is being made");
+    rig.until_ready("a", Kept).await;
+    assert_eq!(buckets(&rig).calls(), ["create 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_fails_is_tried_again_and_the_object_is_kept_until_it_succeeds() {
+    let rig = kept().await;
+    buckets(&rig).refuse(3);
+    rig.delete("a").await;
+    rig.until_in("a", Gone).await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(buckets(&rig).size("a"), Some(1));
+    assert!(rig.get("a").await.is_some(), "it is kept");
+    rig.until_gone("a").await;
+    assert_eq!(buckets(&rig).size("a"), None);
+    let deletes = buckets(&rig).calls().into_iter();
+    assert_eq!(deletes.filter(|call| call == "delete 1").count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_change_is_changed_back_where_the_application_says() {
+    let rig = kept().await;
+    buckets(&rig).spoil("a", Some(9));
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(buckets(&rig).size("a"), Some(1));
+    rig.until_ready("a", Kept).await;
+    assert_eq!(rig.position("a").await.trail, ">Made>Kept>Mended>Kept>");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_remove_is_made_anew() {
+    let rig = kept().await;
+    buckets(&rig).spoil("a", None);
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(buckets(&rig).size("a"), Some(1));
+    rig.until_ready("a", Kept).await;
+    let creates = buckets(&rig).calls().into_iter();
+    assert_eq!(creates.filter(|call| call == "create 1").count(), 2);
+}

@@ -1,0 +1,234 @@
+//! What is declared no more goes, and what has to go before its object does.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Resource, ResourceExt};
+use okt_runtime::{Declared, Failure, Resources};
+use okt_testing::{Fault, Verb};
+use okt_tests::{OPERATOR, ShopState::Open};
+use serde_json::{Value, json};
+
+use super::{Shop, edit, map, maps, of, open, text};
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_longer_declared_goes_but_for_what_holds_data_and_what_is_kept() {
+    let secret = |name: &str| -> Secret { of(json!({ "metadata": { "name": name } })) };
+    let rig = open(
+        (Resources::new().apply(map("a", "x")).apply(map("b", "y")))
+            .apply(secret("precious"))
+            .with(Declared::of(secret("cheap")).prunable()),
+    )
+    .await;
+    rig.app.declare(Resources::new().keep::<ConfigMap>("b"));
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(text(&rig, "a").await, None);
+    assert_eq!(text(&rig, "b").await.as_deref(), Some("y"));
+    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    assert!(secrets.get_opt("precious").await.expect("a read").is_some());
+    assert!(secrets.get_opt("cheap").await.expect("a read").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_goes_where_it_cannot_be_said_what_is_declared() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    let failure = Failure::retry("NoPlan", "the plan cannot be read");
+    rig.app.fail_to_declare(Some(failure));
+    rig.poke("shop");
+    rig.until_reason("shop", "Ready", "NoPlan").await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    rig.app.fail_to_declare(None);
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    let broken = Resources::new().apply(map("", "x"));
+    rig.app.declare(broken);
+    rig.poke("shop");
+    rig.until_reason("shop", "Stalled", "BadResource").await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_kubernetes_does_not_delete_with_the_object_goes_before_the_finalizer() {
+    let role: ClusterRole = of(json!({ "metadata": { "name": "shop" } }));
+    let rig = open(Resources::new().with(Declared::of(role).unowned())).await;
+    let roles: Api<ClusterRole> = Api::all(rig.client.clone());
+    let finalizers = async |finalizers: Value| {
+        let patch = Patch::Merge(json!({ "metadata": { "finalizers": finalizers } }));
+        let patched = roles.patch("shop", &PatchParams::default(), &patch).await;
+        patched.expect("the patch is accepted");
+    };
+    finalizers(json!(["test.okt.dev/hold"])).await;
+    rig.delete("shop").await;
+    let ready = rig
+        .until_reason("shop", "Ready", "WaitingForResources")
+        .await;
+    assert!(
+        ready
+            .message
+            .starts_with("ClusterRole shop is not gone yet; to give it up, ")
+    );
+    rig.pass(Duration::from_hours(1)).await;
+    let role = roles.get("shop").await.expect("it is held");
+    assert!(role.metadata.deletion_timestamp.is_some());
+    finalizers(json!(null)).await;
+    rig.until_gone("shop").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_with_the_labels_of_what_is_owned_is_not_deleted() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    let mut copy = maps(&rig).get("a").await.expect("it is there");
+    copy.metadata = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+        name: Some("copy".to_owned()),
+        labels: copy.metadata.labels,
+        annotations: copy.metadata.annotations,
+        ..Default::default()
+    };
+    let made = maps(&rig).create(&PostParams::default(), &copy).await;
+    made.expect("it is made");
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(text(&rig, "copy").await.as_deref(), Some("x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_goes_only_where_that_is_allowed_in_so_many_words() {
+    let secret: Secret = of(
+        json!({ "metadata": { "name": "precious", "annotations": { "okt.dev/prune": "false" } } }),
+    );
+    let rig = open(Resources::new().apply(secret)).await;
+    rig.app.declare(Resources::new());
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(1)).await;
+    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    assert!(secrets.get_opt("precious").await.expect("a read").is_some());
+}
+
+/// Maps `a`, `b` and `c` in the waves 2, 1 and none, each held by a finalizer of somebody else.
+async fn held_in_waves() -> Shop {
+    let resources = Resources::new()
+        .with(Declared::of(map("b", "x")).wave(1))
+        .apply(map("c", "x"))
+        .with(Declared::of(map("a", "x")).wave(2))
+        .with(Declared::of(map("a-too", "x")).wave(2));
+    let rig = open(resources).await;
+    for name in ["a", "a-too", "b", "c"] {
+        hold(&rig, name, json!(["test.okt.dev/hold"])).await;
+    }
+    rig
+}
+
+async fn hold(rig: &Shop, name: &str, finalizers: Value) {
+    edit(
+        rig,
+        name,
+        json!({ "metadata": { "finalizers": finalizers } }),
+    )
+    .await;
+    rig.pass(Duration::from_secs(5)).await;
+}
+
+/// Those of the maps that were told to go.
+async fn going(rig: &Shop) -> Vec<String> {
+    let all = maps(rig)
+        .list(&ListParams::default())
+        .await
+        .expect("a list");
+    let going = all
+        .into_iter()
+        .filter(|it| it.meta().deletion_timestamp.is_some());
+    going.map(|it| it.name_any()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_declared_no_more_goes_in_waves_and_the_conditions_say_what_is_waited_for() {
+    let rig = held_in_waves().await;
+    rig.app.declare(Resources::new());
+    rig.poke("shop");
+    let ready = rig
+        .until_reason("shop", "Ready", "WaitingForResources")
+        .await;
+    assert_eq!(
+        ready.message,
+        "ConfigMap a is not gone yet; ConfigMap a-too is not gone yet; 2 objects go after that"
+    );
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(going(&rig).await, ["a", "a-too"]);
+    hold(&rig, "a", json!(null)).await;
+    assert_eq!(going(&rig).await, ["a-too"]);
+    hold(&rig, "a-too", json!(null)).await;
+    assert_eq!(going(&rig).await, ["b"]);
+    let ready = rig.condition("shop", "Ready").await.expect("it is told");
+    assert_eq!(
+        ready.message,
+        "ConfigMap b is not gone yet; 1 object goes after that"
+    );
+    hold(&rig, "b", json!(null)).await;
+    // What has no wave is not waited for.
+    assert_eq!(going(&rig).await, ["c"]);
+    rig.until_ready("shop", Open).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_a_wave_goes_before_the_finalizer_of_its_object_does() {
+    let rig = held_in_waves().await;
+    rig.delete("shop").await;
+    let ready = rig
+        .until_reason("shop", "Ready", "WaitingForResources")
+        .await;
+    assert!(
+        ready
+            .message
+            .starts_with("ConfigMap a is not gone yet; ConfigMap a-too is not gone yet"),
+        "{}",
+        ready.message
+    );
+    rig.pass(Duration::from_mins(10)).await;
+    let going_now = going(&rig).await;
+    assert!(!going_now.contains(&"b".to_owned()), "{going_now:?}");
+    hold(&rig, "a", json!(null)).await;
+    hold(&rig, "a-too", json!(null)).await;
+    assert!(going(&rig).await.contains(&"b".to_owned()));
+    assert!(rig.get("shop").await.is_some(), "it waits");
+    hold(&rig, "b", json!(null)).await;
+    rig.until_gone("shop").await;
+    assert!(text(&rig, "c").await.is_some(), "it is left to Kubernetes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_deleted_without_its_dependents_leaves_what_has_a_wave() {
+    let rig = open(Resources::new().with(Declared::of(map("a", "x")).wave(1))).await;
+    rig.app.declare_to_the_end();
+    let orphans = json!({ "metadata": { "finalizers": ["okt.dev/lifecycle", "orphan"] } });
+    rig.patch("shop", orphans).await;
+    rig.delete("shop").await;
+    rig.until_gone("shop").await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wave_whose_deletion_is_refused_holds_back_the_next_one_and_is_tried_again() {
+    let rig = open(
+        Resources::new()
+            .with(Declared::of(map("a", "x")).wave(1))
+            .apply(map("b", "x")),
+    )
+    .await;
+    let fault = Fault::forbidden()
+        .matching(|request| request.verb == Verb::Delete)
+        .resource("configmaps")
+        .client(OPERATOR);
+    let fault = rig.server.inject(fault);
+    rig.app.declare(Resources::new());
+    rig.poke("shop");
+    rig.until_reason("shop", "Ready", "ResourceForbidden").await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert!(text(&rig, "b").await.is_some());
+    fault.end();
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!((text(&rig, "a").await, text(&rig, "b").await), (None, None));
+    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+}

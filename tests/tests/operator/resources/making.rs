@@ -1,0 +1,182 @@
+//! What is declared is made, once, and says whose it is.
+
+use std::time::Duration;
+
+use kube::{Resource, ResourceExt};
+use okt_runtime::{Declared, OWNER_LABEL, Resources};
+use okt_testing::Verb;
+use okt_tests::{OPERATOR, ShopState::Open};
+use serde_json::json;
+
+use super::{Shop, deployment, edit, map, maps, open, text, writes};
+
+#[tokio::test(start_paused = true)]
+async fn what_is_declared_is_there_before_the_work_begins_and_says_whose_it_is() {
+    let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "y"))).await;
+    assert_eq!(rig.app.ran(), ["Opening with 2", "Open with 2"]);
+    let shop = rig.get("shop").await.expect("it is there");
+    let map = maps(&rig).get("a").await.expect("it is there");
+    assert_eq!(map.labels()[OWNER_LABEL], shop.uid().expect("a uid"));
+    assert_eq!(map.labels()["okt.dev/owner-kind"], "Shop.demo.okt.dev");
+    assert_eq!(map.annotations()["okt.dev/owner-name"], "default/shop");
+    let owner = &map.owner_references()[0];
+    assert_eq!((&*owner.kind, &*owner.name), ("Shop", "shop"));
+    assert_eq!(owner.controller, Some(true));
+    let managers: Vec<_> = (map.managed_fields().iter())
+        .map(|entry| entry.manager.as_deref().unwrap_or_default())
+        .collect();
+    assert_eq!(managers, ["okt/shops.demo.okt.dev"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_object_is_written_once_and_nothing_when_nothing_changed_or_after_a_restart() {
+    let resources = (0..20).fold(Resources::new().apply(deployment("web")), |all, number| {
+        all.apply(map(&format!("map-{number}"), "x"))
+    });
+    let rig = open(resources).await;
+    assert_eq!(writes(&rig).len(), 21, "{:#?}", writes(&rig));
+    rig.wire.clear();
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(10)).await;
+    rig.restart().await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    let mark = rig.server.mark();
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(4)).await;
+    let asked = rig.server.requests_since(mark).into_iter();
+    let asked: Vec<_> = asked.filter(|request| request.client == OPERATOR).collect();
+    assert!(
+        asked.iter().all(|request| request.verb == Verb::Watch),
+        "{asked:#?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_declaration_is_one_write_for_what_changed() {
+    let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "y"))).await;
+    rig.wire.clear();
+    rig.app
+        .declare(Resources::new().apply(map("a", "x")).apply(map("b", "z")));
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(text(&rig, "b").await.as_deref(), Some("z"));
+    assert_eq!(
+        writes(&rig),
+        ["PATCH /api/v1/namespaces/default/configmaps/b"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_made_is_said_and_touches_nothing() {
+    for (object, message) in [
+        (
+            json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" } }),
+            "Pod (v1) is declared as a resource, but not among what `watches` says is owned",
+        ),
+        (
+            json!({ "kind": "ConfigMap", "metadata": { "name": "a" } }),
+            "a resource has no `apiVersion` or no `kind`",
+        ),
+        (json!(7), "a resource has no `apiVersion` or no `kind`"),
+        (
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "generateName": "a" } }),
+            "a ConfigMap has no name; what has none cannot be found again",
+        ),
+        (
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": 7 }),
+            "the metadata of a ConfigMap is no object",
+        ),
+        (
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "labels": [] } }),
+            "the labels of ConfigMap a are no object",
+        ),
+        (
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "kube-system" } }),
+            "ConfigMap a lives in the namespace kube-system; Kubernetes would take it for an orphan of its Shop in default and delete it: declare it `unowned`",
+        ),
+        (
+            json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "a" } }),
+            "ClusterRole a lives in no namespace; Kubernetes would take it for an orphan of its Shop in default and delete it: declare it `unowned`",
+        ),
+    ] {
+        let rig = Shop::without_operator_of().await;
+        rig.app
+            .declare(Resources::new().with(Declared::dynamic(object)));
+        rig.start();
+        rig.create("shop", json!({})).await;
+        let stalled = rig.until_reason("shop", "Stalled", "BadResource").await;
+        assert!(stalled.message.starts_with(message), "{}", stalled.message);
+        rig.pass(Duration::from_mins(10)).await;
+        assert_eq!(writes(&rig), [""; 0]);
+        assert_eq!(rig.app.ran(), [""; 0]);
+        rig.app.declare(Resources::new());
+        rig.patch("shop", json!({ "spec": { "key": "" } })).await;
+        rig.until_ready("shop", Open).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_declared_twice_is_an_error() {
+    let rig = Shop::without_operator_of().await;
+    rig.app
+        .declare(Resources::new().apply(map("a", "x")).apply(map("a", "y")));
+    rig.start();
+    rig.create("shop", json!({})).await;
+    let stalled = rig.until_reason("shop", "Stalled", "BadResource").await;
+    assert!(stalled.message.starts_with("ConfigMap a is declared twice"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_made_for_an_object_that_is_being_deleted() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.app
+        .declare(Resources::new().apply(map("a", "y")).apply(map("b", "y")));
+    rig.wire.clear();
+    rig.delete("shop").await;
+    rig.until_gone("shop").await;
+    let made = writes(&rig).iter().any(|write| write.ends_with("/b"));
+    assert!(!made, "{:#?}", writes(&rig));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_declaration_that_differs_each_time_is_no_hot_loop() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.wire.clear();
+    for number in 0..600 {
+        rig.app
+            .declare(Resources::new().apply(map("a", &number.to_string())));
+        rig.poke("shop");
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    let made = writes(&rig).len();
+    assert!((3..=120).contains(&made), "{made} writes in 10 minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_made_once_is_not_written_over_when_its_labels_are_rubbed_out() {
+    let rig = open(Resources::new().create_only(map("a", "first"))).await;
+    rig.app
+        .declare(Resources::new().create_only(map("a", "second")));
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("first"));
+    edit(&rig, "a", json!({ "metadata": { "labels": null } })).await;
+    rig.restart().await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("first"));
+    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_written_by_hand_is_the_same_owner() {
+    let rig = Shop::without_operator_of().await;
+    let shop = rig.create("shop", json!({})).await;
+    let mut map = map("a", "x");
+    map.metadata.owner_references = shop.controller_owner_ref(&()).map(|owner| vec![owner]);
+    rig.app.declare(Resources::new().apply(map));
+    rig.start();
+    rig.until_ready("shop", Open).await;
+    let map = maps(&rig).get("a").await.expect("it is there");
+    assert_eq!(map.owner_references().len(), 1);
+}

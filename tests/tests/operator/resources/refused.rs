@@ -1,0 +1,108 @@
+//! Names of others, and servers that say no.
+
+use std::time::Duration;
+
+use kube::api::{DeleteParams, PostParams};
+use okt_runtime::{Declared, Resources};
+use okt_testing::{Fault, Verb};
+use okt_tests::{OPERATOR, ShopState::Open};
+use serde_json::json;
+
+use super::{Shop, deployment, map, maps, open, text};
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_somebody_else_has_is_not_taken() {
+    let rig = Shop::without_operator_of().await;
+    let maps = maps(&rig);
+    let theirs = map("a", "theirs");
+    let made = maps.create(&PostParams::default(), &theirs).await;
+    made.expect("it is made");
+    rig.app.declare(
+        Resources::new()
+            .apply(map("a", "ours"))
+            .apply(map("b", "ours")),
+    );
+    rig.start();
+    rig.create("shop", json!({})).await;
+    let ready = rig.until_reason("shop", "Ready", "NotOwned").await;
+    assert_eq!(
+        ready.message,
+        "ConfigMap a exists and was not made for this object: delete or rename one of them"
+    );
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("theirs"));
+    assert_eq!(
+        text(&rig, "b").await.as_deref(),
+        Some("ours"),
+        "others are made"
+    );
+    assert_eq!(rig.app.ran(), [""; 0]);
+    let deleted = maps.delete("a", &DeleteParams::default()).await;
+    deleted.expect("it is deleted");
+    rig.until_ready("shop", Open).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("ours"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_is_asked_again_and_the_work_waits() {
+    let rig = Shop::without_operator_of().await;
+    rig.app.declare(Resources::new().apply(map("a", "x")));
+    let fault = Fault::forbidden()
+        .matching(|request| request.verb == Verb::Apply)
+        .resource("configmaps")
+        .client(OPERATOR)
+        .times(5);
+    rig.server.inject(fault);
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_reason("shop", "Ready", "ResourceForbidden").await;
+    assert_eq!(rig.app.ran(), [""; 0]);
+    rig.until_ready("shop", Open).await;
+    assert_eq!(rig.app.ran(), ["Opening with 1", "Open with 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_took_the_name_of_what_was_deleted_is_not_written_over() {
+    let rig = open(Resources::new().apply(map("a", "ours"))).await;
+    rig.server.set_watch_lag(Duration::from_secs(20));
+    let deleted = maps(&rig).delete("a", &DeleteParams::default()).await;
+    deleted.expect("it is deleted");
+    let made = maps(&rig)
+        .create(&PostParams::default(), &map("a", "theirs"))
+        .await;
+    made.expect("it is made");
+    rig.app
+        .declare(Resources::new().apply(map("a", "ours, changed")));
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("theirs"));
+    assert_eq!(rig.says("shop", "Ready").await, "False NotOwned");
+    rig.app
+        .declare(Resources::new().with(Declared::of(map("a", "ours")).adopting()));
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("ours"));
+    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_may_not_be_listed_keeps_nobody_from_the_rest() {
+    let rig = Shop::without_operator_of().await;
+    rig.app.declare(Resources::new().apply(map("a", "x")));
+    let fault = Fault::forbidden().matching(|request| request.verb == Verb::List);
+    let fault = rig
+        .server
+        .inject(fault.resource("deployments").client(OPERATOR));
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_ready("shop", Open).await;
+    rig.app.declare(
+        Resources::new()
+            .apply(map("a", "x"))
+            .apply(deployment("web")),
+    );
+    rig.poke("shop");
+    rig.until_reason("shop", "Ready", "ResourceNotWatched")
+        .await;
+    fault.end();
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+}

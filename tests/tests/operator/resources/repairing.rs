@@ -1,0 +1,147 @@
+//! What others change of it is changed back, at a bearable speed.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use okt_runtime::{OWNER_LABEL, Resources};
+use okt_testing::Verb;
+use okt_tests::OPERATOR;
+use serde_json::json;
+
+use super::{Shop, edit, map, maps, of, open, text, writes};
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_changes_of_it_is_changed_back_and_what_they_add_is_left_alone() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    edit(
+        &rig,
+        "a",
+        json!({ "data": { "text": "spoilt", "more": "of theirs" } }),
+    )
+    .await;
+    rig.pass(Duration::from_secs(5)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    let map = maps(&rig).get("a").await.expect("it is there");
+    assert_eq!(map.data.expect("data")["more"], "of theirs");
+    edit(&rig, "a", json!({ "metadata": { "labels": null } })).await;
+    rig.pass(Duration::from_mins(1)).await;
+    let map = maps(&rig).get("a").await.expect("it is there");
+    assert!(
+        map.labels().contains_key(OWNER_LABEL),
+        "whose it is comes back too"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_changes_it_again_and_again_is_not_fought_at_full_speed() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.wire.clear();
+    for _ in 0..600 {
+        edit(&rig, "a", json!({ "data": { "text": "spoilt" } })).await;
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    let repairs = writes(&rig).len();
+    assert!(
+        (3..=15).contains(&repairs),
+        "{repairs} repairs in 10 minutes"
+    );
+    assert_eq!(rig.says("shop", "Ready").await, "False WaitingForResources");
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_deletes_is_made_anew() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    let before = maps(&rig).get("a").await.expect("it is there").uid();
+    let deleted = maps(&rig).delete("a", &DeleteParams::default()).await;
+    deleted.expect("it is deleted");
+    rig.pass(Duration::from_secs(5)).await;
+    let after = maps(&rig).get("a").await.expect("it is there").uid();
+    assert_ne!(before, after);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_object_is_not_repaired() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.annotate("shop", "okt.dev/paused", Some("true")).await;
+    rig.pass(Duration::from_secs(1)).await;
+    edit(&rig, "a", json!({ "data": { "text": "spoilt" } })).await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("spoilt"));
+    rig.annotate("shop", "okt.dev/paused", None).await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_strips_the_annotations_is_not_fought_at_full_speed_either() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.wire.clear();
+    for _ in 0..600 {
+        edit(&rig, "a", json!({ "metadata": { "annotations": null } })).await;
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    let repairs = writes(&rig).len();
+    assert!(
+        (3..=15).contains(&repairs),
+        "{repairs} repairs in 10 minutes"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_deletes_it_again_and_again_is_not_fought_at_full_speed_either() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.wire.clear();
+    for _ in 0..600 {
+        // It may be gone already.
+        let _ = maps(&rig).delete("a", &DeleteParams::default()).await;
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    let made = writes(&rig).len();
+    assert!((3..=15).contains(&made), "{made} times made in 10 minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_paused_in_trouble_is_left_in_peace() {
+    let rig = Shop::without_operator_of().await;
+    let theirs = map("a", "theirs");
+    let made = maps(&rig).create(&PostParams::default(), &theirs).await;
+    made.expect("it is made");
+    rig.app.declare(Resources::new().apply(map("a", "ours")));
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_reason("shop", "Ready", "NotOwned").await;
+    rig.annotate("shop", "okt.dev/paused", Some("true")).await;
+    rig.pass(Duration::from_secs(1)).await;
+    let mark = rig.server.mark();
+    let before = rig.app.asked();
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.app.asked(), before);
+    let asked = rig.server.requests_since(mark).into_iter();
+    let of_maps = asked
+        .filter(|it| it.client == OPERATOR && it.resource == "configmaps" && it.verb == Verb::Get);
+    assert_eq!(of_maps.count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_of_texts_is_repaired_like_one_of_data() {
+    let secret: Secret =
+        of(json!({ "metadata": { "name": "s" }, "stringData": { "key": "ours" } }));
+    let rig = open(Resources::new().apply(secret)).await;
+    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    let spoil = Patch::Merge(json!({ "data": { "key": "dGhlaXJz" } }));
+    let spoilt = secrets.patch("s", &PatchParams::default(), &spoil).await;
+    spoilt.expect("it is spoilt");
+    rig.pass(Duration::from_mins(1)).await;
+    let data = secrets
+        .get("s")
+        .await
+        .expect("it is there")
+        .data
+        .expect("data");
+    assert_eq!(data["key"].0, b"ours");
+}

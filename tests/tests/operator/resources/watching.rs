@@ -1,0 +1,192 @@
+//! What is seen of the cluster: by metadata alone, among some, of kinds that are no types, elsewhere.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Resource, ResourceExt};
+use okt_runtime::{Declared, Operator, Resources};
+use okt_testing::{ApiServer, Verb};
+use okt_tests::{OPERATOR, Rig, StallState::*, Stalls, jobs};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{map, of};
+
+type Stall = Rig<Stalls>;
+
+async fn open(resources: Resources) -> Stall {
+    let rig = Stall::without_operator_of().await;
+    rig.app.declare(resources);
+    rig.start();
+    rig.create("stall", json!({})).await;
+    rig.until_ready("stall", Open).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig
+}
+
+async fn make<T>(rig: &Stall, object: Value)
+where
+    T: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + DeserializeOwned
+        + serde::Serialize
+        + Clone
+        + std::fmt::Debug,
+{
+    let api: Api<T> = Api::namespaced(rig.client.clone(), "default");
+    let made = api.create(&PostParams::default(), &of(object)).await;
+    made.expect("it is made");
+    rig.pass(Duration::from_secs(1)).await;
+}
+
+fn job(name: &str) -> Declared {
+    Declared::dynamic(json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": { "name": name },
+        "spec": { "template": { "spec": {
+            "restartPolicy": "Never",
+            "containers": [{ "name": "a", "image": "a" }],
+        } } },
+    }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_watched_by_its_metadata_is_written_once_repaired_and_deleted() {
+    let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "x"))).await;
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    rig.wire.clear();
+    rig.restart().await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    let spoil = Patch::Merge(json!({ "data": { "text": "spoilt" } }));
+    let spoilt = maps.patch("a", &PatchParams::default(), &spoil).await;
+    spoilt.expect("it is spoilt");
+    rig.pass(Duration::from_secs(5)).await;
+    let map = maps.get("a").await.expect("it is there");
+    assert_eq!(map.data.expect("data")["text"], "x");
+    rig.app
+        .declare(Resources::new().apply(super::map("a", "y")));
+    rig.poke("stall");
+    rig.pass(Duration::from_mins(1)).await;
+    assert!(maps.get_opt("b").await.expect("a read").is_none());
+    let map = maps.get("a").await.expect("it is there");
+    assert_eq!(map.data.expect("data")["text"], "y");
+    assert_eq!(rig.says("stall", "Ready").await, "True Open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_watched_by_its_metadata_cannot_be_waited_for() {
+    let rig = Stall::without_operator_of().await;
+    rig.app.declare(Resources::new().apply_ready(map("a", "x")));
+    rig.start();
+    rig.create("stall", json!({})).await;
+    let stalled = rig.until_reason("stall", "Stalled", "BadResource").await;
+    let said = "ConfigMap a has to be ready, of which only the metadata is watched: declare its kind with `owns`";
+    assert!(stalled.message.starts_with(said), "{}", stalled.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_selector_lets_through_can_be_referred_to_and_nothing_else() {
+    let rig = open(Resources::new()).await;
+    make::<Secret>(&rig, json!({ "metadata": { "name": "permit" } })).await;
+    rig.poke("stall");
+    rig.pass(Duration::from_secs(1)).await;
+    assert!(!rig.app.seen().permit);
+    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    let label = Patch::Merge(json!({ "metadata": { "labels": { "demo.okt.dev/permit": "" } } }));
+    let labelled = secrets
+        .patch("permit", &PatchParams::default(), &label)
+        .await;
+    labelled.expect("it is labelled");
+    rig.pass(Duration::from_secs(1)).await;
+    assert!(rig.app.seen().permit, "and it pokes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_concerns_another_has_it_looked_at() {
+    let rig = open(Resources::new()).await;
+    let before = rig.app.seen().looks;
+    let labels = json!({ "demo.okt.dev/stall": "stall" });
+    make::<ServiceAccount>(&rig, json!({ "metadata": { "name": "other" } })).await;
+    assert_eq!(rig.app.seen().looks, before, "it has no such label");
+    let account = json!({ "metadata": { "name": "one", "labels": labels } });
+    make::<ServiceAccount>(&rig, account).await;
+    assert_eq!(rig.app.seen().looks, before + 1);
+    let accounts: Api<ServiceAccount> = Api::namespaced(rig.client.clone(), "default");
+    let gone = accounts
+        .delete("one", &kube::api::DeleteParams::default())
+        .await;
+    gone.expect("it is deleted");
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.app.seen().looks, before + 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn kinds_that_are_no_types_are_owned_referred_to_and_kept_like_others() {
+    let rig = open(Resources::new().with(job("a")).with(job("b"))).await;
+    make::<Service>(
+        &rig,
+        json!({ "metadata": { "name": "plan" }, "spec": { "ports": [{ "port": 80 }] } }),
+    )
+    .await;
+    assert_eq!(rig.app.seen().jobs, ["Job/a", "Job/b"]);
+    assert!(rig.app.seen().plan);
+    rig.app.declare(Resources::new().keep_dynamic(&jobs(), "a"));
+    rig.poke("stall");
+    rig.pass(Duration::from_mins(1)).await;
+    let jobs: Api<Job> = Api::namespaced(rig.client.clone(), "default");
+    assert!(jobs.get_opt("a").await.expect("a read").is_some());
+    assert!(jobs.get_opt("b").await.expect("a read").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_stall_asks_for_nothing_but_its_watches() {
+    let rig = open(Resources::new().apply(map("a", "x")).with(job("a"))).await;
+    let mark = rig.server.mark();
+    rig.pass(Duration::from_mins(4)).await;
+    let asked = rig.server.requests_since(mark).into_iter();
+    let asked: Vec<_> = asked
+        .filter(|it| it.client == OPERATOR && it.verb != Verb::Watch)
+        .collect();
+    assert!(asked.is_empty(), "{asked:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_from_elsewhere_name_objects_each_of_several() {
+    let rig = Stall::without_operator_of().await;
+    let elsewhere = ApiServer::new();
+    let maps: Api<ConfigMap> = Api::namespaced(elsewhere.client(), "default");
+    let touched = watcher(maps.clone(), watcher::Config::default())
+        .default_backoff()
+        .touched_objects();
+    let named = touched.filter_map(async |map| {
+        let map = map.ok()?;
+        Some(ObjectRef::new(&map.name_any()).within("default"))
+    });
+    let (poke, pokes) = futures::channel::mpsc::unbounded();
+    let operator = Operator::new(rig.client.clone(), rig.app.clone())
+        .virtual_time()
+        .pokes(named)
+        .pokes(pokes);
+    let running = tokio::spawn(operator.run(std::future::pending()));
+    rig.create("stall", json!({})).await;
+    rig.until_ready("stall", Open).await;
+    rig.pass(Duration::from_secs(1)).await;
+    let before = rig.app.seen().looks;
+    let made = maps
+        .create(&PostParams::default(), &map("stall", "x"))
+        .await;
+    made.expect("it is made");
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.app.seen().looks, before + 1, "from another cluster");
+    let stall = ObjectRef::new("stall").within("default");
+    poke.unbounded_send(stall).expect("the operator runs");
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.app.seen().looks, before + 2, "from a channel");
+    running.abort();
+}
