@@ -238,10 +238,10 @@ impl<K: LifecycleObject> Cluster<K> {
         while let Some(event) = events.next().await {
             match event {
                 Ok(watcher::Event::Apply(kept) | watcher::Event::Delete(kept)) => {
-                    (mapped.concerned)(&kept).into_iter().for_each(wake);
+                    mapped.concerned(&kept).into_iter().for_each(wake);
                 }
                 Ok(watcher::Event::InitApply(kept)) if was_listed => {
-                    (mapped.concerned)(&kept).into_iter().for_each(wake);
+                    mapped.concerned(&kept).into_iter().for_each(wake);
                 }
                 Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
                 Ok(watcher::Event::InitDone) => was_listed = true,

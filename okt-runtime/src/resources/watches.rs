@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use kube::Resource;
@@ -16,6 +17,7 @@ use super::kept::Kept;
 use super::kind::Kind;
 use crate::object::LifecycleObject;
 use crate::owned::decoded;
+use crate::work::panic_text;
 
 /// The kinds that an application owns and refers to; caches and permissions come from here.
 ///
@@ -56,7 +58,18 @@ type Concerned = dyn Fn(&Kept) -> Vec<Name> + Send + Sync;
 pub(crate) struct Mapped {
     pub(crate) kind: Kind,
     pub(crate) config: Config,
-    pub(crate) concerned: Arc<Concerned>,
+    concerned: Arc<Concerned>,
+}
+
+impl Mapped {
+    /// Whom an object concerns; where the author's code panics, nobody.
+    pub(crate) fn concerned(&self, kept: &Kept) -> Vec<Name> {
+        let asked = AssertUnwindSafe(|| (self.concerned)(kept));
+        std::panic::catch_unwind(asked).unwrap_or_else(|panic| {
+            tracing::error!(kind = %self.kind, "cannot say whom an object concerns: {}", panic_text(&*panic));
+            Vec::new()
+        })
+    }
 }
 
 impl<K> Default for Watches<K> {
@@ -155,6 +168,25 @@ impl<K> Watches<K> {
         });
         self
     }
+
+    /// Handlers run commands in containers: the roles allow that, and to read pods.
+    ///
+    /// It is a right over all pods where the operator is: whoever has it can do in them what they can.
+    #[must_use]
+    pub fn execs(mut self) -> Self {
+        self.execs = true;
+        self
+    }
+
+    /// Handlers connect to pods and Services through the API server: the roles allow to forward ports, and to
+    /// read pods and Services.
+    ///
+    /// An operator inside the cluster needs it only to look for the address of a pod.
+    #[must_use]
+    pub fn forwards(mut self) -> Self {
+        self.forwards = true;
+        self
+    }
 }
 
 impl<K: LifecycleObject> Watches<K> {
@@ -200,25 +232,6 @@ impl<K: LifecycleObject> Watches<K> {
             config,
             concerned: Arc::new(concerned),
         });
-        self
-    }
-
-    /// Handlers run commands in containers: the roles allow that, and to read pods.
-    ///
-    /// It is a right over all pods where the operator is: whoever has it can do in them what they can.
-    #[must_use]
-    pub fn execs(mut self) -> Self {
-        self.execs = true;
-        self
-    }
-
-    /// Handlers connect to pods and Services through the API server: the roles allow to forward ports, and to
-    /// read pods and Services.
-    ///
-    /// An operator inside the cluster needs it only to look for the address of a pod.
-    #[must_use]
-    pub fn forwards(mut self) -> Self {
-        self.forwards = true;
         self
     }
 }
