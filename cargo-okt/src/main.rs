@@ -1,0 +1,97 @@
+//! `cargo okt`: what is done to an operator's project beside building it. It makes new ones.
+
+mod name;
+mod project;
+mod source;
+mod template;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::name::{Group, Kind, Name};
+use crate::project::Project;
+use crate::source::Source;
+
+/// Cargo calls `cargo-okt okt ..` for `cargo okt ..`.
+#[derive(Parser)]
+#[command(name = "cargo", bin_name = "cargo")]
+enum Line {
+    Okt(Okt),
+}
+
+/// Projects of Kubernetes operators made with OKT.
+#[derive(Args)]
+#[command(version)]
+struct Okt {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    New(New),
+}
+
+/// Make a new operator that builds, runs, and passes its tests without a cluster.
+#[derive(Args)]
+struct New {
+    /// The directory to be made; its last part is the name of the package.
+    path: PathBuf,
+    /// The kind of the objects that the operator keeps [default: from the name, without `-operator`]
+    #[arg(long)]
+    kind: Option<Kind>,
+    /// The API group of that kind, below a domain of yours.
+    #[arg(long, default_value = "example.com")]
+    group: Group,
+    /// Where OKT comes from: a checkout of it, or the URL of a git repository [default: the checkout that this program
+    /// was built from while it is there, else OKT's own repository]
+    #[arg(long, value_name = "PATH|URL")]
+    okt: Option<Source>,
+}
+
+fn main() -> ExitCode {
+    let Line::Okt(Okt {
+        command: Command::New(new),
+    }) = Line::parse();
+    match make(new) {
+        Ok(report) => {
+            // Made it is, also where nobody reads that.
+            let _ = writeln!(std::io::stdout(), "{report}");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes the project and says what to do with it.
+fn make(new: New) -> Result<String, String> {
+    let path = new.path;
+    let name = Name::of(&path)?;
+    let kind = new.kind.map_or_else(|| Kind::named_after(&name), Ok)?;
+    let okt = new.okt.map_or_else(Source::own, Ok)?;
+    let project = Project {
+        name,
+        kind,
+        group: new.group,
+        okt,
+    };
+    project.write(&path)?;
+    let (name, kind, group) = (&project.name, &project.kind, &project.group);
+    let (okt, path) = (&project.okt, path.display());
+    Ok(format!(
+        "Made {name}, an operator of {kind} objects in the group {group}, in {path}.
+OKT comes from {okt}; `--okt` names another place.
+
+To go on:
+  cd {path}
+  cargo test                               needs no cluster
+  cargo run -- crd | kubectl apply -f -    in the cluster of your kubeconfig
+  cargo run -- run"
+    ))
+}

@@ -1,0 +1,212 @@
+//! The names that a project has, none of which breaks its code or is refused by a cluster.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use heck::ToUpperCamelCase;
+
+use crate::template;
+
+/// So long that the namespace named after it, with `-system`, is none that a cluster refuses.
+const NAME_LIMIT: usize = 56;
+
+/// So long that its plural is a label of DNS.
+const KIND_LIMIT: usize = 60;
+
+/// The longest name of DNS, without the plural that the name of a CRD puts before it.
+const GROUP_LIMIT: usize = 253 - 64;
+
+/// What Cargo refuses as the name of a program, or what its directories are called.
+const OF_CARGO: [&str; 9] = [
+    "alloc",
+    "build",
+    "core",
+    "deps",
+    "examples",
+    "incremental",
+    "proc-macro",
+    "std",
+    "test",
+];
+
+/// What cannot be the name of a file on Windows.
+const OF_WINDOWS: [&str; 4] = ["aux", "con", "nul", "prn"];
+
+/// What Rust has in scope everywhere, and what derives write without a path.
+const OF_RUST: [&str; 34] = [
+    "AsMut",
+    "AsRef",
+    "Box",
+    "Clone",
+    "Copy",
+    "Debug",
+    "Default",
+    "Drop",
+    "Eq",
+    "Err",
+    "Extend",
+    "Fn",
+    "FnMut",
+    "FnOnce",
+    "From",
+    "Future",
+    "Hash",
+    "Into",
+    "Iterator",
+    "None",
+    "Ok",
+    "Option",
+    "Ord",
+    "PartialEq",
+    "PartialOrd",
+    "Result",
+    "Send",
+    "Sized",
+    "Some",
+    "String",
+    "Sync",
+    "ToString",
+    "Unpin",
+    "Vec",
+];
+
+/// The name of a package and its program, which is also that of its service account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Name(String);
+
+impl Name {
+    /// The name of the project in a directory.
+    pub(crate) fn of(path: &Path) -> Result<Self, String> {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(name) = name else {
+            return Err(format!(
+                "{} does not end in a name; say the directory to be made, e.g. `order-operator`",
+                path.display()
+            ));
+        };
+        let letters = name.bytes().all(|byte| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
+        });
+        let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
+        let ends = !name.ends_with(['-', '_']);
+        if !letters || !begins || !ends || name.len() > NAME_LIMIT {
+            return Err(format!(
+                "`{name}` cannot be the name of an operator: at most {NAME_LIMIT} lower case letters, digits, `-` and `_`, a letter first and no `-` or `_` last"
+            ));
+        }
+        if syn::parse_str::<syn::Ident>(&name.replace('-', "_")).is_err() {
+            return Err(format!("`{name}` is a word of Rust; try `{name}-operator`"));
+        }
+        let spelled = name.replace('_', "-");
+        let spelled = spelled.as_str();
+        let port = |of: &str| spelled.strip_prefix(of).is_some_and(|rest| rest.len() == 1);
+        if OF_CARGO.contains(&spelled)
+            || OF_WINDOWS.contains(&spelled)
+            || port("com")
+            || port("lpt")
+            || template::depends_on(spelled)
+        {
+            return Err(format!(
+                "`{name}` is taken, by Cargo, by Windows or by a crate that the operator needs; try `{name}-operator`"
+            ));
+        }
+        Ok(Self(name.to_owned()))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The kind of objects that an operator keeps.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Kind(String);
+
+impl Kind {
+    /// The kind that goes with the name of an operator (e.g. `Order` with `order-operator`).
+    pub(crate) fn named_after(name: &Name) -> Result<Self, String> {
+        let Name(name) = name;
+        let of = name.strip_suffix("operator").unwrap_or(name);
+        let of = of.trim_end_matches(['-', '_']);
+        let kind = if of.is_empty() { name } else { of }.to_upper_camel_case();
+        kind.parse()
+            .map_err(|why| format!("{why}; `--kind` names another one"))
+    }
+
+    /// As it stands in the code.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(kind: &str) -> Result<Self, String> {
+        let begins = kind.starts_with(|first: char| first.is_ascii_uppercase());
+        let letters = kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !begins || !letters || kind.len() > KIND_LIMIT {
+            return Err(format!(
+                "`{kind}` is no kind: at most {KIND_LIMIT} letters and digits in UpperCamelCase, e.g. `Order`"
+            ));
+        }
+        let is_word = syn::parse_str::<syn::Ident>(kind).is_err();
+        if is_word || OF_RUST.contains(&kind) || template::has_a_name_of(kind) {
+            return Err(format!(
+                "the kind `{kind}` would be taken for something else in the code of the operator"
+            ));
+        }
+        Ok(Self(kind.to_owned()))
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The API group of a kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Group(String);
+
+impl FromStr for Group {
+    type Err = String;
+
+    fn from_str(group: &str) -> Result<Self, String> {
+        let is_label = |label: &str| {
+            let of_it =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            let hangs = label.starts_with('-') || label.ends_with('-');
+            (1..=63).contains(&label.len()) && label.bytes().all(of_it) && !hangs
+        };
+        let labels: Vec<_> = group.split('.').collect();
+        if labels.len() < 2
+            || !labels.iter().all(|label| is_label(label))
+            || group.len() > GROUP_LIMIT
+        {
+            return Err(format!(
+                "`{group}` is no API group: a name of DNS with at least one dot, at most {GROUP_LIMIT} characters, e.g. `shop.example.com`"
+            ));
+        }
+        let below = |domain: &str| {
+            let host = group.strip_suffix(domain);
+            host.is_some_and(|host| host.is_empty() || host.ends_with('.'))
+        };
+        if below("k8s.io") || below("kubernetes.io") {
+            return Err(format!(
+                "`{group}` belongs to Kubernetes, which takes no CRD there without its approval; take a domain of yours"
+            ));
+        }
+        Ok(Self(group.to_owned()))
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

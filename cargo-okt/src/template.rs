@@ -1,0 +1,64 @@
+//! The project that others are made from: a member of this workspace, so it is built and tested as it stands.
+
+/// A file of the template: where it is in a project, and its text.
+type File = (&'static str, &'static str);
+
+/// All files of a project.
+pub(crate) const FILES: [File; 10] = [
+    ("Cargo.toml", MANIFEST),
+    (".dockerignore", include_str!("../template/.dockerignore")),
+    (".gitignore", include_str!("../template/.gitignore")),
+    ("Dockerfile", include_str!("../template/Dockerfile")),
+    ("README.md", include_str!("../template/README.md")),
+    ("example.yaml", include_str!("../template/example.yaml")),
+    ("src/main.rs", include_str!("../template/src/main.rs")),
+    (
+        "src/operator.rs",
+        include_str!("../template/src/operator.rs"),
+    ),
+    (
+        "src/resource.rs",
+        include_str!("../template/src/resource.rs"),
+    ),
+    ("src/tests.rs", include_str!("../template/src/tests.rs")),
+];
+
+const MANIFEST: &str = include_str!("../template/Cargo.toml");
+
+/// The names that the template has in the places of those of a project.
+pub(crate) const NAME: &str = "widget-operator";
+/// The kind.
+pub(crate) const KIND: &str = "Widget";
+/// The kind as kubectl takes it, and in the name of the module that its life is in.
+pub(crate) const LOWER_KIND: &str = "widget";
+/// The module that its life is in.
+pub(crate) const MODULE: &str = "widget_state";
+/// The API group.
+pub(crate) const GROUP: &str = "example.com";
+/// How its manifest says where the crates of OKT are.
+pub(crate) const CRATES: [&str; 2] = ["okt-runtime", "okt-testing"];
+
+/// Whether a file is read by the compiler, and not by Cargo or people.
+pub(crate) fn is_code(path: &str) -> bool {
+    path.starts_with("src/")
+}
+
+/// Whether a project depends on a crate of this name.
+pub(crate) fn depends_on(name: &str) -> bool {
+    let is_it = |line: &str| line.split_once(" = ").is_some_and(|(key, _)| key == name);
+    MANIFEST.lines().any(is_it)
+}
+
+/// Whether a type named after a kind has the name of something else in the code.
+pub(crate) fn has_a_name_of(kind: &str) -> bool {
+    let code = FILES.iter().filter(|(path, _)| is_code(path));
+    let lines = code.flat_map(|(_, text)| text.lines());
+    let lines = lines.filter(|line| !line.trim_start().starts_with("//"));
+    let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let mut words = lines.flat_map(|line| line.split(|letter| !is_of_word(letter)));
+    words.any(|word| {
+        let of_the_kind = word.strip_prefix(kind);
+        !word.starts_with(KIND)
+            && of_the_kind.is_some_and(|rest| ["", "Spec", "State", "StateHandler"].contains(&rest))
+    })
+}

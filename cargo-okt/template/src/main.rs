@@ -1,0 +1,18 @@
+//! The operator of `Widget` objects: `run`, `crd`, `rbac` or `manifests`.
+
+mod operator;
+mod resource;
+
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::process::ExitCode;
+
+use crate::operator::Keeper;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    // What the operator connects to is connected here; the argument is a client of the cluster.
+    okt_runtime::main(|_| async { Ok::<_, Infallible>(Keeper) }).await
+}

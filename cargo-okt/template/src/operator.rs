@@ -1,0 +1,69 @@
+//! What is done in each state, and what exists in the cluster meanwhile.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use kube::api::ObjectMeta;
+use okt_runtime::{Action, Application, Context, Failure, Resources, Watches};
+
+use crate::resource::{Widget, WidgetState, WidgetStateHandler, widget_state};
+
+/// The operator; what its handlers need, such as clients, are its fields.
+#[derive(Clone)]
+pub struct Keeper;
+
+/// Each may run again under the same `cx.id()`: what it does must then be one effect.
+impl WidgetStateHandler for Keeper {
+    type Context = Action<Widget>;
+    type Error = Failure;
+
+    async fn starting(&self, cx: &Action<Widget>) -> Result<widget_state::AfterStarting, Failure> {
+        tracing::info!(name = cx.object().name_any(), id = cx.id(), "starts");
+        Ok(widget_state::AfterStarting::Running)
+    }
+
+    /// Runs on arrival, and again when the spec has changed.
+    async fn running(&self, _: &Action<Widget>) -> Result<widget_state::AfterRunning, Failure> {
+        Ok(widget_state::AfterRunning::Stay)
+    }
+
+    async fn stopping(&self, cx: &Action<Widget>) -> Result<widget_state::AfterStopping, Failure> {
+        tracing::info!(name = cx.object().name_any(), id = cx.id(), "stops");
+        Ok(widget_state::AfterStopping::Gone)
+    }
+}
+
+impl Application for Keeper {
+    type Resource = Widget;
+
+    fn watches(watches: Watches<Widget>) -> Watches<Widget> {
+        watches.owns::<ConfigMap>()
+    }
+
+    async fn resources(
+        &self,
+        cx: &Context<Widget>,
+        state: WidgetState,
+    ) -> Result<Resources, Failure> {
+        let object = cx.object();
+        let settings = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(object.name_any()),
+                ..ObjectMeta::default()
+            },
+            data: Some(BTreeMap::from([(
+                "message".to_owned(),
+                object.spec.message.clone(),
+            )])),
+            ..ConfigMap::default()
+        };
+        Ok(match state {
+            WidgetState::Gone => Resources::new(),
+            WidgetState::Starting
+            | WidgetState::Running
+            | WidgetState::Stopping
+            | WidgetState::Failed => Resources::new().apply(settings),
+        })
+    }
+}

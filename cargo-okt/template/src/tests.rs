@@ -1,0 +1,77 @@
+//! The operator in a cluster that is in the test process, where an hour passes at once.
+
+use std::future::pending;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use kube::runtime::conditions::is_deleted;
+use kube::runtime::wait::{Condition, await_condition};
+use okt_runtime::{Operator, crd};
+use okt_testing::{ApiServer, Rehearsal};
+use serde_json::{Value, json};
+
+use crate::operator::Keeper;
+use crate::resource::Widget;
+
+/// As in `example.yaml`.
+fn example() -> Value {
+    json!({
+        "apiVersion": "example.com/v1alpha1",
+        "kind": "Widget",
+        "metadata": { "name": "first" },
+        "spec": { "message": "hello" },
+    })
+}
+
+fn is_ready(object: Option<&Widget>) -> bool {
+    let status = object.and_then(|object| object.status.as_ref());
+    let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// Waits until the object is so, for an hour of the test's own time.
+async fn until(objects: &Api<Widget>, so: impl Condition<Widget>) {
+    let so = await_condition(objects.clone(), "first", so);
+    let waited = tokio::time::timeout(Duration::from_hours(1), so).await;
+    waited.expect("within an hour").expect("a watch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_becomes_ready_keeps_its_settings_and_goes() {
+    let server = ApiServer::new();
+    let (client, user) = (server.client_named("operator"), server.client());
+    let definition = crd::<Widget>().expect("a CRD");
+    let made = Api::all(user.clone())
+        .create(&PostParams::default(), &definition)
+        .await;
+    made.expect("the CRD is accepted");
+    tokio::spawn(Operator::new(client, Keeper).virtual_time().run(pending()));
+
+    let objects: Api<Widget> = Api::default_namespaced(user.clone());
+    let object = serde_json::from_value(example()).expect("an object");
+    let made = objects.create(&PostParams::default(), &object).await;
+    let uid = made.expect("it is accepted").metadata.uid.expect("a uid");
+    until(&objects, is_ready).await;
+
+    let settings: Api<ConfigMap> = Api::default_namespaced(user);
+    let data = settings.get("first").await.expect("settings").data;
+    assert_eq!(data.expect("data")["message"], "hello");
+    // At rest it costs nothing.
+    let settled = server.mark();
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let mut requests = server.requests_since(settled).into_iter();
+    assert!(!requests.any(|request| request.is_write()));
+
+    let deleted = objects.delete("first", &DeleteParams::default()).await;
+    deleted.expect("a deletion");
+    until(&objects, is_deleted(&uid)).await;
+    assert_eq!(settings.get_opt("first").await.expect("an answer"), None);
+}
+
+/// A crash before and after each write, a stale cache, lost work, two operators at once, ..
+#[test]
+fn whatever_goes_wrong_it_ends_where_it_should() {
+    Rehearsal::of(|| Keeper).object(example()).delete().check();
+}

@@ -1,0 +1,264 @@
+//! What `cargo okt new` makes builds, runs and passes its tests; what it refuses leaves nothing behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+fn okt(place: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cargo-okt"))
+        .args(["okt", "new"])
+        .args(arguments)
+        .current_dir(place)
+        .output()
+        .expect("it starts")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A directory that is gone with the test.
+fn place() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory")
+}
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where the workspace is built.
+fn target() -> &'static Path {
+    let tests = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    tests.parent().expect("it is below target")
+}
+
+/// What a program prints that does not even warn.
+fn output(mut program: Command) -> String {
+    let output = program.output().expect("it starts");
+    assert!(output.status.success(), "{program:?}: {}", said(&output));
+    assert!(!said(&output).contains("warning"), "{}", said(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// A project, and the means to build it without the network, from what is built here already.
+struct Project(PathBuf);
+
+impl Project {
+    fn made(place: &Path, arguments: &[&str]) -> Self {
+        let output = okt(place, arguments);
+        assert!(output.status.success(), "{}", said(&output));
+        let project = place.join(arguments[0]);
+        // A new project has none, and would take the newest versions that there are.
+        fs::copy(here().join("../Cargo.lock"), project.join("Cargo.lock")).expect("a lock file");
+        Self(project)
+    }
+
+    /// The other test, which takes half a minute, runs with the template.
+    fn builds_and_passes_a_test(&self) {
+        // Program and tests at once: apart from each other they build what they need twice.
+        self.cargo(&["build", "--bins", "--tests"]);
+        let tests = self.cargo(&["test", "it_becomes_ready_keeps_its_settings_and_goes"]);
+        assert!(tests.contains("1 passed"), "{tests}");
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> String {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        // Its profile: what is built otherwise is built once more.
+        cargo
+            .arg("--config")
+            .arg(here().join("../.cargo/config.toml"))
+            .args(arguments)
+            .current_dir(&self.0)
+            .env("CARGO_TARGET_DIR", target())
+            .env("CARGO_NET_OFFLINE", "true");
+        // What Cargo tells this test of its package; a build script that reads it would run again, and its crate be
+        // built once more (`ring`).
+        for (name, _) in std::env::vars_os() {
+            let told = ["CARGO_MANIFEST_", "CARGO_PKG_"];
+            if name
+                .to_str()
+                .is_some_and(|name| told.iter().any(|told| name.starts_with(told)))
+            {
+                cargo.env_remove(name);
+            }
+        }
+        output(cargo)
+    }
+
+    fn runs(&self, arguments: &[&str]) -> String {
+        let name = self.0.file_name().expect("a name");
+        let mut program = Command::new(target().join("debug").join(name));
+        program.args(arguments);
+        output(program)
+    }
+
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.0.join(file)).expect(file)
+    }
+}
+
+#[test]
+fn a_new_project_builds_runs_and_leads_an_object_through_its_life() {
+    let place = place();
+    let order = Project::made(place.path(), &["order-operator"]);
+    order.builds_and_passes_a_test();
+    let manifests = order.runs(&["manifests", "--image", "a"]);
+    for line in [
+        "  name: orders.example.com\n",
+        "  name: order-operator-system\n",
+    ] {
+        assert!(manifests.contains(line), "{manifests}");
+    }
+
+    // Names that have in them what they replace.
+    let options = ["--kind", "HTTPServer", "--group", "web.widget.io"];
+    let servers = Project::made(place.path(), &[&["my-widget"][..], &options].concat());
+    servers.builds_and_passes_a_test();
+    let manifest = servers.read("Cargo.toml");
+    assert!(manifest.contains("name = \"my-widget\"\n"), "{manifest}");
+    let example = servers.read("example.yaml");
+    let served = "apiVersion: web.widget.io/v1alpha1\nkind: HTTPServer\n";
+    assert!(example.starts_with(served), "{example}");
+    let readme = servers.read("README.md");
+    assert!(readme.contains("kubectl get httpserver -w\n"), "{readme}");
+}
+
+#[test]
+fn the_code_of_a_project_is_formatted_whatever_its_names() {
+    let place = place();
+    for kind in ["A", "HTTPServer", "QuiteALongNameForAKindOfObjects"] {
+        let name = kind.to_lowercase();
+        let output = okt(place.path(), &[&name, "--kind", kind]);
+        assert!(output.status.success(), "{}", said(&output));
+        let formatted = Command::new("rustfmt")
+            .args(["--edition", "2024", "--check"])
+            .arg(place.path().join(name).join("src/main.rs"))
+            .output()
+            .expect("rustfmt starts");
+        let diff = String::from_utf8_lossy(&formatted.stdout);
+        assert!(formatted.status.success(), "{diff}");
+    }
+}
+
+#[test]
+fn okt_comes_from_where_it_is_said_to() {
+    let place = place();
+    let from = |name: &str, okt_at: &str| {
+        let output = okt(place.path(), &[name, "--okt", okt_at]);
+        assert!(output.status.success(), "{}", said(&output));
+        fs::read_to_string(place.path().join(name).join("Cargo.toml")).expect("a manifest")
+    };
+    let git = from("from-git", "https://example.org/o\"k t.git");
+    assert!(
+        git.contains(r#"okt-runtime = { git = "https://example.org/o\"k t.git" }"#),
+        "{git}"
+    );
+    assert!(git.contains(r#"okt-testing = { git = "https://example.org/o\"k t.git", features"#));
+    let checkout = here().join("..");
+    let path = from("from-path", checkout.to_str().expect("text"));
+    let whole = checkout.canonicalize().expect("it is there");
+    let runtime = format!(
+        "okt-runtime = {{ path = \"{}/okt-runtime\" }}",
+        whole.display()
+    );
+    assert!(path.contains(&runtime), "{path}");
+}
+
+#[test]
+fn a_name_that_cannot_be_is_one_clear_line_and_makes_nothing() {
+    let place = place();
+    let long = "a".repeat(57);
+    let far = format!("{}.example.com", "a".repeat(64));
+    for (arguments, why) in [
+        (&["Orders"][..], "lower case letters"),
+        (&["orders!"], "lower case letters"),
+        (&["2orders"], "a letter first"),
+        (&["orders-"], "no `-` or `_` last"),
+        (&["bücher"], "lower case letters"),
+        (&[&long], "at most 56"),
+        (&[".."], "does not end in a name"),
+        (&["fn"], "a word of Rust; try `fn-operator`"),
+        (&["async"], "a word of Rust"),
+        (&["test"], "taken"),
+        (&["proc_macro"], "taken"),
+        (&["nul"], "taken"),
+        (&["com1"], "taken"),
+        (&["kube"], "taken"),
+        (&["okt_runtime"], "taken"),
+        (&["keeper"], "`--kind` names another one"),
+        (&["nowhere/orders"], "cannot make the directory"),
+        (&["orders", "--kind", ""], "UpperCamelCase"),
+        (&["orders", "--kind", "order"], "UpperCamelCase"),
+        (&["orders", "--kind", "Big_Order"], "UpperCamelCase"),
+        (&["orders", "--kind", "Größe"], "UpperCamelCase"),
+        (&["orders", "--kind", "Self"], "taken for something else"),
+        (&["orders", "--kind", "Option"], "taken for something else"),
+        (
+            &["orders", "--kind", "ConfigMap"],
+            "taken for something else",
+        ),
+        (
+            &["orders", "--kind", "Lifecycle"],
+            "taken for something else",
+        ),
+        (&["orders", "--group", ""], "is no API group"),
+        (&["orders", "--group", "demo"], "is no API group"),
+        (
+            &["orders", "--group", "Demo.example.com"],
+            "is no API group",
+        ),
+        (&["orders", "--group", "demo..com"], "is no API group"),
+        (&["orders", "--group", &far], "is no API group"),
+        (
+            &["orders", "--group", "apps.k8s.io"],
+            "belongs to Kubernetes",
+        ),
+        (
+            &["orders", "--okt", "/nowhere"],
+            "no okt-runtime/Cargo.toml",
+        ),
+        (
+            &["orders", "--okt", "https://a\nb"],
+            "neither a path nor a URL",
+        ),
+        (&[], "<PATH>"),
+    ] {
+        let output = okt(place.path(), arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        let said = said(&output);
+        assert!(
+            said.starts_with("error: ") && said.contains(why),
+            "{arguments:?}: {said}"
+        );
+        let left: Vec<_> = fs::read_dir(place.path()).expect("a directory").collect();
+        assert!(left.is_empty(), "{arguments:?}: {left:?}");
+    }
+}
+
+#[test]
+fn nothing_that_is_there_is_overwritten() {
+    let place = place();
+    let file = place.path().join("orders");
+    for make in [
+        |path: &Path| fs::write(path, "mine"),
+        |path: &Path| fs::create_dir(path),
+    ] {
+        make(&file).expect("it is made");
+        let before = fs::metadata(&file).expect("it is there");
+        let output = okt(place.path(), &["orders"]);
+        assert_eq!(
+            said(&output),
+            "error: orders is there already; nothing was changed\n"
+        );
+        let after = fs::metadata(&file).expect("it is still there");
+        assert_eq!(after.modified().ok(), before.modified().ok());
+        if after.is_dir() {
+            assert_eq!(fs::read_dir(&file).expect("a directory").count(), 0);
+        } else {
+            assert_eq!(fs::read_to_string(&file).expect("text"), "mine");
+            fs::remove_file(&file).expect("it is removed");
+        }
+    }
+}
