@@ -13,6 +13,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// The same error, or a better one where the pod says what is wrong.
 ///
 /// `container` is the one that was named, if any.
+/// What may have been begun never becomes an error that says that there was nothing to begin it in.
 pub(super) async fn explained(
     pods: &Api<Pod>,
     name: &str,
@@ -28,14 +29,32 @@ pub(super) async fn explained(
     let Ok(Ok(found)) = tokio::time::timeout(LIMIT, pods.get_opt(name)).await else {
         return error;
     };
-    let better = match found {
-        None => Some(ReachError::TargetNotFound {
+    let found = found.map(|pod| trouble(what, &pod, container));
+    match (error, found) {
+        (ReachError::TargetNotFound { what, .. }, None) => ReachError::TargetNotFound {
             what,
             why: "there is no such pod".to_owned(),
-        }),
-        Some(pod) => trouble(what, &pod, container),
-    };
-    better.unwrap_or(error)
+        },
+        (ReachError::Refused { what, why }, None) => ReachError::TargetNotRunning {
+            what,
+            why: format!("the pod is gone: {why}"),
+        },
+        (ReachError::ConnectionLost { what, why }, None) => ReachError::ConnectionLost {
+            what,
+            why: format!("{why}: the pod is gone"),
+        },
+        (
+            ReachError::ConnectionLost { what, why: lost },
+            Some(Some(
+                ReachError::TargetNotRunning { why, .. } | ReachError::TargetNotFound { why, .. },
+            )),
+        ) => ReachError::ConnectionLost {
+            what,
+            why: format!("{lost}: {why}"),
+        },
+        (_, Some(Some(better))) => better,
+        (error, _) => error,
+    }
 }
 
 /// What is wrong with a pod as its status says it; none if it runs.

@@ -1,8 +1,9 @@
 //! Why a pod or a Service could not be reached, or a command in a container did not succeed.
 
-use crate::failure::chain;
+use std::time::Duration;
 
 use super::output::Output;
+use crate::failure::chain;
 
 /// Why a pod or a Service could not be reached, or a command in a container did not succeed.
 ///
@@ -19,7 +20,7 @@ pub enum ReachError {
         /// What is wrong with it.
         why: String,
     },
-    /// There is no such pod, container, Service or port (yet).
+    /// There is no such pod, container, Service or port (yet); nothing was done.
     #[error("{what}: {why}")]
     TargetNotFound {
         /// What was asked for.
@@ -27,7 +28,7 @@ pub enum ReachError {
         /// What is missing.
         why: String,
     },
-    /// The container does not run, or no pod of the Service is ready.
+    /// The container does not run, or no pod of the Service is ready; a command may have been begun before.
     #[error("{what}: {why}")]
     TargetNotRunning {
         /// What was asked for.
@@ -66,7 +67,7 @@ pub enum ReachError {
         /// What was asked for.
         what: String,
         /// How long was waited.
-        after: core::time::Duration,
+        after: Duration,
     },
     /// The command printed more than was to be read of it; it may run on.
     #[error("{what}: more than {limit} bytes on its standard output")]
@@ -92,6 +93,18 @@ impl ReachError {
     /// Whether the same may succeed later, though nobody has changed what was asked for.
     pub fn retry_helps(&self) -> bool {
         !matches!(self, Self::Unaskable { .. } | Self::OutputTooLong { .. })
+    }
+
+    /// What is asked of the cluster before something can be connected to may take only so long.
+    pub(super) async fn within<T>(
+        after: Duration,
+        what: String,
+        asked: impl Future<Output = Result<T, Self>>,
+    ) -> Result<T, Self> {
+        match tokio::time::timeout(after, asked).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Self::TimedOut { what, after }),
+        }
     }
 
     /// One word for machines.

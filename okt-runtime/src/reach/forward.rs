@@ -12,7 +12,7 @@ use kube::{Api, Client};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 use super::error::ReachError;
-use super::target::Target;
+use super::target::{LIMIT, Target};
 
 /// One forwarded connection; dropped, it ends.
 pub(super) struct Forwarded {
@@ -25,6 +25,12 @@ pub(super) struct Forwarded {
 impl Forwarded {
     /// Opens a connection to the pod that answers for the target now.
     pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, ReachError> {
+        // Boxed, for it is large, and becomes a part of every handler that connects.
+        let opening = Box::pin(Self::open_now(client, target));
+        ReachError::within(LIMIT, target.what(), opening).await
+    }
+
+    async fn open_now(client: &Client, target: &Target) -> Result<Self, ReachError> {
         let there = target.pod_port(client).await?;
         let pods: Api<Pod> = Api::namespaced(client.clone(), target.namespace());
         let mut forwarder = match pods.portforward(&there.pod, &[there.port]).await {

@@ -1,5 +1,7 @@
 //! A port of a Service or a pod, by its names, and which pod answers for it.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::ListParams;
@@ -7,6 +9,9 @@ use kube::{Api, Client, ResourceExt};
 
 use super::diagnosis::explained;
 use super::error::ReachError;
+
+/// How long it may take to find what answers for a target, and to open a way there.
+pub(super) const LIMIT: Duration = Duration::from_secs(15);
 
 /// A port in the cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,8 +102,12 @@ impl Target {
     /// The address of a pod.
     pub(super) async fn address(&self, client: &Client) -> Result<String, ReachError> {
         let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
-        let pod = pods.get(&self.name).await;
-        let pod = pod.map_err(|error| ReachError::of(&self.what(), error))?;
+        let what = self.what();
+        let reading = async {
+            let pod = pods.get(&self.name).await;
+            pod.map_err(|error| ReachError::of(&what, error))
+        };
+        let pod = ReachError::within(LIMIT, self.what(), reading).await?;
         let status = pod.status.unwrap_or_default();
         let ended = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));
         match status.pod_ip.filter(|ip| !ended && !ip.is_empty()) {

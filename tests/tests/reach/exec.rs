@@ -227,6 +227,34 @@ async fn a_connection_that_ends_before_the_command_is_an_error_whatever_was_prin
 }
 
 #[tokio::test]
+async fn what_may_have_been_begun_is_not_told_as_what_was_not() {
+    let closes = || Answer::speak(V5, async |socket: Socket| socket.close().await);
+    let ended = json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled" } });
+    let early = "`psql` in team/db-0: the connection ended before the command did";
+    for (state, why) in [
+        (None, "the pod is gone"),
+        (
+            Some(ended),
+            "container `postgres` has ended: OOMKilled: exit code 137",
+        ),
+    ] {
+        let error = refused(closes(), state, None).await;
+        assert!(matches!(error, ReachError::ConnectionLost { .. }));
+        assert_eq!(error.to_string(), format!("{early}: {why}"));
+    }
+    let late = Answer::speak(V5, async |socket: Socket| {
+        let status = json!({ "status": "Failure", "message": "no answer", "code": 500 });
+        socket.end(status).await;
+    });
+    let error = refused(late, None, None).await;
+    assert_eq!(
+        error.to_string(),
+        "`psql` in team/db-0: the pod is gone: no answer"
+    );
+    assert!(matches!(error, ReachError::TargetNotRunning { .. }));
+}
+
+#[tokio::test]
 async fn an_endless_output_is_read_up_to_its_limit_and_the_connection_ends() {
     let gone = Arc::new(Notify::new());
     let told = Arc::clone(&gone);

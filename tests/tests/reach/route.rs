@@ -1,5 +1,6 @@
 //! Ports from outside the cluster: through the API server, to whichever pod answers for them.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -327,6 +328,21 @@ async fn a_pod_that_breaks_off_ends_the_connection() {
         // Ended or broken: both are an end.
         let _ = soon("the end", stream.read_to_end(&mut heard)).await;
         assert!(heard.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_hangs_is_waited_for_only_so_long() {
+    let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
+        std::future::pending::<Result<http::Response<kube::client::Body>, Infallible>>()
+    });
+    let client = kube::Client::new(silent, "default");
+    for reach in [Reach::outside(client.clone()), Reach::inside(client)] {
+        let error = reach.pod("team", "db-0", 1).await.expect_err("it hangs");
+        assert_eq!(
+            error.to_string(),
+            "port 1 of pod team/db-0: not done within 15 s"
+        );
     }
 }
 
