@@ -12,7 +12,7 @@ use okt_runtime::{Answer, Application, Declared, Operator, Resources, ServiceAcc
 use okt_testing::{Kubernetes, Verb};
 use okt_tests::{
     Database, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Served, ShopState::Open, Shops,
-    Sight, definition,
+    Sight, Stalls, definition,
 };
 use serde_json::json;
 
@@ -94,6 +94,24 @@ async fn what_is_owned_and_referred_to_is_granted_and_no_more() {
         asked.insert(format!("create {kind}"));
     }
     assert_eq!(granted, asked);
+}
+
+#[test]
+fn what_is_only_looked_at_is_granted_to_be_looked_at() {
+    let granted = granted::<Stalls>();
+    let verbs = |what: &str| -> Vec<&str> {
+        let all = granted.iter().filter_map(|it| it.split_once(' '));
+        all.filter(|(_, it)| *it == what)
+            .map(|(verb, _)| verb)
+            .collect()
+    };
+    for watched in ["/serviceaccounts", "/secrets", "/services"] {
+        assert_eq!(verbs(watched), ["list", "watch"], "{watched}");
+    }
+    for owned in ["/configmaps", "batch/jobs"] {
+        let all = ["create", "delete", "get", "list", "patch", "watch"];
+        assert_eq!(verbs(owned), all, "{owned}");
+    }
 }
 
 /// What the operator has asked for, as `verb group/resource`.

@@ -115,7 +115,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
     /// Does what is to be done; one object that fails keeps none of the others from it.
     pub(crate) async fn settle(mut self, resources: &Resources) -> Settled {
         self.efforts.rest(&self.pace);
-        let mut owned = self.cluster.owned(self.uid());
+        let owned = self.cluster.owned(self.uid());
         let mut wanted = BTreeSet::new();
         let mut outcomes = Outcomes::default();
         let mut all_told = true;
@@ -133,7 +133,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
                 outcomes.failed(failure, wait);
                 continue;
             }
-            let there = owned.remove(&key);
+            let there = owned.get(&key).cloned();
             match self.bring_about(declared, &applied, there).await {
                 Ok(Outcome::Fine) => {}
                 Ok(Outcome::Awaited(what)) => outcomes.awaited.push(what),
@@ -164,7 +164,9 @@ impl<K: LifecycleObject> Settling<'_, K> {
         if self.leave.prunes && all_told {
             let kept = self.kept(resources);
             let surplus = owned.iter().filter(|(key, there)| {
-                !kept.contains(*key) && (there.may_go(self.kind(key)) || there.is_deleting())
+                !wanted.contains(*key)
+                    && !kept.contains(*key)
+                    && (there.may_go(self.kind(key)) || there.is_deleting())
             });
             let going = Going::of(surplus);
             for (key, there) in &going.first {

@@ -106,3 +106,26 @@ async fn a_kind_that_may_not_be_listed_keeps_nobody_from_the_rest() {
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.says("shop", "Ready").await, "True Open");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_declared_and_refused_for_now_is_not_taken_for_what_is_declared_no_more() {
+    let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "x"))).await;
+    let fault = Fault::forbidden()
+        .matching(|request| request.verb == Verb::Apply)
+        .resource("configmaps")
+        .client(OPERATOR);
+    let fault = rig.server.inject(fault);
+    rig.app
+        .declare(Resources::new().apply(map("a", "y")).apply(map("b", "x")));
+    rig.poke("shop");
+    rig.until_reason("shop", "Ready", "ResourceForbidden").await;
+    // Turns in which it waits to be tried again.
+    for _ in 0..20 {
+        rig.poke("shop");
+        rig.pass(Duration::from_millis(100)).await;
+        assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    }
+    fault.end();
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("y"));
+}
