@@ -594,11 +594,15 @@ impl Faults<'_, '_> {
                     Cause::OnError { attempts: 0 } => {
                         "zero attempts would never try; use `attempts = 1` to leave at the first failure"
                     }
+                    Cause::OnGiveUp if self.graph.kind == Kind::Lifecycle => {
+                        "`on_give_up` is for passes: the work of a lifecycle fails or ends; use `on_error`"
+                    }
                     Cause::After(_)
                     | Cause::OnError { .. }
                     | Cause::Named
                     | Cause::OnDelete
-                    | Cause::OnChange => continue,
+                    | Cause::OnChange
+                    | Cause::OnGiveUp => continue,
                 };
                 self.report(Rule::Option, Place::Cause(id, index), message);
             }
@@ -666,13 +670,19 @@ impl Faults<'_, '_> {
                 );
             }
             for (index, trigger) in state.triggers.iter().enumerate() {
-                if !matches!(trigger.cause, Cause::Named | Cause::OnDelete) {
-                    self.report(
-                        Rule::Pass,
-                        Place::Cause(id, index),
-                        "a pass has no time, attempts or changes; only `on_delete` can raise its triggers",
-                    );
-                }
+                let message = match trigger.cause {
+                    Cause::Named
+                    | Cause::OnDelete
+                    | Cause::OnGiveUp
+                    | Cause::OnError { attempts: 1 } => continue,
+                    Cause::OnError { .. } => {
+                        "a pass does not count attempts; write `on_error`: the step failed"
+                    }
+                    Cause::After(_) | Cause::OnChange => {
+                        "a pass has no time and no changes; `on_delete`, `on_error` and `on_give_up` raise its triggers"
+                    }
+                };
+                self.report(Rule::Pass, Place::Cause(id, index), message);
             }
         }
         let edges = net(graph, |_, state| state.targets().collect());

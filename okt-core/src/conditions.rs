@@ -1,9 +1,12 @@
 //! What an object says of itself to machines: conditions, as plain data.
 
+mod walked;
+
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+pub use self::walked::{Way, declared as of_pass, of_walk};
 use crate::decide::{Decision, Stand, rounds_limit};
 use crate::facts::{Facts, Observed};
 use crate::graph::{ConditionStatus, Graph, Mark, State, StateId};
@@ -119,15 +122,28 @@ pub fn conditions(
     decision: &Decision,
     words: &Words<'_>,
 ) -> Vec<Condition> {
-    let mut all = Vec::new();
-    let mut say = |name: &str, status: ConditionStatus, text: &Text| {
-        all.push(Condition {
-            name: name.to_string(),
-            status,
-            reason: text.reason.clone(),
-            message: text.message.clone(),
-        });
-    };
+    let standing = standing(graph, after, facts, decision, words);
+    let leaving = facts
+        .deleting
+        .then(|| deletion_message(graph, after, decision));
+    let mut all = framed(&standing, leaving, facts.paused);
+    for (name, status, text) in declared(graph, after, facts, words) {
+        all.push(condition(name, status, &text));
+    }
+    all
+}
+
+fn condition(name: &str, status: ConditionStatus, text: &Text) -> Condition {
+    Condition {
+        name: name.to_string(),
+        status,
+        reason: text.reason.clone(),
+        message: text.message.clone(),
+    }
+}
+
+/// The conditions that every object has, whatever its graph declares; `leaving` is what is said of a deletion.
+fn framed(standing: &Standing, leaving: Option<String>, paused: bool) -> Vec<Condition> {
     let yes_no = |yes| {
         if yes {
             ConditionStatus::True
@@ -135,37 +151,33 @@ pub fn conditions(
             ConditionStatus::False
         }
     };
-    let standing = standing(graph, after, facts, decision, words);
-    let (ready, beside, why) = match &standing {
+    let (ready, beside, why) = match standing {
         Standing::Ready(why) => (ConditionStatus::True, None, why),
         Standing::Moving(why) => (ConditionStatus::False, Some("Reconciling"), why),
         Standing::Stalled(why) => (ConditionStatus::False, Some("Stalled"), why),
         Standing::Lost(why) => (ConditionStatus::Unknown, Some("Reconciling"), why),
     };
-    say("Ready", ready, why);
+    let mut all = alloc::vec![condition("Ready", ready, why)];
     if let Some(beside) = beside {
-        say(beside, ConditionStatus::True, why);
+        all.push(condition(beside, ConditionStatus::True, why));
     }
-    let deleting = if facts.deleting {
-        text("Deleting", deletion_message(graph, after, decision))
-    } else {
-        text("NotDeleting", "")
+    let is_leaving = leaving.is_some();
+    let deleting = match leaving {
+        Some(message) => text("Deleting", message),
+        None => text("NotDeleting", ""),
     };
-    say("Deleting", yes_no(facts.deleting), &deleting);
-    let paused = if facts.paused && facts.deleting {
+    all.push(condition("Deleting", yes_no(is_leaving), &deleting));
+    let because = if paused && is_leaving {
         text(
             "Paused",
             "paused, but deletion goes on; the annotation is okt.dev/paused",
         )
-    } else if facts.paused {
+    } else if paused {
         text("Paused", "remove the annotation okt.dev/paused to go on")
     } else {
         text("NotPaused", "")
     };
-    say("Paused", yes_no(facts.paused), &paused);
-    for (name, status, text) in declared(graph, after, facts, words) {
-        say(name, status, &text);
-    }
+    all.push(condition("Paused", yes_no(paused), &because));
     all
 }
 
@@ -285,7 +297,7 @@ fn standing(
     words: &Words<'_>,
 ) -> Standing {
     let Some(record) = after.at() else {
-        return of_resources(words).unwrap_or_else(|| unrecorded(facts, words));
+        return of_resources(words.resources).unwrap_or_else(|| unrecorded(facts, words));
     };
     let Some(state) = graph.get(record.state) else {
         return Standing::Stalled(text(
@@ -314,7 +326,7 @@ fn standing(
         ));
     }
     // An application that waits for its own parts cannot be reached yet: the parts are the news.
-    if let Some(standing) = of_resources(words) {
+    if let Some(standing) = of_resources(words.resources) {
         return standing;
     }
     if let Some(why) = lost(facts, Some(state), words) {
@@ -351,8 +363,8 @@ fn left_behind(words: &Words<'_>) -> Option<Text> {
 }
 
 /// What is in the way of what the object owns in the cluster.
-fn of_resources(words: &Words<'_>) -> Option<Standing> {
-    match words.resources {
+fn of_resources(resources: Resources<'_>) -> Option<Standing> {
+    match resources {
         Resources::AsDeclared => None,
         Resources::Awaited(what) => Some(Standing::Moving(text("WaitingForResources", what))),
         Resources::Failed {

@@ -386,7 +386,8 @@ impl Turn<'_, '_> {
             return Some(Why::Observed);
         }
         match trigger.cause {
-            Cause::Named => None,
+            // Nothing gives a life up.
+            Cause::Named | Cause::OnGiveUp => None,
             Cause::After(time) => (self.facts.in_state >= time).then_some(Why::After),
             Cause::OnError { attempts } => {
                 (self.failures(work) >= attempts).then_some(Why::OnError)

@@ -47,6 +47,7 @@ fn cause(cause: Cause) -> Option<String> {
         Cause::OnError { attempts } => Some(format!("on {attempts} errors")),
         Cause::OnDelete => Some("on delete".to_string()),
         Cause::OnChange => Some("on change".to_string()),
+        Cause::OnGiveUp => Some("on give-up".to_string()),
     }
 }
 

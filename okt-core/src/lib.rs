@@ -1,4 +1,4 @@
-//! What a lifecycle is: graph, checks, routes, decisions, trail, backoff, conditions; no I/O, no clock.
+//! What a lifecycle is: graph, checks, routes, decisions, trail, backoff, conditions, passes; no I/O, no clock.
 #![no_std]
 
 extern crate alloc;
@@ -12,6 +12,7 @@ pub mod facts;
 pub mod graph;
 pub mod lifecycle;
 pub mod names;
+pub mod pass;
 pub mod record;
 pub mod routes;
 pub mod trail;
@@ -26,5 +27,6 @@ pub use graph::{
     Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, State, StateId,
     Trigger,
 };
-pub use lifecycle::{Answer, Delegate, Delegated, Dispatch, Lifecycle, Successor};
+pub use lifecycle::{Answer, Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, Successor};
+pub use pass::Step;
 pub use record::{Record, Recorded};

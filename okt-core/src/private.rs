@@ -8,7 +8,10 @@ use crate::graph::Mark;
 pub use crate::graph::{
     Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, State, StateId, Trigger,
 };
-pub use crate::lifecycle::{Answer, Delegate, Delegated, Dispatch, Lifecycle, Successor};
+pub use crate::lifecycle::{
+    Answer, Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, Successor,
+};
+pub use crate::pass::Step;
 pub use crate::routes::{Routes, Table};
 
 /// Writes a successor as derived code would, with the work here instead of once per state.

@@ -13,6 +13,7 @@ const _: () = {
             BrokerPass::End { .. } => {}
             BrokerPass::End { .. } => {}
             BrokerPass::End { .. } => {}
+            BrokerPass::End { .. } => {}
             _ => {}
         }
     }
@@ -22,7 +23,7 @@ pub mod broker_pass {
     /// How the work of `Check` ends; it leads to `Report`, `Finalize` or `Gather`.
     #[derive(Clone, Copy)]
     pub enum AfterCheck {
-        /// On towards what is wished, or to the last child, `Gather`.
+        /// On to the last child, `Gather`.
         Next,
         /// Go to `Report`: What went wrong.
         Report,
@@ -34,7 +35,7 @@ pub mod broker_pass {
     /// How the work of `Gather` ends; it leads to `Report` or `Apply`.
     #[derive(Clone, Copy)]
     pub enum AfterGather {
-        /// On towards what is wished, or to the last child, `Apply`.
+        /// On to the last child, `Apply`.
         Next,
         /// Go to `Report`: What went wrong.
         Report,
@@ -44,7 +45,7 @@ pub mod broker_pass {
     /// How the work of `Apply` ends; it leads to `Report` or `End`.
     #[derive(Clone, Copy)]
     pub enum AfterApply {
-        /// On towards what is wished, or to the last child, `End`.
+        /// On to the last child, `End`.
         Next,
         /// Go to `Report`: What went wrong.
         Report,
@@ -54,7 +55,7 @@ pub mod broker_pass {
     /// How the work of `Finalize` ends; it leads to `End`.
     #[derive(Clone, Copy)]
     pub enum AfterFinalize {
-        /// On towards what is wished, or to the last child, `End`.
+        /// On to the last child, `End`.
         Next,
         /// Go to `End`: Done.
         End,
@@ -62,7 +63,7 @@ pub mod broker_pass {
     /// How the work of `Report` ends; it leads to `End`.
     #[derive(Clone, Copy)]
     pub enum AfterReport {
-        /// On towards what is wished, or to the last child, `End`.
+        /// On to the last child, `End`.
         Next,
         /// Go to `End`: Done.
         End,
@@ -74,6 +75,78 @@ pub mod broker_pass {
         /// The condition `WorkloadReady`.
         pub const WORKLOAD_READY: &str = "WorkloadReady";
     }
+}
+/// Takes the step of each state of [`BrokerPass`]: one method per state that is not idle, written as an `async fn`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not take the steps of `BrokerPass`",
+    label = "`BrokerPassHandler` is not implemented for `{Self}`",
+    note = "implement `BrokerPassHandler`: one `async fn` per state that is not idle (`check`, `gather`, `apply`, `finalize`, `report`)"
+)]
+pub trait BrokerPassHandler: ::core::marker::Sync {
+    /// What each method is given (e.g. the object, and the id of the action).
+    type Context: ::core::marker::Sync;
+    /// What a method fails with.
+    type Error;
+    /// The step of [`Check`](BrokerPass::Check): Is the spec sound?
+    ///
+    /// Answers `Next`, `Report`, `Finalize` or `Gather`.
+    fn check(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<
+            okt_core::__private::Step<broker_pass::AfterCheck>,
+            Self::Error,
+        >,
+    > + ::core::marker::Send;
+    /// The step of [`Gather`](BrokerPass::Gather): What there is.
+    ///
+    /// Answers `Next`, `Report` or `Apply`.
+    fn gather(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<
+            okt_core::__private::Step<broker_pass::AfterGather>,
+            Self::Error,
+        >,
+    > + ::core::marker::Send;
+    /// The step of [`Apply`](BrokerPass::Apply): What there should be.
+    ///
+    /// Answers `Next`, `Report` or `End`.
+    fn apply(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<
+            okt_core::__private::Step<broker_pass::AfterApply>,
+            Self::Error,
+        >,
+    > + ::core::marker::Send;
+    /// The step of [`Finalize`](BrokerPass::Finalize): Everything goes.
+    ///
+    /// Answers `Next` or `End`.
+    fn finalize(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<
+            okt_core::__private::Step<broker_pass::AfterFinalize>,
+            Self::Error,
+        >,
+    > + ::core::marker::Send;
+    /// The step of [`Report`](BrokerPass::Report): What went wrong.
+    ///
+    /// Answers `Next` or `End`.
+    fn report(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<
+            okt_core::__private::Step<broker_pass::AfterReport>,
+            Self::Error,
+        >,
+    > + ::core::marker::Send;
 }
 const _: () = {
     use okt_core::__private as __okt;
@@ -111,7 +184,9 @@ const _: () = {
                 triggers: &[
                     __okt::Trigger {
                         to: __okt::StateId(4),
-                        cause: __okt::Cause::Named,
+                        cause: __okt::Cause::OnError {
+                            attempts: 1,
+                        },
                     },
                 ],
                 children: &[__okt::StateId(2)],
@@ -165,7 +240,12 @@ const _: () = {
                 doc: "What went wrong.",
                 was: &[],
                 marks: __okt::Marks(0),
-                triggers: &[],
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::OnGiveUp,
+                    },
+                ],
                 children: &[__okt::StateId(5)],
                 conditions: &[],
                 no_routes: &[],
@@ -346,6 +426,47 @@ const _: () = {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl<__H: BrokerPassHandler> __okt::PassDispatch<__H> for BrokerPass {
+        type Context = __H::Context;
+        type Error = __H::Error;
+        async fn step(
+            self,
+            handler: &__H,
+            cx: &Self::Context,
+        ) -> ::core::result::Result<__okt::Step<__okt::Answer>, Self::Error> {
+            match self {
+                Self::Check => {
+                    <__H as BrokerPassHandler>::check(handler, cx)
+                        .await
+                        .map(|step| step.map(__okt::Successor::answer))
+                }
+                Self::Gather => {
+                    <__H as BrokerPassHandler>::gather(handler, cx)
+                        .await
+                        .map(|step| step.map(__okt::Successor::answer))
+                }
+                Self::Apply => {
+                    <__H as BrokerPassHandler>::apply(handler, cx)
+                        .await
+                        .map(|step| step.map(__okt::Successor::answer))
+                }
+                Self::Finalize => {
+                    <__H as BrokerPassHandler>::finalize(handler, cx)
+                        .await
+                        .map(|step| step.map(__okt::Successor::answer))
+                }
+                Self::Report => {
+                    <__H as BrokerPassHandler>::report(handler, cx)
+                        .await
+                        .map(|step| step.map(__okt::Successor::answer))
+                }
+                Self::End => {
+                    ::core::result::Result::Ok(__okt::Step::done(__okt::Answer::Stay))
+                }
+            }
         }
     }
 };

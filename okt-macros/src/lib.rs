@@ -78,7 +78,7 @@
 //! | `#[visit]` | a passing state | a spec may ask for it to be gone through once; no route leads through it |
 //! | `#[no_transit]` | a state | no route leads through it |
 //! | `#[child(To)]` | a state, repeatable | the normal way; declaration order is priority, the last one is Next |
-//! | `#[trigger(To)]` | a state, repeatable | something happens to the application; tried before every child. Raised by name, or by one cause: `after = "30m"`, `on_error(attempts = 3)`, `on_delete`, `on_change` |
+//! | `#[trigger(To)]` | a state, repeatable | something happens to the application; tried before every child. Raised by name, or by one cause: `after = "30m"`, `on_error` or `on_error(attempts = 3)`, `on_delete`, `on_change`; in a pass `on_error`, `on_give_up`, `on_delete` |
 //! | `#[condition(Type)]` | a state, repeatable | what the object's status says in this state; options `status`, `reason`, `message`. A type with a domain is a text: `"okt.dev/Type"` |
 //! | `#[no_route(To, .., reason = "..")]` | a resting state, repeatable | a wish for these states is refused here, for this reason |
 //! | `#[was("Old")]` | a state, repeatable | a former name, in which objects may be stored |
@@ -109,7 +109,8 @@
 //! - the trait `ServerHandler`: one async method per state that is not idle, in snake case (`r#loop` where that is a keyword);
 //! - `impl Dispatch<H> for Server`: from a state to its method.
 //!
-//! A pass has successors without `Stay` and `Wait`, and for now neither trait nor dispatcher.
+//! A pass has successors without `Stay` and `Wait`; its methods answer with a `Step` over them, and its dispatcher is a
+//! `PassDispatch`.
 //!
 //! # Rules
 //!
@@ -184,7 +185,7 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 /// It is the one whose type is `Desired<State>`, by whatever path; a spec has exactly one.
 ///
 /// ```
-/// # mod okt { pub struct Desired<S>(pub Option<S>); pub trait LifecycleSpec { type State; fn lifecycle(&self) -> &Desired<Self::State>; fn lifecycle_mut(&mut self) -> &mut Desired<Self::State>; } }
+/// # mod okt { pub struct Desired<S>(pub Option<S>); pub trait LifecycleSpec { type State; fn lifecycle(&self) -> &Desired<Self::State>; fn forget_lifecycle(&mut self); } }
 /// # use okt::{Desired, LifecycleSpec as _}; use okt_macros::LifecycleSpec;
 /// # enum ServerState { Running }
 /// #[derive(LifecycleSpec)]
@@ -197,6 +198,7 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 /// assert!(matches!(spec.lifecycle().0, Some(ServerState::Running)));
 /// ```
 ///
+/// A spec without such a field says `#[lifecycle(none)]`: its operator walks through a pass, and keeps no position.
 /// `#[lifecycle(crate(path))]` names the crate of the trait, by default `::okt_runtime`.
 #[proc_macro_derive(LifecycleSpec, attributes(lifecycle))]
 pub fn derive_lifecycle_spec(input: TokenStream) -> TokenStream {

@@ -1,18 +1,18 @@
 //! `#[derive(LifecycleSpec)]`: the field of a spec that says where the object should be in its life.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, GenericArgument, Member, Path, PathArguments, Type, parse_quote};
 
 use crate::items;
-use crate::options;
 use crate::report::Report;
 
 /// Writes `impl LifecycleSpec for DatabaseSpec`.
 ///
 /// Of two fields the first is taken, so that the second brings one error only; without any there is nothing to write.
 pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
-    let krate = krate(report, input);
+    let Options { krate, none } = options(report, input);
     let fields = match &input.data {
         Data::Struct(data) => &data.fields,
         Data::Enum(data) => return refuse(report, data.enum_token.span),
@@ -22,12 +22,25 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
         .members()
         .zip(fields)
         .filter_map(|(member, field)| Some((member, &field.ty, desired(&field.ty)?)));
+    if let Some(none) = none {
+        for (member, _, (word, _)) in wishes {
+            let spot = report.spot(word.span());
+            report.say(
+                spot,
+                format!(
+                    "`{}` is a wish, but `#[lifecycle(none)]` says that there is no lifecycle; remove one of them",
+                    spell(&member)
+                ),
+            );
+        }
+        return without(&krate, input, none);
+    }
     let Some((member, desired, (_, state))) = wishes.next() else {
         let spot = report.spot(input.ident.span());
         report.say(
             spot,
             format!(
-                "`{}` has no field of type `Desired<..>`; add one, e.g. `pub lifecycle: Desired<DatabaseState>`",
+                "`{}` has no field of type `Desired<..>`; add one, e.g. `pub lifecycle: Desired<DatabaseState>`, or say `#[lifecycle(none)]` where its operator only walks through a pass",
                 items::name(&input.ident)
             ),
         );
@@ -54,9 +67,28 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
                 &self.#member
             }
 
-            fn lifecycle_mut(&mut self) -> &mut #desired {
-                &mut self.#member
+            fn forget_lifecycle(&mut self) {
+                self.#member = ::core::default::Default::default();
             }
+        }
+    }
+}
+
+/// Writes the same for a spec without a lifecycle.
+fn without(krate: &Path, input: &DeriveInput, none: Span) -> TokenStream {
+    let ident = &input.ident;
+    let (impl_generics, generics, where_clause) = input.generics.split_for_impl();
+    let state = quote_spanned!(none=> #krate::NoLifecycle);
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #krate::LifecycleSpec for #ident #generics #where_clause {
+            type State = #state;
+
+            fn lifecycle(&self) -> &#krate::Desired<Self::State> {
+                <Self::State>::wish()
+            }
+
+            fn forget_lifecycle(&mut self) {}
         }
     }
 }
@@ -76,20 +108,35 @@ fn desired(ty: &Type) -> Option<(&Ident, &Type)> {
     }
 }
 
-/// The crate named by `#[lifecycle(crate(path))]`.
-fn krate(report: &mut Report, input: &DeriveInput) -> Path {
-    let mut krate = parse_quote!(::okt_runtime);
+/// What stands in `#[lifecycle(..)]`.
+struct Options {
+    /// The crate that the code names.
+    krate: Path,
+    /// There is no lifecycle.
+    none: Option<Span>,
+}
+
+fn options(report: &mut Report, input: &DeriveInput) -> Options {
+    let mut read = Options {
+        krate: parse_quote!(::okt_runtime),
+        none: None,
+    };
     let attrs = input.attrs.iter();
     for attr in attrs.filter(|attr| attr.path().is_ident("lifecycle")) {
         for item in items::of_attribute(report, attr).unwrap_or_default() {
-            if item.word().as_deref() == Some("crate") {
-                krate = options::path(report, &item).unwrap_or(krate);
-            } else {
-                item.unknown(report, &["crate"]);
+            match item.word().as_deref() {
+                Some("crate") => {
+                    read.krate = crate::options::path(report, &item).unwrap_or(read.krate);
+                }
+                Some("none") => {
+                    item.is_flag(report, "none");
+                    read.none = Some(attr.path().span());
+                }
+                Some(_) | None => item.unknown(report, &["crate", "none"]),
             }
         }
     }
-    krate
+    read
 }
 
 fn refuse(report: &mut Report, span: Span) -> TokenStream {

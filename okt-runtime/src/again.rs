@@ -73,6 +73,7 @@ pub(crate) fn again<A: Application>(
         (Stage::Absent | Stage::Running | Stage::Held { .. } | Stage::Ended(_), _) => {}
     }
     due.extend(inner.tended.due());
+    due.extend(inner.walks.due());
     if side_waits {
         let since = inner.side_written.map_or(SIDE_WRITES, |at| at.elapsed());
         due.push(SIDE_WRITES.saturating_sub(since));
@@ -104,6 +105,10 @@ fn deadlines<S: Lifecycle>(
         .iter()
         .filter_map(move |trigger| match trigger.cause {
             Cause::After(time) => time.checked_sub(in_state).filter(|left| !left.is_zero()),
-            Cause::Named | Cause::OnError { .. } | Cause::OnDelete | Cause::OnChange => None,
+            Cause::Named
+            | Cause::OnError { .. }
+            | Cause::OnDelete
+            | Cause::OnChange
+            | Cause::OnGiveUp => None,
         })
 }

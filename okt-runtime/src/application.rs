@@ -7,10 +7,10 @@ use okt_core::Dispatch;
 use serde::Serialize;
 
 use crate::context::{Action, Context};
-use crate::desired::Desired;
 use crate::failure::Failure;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::observation::Observation;
+use crate::pass::PassGraph;
 use crate::resources::{Resources, Watches};
 
 /// The states of an application.
@@ -74,6 +74,15 @@ pub trait Application: Send + Sync + Sized + 'static {
         async { Ok(Resources::new()) }
     }
 
+    /// The pass that is walked through in every turn, if there is one.
+    ///
+    /// Of a resource without a lifecycle it is all that is done; with one it comes first: work begins only when the
+    /// pass is at its leaf, and `Ready` is true when both are.
+    /// When the object is deleted and has reached its last state, the pass takes its way for deletion.
+    fn pass() -> Option<PassGraph<Self>> {
+        None
+    }
+
     /// Computes what the application adds to the status.
     ///
     /// Written with every transition, and otherwise at most every ten seconds.
@@ -115,6 +124,6 @@ pub trait Application: Send + Sync + Sized + 'static {
 /// The spec of an object, without what it says of its life.
 pub(crate) fn without_lifecycle<K: LifecycleObject>(object: &K) -> serde_json::Value {
     let mut spec = object.spec_of().clone();
-    *spec.lifecycle_mut() = Desired::default();
+    spec.forget_lifecycle();
     serde_json::to_value(spec).unwrap_or_default()
 }

@@ -33,8 +33,16 @@ impl fmt::Display for Unanswered {
 ///
 /// Where it panics or hangs; asked again, it may do better.
 pub(crate) async fn asked<T>(question: impl Future<Output = T>) -> Result<T, Unanswered> {
+    asked_within(LIMIT, question).await
+}
+
+/// The same with a limit of one's own.
+pub(crate) async fn asked_within<T>(
+    limit: Duration,
+    question: impl Future<Output = T>,
+) -> Result<T, Unanswered> {
     let contained = AssertUnwindSafe(question).catch_unwind();
-    match tokio::time::timeout(LIMIT, contained).await {
+    match tokio::time::timeout(limit, contained).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(panic)) => Err(Unanswered::Panicked(panic_text(&*panic))),
         Err(_) => Err(Unanswered::TimedOut),

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::names::RESERVED;
-use okt_core::{ConditionStatus, Lifecycle};
+use okt_core::{ConditionStatus, Graph, Lifecycle};
 
 use crate::object::LifecycleObject;
 use crate::status::{Position, Status};
@@ -18,8 +18,17 @@ pub(crate) enum Change {
     Main,
 }
 
+/// The graph of the pass that an application walks through.
+pub(crate) type PassOf = Option<&'static Graph<'static>>;
+
 /// Compares what would be written with what is stored.
-pub(crate) fn change<K: LifecycleObject>(object: &K, next: &Status<K::State, K::Extra>) -> Change {
+///
+/// `pass` is the graph of the pass that the application walks through, if it has one.
+pub(crate) fn change<K: LifecycleObject>(
+    object: &K,
+    next: &Status<K::State, K::Extra>,
+    pass: PassOf,
+) -> Change {
     let Some(old) = object.status_of() else {
         return Change::Main;
     };
@@ -42,12 +51,12 @@ pub(crate) fn change<K: LifecycleObject>(object: &K, next: &Status<K::State, K::
     let same = old.observed_generation == next.observed_generation
         && number(&old.lifecycle) == number(&next.lifecycle)
         && (old.lifecycle == next.lifecycle || silent(&old.lifecycle) == silent(&next.lifecycle))
-        && same_conditions::<K>(&old.conditions, &next.conditions);
+        && same_conditions::<K>(&old.conditions, &next.conditions, pass);
     if !same {
         Change::Main
     } else if old.extra != next.extra
         || progress(&old.lifecycle) != progress(&next.lifecycle)
-        || says_other(&old.conditions, &next.conditions)
+        || says_other(&old.conditions, &next.conditions, pass)
     {
         Change::Side
     } else {
@@ -55,19 +64,26 @@ pub(crate) fn change<K: LifecycleObject>(object: &K, next: &Status<K::State, K::
     }
 }
 
-/// Whether the graph declares a condition of this type.
-fn is_declared<S: Lifecycle>(name: &str) -> bool {
-    let mut all = S::GRAPH.states.iter().flat_map(|state| state.conditions);
+/// Whether a graph declares a condition of this type.
+fn is_declared(graph: &Graph<'_>, name: &str) -> bool {
+    let mut all = graph.states.iter().flat_map(|state| state.conditions);
     all.any(|condition| condition.name == name)
 }
 
 /// Whether OKT writes the condition of this type; an apply that leaves one of these out removes it.
-pub(crate) fn is_own<S: Lifecycle>(name: &str) -> bool {
-    RESERVED.contains(&name) || is_declared::<S>(name)
+pub(crate) fn is_own<S: Lifecycle>(name: &str, pass: PassOf) -> bool {
+    RESERVED.contains(&name) || is_declared(S::GRAPH, name) || is_of_pass(name, pass)
+}
+
+fn is_of_pass(name: &str, pass: PassOf) -> bool {
+    pass.is_some_and(|pass| is_declared(pass, name))
 }
 
 /// Reasons whose message names what was seen: another name is news.
 const NAMING: [&str; 2] = ["UnforeseenState", "ObservedElsewhere"];
+
+/// The types that say how an object stands.
+const STANDING: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
 
 /// Reasons about what an object owns, whose message says which of it.
 const ABOUT_RESOURCES: [&str; 12] = [
@@ -85,10 +101,15 @@ const ABOUT_RESOURCES: [&str; 12] = [
     "ResourceUnanswered",
 ];
 
-/// Whether another part of what the object owns is in the way now.
-fn says_other(old: &[Condition], next: &[Condition]) -> bool {
-    next.iter().any(|next| {
+/// Whether another part of what the object owns is in the way now, or a step of its pass says something else.
+fn says_other(old: &[Condition], next: &[Condition], pass: PassOf) -> bool {
+    let tells = |next: &Condition| {
         ABOUT_RESOURCES.contains(&next.reason.as_str())
+            || is_of_pass(&next.type_, pass)
+            || (pass.is_some() && STANDING.contains(&next.type_.as_str()))
+    };
+    next.iter().any(|next| {
+        tells(next)
             && old
                 .iter()
                 .any(|old| old.type_ == next.type_ && old.message != next.message)
@@ -96,8 +117,12 @@ fn says_other(old: &[Condition], next: &[Condition]) -> bool {
 }
 
 /// Whether OKT's conditions say the same; texts alone, which an upgrade may change, are no reason to write.
-fn same_conditions<K: LifecycleObject>(old: &[Condition], next: &[Condition]) -> bool {
-    let own = is_own::<K::State>;
+fn same_conditions<K: LifecycleObject>(
+    old: &[Condition],
+    next: &[Condition],
+    pass: PassOf,
+) -> bool {
+    let own = |name: &str| is_own::<K::State>(name, pass);
     let unknown = ConditionStatus::Unknown.as_str();
     old.iter().filter(|condition| own(&condition.type_)).count() == next.len()
         && next.iter().all(|next| {
@@ -107,7 +132,7 @@ fn same_conditions<K: LifecycleObject>(old: &[Condition], next: &[Condition]) ->
                     && old.observed_generation == next.observed_generation
                     && (old.message == next.message || !NAMING.contains(&next.reason.as_str()))
                     && (is_same_reason::<K::State>(&old.reason, &next.reason)
-                        || (is_declared::<K::State>(&next.type_) && next.status != unknown))
+                        || (is_declared(K::State::GRAPH, &next.type_) && next.status != unknown))
             })
         })
 }

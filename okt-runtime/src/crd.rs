@@ -8,6 +8,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::desired::Desired;
+use crate::no_lifecycle::has_lifecycle;
 use crate::object::LifecycleObject;
 
 /// The annotation of a CRD that carries the graph as JSON (the format of [`okt_core::draw::json`]).
@@ -166,7 +167,7 @@ pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
         }
         let columns = version.additional_printer_columns.get_or_insert_default();
         let own = std::mem::take(columns);
-        let (mut before, age) = self::columns();
+        let (mut before, age) = self::columns(has_lifecycle::<K>());
         before.extend(own);
         before.push(age);
         *columns = before;
@@ -245,7 +246,9 @@ fn taken(schema: &Schema) -> Option<String> {
 }
 
 /// What `kubectl get` shows, and the age that comes last.
-fn columns() -> (
+fn columns(
+    has_lifecycle: bool,
+) -> (
     Vec<CustomResourceColumnDefinition>,
     CustomResourceColumnDefinition,
 ) {
@@ -257,26 +260,30 @@ fn columns() -> (
         ..CustomResourceColumnDefinition::default()
     };
     let ready = |field: &str| format!(".status.conditions[?(@.type==\"Ready\")].{field}");
+    let of_position =
+        |column: &CustomResourceColumnDefinition| column.json_path.starts_with(".status.lifecycle");
+    let mut all = vec![
+        column("State", "string", ".status.lifecycle.state", false),
+        column("Since", "date", ".status.lifecycle.since", false),
+        column(
+            "Desired",
+            "string",
+            ".status.lifecycle.desired.state",
+            false,
+        ),
+        column("Ready", "string", &ready("status"), false),
+        column("Reason", "string", &ready("reason"), false),
+        column("Visit", "string", ".status.lifecycle.visit.outcome", true),
+        column(
+            "Transition",
+            "integer",
+            ".status.lifecycle.transition",
+            true,
+        ),
+    ];
+    all.retain(|column| has_lifecycle || !of_position(column));
     (
-        vec![
-            column("State", "string", ".status.lifecycle.state", false),
-            column("Since", "date", ".status.lifecycle.since", false),
-            column(
-                "Desired",
-                "string",
-                ".status.lifecycle.desired.state",
-                false,
-            ),
-            column("Ready", "string", &ready("status"), false),
-            column("Reason", "string", &ready("reason"), false),
-            column("Visit", "string", ".status.lifecycle.visit.outcome", true),
-            column(
-                "Transition",
-                "integer",
-                ".status.lifecycle.transition",
-                true,
-            ),
-        ],
+        all,
         column("Age", "date", ".metadata.creationTimestamp", false),
     )
 }

@@ -94,13 +94,18 @@ pub struct Desired<S> {
     pub visit: Option<Visit<S>>,
 }
 
+impl<S> Desired<S> {
+    /// Nothing is wished.
+    pub(crate) const NONE: Self = Self {
+        state: None,
+        request: None,
+        visit: None,
+    };
+}
+
 impl<S> Default for Desired<S> {
     fn default() -> Self {
-        Self {
-            state: None,
-            request: None,
-            visit: None,
-        }
+        Self::NONE
     }
 }
 

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use okt_core::pass::Failed;
+
 /// The failure of a handler or an observation.
 ///
 /// Any error converts into one that is tried again, so `?` works in handlers; the errors of this crate (`reach`) know
@@ -49,6 +51,15 @@ impl Failure {
         }
     }
 
+    /// The failure of a step.
+    pub(crate) fn of_step(failed: Failed) -> Self {
+        Self {
+            reason: failed.reason,
+            message: failed.message,
+            permanent: failed.permanent,
+        }
+    }
+
     /// One word for machines.
     pub fn reason(&self) -> &str {
         &self.reason
@@ -62,6 +73,16 @@ impl Failure {
     /// Whether trying again is of no use.
     pub fn is_permanent(&self) -> bool {
         self.permanent
+    }
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self {
+            reason: failure.reason,
+            message: failure.message,
+            permanent: failure.permanent,
+        }
     }
 }
 

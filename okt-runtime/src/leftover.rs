@@ -6,7 +6,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
-use crate::change::{Change, change, is_own};
+use crate::change::{Change, PassOf, change, is_own};
 use crate::object::LifecycleObject;
 use crate::status::Status;
 
@@ -17,8 +17,9 @@ use crate::status::Status;
 pub(crate) fn removal<K: LifecycleObject>(
     stored: &K,
     said: &Status<K::State, K::Extra>,
+    pass: PassOf,
 ) -> Option<Value> {
-    if change(stored, said) == Change::None {
+    if change(stored, said, pass) == Change::None {
         return None;
     }
     let status = stored.status_of()?;
@@ -34,7 +35,7 @@ pub(crate) fn removal<K: LifecycleObject>(
     }
     // They are merged by type, so those of others stay beside OKT's.
     let stays = |condition: &&Condition| {
-        !is_own::<K::State>(&condition.type_)
+        !is_own::<K::State>(&condition.type_, pass)
             || said.conditions.iter().any(|c| c.type_ == condition.type_)
     };
     let kept: Vec<&Condition> = status.conditions.iter().filter(stays).collect();

@@ -8,6 +8,7 @@
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `cached`, `packed`, `pruned`, `annotations` |
 //! | 3 | what an object owns in the cluster | `resources`, `owned` |
 //! | 3 | an application that is one resource | `external` |
+//! | 3 | what a pass is, and a resource without a lifecycle | `pass`, `no_lifecycle` |
 //! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `asked`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
 //! | 3 | the way to the application, for handlers | `reach` |
 //! | 4 | the operator | `drive`, `looks`, `shared`, `operator`, `readiness`, `rbac`, `manifests`, `program` |
@@ -35,11 +36,13 @@ mod look;
 mod looks;
 mod manifests;
 mod memory;
+mod no_lifecycle;
 mod object;
 mod observation;
 mod operator;
 mod owned;
 mod packed;
+mod pass;
 mod patience;
 mod program;
 mod progress;
@@ -71,13 +74,18 @@ pub use desired::{Desired, REQUEST_LIMIT, StateName, Visit};
 pub use external::{AsResource, External, Found};
 pub use failure::Failure;
 pub use finalizer::FINALIZER;
+pub use no_lifecycle::{NoLifecycle, PassStatus};
 pub use object::{Extra, LifecycleObject, LifecycleSpec};
 pub use observation::Observation;
 pub use okt_core::backoff::Backoff;
-pub use okt_core::{Answer, Delegated, Dispatch, Lifecycle};
+pub use okt_core::pass::Results;
+pub use okt_core::{Answer, ConditionStatus, Delegated, Dispatch, Lifecycle, PassDispatch, Step};
 pub use okt_macros::{LifecycleSpec, lifecycle_graph};
 pub use operator::{Operator, OperatorError};
 pub use owned::{Unready, Which};
+pub use pass::{
+    FreeStyle, FreeStyleHandler, Pass, PassGraph, Stepper, StepperHandler, free_style, stepper,
+};
 pub use program::{Program, main};
 pub use rbac::{Rbac, ServiceAccount, ServiceAccountError, rbac};
 pub use report::FIELD_MANAGER;

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
+use crate::pass::Walks;
 use crate::resources::Tended;
 use crate::work::Running;
 
@@ -37,6 +38,8 @@ struct LastWrite {
     seen: Option<String>,
     /// When.
     at: Option<Instant>,
+    /// It came after a walk.
+    echo: bool,
 }
 
 impl Entry {
@@ -82,6 +85,7 @@ impl Memory {
         let last = LastWrite {
             seen: inner.seen.take(),
             at: inner.side_written.take(),
+            echo: inner.walks.echo,
         };
         match last.seen {
             Some(_) => objects.insert(uid.to_owned(), Entry::Settled(last)),
@@ -190,6 +194,8 @@ pub(crate) struct Inner {
     pub(crate) vain: Option<Box<(Option<String>, u64)>>,
     /// How what the object owns in the cluster stands.
     pub(crate) tended: Tended,
+    /// What is known of walks through the pass.
+    pub(crate) walks: Walks,
     /// The finalizer was dropped: events of the object that are still under way mean nothing.
     pub(crate) released: bool,
 }
@@ -265,6 +271,7 @@ impl Inner {
             && self.refused_events.is_empty()
             && self.undecodable.is_none()
             && self.tended.is_empty()
+            && self.walks.is_empty()
             && self.vain.is_none()
             && self.may_tidy()
             && self.trouble.times == 0
@@ -384,6 +391,7 @@ impl Known {
         let inner = Inner {
             seen: last.seen,
             side_written: last.at,
+            walks: Walks::having(last.echo),
             ..Inner::default()
         };
         Self {

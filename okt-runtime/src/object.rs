@@ -34,8 +34,8 @@ pub trait LifecycleSpec {
     /// What is wished.
     fn lifecycle(&self) -> &Desired<Self::State>;
 
-    /// What is wished, to be changed.
-    fn lifecycle_mut(&mut self) -> &mut Desired<Self::State>;
+    /// Takes the wish out, where what is left of the spec is what counts.
+    fn forget_lifecycle(&mut self);
 }
 
 /// A custom resource whose spec has a lifecycle field and whose status is a [`Status`] of the same states.

@@ -10,7 +10,7 @@ use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
 use okt_core::backoff::Backoff;
-use okt_core::{Kind, Lifecycle};
+use okt_core::{Graph, Kind, Lifecycle};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::crd::CrdError;
 use crate::drive::{Settings, drive};
 use crate::memory::Memory;
+use crate::pass::PassGraph;
 use crate::patience::contact;
 use crate::readiness::{Readiness, watch_crd};
 use crate::report;
@@ -54,8 +55,20 @@ pub enum OperatorError {
     #[error("look at {0} in some namespaces only: it is cluster-scoped")]
     ClusterScoped(String),
     /// A pass graph has no life to keep; only a change of the code helps.
-    #[error("`{0}` is a pass graph; an operator needs a lifecycle")]
+    #[error(
+        "keep the life of a pass: `{0}` is a pass graph; say `#[lifecycle(none)]` of the spec, and name the graph in `Application::pass`"
+    )]
     Pass(&'static str),
+    /// There is neither a lifecycle nor a pass; only a change of the code helps.
+    #[error(
+        "run an application with neither a lifecycle nor a pass: name a graph in `Application::pass`"
+    )]
+    Nothing,
+    /// The lifecycle and the pass declare the same condition; only a change of the code helps.
+    #[error(
+        "tell two conditions apart: `{0}` is declared by the lifecycle and by the pass; rename one"
+    )]
+    SameCondition(&'static str),
 }
 
 /// What outside the cluster names objects that should be looked at.
@@ -236,9 +249,8 @@ impl<A: Application> Operator<A> {
     /// is said in their conditions, or is logged and tried again.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), OperatorError> {
         let graph = StateOf::<A>::GRAPH;
-        if graph.kind == Kind::Pass {
-            return Err(OperatorError::Pass(graph.name));
-        }
+        let pass = A::pass();
+        check_graphs(graph, pass.as_ref().map(PassGraph::graph))?;
         let crd = crate::crd::crd::<A::Resource>()?;
         if crd.spec.scope == "Cluster" && !self.namespaces.is_empty() {
             return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
@@ -272,6 +284,7 @@ impl<A: Application> Operator<A> {
                     A::watches(Watches::default()),
                     namespace.clone(),
                 )),
+                pass: A::pass(),
                 memory: Memory::default(),
                 tasks: tasks.clone(),
                 clock: self.clock,
@@ -328,6 +341,31 @@ impl<A: Application> Operator<A> {
         // Work that blocks its thread does not end when it is told to.
         let _ = tokio::time::timeout(LAST_WORDS, tasks.end()).await;
         Ok(())
+    }
+}
+
+/// Whether what an application declares can be run.
+fn check_graphs(
+    lifecycle: &'static Graph<'static>,
+    pass: Option<&'static Graph<'static>>,
+) -> Result<(), OperatorError> {
+    if lifecycle.kind == Kind::Pass && !lifecycle.states.is_empty() {
+        return Err(OperatorError::Pass(lifecycle.name));
+    }
+    if lifecycle.states.is_empty() && pass.is_none() {
+        return Err(OperatorError::Nothing);
+    }
+    let conditions = |graph: &'static Graph<'static>| {
+        let states = graph.states.iter();
+        states.flat_map(|state| state.conditions).map(|it| it.name)
+    };
+    let same = pass.into_iter().flat_map(conditions);
+    match same
+        .into_iter()
+        .find(|name| conditions(lifecycle).any(|it| it == *name))
+    {
+        Some(name) => Err(OperatorError::SameCondition(name)),
+        None => Ok(()),
     }
 }
 

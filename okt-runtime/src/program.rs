@@ -317,7 +317,13 @@ where
         }
         () = stopping.cancelled() => return Ok(()),
     };
-    tracing::info!(graph = StateOf::<A>::GRAPH.name, address, "operator starts");
+    let pass = A::pass().map_or("", |pass| pass.graph().name);
+    tracing::info!(
+        graph = StateOf::<A>::GRAPH.name,
+        pass,
+        address,
+        "operator starts"
+    );
     let operator = Operator::new(client, application).namespaces(namespaces);
     match operator.run(stopping.cancelled_owned()).await {
         Ok(()) => Ok(()),
@@ -328,7 +334,9 @@ where
         Err(
             error @ (OperatorError::Crd(_)
             | OperatorError::ClusterScoped(_)
-            | OperatorError::Pass(_)),
+            | OperatorError::Pass(_)
+            | OperatorError::Nothing
+            | OperatorError::SameCondition(_)),
         ) => Err(format!("cannot {}", chain(&error))),
     }
 }

@@ -16,14 +16,15 @@ use crate::again::Again;
 use crate::annotations;
 use crate::application::{Application, StateOf};
 use crate::cached::Cached;
-use crate::change::{Change, change};
+use crate::change::{Change, PassOf, change};
 use crate::failure::chain;
 use crate::finalizer;
 use crate::memory::{Inner, Trouble};
+use crate::no_lifecycle::has_lifecycle;
 use crate::object::LifecycleObject;
 use crate::patience::answer;
 use crate::read;
-use crate::report::{self, FIELD_MANAGER, Report};
+use crate::report::{self, FIELD_MANAGER};
 use crate::shared::Shared;
 
 /// How long after a conflict to look again, if the event that caused it has not come by then.
@@ -75,26 +76,28 @@ fn next_wait<A: Application>(shared: &Shared<A>, meta: &ObjectMeta, inner: &mut 
 pub(crate) async fn of_status<A: Application>(
     shared: &Shared<A>,
     inner: &mut Inner,
-    report: &Report<'_, A::Resource>,
+    object: &A::Resource,
     error: &kube::Error,
 ) -> Again {
-    let object = report.object;
+    let generation = object.meta().generation.unwrap_or(0);
     let refused = match error {
         kube::Error::Api(status) if matches!(status.code, 400 | 422 | 500) => &status.message,
         _ => return unwritten(shared, object.meta(), inner, error),
     };
     let wait = next_wait(shared, object.meta(), inner);
     tracing::error!(object = %object.name_any(), ?wait, "the API server refuses a status: {refused}");
-    inner.trouble.refused = Some((Instant::now() + wait, report.facts.generation));
+    inner.trouble.refused = Some((Instant::now() + wait, generation));
     let mut status = object.status_of().cloned().unwrap_or_default();
-    status.observed_generation = Some(report.facts.generation);
+    status.observed_generation = Some(generation);
     let message = bounded(format!(
         "the API server refuses what the operator would write: {refused}; apply the CRD of this operator"
     ));
     let before = std::mem::take(&mut status.conditions);
     let why = ("Refused", message.as_str());
-    status.conditions = stalled::<StateOf<A>>(object.meta(), why, &before, report.now);
-    if change(object, &status) == Change::None {
+    let now = shared.clock.now();
+    let pass = shared.pass_graph();
+    status.conditions = stalled::<StateOf<A>>(object.meta(), why, &before, now, pass);
+    if change(object, &status, pass) == Change::None {
         return Again::after(wait);
     }
     match report::write(&shared.client, object, &status, &shared.backdoor).await {
@@ -113,6 +116,7 @@ fn stalled<S: Lifecycle>(
     (reason, message): (&str, &str),
     before: &[Condition],
     now: Timestamp,
+    pass: PassOf,
 ) -> Vec<Condition> {
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let condition = |name: &str, status: &str, reason: &str, message: &str| Condition {
@@ -142,7 +146,9 @@ fn stalled<S: Lifecycle>(
         condition("Deleting", deleting.0, deleting.1, ""),
         condition("Paused", paused.0, paused.1, ""),
     ];
-    for declared in S::GRAPH.states.iter().flat_map(|state| state.conditions) {
+    let states = S::GRAPH.states.iter();
+    let states = states.chain(pass.iter().flat_map(|pass| pass.states));
+    for declared in states.flat_map(|state| state.conditions) {
         if conditions.iter().any(|c| c.type_ == declared.name) {
             continue;
         }
@@ -182,7 +188,9 @@ pub(crate) async fn undecodable<A: Application>(
         Ok(raw) => raw,
         Err(error) => return unwritten(shared, meta, inner, &error),
     };
-    if deleting && raw.data.pointer("/status/lifecycle").is_none() {
+    // A pass records nothing, and only an object that decoded has a finalizer for it.
+    let unrecorded = raw.data.pointer("/status/lifecycle").is_none();
+    if deleting && unrecorded && has_lifecycle::<A::Resource>() {
         return finalizer::release(shared, meta, inner, "", false).await;
     }
     match say_undecodable(shared, &api, &raw, error).await {
@@ -237,7 +245,8 @@ async fn say_undecodable<A: Application>(
         return Ok(raw.metadata.resource_version.clone());
     }
     let (now, why) = (shared.clock.now(), ("Undecodable", message.as_str()));
-    let conditions = stalled::<StateOf<A>>(&raw.metadata, why, &conditions, now);
+    let conditions =
+        stalled::<StateOf<A>>(&raw.metadata, why, &conditions, now, shared.pass_graph());
     let mut status = json!({ "observedGeneration": generation, "conditions": conditions });
     if let Some(lifecycle) = raw.data.pointer("/status/lifecycle")
         && let Value::Object(status) = &mut status

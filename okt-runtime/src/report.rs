@@ -48,6 +48,8 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     pub(crate) progress: String,
     /// How what the object owns in the cluster stands.
     pub(crate) resources: &'a Settlement,
+    /// What the states of the pass say.
+    pub(crate) of_pass: &'a [conditions::Condition],
     pub(crate) extra: K::Extra,
     /// A hash of the graph, which the next transition records.
     pub(crate) graph: &'a str,
@@ -78,15 +80,7 @@ impl<K: LifecycleObject> Report<'_, K> {
                 .and_then(|position| position.failure.as_ref())
                 .map(words_of),
             observed: self.observed,
-            resources: match self.resources {
-                Settlement::AsDeclared => conditions::Resources::AsDeclared,
-                Settlement::Awaited(what) => conditions::Resources::Awaited(what),
-                Settlement::Failed(failure) => conditions::Resources::Failed {
-                    reason: failure.reason(),
-                    message: failure.message(),
-                    permanent: failure.is_permanent(),
-                },
-            },
+            resources: self.resources.words(),
         };
         let conditions = conditions::conditions(
             K::State::GRAPH,
@@ -100,28 +94,10 @@ impl<K: LifecycleObject> Report<'_, K> {
             lifecycle,
             conditions: conditions
                 .into_iter()
-                .map(|condition| self.dated(condition))
+                .chain(self.of_pass.iter().cloned())
+                .map(|condition| dated(self.object, self.now, condition))
                 .collect(),
             extra: self.extra.clone(),
-        }
-    }
-
-    /// A condition with the time at which its status last changed.
-    fn dated(&self, condition: conditions::Condition) -> Condition {
-        let status = condition.status.as_str();
-        let before = self
-            .object
-            .status_of()
-            .and_then(|old| old.conditions.iter().find(|c| c.type_ == condition.name))
-            .filter(|before| before.status == status);
-        let now = Timestamp::from_second(self.now.as_second()).unwrap_or(self.now);
-        Condition {
-            last_transition_time: before.map_or(Time(now), |c| c.last_transition_time.clone()),
-            type_: condition.name,
-            status: status.to_owned(),
-            reason: condition.reason,
-            message: condition.message,
-            observed_generation: Some(self.facts.generation),
         }
     }
 
@@ -264,6 +240,28 @@ impl<K: LifecycleObject> Report<'_, K> {
         let surplus = history.len().saturating_sub(HISTORY_LIMIT);
         history.drain(..surplus);
         history
+    }
+}
+
+/// A condition with the time at which its status last changed.
+pub(crate) fn dated<K: LifecycleObject>(
+    object: &K,
+    now: Timestamp,
+    condition: conditions::Condition,
+) -> Condition {
+    let status = condition.status.as_str();
+    let before = object
+        .status_of()
+        .and_then(|old| old.conditions.iter().find(|c| c.type_ == condition.name))
+        .filter(|before| before.status == status);
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    Condition {
+        last_transition_time: before.map_or(Time(now), |c| c.last_transition_time.clone()),
+        type_: condition.name,
+        status: status.to_owned(),
+        reason: condition.reason,
+        message: condition.message,
+        observed_generation: Some(object.meta().generation.unwrap_or(0)),
     }
 }
 

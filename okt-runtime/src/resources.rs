@@ -37,13 +37,13 @@ use tokio::time::Instant;
 use self::clear::Left;
 pub(crate) use self::cluster::{Cluster, PAGE, name_of, named_from};
 pub use self::declared::{Declared, Resources};
-use self::efforts::{Efforts, Pace};
+use self::efforts::Efforts;
+pub(crate) use self::efforts::Pace;
 pub(crate) use self::kind::Kind;
 pub(crate) use self::ready::{Lack, lack};
 use self::settle::{Accepted, Settling};
-pub(crate) use self::settle::{Leave, Settlement};
-use self::site::Site;
-pub(crate) use self::site::listed;
+pub(crate) use self::settle::{Leave, Settled, Settlement};
+pub(crate) use self::site::{Site, listed};
 pub use self::stamp::OWNER_LABEL;
 #[cfg(feature = "templates")]
 pub use self::template::{Template, TemplateError};
@@ -52,6 +52,7 @@ use crate::application::{Application, StateOf};
 use crate::asked::{Unanswered, asked};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::object::LifecycleObject;
 use crate::read;
 use crate::shared::Shared;
 
@@ -105,6 +106,24 @@ impl Tended {
         self.tell(Settlement::Failed(failure));
     }
 
+    /// Brings the cluster to what is declared.
+    pub(crate) async fn settle<K: LifecycleObject>(
+        &mut self,
+        site: Site<'_, K>,
+        pace: Pace,
+        leave: Leave,
+        declared: &Resources,
+    ) -> Settled {
+        let settling = Settling {
+            site,
+            efforts: &mut self.efforts,
+            accepted: &mut self.accepted,
+            leave,
+            pace,
+        };
+        settling.settle(declared).await
+    }
+
     fn tell(&mut self, settlement: Settlement) {
         if let Settlement::Failed(failure) = &settlement
             && self.settlement != settlement
@@ -115,13 +134,14 @@ impl Tended {
     }
 }
 
-/// Brings the cluster to what the application declares for a state.
+/// Brings the cluster to what the application declares for a state, and to what is declared beside it.
 pub(crate) async fn tend<A: Application>(
     shared: &Shared<A>,
     cx: &Context<A::Resource>,
     tended: &mut Tended,
     state: StateOf<A>,
     leave: Leave,
+    beside: Resources,
 ) {
     let pace = pace(shared, cx, state.id());
     if tended.waits(&pace) {
@@ -132,14 +152,10 @@ pub(crate) async fn tend<A: Application>(
         Err(failure) => return tended.failed(failure, &pace),
     };
     tended.efforts.forget(&None);
-    let settling = Settling {
-        site: site(shared, cx),
-        efforts: &mut tended.efforts,
-        accepted: &mut tended.accepted,
-        leave,
-        pace,
-    };
-    let settled = settling.settle(&declared).await;
+    let declared = beside.and(declared);
+    let settled = tended
+        .settle(site(shared, cx), pace, leave, &declared)
+        .await;
     tended.due = settled.due.map(|due| Instant::now() + due);
     tended.tell(settled.settlement);
 }
@@ -189,7 +205,12 @@ fn site<'a, A: Application>(
     }
 }
 
-fn pace<A: Application>(shared: &Shared<A>, cx: &Context<A::Resource>, state: StateId) -> Pace {
+/// How efforts for an object in a state are paced.
+pub(crate) fn pace<A: Application>(
+    shared: &Shared<A>,
+    cx: &Context<A::Resource>,
+    state: StateId,
+) -> Pace {
     let meta = cx.object().meta();
     Pace {
         occasion: (meta.generation, state),

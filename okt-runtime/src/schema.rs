@@ -48,6 +48,9 @@ impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
             }],
         }))
         .unwrap_or_default();
+        if S::GRAPH.states.is_empty() {
+            without_lifecycle(&mut schema);
+        }
         let extra = generator.subschema_for::<Extra>();
         let added = extra.get("properties").and_then(Value::as_object).cloned();
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
@@ -57,6 +60,14 @@ impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
             }
         }
         schema
+    }
+}
+
+/// A status that holds no position.
+fn without_lifecycle(status: &mut Schema) {
+    status.remove("x-kubernetes-validations");
+    if let Some(Value::Object(properties)) = status.get_mut("properties") {
+        properties.remove("lifecycle");
     }
 }
 

@@ -7,9 +7,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Client, Resource};
-use okt_core::Lifecycle;
 use okt_core::backoff::Backoff;
 use okt_core::decide::{By, Go};
+use okt_core::pass::Walk;
+use okt_core::{Graph, Lifecycle};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +20,9 @@ use crate::cached::Cached;
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::memory::Memory;
+use crate::no_lifecycle::has_lifecycle;
 use crate::object::LifecycleObject;
+use crate::pass::PassGraph;
 use crate::readiness::Readiness;
 use crate::resources::Cluster;
 use crate::work::Tasks;
@@ -29,6 +32,8 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) application: Arc<A>,
     pub(crate) client: Client,
     pub(crate) cluster: Arc<Cluster<A::Resource>>,
+    /// The pass that is walked through in every turn.
+    pub(crate) pass: Option<PassGraph<A>>,
     pub(crate) memory: Memory,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Clock,
@@ -59,6 +64,16 @@ impl<A: Application> Shared<A> {
         self.readiness.borrow().is_fit()
             && self.gate.as_ref().is_none_or(leads)
             && self.cluster.is_known()
+    }
+
+    /// The graph of the pass, if there is one.
+    pub(crate) fn pass_graph(&self) -> Option<&'static Graph<'static>> {
+        self.pass.as_ref().map(PassGraph::graph)
+    }
+
+    /// Whether an object must not go without the operator.
+    pub(crate) fn finalizes(&self) -> bool {
+        has_lifecycle::<A::Resource>() || self.pass_graph().is_some_and(Walk::finalizes)
     }
 
     /// Whether work may be started.

@@ -62,7 +62,6 @@ use tokio::sync::watch;
 
 use self::open::Open;
 pub use self::perform::Performed;
-use crate::desired::Desired;
 use crate::failure::Failure;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::report;
@@ -223,7 +222,7 @@ impl<K: LifecycleObject> fmt::Debug for Agents<K> {
 /// What the work is told where nobody says more.
 fn spec_without_lifecycle<K: LifecycleObject>(object: &K) -> Map<String, Value> {
     let mut spec = object.spec_of().clone();
-    *spec.lifecycle_mut() = Desired::default();
+    spec.forget_lifecycle();
     let mut spec = serde_json::to_value(spec).unwrap_or_default();
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("lifecycle");

@@ -19,6 +19,8 @@ pub(crate) struct StoredGraph {
     doc: String,
     #[serde(default)]
     kind: String,
+    /// None where there is no lifecycle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) states: Vec<StoredState>,
 }
 

@@ -15,6 +15,8 @@
 //!   when to look again
 //! ```
 
+mod pass;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,11 +42,12 @@ use crate::guarded::Guarded;
 use crate::leftover::removal;
 use crate::look::{Look, extra, look};
 use crate::memory::{Inner, Known, Stage, Trouble};
+use crate::no_lifecycle::has_lifecycle;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::read;
 use crate::refusal;
 use crate::report::{self, Report};
-use crate::resources::{self, Leave, Settlement};
+use crate::resources::{self, Leave, Resources, Settlement};
 use crate::shared::Shared;
 use crate::status::{Position, RecordedFailure, Status};
 
@@ -81,6 +84,7 @@ async fn turn_of<A: Application>(
     }
     if known.take_reopening() {
         inner.trouble = Trouble::default();
+        inner.walks.echo = false;
     }
     let deleting = stored.meta().deletion_timestamp.is_some();
     if deleting && !finalizer::is_set(stored.meta()) {
@@ -100,7 +104,7 @@ async fn turn_of<A: Application>(
     if let Some(wait) = inner.refused_for(object.meta().generation) {
         return Again::after(wait);
     }
-    let object = if finalizer::is_set(object.meta()) {
+    let object = if finalizer::is_set(object.meta()) || !shared.finalizes() {
         object
     } else {
         match finalizer::add(&shared.client, &object).await {
@@ -112,7 +116,7 @@ async fn turn_of<A: Application>(
             Err(error) => return refusal::unwritten(shared, object.meta(), &mut inner, &error),
         }
     };
-    Turn {
+    let turn = Turn {
         shared,
         known,
         inner: &mut inner,
@@ -120,9 +124,12 @@ async fn turn_of<A: Application>(
         object,
         uid,
         deleting,
+    };
+    if has_lifecycle::<A::Resource>() {
+        turn.take().await
+    } else {
+        turn.walk().await
     }
-    .take()
-    .await
 }
 
 type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
@@ -143,16 +150,20 @@ impl<A: Application> Turn<'_, A> {
         let revision = read::revision(&A::revision(&self.object));
         let recorded = read::record(self.position(), self.is_deletion_known(), revision);
         self.inner.heed_record(self.in_flight(&recorded).as_deref());
-        self.inner.poked |= self.known.take_poke();
+        let poked = self.known.take_poke();
+        self.inner.poked |= poked;
 
         let look = self.observe(&recorded).await;
         let facts = self.facts(&look, revision);
         let mut decision = decide(graph, &recorded, &facts);
         self.shared.cluster.note_references(&self.object);
+        let releases = decision == (Decision::Release { abandoned: false });
+        let strolled = self.stroll(releases, poked).await;
         // What nobody else deletes goes first.
-        let clearing = decision == (Decision::Release { abandoned: false })
-            && self.shared.may_act()
-            && !resources::clear(self.shared, &self.cx, &mut self.inner.tended).await;
+        let clearing = releases
+            && (strolled.hold.is_some()
+                || self.shared.may_act()
+                    && !resources::clear(self.shared, &self.cx, &mut self.inner.tended).await);
         if clearing {
             // The last work is over, and is not begun again meanwhile.
             decision = if self.inner.has_ended() {
@@ -179,10 +190,13 @@ impl<A: Application> Turn<'_, A> {
         }
         // What a state declares that is entered now comes after its position.
         let goes = matches!(decision, Decision::Go(_));
-        if !goes && !clearing {
-            self.tend(&after, &decision).await;
+        if !goes && !clearing && strolled.is_whole {
+            self.tend(&after, &decision, strolled.put.clone()).await;
         }
-        let settlement = self.settlement(&after, &decision, clearing);
+        let settlement = match &strolled.hold {
+            Some(why) => Settlement::Failed(why.clone()),
+            None => self.settlement(&after, &decision, clearing),
+        };
         let progress = self.progress(&decision);
         let report = Report {
             object: &*self.object,
@@ -194,44 +208,29 @@ impl<A: Application> Turn<'_, A> {
             failed: self.failed(&decision),
             progress: progress.clone(),
             resources: &settlement,
+            of_pass: &strolled.conditions,
             extra: extra(&*self.shared.application, &self.cx).await,
             graph: &self.shared.graph,
         };
-        // Looking takes its time, and the lead may be lost meanwhile.
-        if !self.shared.may_act() {
-            return Again::on_change();
-        }
         let status = report.status();
-        let (write, mut side_waits) = match change(&*self.object, &status) {
-            Change::None => (false, false),
-            _ if self.is_in_vain(&status) => (false, false),
-            Change::Side => (self.inner.may_write_side(), !self.inner.may_write_side()),
-            Change::Main => (true, false),
+        let side_waits = match self.publish(&status).await {
+            Ok(side_waits) => side_waits,
+            Err(again) => return again,
         };
-        if write {
-            let backdoor = &self.shared.backdoor;
-            match report::write(&self.shared.client, &*self.object, &status, backdoor).await {
-                Ok(written) => {
-                    side_waits |= self.written(written, &status).await;
-                }
-                Err(error) => {
-                    return refusal::of_status(self.shared, self.inner, &report, &error).await;
-                }
-            }
-        }
         self.inner.held = matches!(decision, Decision::Stand(Stand::Paused | Stand::Braking(_)));
         if !side_waits && let Some(running) = &self.inner.running {
             running.progress.shown(&progress);
         }
         self.tell(&recorded, &after, &decision);
-        if goes {
-            self.tend(&after, &decision).await;
+        if goes && strolled.is_whole {
+            self.tend(&after, &decision, strolled.put).await;
         }
         // How it turned out is told by the next turn.
-        let untold = goes && self.inner.tended.settlement != settlement;
+        let untold = goes && strolled.hold.is_none() && self.inner.tended.settlement != settlement;
         if !acts_first && let Recorded::At(record) = &after {
             // What is wrong with it must not keep an object that has to go.
-            let held = !self.deleting && self.inner.tended.settlement != Settlement::AsDeclared;
+            let held = !self.deleting
+                && (!strolled.is_whole || self.inner.tended.settlement != Settlement::AsDeclared);
             self.actor().act(record, &decision, held);
         }
         if untold {
@@ -247,8 +246,37 @@ impl<A: Application> Turn<'_, A> {
         )
     }
 
+    /// Writes a status, if it is news; whether something of it waits to be written.
+    ///
+    /// # Errors
+    ///
+    /// Where it was not written: when to look again.
+    async fn publish(&mut self, status: &StatusOf<A>) -> Result<bool, Again> {
+        // Looking takes its time, and the lead may be lost meanwhile.
+        if !self.shared.may_act() {
+            return Err(Again::on_change());
+        }
+        let pass = self.shared.pass_graph();
+        let write = match change(&*self.object, status, pass) {
+            Change::None => return Ok(false),
+            _ if self.is_in_vain(status) => return Ok(false),
+            Change::Side => self.inner.may_write_side(),
+            Change::Main => true,
+        };
+        if !write {
+            return Ok(true);
+        }
+        let backdoor = &self.shared.backdoor;
+        match report::write(&self.shared.client, &*self.object, status, backdoor).await {
+            Ok(written) => Ok(self.written(written, status).await),
+            Err(error) => {
+                Err(refusal::of_status(self.shared, self.inner, &self.object, &error).await)
+            }
+        }
+    }
+
     /// Brings the cluster to what the state on record asks for.
-    async fn tend(&mut self, after: &Recorded, decision: &Decision) {
+    async fn tend(&mut self, after: &Recorded, decision: &Decision, beside: Resources) {
         let state = after
             .at()
             .and_then(|record| StateOf::<A>::from_id(record.state));
@@ -270,7 +298,7 @@ impl<A: Application> Turn<'_, A> {
             prunes: !(jumped && (in_flight || goes)),
         };
         let (shared, tended) = (self.shared, &mut self.inner.tended);
-        resources::tend(shared, &self.cx, tended, state, leave).await;
+        resources::tend(shared, &self.cx, tended, state, leave, beside).await;
     }
 
     /// How what the object owns stands, as far as the status says.
@@ -447,7 +475,9 @@ impl<A: Application> Turn<'_, A> {
     ///
     /// What others left in it is taken away; whether that has to wait.
     async fn written(&mut self, written: Guarded<A::Resource>, said: &StatusOf<A>) -> bool {
-        let left = (written.get().ok()).and_then(|stored| removal::<A::Resource>(stored, said));
+        let pass = self.shared.pass_graph();
+        let left =
+            (written.get().ok()).and_then(|stored| removal::<A::Resource>(stored, said, pass));
         let (written, waits) = match left {
             Some(left) if self.inner.may_tidy() => (self.tidy(written, &left).await, false),
             Some(_) => (written, true),

@@ -61,7 +61,7 @@ pub fn json(graph: &Graph<'_>) -> String {
                 match trigger.cause {
                     Cause::After(after) => object.text("after", &time(after)),
                     Cause::OnError { attempts } => object.raw("attempts", &format!("{attempts}")),
-                    Cause::Named | Cause::OnDelete | Cause::OnChange => {}
+                    Cause::Named | Cause::OnDelete | Cause::OnChange | Cause::OnGiveUp => {}
                 }
                 object.end()
             }),

@@ -83,6 +83,7 @@ fn cause_of(word: &str) -> Cause {
         "" => Cause::Named,
         "delete" => Cause::OnDelete,
         "change" => Cause::OnChange,
+        "give-up" => Cause::OnGiveUp,
         _ => match word.strip_prefix("error") {
             Some(attempts) => Cause::OnError {
                 attempts: number(attempts),

@@ -69,13 +69,14 @@ fn no_route(rng: &mut Rng, count: usize) -> NoRoute<'static> {
 }
 
 fn trigger(rng: &mut Rng, count: usize) -> Trigger {
-    let cause = match rng.below(5) {
+    let cause = match rng.below(6) {
         0 => Cause::Named,
         1 => Cause::After(Duration::from_secs(rng.next() % 60)),
         2 => Cause::OnError {
             attempts: u32::try_from(rng.below(3)).expect("small"),
         },
         3 => Cause::OnDelete,
+        4 => Cause::OnGiveUp,
         _ => Cause::OnChange,
     };
     Trigger {

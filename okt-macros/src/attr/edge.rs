@@ -24,7 +24,7 @@ impl Attributes {
 
     /// `#[trigger(Failed, after = "30m")]`.
     pub(super) fn trigger(&mut self, report: &mut Report, attr: &Attribute) {
-        const CAUSES: [&str; 4] = ["after", "on_error", "on_delete", "on_change"];
+        const CAUSES: [&str; 5] = ["after", "on_error", "on_delete", "on_change", "on_give_up"];
         let (targets, rest) = targets(report, attr, &CAUSES);
         for target in one_per_attribute(report, "trigger", targets) {
             self.triggers.push(Trigger {
@@ -65,9 +65,13 @@ impl Attributes {
                     item.is_flag(report, "on_delete");
                     Cause::OnDelete
                 }
-                _ => {
+                "on_change" => {
                     item.is_flag(report, "on_change");
                     Cause::OnChange
+                }
+                _ => {
+                    item.is_flag(report, "on_give_up");
+                    Cause::OnGiveUp
                 }
             };
             first = Some(word);
@@ -214,9 +218,12 @@ fn after(report: &mut Report, item: &Item, value: &mut Spot) -> Duration {
     })
 }
 
-/// The number of `on_error(attempts = 3)`; another, harmless one where it cannot be read.
+/// The number of `on_error(attempts = 3)`, 1 of `on_error`; another, harmless one where it cannot be read.
 fn attempts(report: &mut Report, item: &Item, value: &mut Spot) -> u32 {
     const HARMLESS: u32 = 1;
+    if matches!(item.content, Content::Name(_)) {
+        return 1;
+    }
     let Content::List { items, .. } = &item.content else {
         report.error(
             Rule::Option,

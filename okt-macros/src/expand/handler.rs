@@ -1,6 +1,6 @@
 //! The handler trait, one method per state that has work, and the way from a state to its method.
 
-use okt_core::Mark;
+use okt_core::{Kind, Mark};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
@@ -12,10 +12,17 @@ pub(crate) fn r#trait(model: &Model) -> TokenStream {
     let (vis, handler, name) = (&model.vis, &model.handler, model.name());
     let states: Vec<&Node> = handled(model).collect();
     let methods = states.iter().map(|node| method(model, node));
+    let (does, fails) = match model.kind {
+        Kind::Lifecycle => (
+            "Does the work of each state of",
+            "do the work of the states of",
+        ),
+        Kind::Pass => ("Takes the step of each state of", "take the steps of"),
+    };
     let doc = docs::doc(&format!(
-        "Does the work of each state of [`{name}`]: one method per state that is not idle, written as an `async fn`."
+        "{does} [`{name}`]: one method per state that is not idle, written as an `async fn`."
     ));
-    let message = format!("`{{Self}}` does not do the work of the states of `{name}`");
+    let message = format!("`{{Self}}` does not {fails} `{name}`");
     let label = format!("`{handler}` is not implemented for `{{Self}}`");
     let note = format!("implement `{handler}`: {}", methods_in_words(&states));
     quote! {
@@ -31,7 +38,8 @@ pub(crate) fn r#trait(model: &Model) -> TokenStream {
     }
 }
 
-/// Writes `impl Dispatch<H> for DatabaseState`, and the same for work that is handed on whatever the state.
+/// Writes `impl Dispatch<H> for DatabaseState`, and the same for work that is handed on whatever the state; of a pass
+/// `impl PassDispatch<H>`.
 ///
 /// The compiler's work on an async function grows faster than its awaits, so a long match is cut into stretches.
 pub(crate) fn dispatch(model: &Model) -> TokenStream {
@@ -49,23 +57,29 @@ pub(crate) fn dispatch(model: &Model) -> TokenStream {
     };
     let idle = model.nodes.iter().filter(|node| !model.is_handled(node));
     let idle: Vec<TokenStream> = idle.map(Node::pattern).collect();
-    let idle = (!idle.is_empty())
-        .then(|| quote!(#(#idle)|* => ::core::result::Result::Ok(__okt::Answer::Stay),));
+    let nothing = nothing(model);
+    let idle = (!idle.is_empty()).then(|| quote!(#(#idle)|* => #nothing,));
     // Where nothing is done, nothing is needed for it.
     let unused = nodes.is_empty().then(|| quote!(let _ = (handler, cx);));
+    let answer = answer(model);
+    let (r#trait, method) = match model.kind {
+        Kind::Lifecycle => (quote!(Dispatch), quote!(dispatch)),
+        Kind::Pass => (quote!(PassDispatch), quote!(step)),
+    };
+    let handed_on = (model.kind == Kind::Lifecycle).then(|| handed_on(model));
     quote! {
         #(#stretches)*
 
         #[automatically_derived]
-        impl<__H: #handler> __okt::Dispatch<__H> for #ident {
+        impl<__H: #handler> __okt::#r#trait<__H> for #ident {
             type Context = __H::Context;
             type Error = __H::Error;
 
-            async fn dispatch(
+            async fn #method(
                 self,
                 handler: &__H,
                 cx: &Self::Context,
-            ) -> ::core::result::Result<__okt::Answer, Self::Error> {
+            ) -> ::core::result::Result<#answer, Self::Error> {
                 #unused
                 match self {
                     #(#arms)*
@@ -74,6 +88,31 @@ pub(crate) fn dispatch(model: &Model) -> TokenStream {
             }
         }
 
+        #handed_on
+    }
+}
+
+/// What the work of any state answers.
+fn answer(model: &Model) -> TokenStream {
+    match model.kind {
+        Kind::Lifecycle => quote!(__okt::Answer),
+        Kind::Pass => quote!(__okt::Step<__okt::Answer>),
+    }
+}
+
+/// What an idle state answers.
+fn nothing(model: &Model) -> TokenStream {
+    let stay = quote!(__okt::Answer::Stay);
+    match model.kind {
+        Kind::Lifecycle => quote!(::core::result::Result::Ok(#stay)),
+        Kind::Pass => quote!(::core::result::Result::Ok(__okt::Step::done(#stay))),
+    }
+}
+
+/// The work of a lifecycle that is handed on whatever the state.
+fn handed_on(model: &Model) -> TokenStream {
+    let ident = &model.ident;
+    quote! {
         #[automatically_derived]
         impl<__D: __okt::Delegate<#ident>> __okt::Dispatch<__okt::Delegated<__D>> for #ident {
             type Context = __D::Context;
@@ -99,15 +138,16 @@ fn stretch(model: &Model, index: usize, nodes: &[&Node]) -> (TokenStream, TokenS
     let states = nodes.iter().map(|node| node.plain_ident());
     let arms = nodes.iter().map(|node| work(model, node));
     let patterns = nodes.iter().map(|node| node.pattern());
+    let (answer, nothing) = (answer(model), nothing(model));
     let function = quote! {
         async fn #name<__H: #handler>(
             state: #state,
             handler: &__H,
             cx: &__H::Context,
-        ) -> ::core::result::Result<__okt::Answer, __H::Error> {
+        ) -> ::core::result::Result<#answer, __H::Error> {
             match state {
                 #(#state::#states { .. } => #arms,)*
-                _ => ::core::result::Result::Ok(__okt::Answer::Stay),
+                _ => #nothing,
             }
         }
     };
@@ -144,18 +184,32 @@ fn methods_in_words(states: &[&Node]) -> String {
 fn method(model: &Model, node: &Node) -> TokenStream {
     let method = &node.method;
     let variant = node.variant();
+    let what = match model.kind {
+        Kind::Lifecycle => "work",
+        Kind::Pass => "step",
+    };
     let work = docs::doc(&format!(
-        "The work of [`{variant}`]({}::{variant}){}",
+        "The {what} of [`{variant}`]({}::{variant}){}",
         model.name(),
         docs::after_colon(node)
     ));
     let (output, answer) = if node.is(Mark::Leaf) {
-        let answer = docs::doc("The last work in a life: what is left to be cleared away.");
+        let answer = docs::doc(match model.kind {
+            Kind::Lifecycle => "The last work in a life: what is left to be cleared away.",
+            Kind::Pass => "The last step of a walk.",
+        });
         (quote!(()), answer)
     } else {
         let (module, after) = (&model.module, successors::ident(node));
         let answer = docs::doc(&format!("Answers {}.", successors::in_words(model, node)));
         (quote!(#module::#after), answer)
+    };
+    let output = match model.kind {
+        Kind::Lifecycle => output,
+        Kind::Pass => {
+            let krate = &model.krate;
+            quote!(#krate::__private::Step<#output>)
+        }
     };
     // In a wrong graph a method may be there only for an implementation that has it.
     let body = if model.is_wrong {
@@ -188,6 +242,10 @@ fn work(model: &Model, node: &Node) -> TokenStream {
         quote!(|()| __okt::Answer::Stay)
     } else {
         quote!(__okt::Successor::answer)
+    };
+    let answer = match model.kind {
+        Kind::Lifecycle => answer,
+        Kind::Pass => quote!(|step| step.map(#answer)),
     };
     quote!(<__H as #handler>::#method(handler, cx).await.map(#answer))
 }

@@ -155,6 +155,7 @@ fn trigger(Trigger { to, cause }: &Trigger) -> TokenStream {
         }
         Cause::OnDelete => quote!(OnDelete),
         Cause::OnChange => quote!(OnChange),
+        Cause::OnGiveUp => quote!(OnGiveUp),
     };
     quote!(__okt::Trigger { to: #to, cause: __okt::Cause::#cause })
 }

@@ -6,7 +6,6 @@ mod handler;
 mod lifecycle;
 mod successors;
 
-use okt_core::Kind;
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -27,10 +26,6 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
         (successors::answers(model), handler::dispatch(model))
     } else {
         (TokenStream::new(), TokenStream::new())
-    };
-    let (handler, dispatch) = match model.kind {
-        Kind::Lifecycle => (handler, dispatch),
-        Kind::Pass => (TokenStream::new(), TokenStream::new()),
     };
     quote! {
         #anchors

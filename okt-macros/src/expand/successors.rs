@@ -81,10 +81,13 @@ impl<'m> Successors<'m> {
         let next = self.next.then(|| {
             let last = self.node.attributes.children.last();
             let last = last.and_then(|last| last.ident.as_ref());
-            let doc = docs::doc(&format!(
-                "On towards what is wished, or to the last child, `{}`.",
-                last.map_or_else(String::new, crate::items::name)
-            ));
+            let last = last.map_or_else(String::new, crate::items::name);
+            // Nobody wishes for a state of a pass.
+            let doc = docs::doc(&if self.wait {
+                format!("On towards what is wished, or to the last child, `{last}`.")
+            } else {
+                format!("On to the last child, `{last}`.")
+            });
             quote! {
                 #doc
                 Next,

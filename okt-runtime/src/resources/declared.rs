@@ -66,6 +66,13 @@ impl Resources {
         self
     }
 
+    /// These, and others.
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        self.declared.extend(others.declared);
+        self.kept.extend(others.kept);
+        self
+    }
+
     /// Adds an object with options of its own.
     #[must_use]
     pub fn with(mut self, declared: Declared) -> Self {

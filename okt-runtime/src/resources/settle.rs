@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
+use okt_core::conditions;
 use serde_json::Value;
 
 use super::declared::{Declared, Resources};
@@ -36,6 +37,21 @@ pub(crate) enum Settlement {
     Awaited(String),
     /// Something could not be done.
     Failed(Failure),
+}
+
+impl Settlement {
+    /// The same as conditions tell it.
+    pub(crate) fn words(&self) -> conditions::Resources<'_> {
+        match self {
+            Self::AsDeclared => conditions::Resources::AsDeclared,
+            Self::Awaited(what) => conditions::Resources::Awaited(what),
+            Self::Failed(failure) => conditions::Resources::Failed {
+                reason: failure.reason(),
+                message: failure.message(),
+                permanent: failure.is_permanent(),
+            },
+        }
+    }
 }
 
 /// What may be done in this turn.
@@ -68,6 +84,8 @@ impl<'a, K> Deref for Settling<'a, K> {
 pub(crate) struct Settled {
     pub(crate) settlement: Settlement,
     pub(crate) due: Option<Duration>,
+    /// Which of the declared ones the settlement is about.
+    pub(crate) first: Option<usize>,
 }
 
 /// What has come of one declared object.
@@ -86,6 +104,10 @@ struct Outcomes {
     failures: Vec<Failure>,
     awaited: Vec<String>,
     due: Option<Duration>,
+    /// The declared one that is dealt with.
+    at: Option<usize>,
+    /// The first one that failed, and the first that is awaited.
+    first: [Option<usize>; 2],
 }
 
 impl Outcomes {
@@ -94,19 +116,37 @@ impl Outcomes {
     }
 
     fn failed(&mut self, failure: Failure, wait: Duration) {
-        self.failures.push(failure);
+        self.refused(failure);
         self.due_in(wait);
     }
 
+    /// It failed, and there is nothing to wait for.
+    fn refused(&mut self, failure: Failure) {
+        if self.failures.is_empty() {
+            self.first[0] = self.at;
+        }
+        self.failures.push(failure);
+    }
+
+    fn awaited(&mut self, what: String) {
+        if self.awaited.is_empty() {
+            self.first[1] = self.at;
+        }
+        self.awaited.push(what);
+    }
+
     fn settled(self) -> Settled {
-        let settlement = match (self.failures.into_iter().next(), self.awaited.is_empty()) {
-            (Some(failure), _) => Settlement::Failed(failure),
-            (None, true) => Settlement::AsDeclared,
-            (None, false) => Settlement::Awaited(listed(&self.awaited)),
+        let [failed, awaited] = self.first;
+        let (settlement, first) = match (self.failures.into_iter().next(), self.awaited.is_empty())
+        {
+            (Some(failure), _) => (Settlement::Failed(failure), failed),
+            (None, true) => (Settlement::AsDeclared, None),
+            (None, false) => (Settlement::Awaited(listed(&self.awaited)), awaited),
         };
         Settled {
             settlement,
             due: self.due,
+            first,
         }
     }
 }
@@ -119,11 +159,12 @@ impl<K: LifecycleObject> Settling<'_, K> {
         let mut wanted = BTreeSet::new();
         let mut outcomes = Outcomes::default();
         let mut all_told = true;
-        for declared in &resources.declared {
+        for (index, declared) in resources.declared.iter().enumerate() {
+            outcomes.at = Some(index);
             let applied = match self.stamp(declared, &mut wanted) {
                 Ok(applied) => applied,
                 Err(failure) => {
-                    outcomes.failures.push(failure);
+                    outcomes.refused(failure);
                     all_told = false;
                     continue;
                 }
@@ -136,17 +177,17 @@ impl<K: LifecycleObject> Settling<'_, K> {
             let there = owned.get(&key).cloned();
             match self.bring_about(declared, &applied, there).await {
                 Ok(Outcome::Fine) => {}
-                Ok(Outcome::Awaited(what)) => outcomes.awaited.push(what),
+                Ok(Outcome::Awaited(what)) => outcomes.awaited(what),
                 Ok(Outcome::Stuck(what)) => {
                     let failure = Failure::permanent("ResourceNotReady", what);
-                    outcomes.failures.push(failure);
+                    outcomes.refused(failure);
                 }
                 Ok(Outcome::Held(wait)) => {
                     outcomes.due_in(wait);
                     let what = self.told(&key);
                     let what =
                         format!("{what} was changed again, and is applied anew after a wait");
-                    outcomes.awaited.push(what);
+                    outcomes.awaited(what);
                 }
                 Err(failure) => {
                     let no_answer = failure.reason() == NO_ANSWER;
@@ -159,6 +200,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
                 }
             }
         }
+        outcomes.at = None;
         self.accepted.retain(|key, _| wanted.contains(key));
         // Where something could not be declared, it is not known what is wanted no more.
         if self.leave.prunes && all_told {

@@ -103,7 +103,7 @@ fn is_awaited<A: Application + Clone>(
     triggers.iter().any(|trigger| match trigger.cause {
         Cause::OnError { attempts } => attempts == 1,
         Cause::After(due) => due <= limit.saturating_add(LATE),
-        Cause::Named | Cause::OnDelete | Cause::OnChange => false,
+        Cause::Named | Cause::OnDelete | Cause::OnChange | Cause::OnGiveUp => false,
     })
 }
 

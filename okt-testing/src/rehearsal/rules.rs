@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use okt_core::Graph;
 use okt_runtime::Lifecycle;
 use serde_json::Value;
 
@@ -32,7 +33,12 @@ pub struct Rules {
 impl Rules {
     /// The rules for objects in these states.
     pub fn of<S: Lifecycle>() -> Self {
-        let states = S::GRAPH.states.iter();
+        Self::of_graphs(&[S::GRAPH])
+    }
+
+    /// The rules for objects with these graphs: a lifecycle, a pass, or both.
+    pub fn of_graphs(graphs: &[&'static Graph<'static>]) -> Self {
+        let states = graphs.iter().flat_map(|graph| graph.states);
         let declared = states.flat_map(|state| state.conditions);
         let declared = declared.map(|condition| condition.name);
         let always: Vec<&'static str> = ALWAYS.into_iter().chain(declared).collect();

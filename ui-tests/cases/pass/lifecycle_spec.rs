@@ -6,10 +6,16 @@ use okt_macros::LifecycleSpec;
 mod runtime {
     pub struct Desired<S>(pub Option<S>);
 
+    impl<S> Default for Desired<S> {
+        fn default() -> Self {
+            Self(None)
+        }
+    }
+
     pub trait LifecycleSpec {
         type State;
         fn lifecycle(&self) -> &Desired<Self::State>;
-        fn lifecycle_mut(&mut self) -> &mut Desired<Self::State>;
+        fn forget_lifecycle(&mut self);
     }
 }
 

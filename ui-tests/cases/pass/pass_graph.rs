@@ -1,7 +1,12 @@
-//! A pass: the whole graph in one reconciliation; successors without `Stay` and `Wait`, no handler trait yet.
+//! A pass: the whole graph in one reconciliation; successors without `Stay` and `Wait`, methods that answer with steps.
 #![deny(warnings, missing_docs)]
 
-use okt_core::{Answer, Kind, Lifecycle};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use okt_core::pass::{Failed, Outcome, Step, Walk};
+use okt_core::{Answer, Kind, Lifecycle, PassDispatch};
 use okt_macros::lifecycle_graph;
 
 /// What is done for a broker in each reconciliation.
@@ -16,7 +21,7 @@ pub enum BrokerPass {
     Check,
     /// What there is.
     #[condition(ConfigReady)]
-    #[trigger(Report)]
+    #[trigger(Report, on_error)]
     #[child(Apply)]
     Gather,
     /// What there should be.
@@ -28,6 +33,7 @@ pub enum BrokerPass {
     #[child(End)]
     Finalize,
     /// What went wrong.
+    #[trigger(End, on_give_up)]
     #[child(End)]
     Report,
     /// Done.
@@ -35,7 +41,58 @@ pub enum BrokerPass {
     End,
 }
 
+/// The operator of brokers.
+pub struct Brokers;
+
+impl BrokerPassHandler for Brokers {
+    type Context = bool;
+    type Error = Failed;
+
+    async fn check(&self, sound: &bool) -> Result<Step<broker_pass::AfterCheck>, Failed> {
+        if *sound {
+            Ok(Step::done(broker_pass::AfterCheck::Next))
+        } else {
+            Ok(Step::done(broker_pass::AfterCheck::Report).text("not sound"))
+        }
+    }
+
+    async fn gather(&self, _: &bool) -> Result<Step<broker_pass::AfterGather>, Failed> {
+        Ok(Step::done(broker_pass::AfterGather::Apply).again(Duration::from_mins(10)))
+    }
+
+    async fn apply(&self, _: &bool) -> Result<Step<broker_pass::AfterApply>, Failed> {
+        Ok(Step::done(broker_pass::AfterApply::End))
+    }
+
+    async fn finalize(&self, _: &bool) -> Result<Step<broker_pass::AfterFinalize>, Failed> {
+        Ok(Step::wait(
+            "WaitingForChildDeletion",
+            Duration::from_secs(5),
+        ))
+    }
+
+    async fn report(&self, _: &bool) -> Result<Step<broker_pass::AfterReport>, Failed> {
+        Ok(Step::give_up())
+    }
+}
+
+/// Walks with steps that never sleep.
+fn walk(sound: bool) -> Walk<'static> {
+    let mut walk = Walk::begin(BrokerPass::GRAPH, false);
+    while let Some(state) = walk.at().and_then(BrokerPass::from_id) {
+        let step = pin!(state.step(&Brokers, &sound));
+        let Poll::Ready(said) = step.poll(&mut Context::from_waker(Waker::noop())) else {
+            return walk;
+        };
+        walk.take(said);
+    }
+    walk
+}
+
 fn main() {
+    assert_eq!(walk(true).outcome(), Outcome::Complete);
+    assert_eq!(walk(true).results().steps, 3);
+    assert!(matches!(walk(false).outcome(), Outcome::GaveUp { .. }));
     assert_eq!(BrokerPass::GRAPH.kind, Kind::Pass);
     assert_eq!(Answer::from(broker_pass::AfterCheck::Next), Answer::Next);
     match broker_pass::AfterApply::Report {

@@ -22,7 +22,7 @@ enum Life {
     #[child(End, soon)]
     Slow,
 
-    #[trigger(Changed, on_error)]
+    #[trigger(Changed, on_give_up)]
     #[trigger(Slow, after = "30M")]
     #[child("End")]
     Broken,

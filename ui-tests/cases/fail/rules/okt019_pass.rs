@@ -21,6 +21,7 @@ enum Circles {
 enum Lives {
     #[entry]
     #[trigger(End, after = "5m")]
+    #[trigger(Tell, on_error(attempts = 3))]
     #[was("Look")]
     #[child(Apply)]
     Check,
@@ -29,6 +30,10 @@ enum Lives {
     #[no_route(Check, reason = "a pass does not go back")]
     #[child(End)]
     Apply,
+
+    #[trigger(End, on_change)]
+    #[child(Apply)]
+    Tell,
 
     #[leaf]
     End,

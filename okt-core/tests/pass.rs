@@ -1,0 +1,319 @@
+//! What a walk through a pass graph comes to: where steps lead, what is remembered of them, what an object says.
+
+#[path = "common/build.rs"]
+mod build;
+
+use std::time::Duration;
+
+use build::graph;
+use okt_core::conditions::{Condition, Resources, Way, of_walk};
+use okt_core::pass::{Failed, Outcome, Step, Walk};
+use okt_core::{Answer, ConditionStatus, Graph, Kind};
+
+/// The ancestor's Stepper, without its faults.
+fn stepper() -> Graph<'static> {
+    let graph = graph(&[
+        "entry Check !Finalize:delete !Error:error1 !GiveUp:give-up >Get",
+        "Get !Error:error1 !GiveUp:give-up >Mutate",
+        "Mutate !Error:error1 !GiveUp:give-up >Update",
+        "Update !Error:error1 !GiveUp:give-up >Success",
+        "Success !Error:error1 !GiveUp:give-up >End",
+        "Finalize !Error:error1 !GiveUp:give-up >End",
+        "Error !GiveUp:give-up >End",
+        "GiveUp >End",
+        "leaf idle End",
+    ]);
+    Graph {
+        kind: Kind::Pass,
+        ..graph
+    }
+}
+
+type Said = Result<Step<Answer>, Failed>;
+
+fn done() -> Said {
+    Ok(Step::done(Answer::Next))
+}
+
+fn failed(reason: &str) -> Said {
+    Err(Failed::retry(reason, "it failed"))
+}
+
+fn alarming(reason: &str) -> Said {
+    Err(Failed::permanent(reason, "it failed for good"))
+}
+
+/// Walks, where the states named here say something else than that they are done.
+fn walk<'g>(graph: &'g Graph<'g>, deleting: bool, say: &[(&str, Said)]) -> Walk<'g> {
+    let mut walk = Walk::begin(graph, deleting);
+    while let Some(here) = walk.at() {
+        let name = graph.name_of(here);
+        let said = say.iter().find(|(state, _)| *state == name);
+        walk.take(said.map_or_else(done, |(_, said)| said.clone()));
+    }
+    walk
+}
+
+fn path(graph: &Graph<'_>, walk: &Walk<'_>) -> String {
+    let names = (walk.visited().iter()).map(|visited| graph.name_of(visited.state));
+    names.collect::<Vec<_>>().join(">")
+}
+
+#[test]
+fn the_nine_paths_of_the_stepper() {
+    let graph = stepper();
+    let quiet = || Ok(Step::give_up());
+    let rows: [(&str, bool, Vec<(&str, Said)>, &str); 11] = [
+        (
+            "nothing wrong",
+            false,
+            vec![],
+            "Check>Get>Mutate>Update>Success>End",
+        ),
+        ("finalizing", true, vec![], "Check>Finalize>End"),
+        (
+            "finalizing + error in Check: finalization is not skipped",
+            true,
+            vec![("Check", failed("E"))],
+            "Check>Finalize>End",
+        ),
+        (
+            "finalizing + error in Finalize",
+            true,
+            vec![("Finalize", failed("E"))],
+            "Check>Finalize>Error>End",
+        ),
+        (
+            "error in Get",
+            false,
+            vec![("Get", failed("E"))],
+            "Check>Get>Error>End",
+        ),
+        (
+            "quiet give-up in Mutate",
+            false,
+            vec![("Mutate", quiet())],
+            "Check>Get>Mutate>GiveUp>End",
+        ),
+        (
+            "alarming give-up in Update",
+            false,
+            vec![("Update", alarming("E"))],
+            "Check>Get>Mutate>Update>Error>GiveUp>End",
+        ),
+        (
+            "error in Success",
+            false,
+            vec![("Success", failed("E"))],
+            "Check>Get>Mutate>Update>Success>Error>End",
+        ),
+        (
+            "give-up in Success",
+            false,
+            vec![("Success", quiet())],
+            "Check>Get>Mutate>Update>Success>GiveUp>End",
+        ),
+        (
+            "give-up raised inside Error",
+            false,
+            vec![("Get", failed("E")), ("Error", quiet())],
+            "Check>Get>Error>GiveUp>End",
+        ),
+        (
+            "finalizing + alarming error in Check",
+            true,
+            vec![("Check", alarming("E"))],
+            "Check>Finalize>End",
+        ),
+    ];
+    for (what, deleting, say, expected) in rows {
+        let walked = walk(&graph, deleting, &say);
+        assert_eq!(path(&graph, &walked), expected, "{what}");
+    }
+}
+
+#[test]
+fn the_first_failure_wins_and_a_give_up_overrides_it() {
+    let graph = stepper();
+    let two = [("Update", alarming("First")), ("Error", failed("Second"))];
+    let walked = walk(&graph, false, &two);
+    assert_eq!(walked.results().failures, 2);
+    assert!(walked.results().gave_up);
+    assert!(matches!(walked.outcome(), Outcome::GaveUp { reason, .. } if reason == "First"));
+
+    let tried_again = walk(&graph, false, &[("Get", failed("First"))]);
+    assert!(matches!(tried_again.outcome(), Outcome::Failed(failure) if failure.reason == "First"));
+
+    let given_up = [("Get", failed("First")), ("Error", Ok(Step::give_up()))];
+    let given_up = walk(&graph, false, &given_up);
+    assert!(matches!(given_up.outcome(), Outcome::GaveUp { reason, .. } if reason == "First"));
+}
+
+#[test]
+fn of_several_times_the_smallest_counts() {
+    let graph = stepper();
+    let at = |seconds| Ok(Step::done(Answer::Next).again(Duration::from_secs(seconds)));
+    let walked = walk(
+        &graph,
+        false,
+        &[("Check", at(90)), ("Get", at(30)), ("Update", at(60))],
+    );
+    assert_eq!(walked.results().again, Some(Duration::from_secs(30)));
+    assert_eq!(walked.outcome(), Outcome::Complete);
+}
+
+#[test]
+fn a_finalizer_goes_only_after_a_deletion_that_ended_with_nothing_pending() {
+    let graph = stepper();
+    let complete = |say: &[(&str, Said)]| walk(&graph, true, say).outcome() == Outcome::Complete;
+    let again = Ok(Step::done(Answer::Next).again(Duration::from_secs(5)));
+    let wait = Ok(Step::wait(
+        "WaitingForChildDeletion",
+        Duration::from_secs(5),
+    ));
+    assert!(complete(&[]));
+    assert!(complete(&[("Check", failed("Invalid"))]));
+    assert!(complete(&[("Check", wait.clone())]));
+    assert!(complete(&[("Check", again.clone())]));
+    assert!(!complete(&[("Finalize", failed("E"))]));
+    assert!(!complete(&[("Finalize", alarming("E"))]));
+    assert!(!complete(&[("Finalize", wait)]));
+    assert!(!complete(&[("Finalize", again)]));
+    assert!(!complete(&[("Finalize", Ok(Step::give_up()))]));
+}
+
+#[test]
+fn a_deletion_that_goes_past_its_way_is_not_over() {
+    let graph = Graph {
+        kind: Kind::Pass,
+        ..graph(&[
+            "entry Check !Report >Work",
+            "Work !Finalize:delete >End",
+            "Report >End",
+            "Finalize >End",
+            "leaf idle End",
+        ])
+    };
+    let report = graph.named("Report").expect("a state");
+    let past = walk(
+        &graph,
+        true,
+        &[("Check", Ok(Step::done(Answer::To(report))))],
+    );
+    assert_eq!(path(&graph, &past), "Check>Report>End");
+    assert!(matches!(past.outcome(), Outcome::Failed(why) if why.reason == "NotFinalized"));
+    assert_eq!(walk(&graph, true, &[]).outcome(), Outcome::Complete);
+}
+
+fn two_conditions() -> Graph<'static> {
+    let plain = stepper();
+    let declared = |name| okt_core::Declared {
+        name,
+        status: ConditionStatus::True,
+        reason: "",
+        message: "",
+    };
+    let mut states = plain.states.to_vec();
+    for (state, name) in [(1, "Gathered"), (3, "Updated")] {
+        states[state].conditions = Box::leak(Box::new([declared(name)]));
+    }
+    Graph {
+        states: Box::leak(states.into_boxed_slice()),
+        ..plain
+    }
+}
+
+fn said(walk: &Walk<'_>, graph: &Graph<'_>) -> Vec<(String, ConditionStatus, String)> {
+    let all = of_walk(
+        graph,
+        Way::Walked(walk),
+        Resources::AsDeclared,
+        false,
+        false,
+    );
+    let told = |it: Condition| (it.name, it.status, it.reason);
+    let asked = |it: &Condition| !["Deleting", "Paused"].contains(&it.name.as_str());
+    all.into_iter().filter(asked).map(told).collect()
+}
+
+fn row(name: &str, status: ConditionStatus, reason: &str) -> (String, ConditionStatus, String) {
+    (name.to_owned(), status, reason.to_owned())
+}
+
+#[test]
+fn a_condition_of_a_state_that_was_not_reached_is_unknown() {
+    use ConditionStatus::{False, True, Unknown};
+    let graph = two_conditions();
+    assert_eq!(
+        said(&walk(&graph, false, &[]), &graph),
+        [
+            row("Ready", True, "Complete"),
+            row("Gathered", True, "Get"),
+            row("Updated", True, "Update"),
+        ]
+    );
+    assert_eq!(
+        said(
+            &walk(&graph, false, &[("Mutate", failed("NoSecret"))]),
+            &graph
+        ),
+        [
+            row("Ready", False, "NoSecret"),
+            row("Reconciling", True, "NoSecret"),
+            row("Gathered", True, "Get"),
+            row("Updated", Unknown, "NotReached"),
+        ]
+    );
+    let waits = Ok(Step::wait("WaitingForSecret", Duration::from_secs(5)).text("no db-password"));
+    assert_eq!(
+        said(&walk(&graph, false, &[("Get", waits)]), &graph),
+        [
+            row("Ready", False, "WaitingForSecret"),
+            row("Reconciling", True, "WaitingForSecret"),
+            row("Gathered", False, "WaitingForSecret"),
+            row("Updated", Unknown, "NotReached"),
+        ]
+    );
+    assert_eq!(
+        said(
+            &walk(&graph, false, &[("Get", alarming("BadSpec"))]),
+            &graph
+        ),
+        [
+            row("Ready", False, "BadSpec"),
+            row("Stalled", True, "BadSpec"),
+            row("Gathered", False, "BadSpec"),
+            row("Updated", Unknown, "NotReached"),
+        ]
+    );
+}
+
+#[test]
+fn a_step_that_is_done_but_not_as_declared_keeps_the_object_from_being_ready() {
+    use ConditionStatus::{False, True};
+    let graph = two_conditions();
+    let short = Ok(Step::done(Answer::Next).condition(False, "Degraded", "2 of 3"));
+    let walked = walk(&graph, false, &[("Get", short)]);
+    assert_eq!(path(&graph, &walked), "Check>Get>Mutate>Update>Success>End");
+    assert_eq!(
+        said(&walked, &graph),
+        [
+            row("Ready", False, "Degraded"),
+            row("Reconciling", True, "Degraded"),
+            row("Gathered", False, "Degraded"),
+            row("Updated", True, "Update"),
+        ]
+    );
+}
+
+#[test]
+fn what_was_not_applied_is_not_said_to_be_there() {
+    let graph = two_conditions();
+    let mut walked = walk(&graph, false, &[("Update", failed("Forbidden"))]);
+    walked.unapplied(graph.named("Get").expect("a state"));
+    let gathered = &said(&walked, &graph)[2];
+    assert_eq!(
+        *gathered,
+        row("Gathered", ConditionStatus::False, "NotApplied")
+    );
+}

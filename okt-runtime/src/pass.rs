@@ -1,0 +1,211 @@
+//! Passes: which one an application walks through, and what its steps are given.
+
+mod shipped;
+mod walk;
+mod walks;
+
+use std::future::Future;
+use std::ops::Deref;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Resource;
+use okt_core::pass::Results;
+use okt_core::{Answer, Graph, Kind, PassDispatch, StateId, Step};
+use serde::Serialize;
+
+pub use self::shipped::{
+    FreeStyle, FreeStyleHandler, Stepper, StepperHandler, free_style, stepper,
+};
+use self::walk::Hands;
+pub(crate) use self::walk::{Walked, walk};
+pub(crate) use self::walks::Walks;
+use crate::application::Application;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::object::LifecycleObject;
+use crate::resources::{Declared, Resources, Settlement};
+
+/// How long a step may take, by default.
+const STEP_LIMIT: Duration = Duration::from_mins(1);
+
+/// Takes one step of a pass.
+type TakeStep<A> = for<'a> fn(
+    &'a A,
+    &'a Pass<<A as Application>::Resource>,
+    StateId,
+) -> BoxFuture<'a, Result<Step<Answer>, Failure>>;
+
+/// A pass graph whose steps an application takes; for [`Application::pass`].
+pub struct PassGraph<A: Application> {
+    graph: &'static Graph<'static>,
+    take_step: TakeStep<A>,
+    step_limit: Duration,
+}
+
+impl<A: Application> PassGraph<A> {
+    /// The graph of `P`, an enum with `#[lifecycle_graph(pass)]` whose handler trait the application implements.
+    pub fn of<P>() -> Self
+    where
+        P: PassDispatch<A, Context = Pass<A::Resource>, Error: Into<Failure>>,
+    {
+        const {
+            assert!(
+                matches!(P::GRAPH.kind, Kind::Pass),
+                "only an enum with `#[lifecycle_graph(pass)]` is a pass"
+            );
+        }
+        Self {
+            graph: P::GRAPH,
+            take_step: take_step::<A, P>,
+            step_limit: STEP_LIMIT,
+        }
+    }
+
+    /// The graph, to be drawn or described.
+    pub fn graph(&self) -> &'static Graph<'static> {
+        self.graph
+    }
+
+    /// How long one step may take; one minute by default.
+    ///
+    /// A longer one is given up, and counts as failed: the others of its kind wait for the turn meanwhile.
+    #[must_use]
+    pub fn step_limit(mut self, limit: Duration) -> Self {
+        self.step_limit = limit;
+        self
+    }
+}
+
+fn take_step<'a, A, P>(
+    application: &'a A,
+    cx: &'a Pass<A::Resource>,
+    at: StateId,
+) -> BoxFuture<'a, Result<Step<Answer>, Failure>>
+where
+    A: Application,
+    P: PassDispatch<A, Context = Pass<A::Resource>, Error: Into<Failure>>,
+{
+    async move {
+        match P::from_id(at) {
+            Some(state) => state.step(application, cx).await.map_err(Into::into),
+            // Only a graph of another enum has such a state.
+            None => Ok(Step::done(Answer::Stay)),
+        }
+    }
+    .boxed()
+}
+
+/// What the steps of a pass are given: the object, and hands to make what it should own in the cluster.
+///
+/// The same one goes through all steps of a walk.
+pub struct Pass<K: LifecycleObject> {
+    context: Context<K>,
+    put: Mutex<Put>,
+    hands: tokio::sync::Mutex<Hands<K>>,
+}
+
+/// What the steps have put so far.
+#[derive(Default)]
+struct Put {
+    /// Where the walk is.
+    at: Option<StateId>,
+    /// What has come of it.
+    results: Results,
+    resources: Resources,
+    /// By whom each of them was declared.
+    whose: Vec<StateId>,
+    /// How many of them a commit has brought about.
+    committed: usize,
+    /// What the last commit waits for.
+    awaited: Option<Failure>,
+}
+
+impl<K: LifecycleObject> Pass<K> {
+    fn put_mut(&self) -> MutexGuard<'_, Put> {
+        self.put.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Should exist in the cluster, as declared here.
+    ///
+    /// It is made by the next [`commit`](Self::commit), or at the end of the walk; what no step of a whole walk has put
+    /// is deleted then, but for what holds data.
+    /// The kind must be among what [`watches`](Application::watches) says is owned.
+    pub fn put<T: Resource<DynamicType = ()> + Serialize>(&self, object: T) {
+        self.declare(Declared::of(object));
+    }
+
+    /// The same with options.
+    pub fn declare(&self, declared: Declared) {
+        let mut put = self.put_mut();
+        let at = put.at.unwrap_or(StateId::UNKNOWN);
+        put.whose.push(at);
+        put.resources.declared.push(declared);
+    }
+
+    /// What is of this kind and name is neither made nor changed nor deleted.
+    pub fn keep<T: Resource<DynamicType = (), Scope: 'static>>(&self, name: impl Into<String>) {
+        let mut put = self.put_mut();
+        put.resources = std::mem::take(&mut put.resources).keep::<T>(name);
+    }
+
+    /// Brings about what was put so far, one request for each object that is not as declared.
+    ///
+    /// # Errors
+    ///
+    /// What Kubernetes refuses; and where something that was declared [`ready`](Declared::ready) is not yet, a failure
+    /// with which the step waits until it is. Hand it on with `?`.
+    pub async fn commit(&self) -> Result<(), Failure> {
+        let (resources, len) = {
+            let put = self.put_mut();
+            (put.resources.clone(), put.whose.len())
+        };
+        let settled = self
+            .hands
+            .lock()
+            .await
+            .settle(&self.context, &resources, false)
+            .await?;
+        let mut put = self.put_mut();
+        match settled.settlement {
+            Settlement::AsDeclared => {
+                put.committed = len;
+                Ok(())
+            }
+            Settlement::Awaited(what) => {
+                put.committed = len;
+                let awaited = Failure::retry("WaitingForResources", what);
+                put.awaited = Some(awaited.clone());
+                Err(awaited)
+            }
+            Settlement::Failed(failure) => Err(failure),
+        }
+    }
+
+    /// What the steps before this one have come to.
+    pub fn results(&self) -> Results {
+        self.put_mut().results.clone()
+    }
+}
+
+impl<K: LifecycleObject> Deref for Pass<K> {
+    type Target = Context<K>;
+
+    fn deref(&self) -> &Context<K> {
+        &self.context
+    }
+}
+
+/// Used by the walk only: one step, contained.
+impl<A: Application> PassGraph<A> {
+    pub(crate) fn step<'a>(
+        &self,
+        application: &'a A,
+        cx: &'a Pass<A::Resource>,
+        at: StateId,
+    ) -> impl Future<Output = Result<Step<Answer>, Failure>> + Send + 'a {
+        (self.take_step)(application, cx, at)
+    }
+}

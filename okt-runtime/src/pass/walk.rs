@@ -1,0 +1,206 @@
+//! One walk through a pass: its steps one after the other, each contained, then what they have put.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kube::Client;
+use okt_core::pass::{Outcome, Step, Walk};
+use okt_core::{Answer, StateId};
+
+use super::Pass;
+use crate::application::Application;
+use crate::asked::{Unanswered, asked_within};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::object::LifecycleObject;
+use crate::resources::{Cluster, Leave, Pace, Resources, Settled, Settlement, Site, Tended};
+use crate::shared::Shared;
+
+/// How long until what is not ready is looked at again, in case its event does not come.
+const UNREADY: Duration = Duration::from_mins(1);
+
+/// What brings about what steps have put.
+pub(crate) struct Hands<K> {
+    client: Client,
+    cluster: Arc<Cluster<K>>,
+    pace: Pace,
+    /// Nothing is made for an object that is being deleted.
+    creates: bool,
+    may_act: Box<dyn Fn() -> bool + Send + Sync>,
+    tended: Tended,
+}
+
+impl<K: LifecycleObject> Hands<K> {
+    /// Brings about what was put so far; what was not is deleted, if the walk is whole.
+    pub(super) async fn settle(
+        &mut self,
+        cx: &Context<K>,
+        resources: &Resources,
+        prunes: bool,
+    ) -> Result<Settled, Failure> {
+        if !(self.may_act)() {
+            let why = "this operator may not act now; the next one goes on";
+            return Err(Failure::retry("NotLeading", why));
+        }
+        let site = Site {
+            client: &self.client,
+            cluster: &self.cluster,
+            object: cx.object(),
+        };
+        let leave = Leave {
+            creates: self.creates,
+            prunes,
+        };
+        Ok(self.tended.settle(site, self.pace, leave, resources).await)
+    }
+}
+
+/// A walk that is over.
+pub(crate) struct Walked {
+    pub(crate) walk: Walk<'static>,
+    /// What its steps have put.
+    pub(crate) put: Resources,
+    /// Whether what they have not put is gone, where nothing else is in the way.
+    pub(crate) settlement: Settlement,
+    /// When something of it is due.
+    pub(crate) due: Option<Duration>,
+}
+
+impl Walked {
+    /// What keeps the object from being ready; a wait and somebody who gave up as failures that say so.
+    pub(crate) fn in_the_way(&self) -> Option<Failure> {
+        match self.walk.outcome() {
+            Outcome::Complete => None,
+            Outcome::Failed(failed) => Some(Failure::of_step(failed)),
+            Outcome::Waits {
+                reason, message, ..
+            } => Some(Failure::retry(reason, message)),
+            Outcome::Short {
+                what,
+                reason,
+                message,
+            } => Some(Failure::retry(reason, format!("{what}: {message}"))),
+            Outcome::GaveUp { reason, message } => Some(Failure::permanent(reason, message)),
+        }
+    }
+
+    /// Whether every step was taken that leads to a leaf, and none failed.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(
+            self.walk.outcome(),
+            Outcome::Complete | Outcome::Short { .. }
+        )
+    }
+}
+
+/// Walks through the pass of an object, and brings about what the steps have put.
+pub(crate) async fn walk<A: Application>(
+    shared: &Arc<Shared<A>>,
+    cx: &Context<A::Resource>,
+    tended: &mut Tended,
+    pace: Pace,
+    deleting: bool,
+    prunes: bool,
+) -> Option<Walked> {
+    let pass = shared.pass.as_ref()?;
+    let may_act = {
+        let shared = Arc::clone(shared);
+        move || shared.may_act()
+    };
+    let given = Pass {
+        context: cx.clone(),
+        put: Mutex::default(),
+        hands: tokio::sync::Mutex::new(Hands {
+            client: shared.client.clone(),
+            cluster: Arc::clone(&shared.cluster),
+            pace,
+            creates: !deleting,
+            may_act: Box::new(may_act),
+            tended: std::mem::take(tended),
+        }),
+    };
+    let mut walk = Walk::begin(pass.graph, deleting);
+    while let Some(here) = walk.at() {
+        given.enter(here, &walk);
+        let step = pass.step(&*shared.application, &given, here);
+        let said = match asked_within(pass.step_limit, step).await {
+            Ok(said) => said,
+            Err(Unanswered::Panicked(said)) => Err(Failure::retry("Panicked", said)),
+            Err(Unanswered::TimedOut) => {
+                let limit = pass.step_limit;
+                let why = format!(
+                    "{} was not done within {limit:?}",
+                    pass.graph().name_of(here)
+                );
+                Err(Failure::retry("TimedOut", why))
+            }
+        };
+        walk.take(given.awaiting(said).map_err(Into::into));
+    }
+    let mut walked = Walked {
+        walk,
+        put: Resources::new(),
+        settlement: Settlement::AsDeclared,
+        due: None,
+    };
+    if walked.is_whole() && !deleting {
+        given.finish(&mut walked, prunes).await;
+    }
+    let Pass { put, hands, .. } = given;
+    *tended = hands.into_inner().tended;
+    let put = put
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if !walked.is_whole() {
+        for state in &put.whose[put.committed.min(put.whose.len())..] {
+            walked.walk.unapplied(*state);
+        }
+    }
+    walked.put = put.resources;
+    Some(walked)
+}
+
+impl<K: LifecycleObject> Pass<K> {
+    fn enter(&self, at: StateId, walk: &Walk<'_>) {
+        let mut put = self.put_mut();
+        put.at = Some(at);
+        put.results = walk.results().clone();
+    }
+
+    /// A step that handed on what a commit waits for waits itself.
+    fn awaiting(&self, said: Result<Step<Answer>, Failure>) -> Result<Step<Answer>, Failure> {
+        let awaited = self.put_mut().awaited.take();
+        match said {
+            Err(failure) if Some(&failure) == awaited.as_ref() => {
+                Ok(Step::wait(failure.reason(), UNREADY).text(failure.message()))
+            }
+            said => said,
+        }
+    }
+
+    /// Brings about what is left, for the states that have put it.
+    async fn finish(&self, walked: &mut Walked, prunes: bool) {
+        let (resources, whose) = {
+            let mut put = self.put_mut();
+            put.committed = put.whose.len();
+            (put.resources.clone(), put.whose.clone())
+        };
+        let walk = &mut walked.walk;
+        let mut hands = self.hands.lock().await;
+        let settled = match hands.settle(&self.context, &resources, prunes).await {
+            Ok(settled) => settled,
+            Err(failure) => return walk.blame(StateId::UNKNOWN, failure.into()),
+        };
+        walked.due = settled.due;
+        let whose = settled.first.and_then(|index| whose.get(index));
+        match (settled.settlement, whose) {
+            (Settlement::AsDeclared, _) => {}
+            (Settlement::Awaited(what), Some(state)) => {
+                walk.hold(*state, "WaitingForResources", &what);
+            }
+            (Settlement::Failed(failure), Some(state)) => walk.blame(*state, failure.into()),
+            // Of what is to go nobody has put anything.
+            (settlement, None) => walked.settlement = settlement,
+        }
+    }
+}

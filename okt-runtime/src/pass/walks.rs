@@ -1,0 +1,82 @@
+//! What is remembered of walks from turn to turn: how long the next one waits; all of it may be lost at any time.
+
+use std::time::Duration;
+
+use okt_core::backoff::Backoff;
+use okt_core::conditions::Condition;
+use okt_core::pass::Outcome;
+use tokio::time::Instant;
+
+use super::Walked;
+use crate::failure::Failure;
+
+/// What is remembered of an object's walks.
+#[derive(Debug, Default)]
+pub(crate) struct Walks {
+    /// Walks in a row that failed, or asked for growing waits.
+    failures: u32,
+    /// Until when the next one waits, and for which generation.
+    waits: Option<(Instant, i64)>,
+    /// The version that the last own write made was written after a walk: its event is no reason for another one.
+    pub(crate) echo: bool,
+    /// When the next one is due.
+    due: Option<Instant>,
+    /// What the one that failed has left in the way of work, and what its states say.
+    pub(crate) held: Option<(Failure, Vec<Condition>)>,
+}
+
+impl Walks {
+    /// Nothing is known but whether the last own write came after a walk.
+    pub(crate) fn having(echo: bool) -> Self {
+        Self {
+            echo,
+            ..Self::default()
+        }
+    }
+
+    /// Whether there is nothing to remember but the echo.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.failures == 0 && self.waits.is_none() && self.due.is_none()
+    }
+
+    /// How long a failure still waits; not at all once the spec has changed.
+    pub(crate) fn wait(&self, generation: i64) -> Option<Duration> {
+        let (until, failed) = self.waits?;
+        let left = until.saturating_duration_since(Instant::now());
+        (failed == generation && !left.is_zero()).then_some(left)
+    }
+
+    /// How long until the next walk is due.
+    pub(crate) fn due(&self) -> Option<Duration> {
+        let due = self.due?;
+        Some(due.saturating_duration_since(Instant::now()))
+    }
+
+    /// Takes what a walk has come to; when the next one is due.
+    pub(crate) fn take(&mut self, walked: &Walked, generation: i64, backoff: &Backoff, seed: u64) {
+        let growing = match walked.walk.outcome() {
+            Outcome::Failed(_) => true,
+            Outcome::Waits { growing, .. } => growing,
+            Outcome::Complete | Outcome::Short { .. } | Outcome::GaveUp { .. } => false,
+        };
+        let again = if growing {
+            // What unrelated events bring about early counts as the same attempt.
+            if self.wait(generation).is_none() {
+                self.failures = self.failures.saturating_add(1);
+                let wait = backoff.wait(self.failures, seed);
+                self.waits = Some((Instant::now() + wait, generation));
+            }
+            self.wait(generation)
+        } else {
+            self.failures = 0;
+            self.waits = None;
+            self.held = None;
+            None
+        };
+        let gave_up = matches!(walked.walk.outcome(), Outcome::GaveUp { .. });
+        let asked = walked.walk.results().again.filter(|_| !gave_up);
+        let times = [again, asked, walked.due];
+        let soonest = times.into_iter().flatten().min();
+        self.due = soonest.map(|soonest| Instant::now() + soonest);
+    }
+}
