@@ -13,6 +13,8 @@ mod gate;
 mod input;
 mod life;
 mod observation;
+mod pass_and_life;
+mod passes;
 mod pausing;
 mod position;
 mod program;

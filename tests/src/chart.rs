@@ -1,0 +1,128 @@
+//! A chart: a resource without a lifecycle, whose operator walks through a scripted pass.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, CustomResource};
+use okt_runtime::{
+    Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Watches,
+    lifecycle_graph,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Served;
+use crate::script::Script;
+
+/// What is done for a chart in each turn.
+#[lifecycle_graph(pass)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChartPass {
+    /// Is it sound?
+    #[entry]
+    #[condition(Valid)]
+    #[trigger(Leave, on_delete)]
+    #[child(Provision)]
+    Check,
+
+    /// What it needs.
+    #[condition(Provisioned)]
+    #[child(Report)]
+    Provision,
+
+    /// How it is.
+    #[condition(Reported)]
+    #[child(End)]
+    Report,
+
+    /// What it needs goes.
+    #[condition(Left)]
+    #[child(End)]
+    Leave,
+
+    /// Done.
+    #[leaf(idle)]
+    End,
+}
+
+/// What a user asks for.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Chart",
+    namespaced,
+    status = "PassStatus"
+)]
+#[lifecycle(none)]
+pub struct ChartSpec {
+    /// What is on it.
+    #[serde(default)]
+    pub text: String,
+}
+
+/// The operator of charts; clones share their script.
+#[derive(Clone, Default)]
+pub struct Charts {
+    /// What its steps say.
+    pub script: Script,
+}
+
+impl Charts {
+    async fn take<S>(
+        &self,
+        cx: &Pass<Chart>,
+        step: &'static str,
+        next: S,
+    ) -> Result<Step<S>, Failure> {
+        let commits = self.script.begin(step, cx.results());
+        for declared in self.script.puts(step) {
+            cx.declare(declared);
+        }
+        if commits {
+            cx.commit().await?;
+        }
+        self.script.end(step, next).await
+    }
+}
+
+impl ChartPassHandler for Charts {
+    type Context = Pass<Chart>;
+    type Error = Failure;
+
+    async fn check(&self, cx: &Pass<Chart>) -> Result<Step<chart_pass::AfterCheck>, Failure> {
+        self.take(cx, "Check", chart_pass::AfterCheck::Next).await
+    }
+
+    async fn provision(
+        &self,
+        cx: &Pass<Chart>,
+    ) -> Result<Step<chart_pass::AfterProvision>, Failure> {
+        let next = chart_pass::AfterProvision::Next;
+        self.take(cx, "Provision", next).await
+    }
+
+    async fn report(&self, cx: &Pass<Chart>) -> Result<Step<chart_pass::AfterReport>, Failure> {
+        self.take(cx, "Report", chart_pass::AfterReport::Next).await
+    }
+
+    async fn leave(&self, cx: &Pass<Chart>) -> Result<Step<chart_pass::AfterLeave>, Failure> {
+        self.take(cx, "Leave", chart_pass::AfterLeave::Next).await
+    }
+}
+
+impl Application for Charts {
+    type Resource = Chart;
+
+    fn watches(watches: Watches<Chart>) -> Watches<Chart> {
+        watches.owns::<ConfigMap>()
+    }
+
+    fn pass() -> Option<PassGraph<Self>> {
+        Some(PassGraph::of::<ChartPass>())
+    }
+}
+
+impl Served for Charts {
+    fn api(client: Client) -> Api<Chart> {
+        Api::namespaced(client, "default")
+    }
+}

@@ -1,0 +1,156 @@
+//! A message queue: a lifecycle, and a scripted pass for what it stands on; cluster-scoped.
+
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::{Api, Client, CustomResource};
+use okt_runtime::{
+    Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Pass, PassGraph,
+    Resources, Status, Step, Watches, lifecycle_graph,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Served;
+use crate::script::Script;
+
+/// What a queue stands on.
+#[lifecycle_graph(pass)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueuePass {
+    /// Is it sound?
+    #[entry]
+    #[trigger(Finalize, on_delete)]
+    #[child(Apply)]
+    Check,
+
+    /// What there should be.
+    #[condition(Founded)]
+    #[child(End)]
+    Apply,
+
+    /// Everything goes.
+    #[child(End)]
+    Finalize,
+
+    /// Done.
+    #[leaf(idle)]
+    End,
+}
+
+/// The life of a queue.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueState {
+    /// It joins the others.
+    #[entry]
+    #[child(Serving)]
+    Joining,
+
+    /// It serves.
+    #[rest(idle)]
+    #[condition(Available)]
+    #[child(Draining)]
+    Serving,
+
+    /// It is emptied.
+    #[child(Gone)]
+    Draining,
+
+    /// No more.
+    #[leaf(idle)]
+    Gone,
+}
+
+/// What a user asks for.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Queue",
+    status = "Status<QueueState>"
+)]
+pub struct QueueSpec {
+    /// Where the queue should be in its life.
+    #[serde(default)]
+    pub lifecycle: Desired<QueueState>,
+}
+
+/// The operator of queues; clones share their script.
+#[derive(Clone, Default)]
+pub struct Queues {
+    /// What the steps of its pass say, and which states did their work.
+    pub script: Script,
+}
+
+impl Queues {
+    async fn take<S>(
+        &self,
+        cx: &Pass<Queue>,
+        step: &'static str,
+        next: S,
+    ) -> Result<Step<S>, Failure> {
+        self.script.begin(step, cx.results());
+        for declared in self.script.puts(step) {
+            cx.declare(declared);
+        }
+        self.script.end(step, next).await
+    }
+}
+
+impl QueuePassHandler for Queues {
+    type Context = Pass<Queue>;
+    type Error = Failure;
+
+    async fn check(&self, cx: &Pass<Queue>) -> Result<Step<queue_pass::AfterCheck>, Failure> {
+        self.take(cx, "Check", queue_pass::AfterCheck::Next).await
+    }
+
+    async fn apply(&self, cx: &Pass<Queue>) -> Result<Step<queue_pass::AfterApply>, Failure> {
+        self.take(cx, "Apply", queue_pass::AfterApply::Next).await
+    }
+
+    async fn finalize(&self, cx: &Pass<Queue>) -> Result<Step<queue_pass::AfterFinalize>, Failure> {
+        let next = queue_pass::AfterFinalize::Next;
+        self.take(cx, "Finalize", next).await
+    }
+}
+
+impl QueueStateHandler for Queues {
+    type Context = Action<Queue>;
+    type Error = Failure;
+
+    async fn joining(&self, _: &Action<Queue>) -> Result<queue_state::AfterJoining, Failure> {
+        self.script.work("Joining");
+        Ok(queue_state::AfterJoining::Next)
+    }
+
+    async fn draining(&self, _: &Action<Queue>) -> Result<queue_state::AfterDraining, Failure> {
+        self.script.work("Draining");
+        Ok(queue_state::AfterDraining::Next)
+    }
+}
+
+impl Application for Queues {
+    type Resource = Queue;
+
+    fn watches(watches: Watches<Queue>) -> Watches<Queue> {
+        watches.owns::<ClusterRole>()
+    }
+
+    fn pass() -> Option<PassGraph<Self>> {
+        Some(PassGraph::of::<QueuePass>())
+    }
+
+    async fn resources(&self, _: &Context<Queue>, state: QueueState) -> Result<Resources, Failure> {
+        let all = match state {
+            QueueState::Serving => self.script.puts("Serving"),
+            QueueState::Joining | QueueState::Draining | QueueState::Gone => Vec::<Declared>::new(),
+        };
+        Ok(all.into_iter().fold(Resources::new(), Resources::with))
+    }
+}
+
+impl Served for Queues {
+    fn api(client: Client) -> Api<Queue> {
+        Api::all(client)
+    }
+}

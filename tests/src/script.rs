@@ -1,0 +1,116 @@
+//! What the steps of a scripted pass say, and what they put.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use okt_runtime::{ConditionStatus, Declared, Failure, Results, Step};
+
+/// What a step says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Say {
+    /// Done.
+    Done,
+    /// Done, with a text.
+    Text(&'static str),
+    /// Done, and to be walked again.
+    Again(Duration),
+    /// Done, with a condition of its own.
+    Condition(ConditionStatus, &'static str, &'static str),
+    /// It waits.
+    Wait(&'static str, Duration, &'static str),
+    /// It waits longer and longer.
+    Retry(&'static str, &'static str),
+    /// It gives up.
+    GiveUp(&'static str),
+    /// It fails.
+    Fail(Failure),
+    /// It brings about what it has put.
+    Commit,
+    /// It panics.
+    Panic,
+    /// It never ends.
+    Hang,
+}
+
+/// A script of steps; clones are the same one.
+#[derive(Clone, Default)]
+pub struct Script(Arc<Mutex<Memory>>);
+
+#[derive(Default)]
+struct Memory {
+    says: HashMap<&'static str, Say>,
+    puts: HashMap<&'static str, Vec<Declared>>,
+    taken: Vec<&'static str>,
+    worked: Vec<&'static str>,
+    results: Option<Results>,
+}
+
+impl Script {
+    fn memory<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
+        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on this step says so.
+    pub fn say(&self, step: &'static str, say: Say) {
+        self.memory(|memory| memory.says.insert(step, say));
+    }
+
+    /// From now on this step puts these.
+    pub fn put(&self, step: &'static str, all: impl IntoIterator<Item = Declared>) {
+        self.memory(|memory| memory.puts.insert(step, all.into_iter().collect()));
+    }
+
+    /// The steps that were taken since this was asked last, in order.
+    pub fn taken(&self) -> Vec<&'static str> {
+        self.memory(|memory| std::mem::take(&mut memory.taken))
+    }
+
+    /// The states of a lifecycle that did their work, in order.
+    pub fn worked(&self) -> Vec<&'static str> {
+        self.memory(|memory| memory.worked.clone())
+    }
+
+    /// A state of a lifecycle does its work.
+    pub(crate) fn work(&self, state: &'static str) {
+        self.memory(|memory| memory.worked.push(state));
+    }
+
+    /// What the steps before the last one had come to.
+    pub fn results(&self) -> Option<Results> {
+        self.memory(|memory| memory.results.clone())
+    }
+
+    /// What this step puts.
+    pub(crate) fn puts(&self, step: &'static str) -> Vec<Declared> {
+        self.memory(|memory| memory.puts.get(step).cloned().unwrap_or_default())
+    }
+
+    /// Takes a step; whether it commits.
+    pub(crate) fn begin(&self, step: &'static str, results: Results) -> bool {
+        self.memory(|memory| {
+            memory.taken.push(step);
+            memory.results = Some(results);
+            memory.says.get(step) == Some(&Say::Commit)
+        })
+    }
+
+    /// What this step says, where it leads on to `next`.
+    pub(crate) async fn end<S>(&self, step: &'static str, next: S) -> Result<Step<S>, Failure> {
+        let say = self.memory(|memory| memory.says.get(step).cloned());
+        Ok(match say {
+            None | Some(Say::Done | Say::Commit) => Step::done(next),
+            Some(Say::Text(text)) => Step::done(next).text(text),
+            Some(Say::Again(time)) => Step::done(next).again(time),
+            Some(Say::Condition(status, reason, text)) => {
+                Step::done(next).condition(status, reason, text)
+            }
+            Some(Say::Wait(reason, time, text)) => Step::wait(reason, time).text(text),
+            Some(Say::Retry(reason, text)) => Step::retry(reason).text(text),
+            Some(Say::GiveUp(text)) => Step::give_up().text(text),
+            Some(Say::Fail(failure)) => return Err(failure),
+            Some(Say::Panic) => panic!("the step panics"),
+            Some(Say::Hang) => std::future::pending().await,
+        })
+    }
+}

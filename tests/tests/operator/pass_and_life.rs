@@ -1,0 +1,134 @@
+//! A pass and a lifecycle of one object: infrastructure first, then the application, one status, one writer.
+
+use std::time::Duration;
+
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Api;
+use okt_runtime::{Declared, Failure};
+use okt_tests::{QueueState::*, Queues, Rig, Say};
+use serde_json::json;
+
+type Post = Rig<Queues>;
+
+fn role(name: &str) -> Declared {
+    Declared::dynamic(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": { "name": name },
+        "rules": [],
+    }))
+}
+
+async fn is_there(rig: &Post, name: &str) -> bool {
+    let roles: Api<ClusterRole> = Api::all(rig.client.clone());
+    roles.get_opt(name).await.expect("a read").is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn both_are_ready_in_one_status() {
+    let rig = Post::without_operator_of().await;
+    rig.app.script.put("Apply", [role("base")]);
+    rig.app.script.put("Serving", [role("guest")]);
+    rig.start();
+    rig.create("post", json!({})).await;
+    rig.until_ready("post", Serving).await;
+    assert!(is_there(&rig, "base").await && is_there(&rig, "guest").await);
+    assert_eq!(rig.says("post", "Founded").await, "True Apply");
+    assert_eq!(rig.says("post", "Available").await, "True Serving");
+    assert_eq!(rig.app.script.worked(), ["Joining"]);
+    rig.wire.clear();
+    rig.restart().await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    assert!(is_there(&rig, "base").await && is_there(&rig, "guest").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_begins_only_when_the_pass_is_at_its_leaf() {
+    let rig = Post::without_operator_of().await;
+    let wait = Say::Wait("WaitingForDisk", Duration::from_secs(5), "there is none");
+    rig.app.script.say("Apply", wait);
+    rig.start();
+    rig.create("post", json!({})).await;
+    rig.pass(Duration::from_mins(2)).await;
+    assert_eq!(rig.app.script.worked(), [""; 0]);
+    assert_eq!(rig.says("post", "Ready").await, "False WaitingForDisk");
+    assert_eq!(rig.says("post", "Founded").await, "False WaitingForDisk");
+    rig.app.script.say("Apply", Say::Done);
+    rig.until_ready("post", Serving).await;
+    assert_eq!(rig.app.script.worked(), ["Joining"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_fails_later_makes_the_object_unready_and_moves_nothing() {
+    let rig = Post::of().await;
+    rig.create("post", json!({})).await;
+    let at = rig.until_ready("post", Serving).await;
+    let fails = Say::Fail(Failure::retry("NoQuota", "it is used up"));
+    rig.app.script.say("Apply", fails);
+    rig.poke("post");
+    rig.pass(Duration::from_secs(5)).await;
+    assert_eq!(rig.says("post", "Ready").await, "False NoQuota");
+    assert_eq!(rig.says("post", "Reconciling").await, "True NoQuota");
+    let transition = at
+        .status
+        .and_then(|it| it.lifecycle)
+        .expect("a position")
+        .transition;
+    assert_eq!(rig.position("post").await.transition, transition);
+    rig.app.script.say("Apply", Say::Done);
+    rig.until_ready("post", Serving).await;
+    assert_eq!(rig.says("post", "Founded").await, "True Apply");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_pass_puts_and_the_state_declares_is_pruned_together() {
+    let rig = Post::without_operator_of().await;
+    rig.app.script.put("Apply", [role("base")]);
+    rig.app.script.put("Serving", [role("guest")]);
+    rig.start();
+    rig.create("post", json!({})).await;
+    rig.until_ready("post", Serving).await;
+    rig.app.script.put("Apply", []);
+    rig.poke("post");
+    rig.pass(Duration::from_secs(5)).await;
+    assert!(!is_there(&rig, "base").await, "no step puts it any more");
+    assert!(is_there(&rig, "guest").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_deletion_the_life_ends_first_then_the_pass_then_the_finalizer_goes() {
+    let rig = Post::of().await;
+    rig.create("post", json!({})).await;
+    rig.until_ready("post", Serving).await;
+    rig.app.script.taken();
+    let wait = Say::Wait(
+        "WaitingForChildDeletion",
+        Duration::from_secs(5),
+        "one is left",
+    );
+    rig.app.script.say("Finalize", wait);
+    rig.delete("post").await;
+    rig.until_in("post", Gone).await;
+    assert_eq!(rig.app.script.worked(), ["Joining", "Draining"]);
+    rig.pass(Duration::from_secs(20)).await;
+    let taken = rig.app.script.taken();
+    assert_eq!(
+        taken[..2],
+        ["Check", "Finalize"],
+        "not before the life has ended"
+    );
+    assert!(rig.get("post").await.is_some());
+    assert_eq!(
+        rig.says("post", "Ready").await,
+        "False WaitingForChildDeletion"
+    );
+    rig.app.script.say("Finalize", Say::Done);
+    rig.pass(Duration::from_secs(10)).await;
+    assert!(rig.get("post").await.is_none());
+    assert_eq!(
+        rig.app.script.worked(),
+        ["Joining", "Draining"],
+        "no work is done twice"
+    );
+}
