@@ -31,9 +31,8 @@ fn stepper() -> Graph<'static> {
 
 type Said = Result<Step<Answer>, Failed>;
 
-fn done() -> Said {
-    Ok(Step::done(Answer::Next))
-}
+/// What a test says instead of that a step is done, where, and to which path that leads.
+type Row = (&'static str, bool, Vec<(&'static str, Said)>, &'static str);
 
 fn failed(reason: &str) -> Said {
     Err(Failed::retry(reason, "it failed"))
@@ -49,6 +48,7 @@ fn walk<'g>(graph: &'g Graph<'g>, deleting: bool, say: &[(&str, Said)]) -> Walk<
     while let Some(here) = walk.at() {
         let name = graph.name_of(here);
         let said = say.iter().find(|(state, _)| *state == name);
+        let done = || Ok(Step::done(Answer::Next));
         walk.take(said.map_or_else(done, |(_, said)| said.clone()));
     }
     walk
@@ -63,7 +63,7 @@ fn path(graph: &Graph<'_>, walk: &Walk<'_>) -> String {
 fn the_nine_paths_of_the_stepper() {
     let graph = stepper();
     let quiet = || Ok(Step::give_up());
-    let rows: [(&str, bool, Vec<(&str, Said)>, &str); 11] = [
+    let rows: [Row; 11] = [
         (
             "nothing wrong",
             false,
