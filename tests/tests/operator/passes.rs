@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use okt_runtime::{ConditionStatus, Declared, FINALIZER, Failure, PAUSED_ANNOTATION};
 use okt_tests::{Chart, Charts, Rig, Say};
@@ -218,7 +218,7 @@ async fn a_conflict_is_the_failure_of_the_step_that_put_it() {
     let rig = Board::without_operator_of().await;
     let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
     let theirs = serde_json::from_value(json!({ "metadata": { "name": "a" } })).expect("a map");
-    maps.create(&Default::default(), &theirs)
+    maps.create(&PostParams::default(), &theirs)
         .await
         .expect("created");
     rig.app.script.put("Provision", [map("a", "x")]);
@@ -495,7 +495,7 @@ async fn deletion_takes_the_way_for_it_and_the_finalizer_goes_at_its_end() {
 async fn a_finalizer_stays_after_a_way_for_deletion_that_failed_and_an_invalid_object_can_go() {
     let rig = walked(|app| {
         app.script
-            .say("Check", Say::Fail(Failure::permanent("Invalid", "no")))
+            .say("Check", Say::Fail(Failure::permanent("Invalid", "no")));
     })
     .await;
     rig.app
@@ -522,7 +522,7 @@ async fn a_finalizer_stays_after_a_way_for_deletion_that_failed_and_an_invalid_o
 async fn an_object_can_be_given_up() {
     let rig = walked(|app| {
         app.script
-            .say("Leave", Say::Fail(Failure::permanent("Stuck", "no")))
+            .say("Leave", Say::Fail(Failure::permanent("Stuck", "no")));
     })
     .await;
     rig.delete("chart").await;
