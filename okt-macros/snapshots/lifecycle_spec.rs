@@ -6,8 +6,8 @@ impl<'a, T: Clone> crate::runtime::LifecycleSpec for Named<'a, T> {
     fn lifecycle(&self) -> &runtime::Desired<Life> {
         &self.r#type
     }
-    fn lifecycle_mut(&mut self) -> &mut runtime::Desired<Life> {
-        &mut self.r#type
+    fn forget_lifecycle(&mut self) {
+        self.r#type = ::core::default::Default::default();
     }
 }
 #[automatically_derived]
@@ -16,7 +16,15 @@ impl crate::runtime::LifecycleSpec for Unnamed {
     fn lifecycle(&self) -> &crate::runtime::Desired<Life> {
         &self.1
     }
-    fn lifecycle_mut(&mut self) -> &mut crate::runtime::Desired<Life> {
-        &mut self.1
+    fn forget_lifecycle(&mut self) {
+        self.1 = ::core::default::Default::default();
     }
+}
+#[automatically_derived]
+impl crate::runtime::LifecycleSpec for Without {
+    type State = crate::runtime::NoLifecycle;
+    fn lifecycle(&self) -> &crate::runtime::Desired<Self::State> {
+        <Self::State>::wish()
+    }
+    fn forget_lifecycle(&mut self) {}
 }

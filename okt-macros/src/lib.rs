@@ -185,7 +185,7 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 /// It is the one whose type is `Desired<State>`, by whatever path; a spec has exactly one.
 ///
 /// ```
-/// # mod okt { pub struct Desired<S>(pub Option<S>); pub trait LifecycleSpec { type State; fn lifecycle(&self) -> &Desired<Self::State>; fn forget_lifecycle(&mut self); } }
+/// # mod okt { pub struct Desired<S>(pub Option<S>); impl<S> Default for Desired<S> { fn default() -> Self { Self(None) } } pub trait LifecycleSpec { type State; fn lifecycle(&self) -> &Desired<Self::State>; fn forget_lifecycle(&mut self); } }
 /// # use okt::{Desired, LifecycleSpec as _}; use okt_macros::LifecycleSpec;
 /// # enum ServerState { Running }
 /// #[derive(LifecycleSpec)]

@@ -12,6 +12,14 @@ mod runtime {
         }
     }
 
+    pub enum NoLifecycle {}
+
+    impl NoLifecycle {
+        pub fn wish() -> &'static Desired<Self> {
+            &Desired(None)
+        }
+    }
+
     pub trait LifecycleSpec {
         type State;
         fn lifecycle(&self) -> &Desired<Self::State>;
@@ -35,6 +43,12 @@ struct Named<'a, T: Clone> {
 #[lifecycle(crate(crate::runtime))]
 struct Unnamed(u8, crate::runtime::Desired<Life>);
 
+#[derive(LifecycleSpec)]
+#[lifecycle(crate(crate::runtime), none)]
+struct Without {
+    storage: u8,
+}
+
 fn wished<S: runtime::LifecycleSpec<State = Life>>(spec: &S) -> Option<Life> {
     spec.lifecycle().0
 }
@@ -46,6 +60,9 @@ fn main() {
     };
     assert_eq!(wished(&named), Some(Life::Running));
     assert_eq!(*named.storage, 1);
+    let without = Without { storage: 3 };
+    assert!(runtime::LifecycleSpec::lifecycle(&without).0.is_none());
+    assert_eq!(without.storage, 3);
     let unnamed = Unnamed(2, runtime::Desired(None));
     assert_eq!(wished(&unnamed), None);
     assert_eq!(unnamed.0, 2);

@@ -10,6 +10,14 @@ mod runtime {
         }
     }
 
+    pub enum NoLifecycle {}
+
+    impl NoLifecycle {
+        pub fn wish() -> &'static Desired<Self> {
+            &Desired(None)
+        }
+    }
+
     pub trait LifecycleSpec {
         type State;
         fn lifecycle(&self) -> &Desired<Self::State>;
@@ -30,6 +38,12 @@ struct NoField {
 struct TwoFields {
     lifecycle: runtime::Desired<Life>,
     other: crate::runtime::Desired<Life>,
+}
+
+#[derive(LifecycleSpec)]
+#[lifecycle(crate(crate::runtime), none)]
+struct NoneAndOne {
+    lifecycle: runtime::Desired<Life>,
 }
 
 #[derive(LifecycleSpec)]
