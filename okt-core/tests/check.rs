@@ -312,7 +312,7 @@ fn okt016_a_bad_condition() {
 
 #[test]
 fn okt017_an_option_of_zero() {
-    for cause in ["after0", "error0"] {
+    for cause in ["after0", "error0", "give-up"] {
         let line: &'static str = format!("entry A !B:{cause} >C").leak();
         let graph = graph(&[line, "leaf B", "leaf C"]);
         breaks(&graph, Rule::Option, Place::Cause(A, 0));
@@ -362,14 +362,14 @@ fn okt019_a_pass_that_circles_or_stays() {
         rule,
         Place::NoRoute(A, 0),
     );
-    for cause in ["after1", "error1", "change"] {
+    for cause in ["after1", "error2", "change"] {
         let line: &'static str = format!("entry A !B:{cause} >C").leak();
         breaks(&pass(&[line, "leaf B", "leaf C"]), rule, Place::Cause(A, 0));
     }
-    assert_eq!(
-        check(&pass(&["entry A !B:delete >C", "leaf B", "leaf C"])),
-        []
-    );
+    for cause in ["delete", "error1", "give-up"] {
+        let line: &'static str = format!("entry A !B:{cause} >C").leak();
+        assert_eq!(check(&pass(&[line, "leaf B", "leaf C"])), []);
+    }
     let was = Graph {
         kind: Kind::Pass,
         ..but(&["entry A >B", "leaf B"], |states| states[0].was = &["Old"])

@@ -28,6 +28,7 @@ use okt_core::{Lifecycle, Mark, StateId};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::pass::Strolled;
 use crate::act::Actor;
 use crate::again::{Again, again};
 use crate::annotations;
@@ -47,12 +48,15 @@ use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::read;
 use crate::refusal;
 use crate::report::{self, Report};
-use crate::resources::{self, Leave, Resources, Settlement};
+use crate::resources::{self, Leave, Settlement};
 use crate::shared::Shared;
 use crate::status::{Position, RecordedFailure, Status};
 
 /// How long until an object is looked at again whose next event must come, in case it does not.
 const SAFETY: Duration = Duration::from_mins(1);
+
+/// The shortest time between two turns that nobody asked for.
+const SHORTEST: Duration = Duration::from_millis(10);
 
 /// Brings one object on its way, and says when to look again.
 pub(crate) async fn turn<A: Application>(
@@ -156,9 +160,13 @@ impl<A: Application> Turn<'_, A> {
         let look = self.observe(&recorded).await;
         let facts = self.facts(&look, revision);
         let mut decision = decide(graph, &recorded, &facts);
+        if decision == Decision::Stand(Stand::HandsOff) {
+            // A newer operator's object is not touched.
+            return Again::on_change();
+        }
         self.shared.cluster.note_references(&self.object);
         let releases = decision == (Decision::Release { abandoned: false });
-        let strolled = self.stroll(releases, poked).await;
+        let strolled = self.stroll(&recorded, releases, poked).await;
         // What nobody else deletes goes first.
         let clearing = releases
             && (strolled.hold.is_some()
@@ -175,8 +183,6 @@ impl<A: Application> Turn<'_, A> {
         let after = recorded.after(graph, &facts, &decision);
         self.refuse_events(&recorded, &look);
         match decision {
-            // A newer operator's object is not touched.
-            Decision::Stand(Stand::HandsOff) => return Again::on_change(),
             Decision::Release { abandoned } => return self.release(&recorded, abandoned).await,
             Decision::Stand(_)
             | Decision::Go(_)
@@ -190,8 +196,8 @@ impl<A: Application> Turn<'_, A> {
         }
         // What a state declares that is entered now comes after its position.
         let goes = matches!(decision, Decision::Go(_));
-        if !goes && !clearing && strolled.is_whole {
-            self.tend(&after, &decision, strolled.put.clone()).await;
+        if !goes && !clearing {
+            self.tend(&after, &decision, &strolled).await;
         }
         let settlement = match &strolled.hold {
             Some(why) => Settlement::Failed(why.clone()),
@@ -222,8 +228,8 @@ impl<A: Application> Turn<'_, A> {
             running.progress.shown(&progress);
         }
         self.tell(&recorded, &after, &decision);
-        if goes && strolled.is_whole {
-            self.tend(&after, &decision, strolled.put).await;
+        if goes {
+            self.tend(&after, &decision, &strolled).await;
         }
         // How it turned out is told by the next turn.
         let untold = goes && strolled.hold.is_none() && self.inner.tended.settlement != settlement;
@@ -276,12 +282,13 @@ impl<A: Application> Turn<'_, A> {
     }
 
     /// Brings the cluster to what the state on record asks for.
-    async fn tend(&mut self, after: &Recorded, decision: &Decision, beside: Resources) {
+    async fn tend(&mut self, after: &Recorded, decision: &Decision, strolled: &Strolled) {
         let state = after
             .at()
             .and_then(|record| StateOf::<A>::from_id(record.state));
         let kept_back = matches!(decision, Decision::Stand(Stand::Paused))
             || (annotations::is_paused(self.object.meta()) && !self.deleting);
+        let kept_back = kept_back || !strolled.is_whole;
         let (Some(state), false, true) = (state, kept_back, self.shared.may_start()) else {
             return self.inner.tended.pass_over();
         };
@@ -295,9 +302,10 @@ impl<A: Application> Turn<'_, A> {
         let goes = matches!(decision, Decision::Go(_));
         let leave = Leave {
             creates: !self.deleting,
-            prunes: !(jumped && (in_flight || goes)),
+            prunes: strolled.prunes && !(jumped && (in_flight || goes)),
         };
         let (shared, tended) = (self.shared, &mut self.inner.tended);
+        let beside = strolled.put.clone();
         resources::tend(shared, &self.cx, tended, state, leave, beside).await;
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Hands<K> {
     pace: Pace,
     /// Nothing is made for an object that is being deleted.
     creates: bool,
+    /// The object does not go without the operator.
+    finalizes: bool,
     may_act: Box<dyn Fn() -> bool + Send + Sync>,
     tended: Tended,
 }
@@ -41,6 +43,10 @@ impl<K: LifecycleObject> Hands<K> {
         if !(self.may_act)() {
             let why = "this operator may not act now; the next one goes on";
             return Err(Failure::retry("NotLeading", why));
+        }
+        if !self.finalizes && resources.leaves_something() {
+            let why = "what is declared `unowned` has to be deleted by the operator, and this pass has no way for deletion: declare a trigger `on_delete`";
+            return Err(Failure::permanent("BadResource", why));
         }
         let site = Site {
             client: &self.client,
@@ -115,6 +121,7 @@ pub(crate) async fn walk<A: Application>(
             cluster: Arc::clone(&shared.cluster),
             pace,
             creates: !deleting,
+            finalizes: shared.finalizes(),
             may_act: Box::new(may_act),
             tended: std::mem::take(tended),
         }),
@@ -151,7 +158,8 @@ pub(crate) async fn walk<A: Application>(
     let put = put
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    if !walked.is_whole() {
+    // Nothing is made for an object that is being deleted.
+    if !walked.is_whole() && !deleting {
         for state in &put.whose[put.committed.min(put.whose.len())..] {
             walked.walk.unapplied(*state);
         }
@@ -197,6 +205,8 @@ impl<K: LifecycleObject> Pass<K> {
             (Settlement::AsDeclared, _) => {}
             (Settlement::Awaited(what), Some(state)) => {
                 walk.hold(*state, "WaitingForResources", &what);
+                // In case its event does not come.
+                walked.due = Some(walked.due.map_or(UNREADY, |due| due.min(UNREADY)));
             }
             (Settlement::Failed(failure), Some(state)) => walk.blame(*state, failure.into()),
             // Of what is to go nobody has put anything.

@@ -10,6 +10,9 @@ use tokio::time::Instant;
 use super::Walked;
 use crate::failure::Failure;
 
+/// The shortest time between two walks that a step may ask for.
+const SHORTEST: Duration = Duration::from_millis(100);
+
 /// What is remembered of an object's walks.
 #[derive(Debug, Default)]
 pub(crate) struct Walks {
@@ -21,6 +24,8 @@ pub(crate) struct Walks {
     pub(crate) echo: bool,
     /// When the next one is due.
     due: Option<Instant>,
+    /// What the last one has found is not written yet.
+    pub(crate) untold: bool,
     /// What the one that failed has left in the way of work, and what its states say.
     pub(crate) held: Option<(Failure, Vec<Condition>)>,
 }
@@ -36,7 +41,7 @@ impl Walks {
 
     /// Whether there is nothing to remember but the echo.
     pub(crate) fn is_empty(&self) -> bool {
-        self.failures == 0 && self.waits.is_none() && self.due.is_none()
+        self.failures == 0 && self.waits.is_none() && self.due.is_none() && !self.untold
     }
 
     /// How long a failure still waits; not at all once the spec has changed.
@@ -44,6 +49,16 @@ impl Walks {
         let (until, failed) = self.waits?;
         let left = until.saturating_duration_since(Instant::now());
         (failed == generation && !left.is_zero()).then_some(left)
+    }
+
+    /// Nothing is walked through in this turn; what was due is due when that is over.
+    pub(crate) fn pass_over(&mut self) {
+        self.due = None;
+    }
+
+    /// Whether the next walk is due.
+    pub(crate) fn is_due(&self) -> bool {
+        self.due().is_some_and(|left| left.is_zero())
     }
 
     /// How long until the next walk is due.
@@ -54,6 +69,9 @@ impl Walks {
 
     /// Takes what a walk has come to; when the next one is due.
     pub(crate) fn take(&mut self, walked: &Walked, generation: i64, backoff: &Backoff, seed: u64) {
+        if self.waits.is_some_and(|(_, failed)| failed != generation) {
+            self.failures = 0;
+        }
         let growing = match walked.walk.outcome() {
             Outcome::Failed(_) => true,
             Outcome::Waits { growing, .. } => growing,
@@ -77,6 +95,7 @@ impl Walks {
         let asked = walked.walk.results().again.filter(|_| !gave_up);
         let times = [again, asked, walked.due];
         let soonest = times.into_iter().flatten().min();
-        self.due = soonest.map(|soonest| Instant::now() + soonest);
+        // One of nothing would spin, and one without end is none.
+        self.due = soonest.and_then(|soonest| Instant::now().checked_add(soonest.max(SHORTEST)));
     }
 }

@@ -66,6 +66,12 @@ impl Resources {
         self
     }
 
+    /// Whether Kubernetes would not delete all of it with the object.
+    pub(crate) fn leaves_something(&self) -> bool {
+        let mut declared = self.declared.iter();
+        declared.any(|declared| declared.owner == Owner::None)
+    }
+
     /// These, and others.
     pub(crate) fn and(mut self, others: Self) -> Self {
         self.declared.extend(others.declared);

@@ -201,7 +201,10 @@ impl<K: LifecycleObject> Settling<'_, K> {
             }
         }
         outcomes.at = None;
-        self.accepted.retain(|key, _| wanted.contains(key));
+        // What is settled in part says nothing of the rest.
+        if self.leave.prunes && all_told {
+            self.accepted.retain(|key, _| wanted.contains(key));
+        }
         // Where something could not be declared, it is not known what is wanted no more.
         if self.leave.prunes && all_told {
             let kept = self.kept(resources);

@@ -4,9 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use kube::Resource as _;
 use okt_core::conditions::{self, Condition, Way};
 use okt_core::pass::Walk;
+use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph, Lifecycle, StateId};
 
-use super::{SAFETY, StatusOf, Turn};
+use super::{SAFETY, SHORTEST, StatusOf, Turn};
 use crate::again::Again;
 use crate::annotations;
 use crate::application::{Application, StateOf};
@@ -28,6 +29,8 @@ pub(super) struct Strolled {
     pub(super) hold: Option<Failure>,
     /// Whether work may begin.
     pub(super) is_whole: bool,
+    /// Whether all is known that the pass wants.
+    pub(super) prunes: bool,
     /// What its steps have put.
     pub(super) put: Resources,
     /// What its states say.
@@ -36,27 +39,44 @@ pub(super) struct Strolled {
 
 impl<A: Application> Turn<'_, A> {
     /// Walks through the pass of an object with a lifecycle: before its work, and when its life is over.
-    pub(super) async fn stroll(&mut self, releases: bool, poked: bool) -> Strolled {
+    pub(super) async fn stroll(
+        &mut self,
+        recorded: &Recorded,
+        releases: bool,
+        poked: bool,
+    ) -> Strolled {
         let mut strolled = Strolled {
             hold: None,
             is_whole: true,
+            prunes: true,
             put: Resources::new(),
             conditions: Vec::new(),
         };
         let Some(graph) = self.shared.pass_graph() else {
             return strolled;
         };
+        if matches!(recorded, Recorded::Nothing) && !releases {
+            // What the pass made would be taken for a sign that the application is there.
+            let walk = Walk::begin(graph, false);
+            strolled.conditions = conditions::of_pass(graph, Way::Walked(&walk));
+            strolled.is_whole = false;
+            return strolled;
+        }
         let finalizes = Walk::finalizes(graph);
         let generation = self.object.meta().generation.unwrap_or(0);
-        let waits = self.inner.walks.wait(generation).is_some() && !poked;
+        let walks = &self.inner.walks;
+        let waits = walks.wait(generation).is_some() && !poked && !walks.is_due();
         if waits && let Some((why, conditions)) = &self.inner.walks.held {
             strolled.hold = Some(why.clone());
             strolled.is_whole = false;
             strolled.conditions.clone_from(conditions);
             return strolled;
         }
-        if self.is_paused() {
+        if self.is_paused() || !self.shared.may_start() {
+            self.inner.walks.pass_over();
             strolled.conditions = self.said_before(graph);
+            strolled.hold = short(graph, &strolled.conditions);
+            strolled.is_whole = strolled.hold.is_none();
             return strolled;
         }
         let walked = match (self.deleting, releases && finalizes) {
@@ -64,6 +84,9 @@ impl<A: Application> Turn<'_, A> {
             (deleting, _) => self.walked(deleting, false).await,
         };
         let Some(walked) = walked else {
+            self.inner.walks.pass_over();
+            // What the pass has put goes after the life of the object.
+            strolled.prunes = false;
             strolled.conditions = conditions::of_pass(graph, Way::Leaving);
             return strolled;
         };
@@ -87,12 +110,11 @@ impl<A: Application> Turn<'_, A> {
         }
         let poked = self.known.take_poke();
         let walks = &self.inner.walks;
-        let due = [walks.due(), self.inner.tended.due()];
-        let is_due = due.into_iter().flatten().any(|left| left.is_zero());
+        let is_due = walks.is_due() || self.inner.tended.due().is_some_and(|left| left.is_zero());
         let is_echo = walks.echo && self.inner.seen == self.object.meta().resource_version;
-        let early = (is_echo && !is_due) || walks.wait(generation).is_some();
-        let early = early && !poked;
-        if early && !self.is_paused() {
+        let waits = is_echo || walks.wait(generation).is_some();
+        let wanted = is_due || poked || walks.untold || self.is_pause_news();
+        if waits && !wanted {
             return self.next_walk(false);
         }
         let Some(graph) = self.shared.pass_graph() else {
@@ -100,6 +122,8 @@ impl<A: Application> Turn<'_, A> {
         };
         let finalizes = Walk::finalizes(graph);
         if self.is_paused() {
+            self.inner.walks.pass_over();
+            self.inner.tended.pass_over();
             return self.say(&self.paused(graph)).await;
         }
         let walked = if self.deleting && !finalizes {
@@ -143,7 +167,7 @@ impl<A: Application> Turn<'_, A> {
             Ok(side_waits) => {
                 // What waits to be said is said by another walk.
                 self.inner.walks.echo |= self.inner.seen != seen;
-                self.inner.walks.echo &= !side_waits;
+                self.inner.walks.untold = side_waits;
                 self.next_walk(side_waits)
             }
             Err(again) => again,
@@ -160,7 +184,7 @@ impl<A: Application> Turn<'_, A> {
         });
         let due = [self.inner.walks.due(), self.inner.tended.due(), side];
         match due.into_iter().flatten().min() {
-            Some(soonest) => Again::after(soonest),
+            Some(soonest) => Again::after(soonest.max(SHORTEST)),
             None => Again::on_change(),
         }
     }
@@ -182,12 +206,20 @@ impl<A: Application> Turn<'_, A> {
             state.map_or(StateId::UNKNOWN, Lifecycle::id),
         );
         self.inner.walks.echo = false;
+        self.inner.walks.untold = true;
         let tended = &mut self.inner.tended;
         let walked = walk(self.shared, &self.cx, tended, pace, deleting, prunes).await?;
         let generation = self.object.meta().generation.unwrap_or(0);
         let (backoff, seed) = (&self.shared.backoff, read::seed(self.uid));
         self.inner.walks.take(&walked, generation, backoff, seed);
         Some(walked)
+    }
+
+    /// Whether the status says of the pause what is not so.
+    fn is_pause_news(&self) -> bool {
+        let status = self.object.status_of();
+        let paused = status.and_then(|it| it.conditions.iter().find(|it| it.type_ == "Paused"));
+        paused.is_some_and(|it| (it.status == "True") != self.is_paused())
     }
 
     fn is_paused(&self) -> bool {
@@ -244,4 +276,15 @@ impl<A: Application> Turn<'_, A> {
         }
         all
     }
+}
+
+/// The first condition of a pass that says the opposite of what its state declares.
+fn short(graph: &Graph<'_>, said: &[Condition]) -> Option<Failure> {
+    let mut declared = graph.states.iter().flat_map(|state| state.conditions);
+    declared.find_map(|declared| {
+        let said = said.iter().find(|said| said.name == declared.name)?;
+        // Of a state that was not reached nobody knows.
+        let is_short = said.status != declared.status && said.status != ConditionStatus::Unknown;
+        is_short.then(|| Failure::retry(&said.reason, &said.message))
+    })
 }
