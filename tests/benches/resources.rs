@@ -14,6 +14,7 @@ use okt_runtime::{
     Watches, crd, lifecycle_graph,
 };
 use okt_testing::{ApiServer, Mark};
+use okt_tests::rest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,9 +22,6 @@ use tokio::task::JoinHandle;
 
 /// Whose requests are counted.
 const COUNTED: &str = "counted";
-
-/// How long nothing must be asked until all is at rest.
-const QUIET: Duration = Duration::from_secs(2);
 
 /// The life of a rack.
 #[lifecycle_graph]
@@ -145,21 +143,6 @@ impl Asked {
             self.writes,
             self.took.as_secs_f64()
         );
-    }
-}
-
-/// Waits until nothing was asked for a while; how long something was.
-async fn rest(server: &ApiServer, since: Instant) -> Duration {
-    let mut last = (0, since.elapsed());
-    loop {
-        let asked = server.requests().len();
-        if asked != last.0 {
-            last = (asked, since.elapsed());
-        }
-        if since.elapsed() > last.1 + QUIET {
-            return last.1;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! A chart: a resource without a lifecycle, whose operator walks through a scripted pass.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, CustomResource};
+use kube::{Api, Client, CustomResource, ResourceExt};
 use okt_runtime::{
     Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Watches,
     lifecycle_graph,
@@ -74,7 +74,7 @@ impl Charts {
         next: S,
     ) -> Result<Step<S>, Failure> {
         let commits = self.script.begin(step, cx.results());
-        for declared in self.script.puts(step) {
+        for declared in self.script.puts(step, &cx.object().name_any()) {
             cx.declare(declared);
         }
         if commits {

@@ -1,7 +1,7 @@
 //! A message queue: a lifecycle, and a scripted pass for what it stands on; cluster-scoped.
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{Api, Client, CustomResource};
+use kube::{Api, Client, CustomResource, ResourceExt};
 use okt_runtime::{
     Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Pass, PassGraph,
     Resources, Status, Step, Watches, lifecycle_graph,
@@ -89,7 +89,7 @@ impl Queues {
         next: S,
     ) -> Result<Step<S>, Failure> {
         self.script.begin(step, cx.results());
-        for declared in self.script.puts(step) {
+        for declared in self.script.puts(step, &cx.object().name_any()) {
             cx.declare(declared);
         }
         self.script.end(step, next).await
@@ -140,9 +140,13 @@ impl Application for Queues {
         Some(PassGraph::of::<QueuePass>())
     }
 
-    async fn resources(&self, _: &Context<Queue>, state: QueueState) -> Result<Resources, Failure> {
+    async fn resources(
+        &self,
+        cx: &Context<Queue>,
+        state: QueueState,
+    ) -> Result<Resources, Failure> {
         let all = match state {
-            QueueState::Serving => self.script.puts("Serving"),
+            QueueState::Serving => self.script.puts("Serving", &cx.object().name_any()),
             QueueState::Joining | QueueState::Draining | QueueState::Gone => Vec::<Declared>::new(),
         };
         Ok(all.into_iter().fold(Resources::new(), Resources::with))

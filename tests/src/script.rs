@@ -33,6 +33,9 @@ pub enum Say {
     Hang,
 }
 
+/// What a step puts for the object of a name.
+type Puts = Arc<dyn Fn(&str) -> Vec<Declared> + Send + Sync>;
+
 /// A script of steps; clones are the same one.
 #[derive(Clone, Default)]
 pub struct Script(Arc<Mutex<Memory>>);
@@ -40,7 +43,7 @@ pub struct Script(Arc<Mutex<Memory>>);
 #[derive(Default)]
 struct Memory {
     says: HashMap<&'static str, Say>,
-    puts: HashMap<&'static str, Vec<Declared>>,
+    puts: HashMap<&'static str, Puts>,
     taken: Vec<&'static str>,
     worked: Vec<&'static str>,
     results: Option<Results>,
@@ -58,7 +61,17 @@ impl Script {
 
     /// From now on this step puts these.
     pub fn put(&self, step: &'static str, all: impl IntoIterator<Item = Declared>) {
-        self.memory(|memory| memory.puts.insert(step, all.into_iter().collect()));
+        let all: Vec<_> = all.into_iter().collect();
+        self.put_named(step, move |_| all.clone());
+    }
+
+    /// From now on this step puts these for the object of a name.
+    pub fn put_named(
+        &self,
+        step: &'static str,
+        all: impl Fn(&str) -> Vec<Declared> + Send + Sync + 'static,
+    ) {
+        self.memory(|memory| memory.puts.insert(step, Arc::new(all)));
     }
 
     /// The steps that were taken since this was asked last, in order.
@@ -81,9 +94,10 @@ impl Script {
         self.memory(|memory| memory.results.clone())
     }
 
-    /// What this step puts.
-    pub(crate) fn puts(&self, step: &'static str) -> Vec<Declared> {
-        self.memory(|memory| memory.puts.get(step).cloned().unwrap_or_default())
+    /// What this step puts for the object of this name.
+    pub(crate) fn puts(&self, step: &'static str, name: &str) -> Vec<Declared> {
+        let puts = self.memory(|memory| memory.puts.get(step).cloned());
+        puts.map_or_else(Vec::new, |puts| puts(name))
     }
 
     /// Takes a step; whether it commits.

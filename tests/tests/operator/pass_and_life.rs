@@ -82,6 +82,22 @@ async fn a_pass_that_fails_later_makes_the_object_unready_and_moves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pause_does_not_make_ready_what_was_not() {
+    let rig = Post::of().await;
+    rig.create("post", json!({})).await;
+    rig.until_ready("post", Serving).await;
+    let fails = Say::Fail(Failure::retry("NoQuota", "it is used up"));
+    rig.app.script.say("Apply", fails);
+    rig.poke("post");
+    rig.pass(Duration::from_secs(5)).await;
+    rig.annotate("post", okt_runtime::PAUSED_ANNOTATION, Some("true"))
+        .await;
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(rig.says("post", "Ready").await, "False NoQuota");
+    assert_eq!(rig.says("post", "Founded").await, "False NoQuota");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_the_pass_puts_and_the_state_declares_is_pruned_together() {
     let rig = Post::without_operator_of().await;
     rig.app.script.put("Apply", [role("base")]);
@@ -98,7 +114,9 @@ async fn what_the_pass_puts_and_the_state_declares_is_pruned_together() {
 
 #[tokio::test(start_paused = true)]
 async fn on_deletion_the_life_ends_first_then_the_pass_then_the_finalizer_goes() {
-    let rig = Post::of().await;
+    let rig = Post::without_operator_of().await;
+    rig.app.script.put("Apply", [role("base")]);
+    rig.start();
     rig.create("post", json!({})).await;
     rig.until_ready("post", Serving).await;
     rig.app.script.taken();
@@ -111,6 +129,10 @@ async fn on_deletion_the_life_ends_first_then_the_pass_then_the_finalizer_goes()
     rig.delete("post").await;
     rig.until_in("post", Gone).await;
     assert_eq!(rig.app.script.worked(), ["Joining", "Draining"]);
+    assert!(
+        is_there(&rig, "base").await,
+        "what the pass put outlives the life"
+    );
     rig.pass(Duration::from_secs(20)).await;
     let taken = rig.app.script.taken();
     assert_eq!(
