@@ -9,7 +9,7 @@ use okt_core::{Cause, Lifecycle, Mark};
 use tokio::time::Instant;
 
 use crate::application::{Application, StateOf};
-use crate::memory::{Inner, SIDE_WRITES, Stage};
+use crate::memory::{Inner, Stage};
 
 /// How long until an object is looked at again of which nothing is recorded, or whose state is unknown.
 const UNSURE: Duration = Duration::from_secs(30);
@@ -30,6 +30,11 @@ impl Again {
     /// Not before something happens.
     pub(crate) fn on_change() -> Self {
         Self(None)
+    }
+
+    /// After the shortest of these times; without any not before something happens.
+    pub(crate) fn soonest(times: impl IntoIterator<Item = Duration>) -> Self {
+        Self(times.into_iter().min().map(|time| time.max(SHORTEST)))
     }
 
     /// How long it takes, unless it is left to what happens.
@@ -75,13 +80,9 @@ pub(crate) fn again<A: Application>(
     due.extend(inner.tended.due());
     due.extend(inner.walks.due());
     if side_waits {
-        let since = inner.side_written.map_or(SIDE_WRITES, |at| at.elapsed());
-        due.push(SIDE_WRITES.saturating_sub(since));
+        due.push(inner.side_wait());
     }
-    match due.into_iter().min() {
-        Some(soonest) => Again::after(soonest.max(SHORTEST)),
-        None => Again::on_change(),
-    }
+    Again::soonest(due)
 }
 
 /// The time to each deadline of the state that is yet to come; one that has passed and moved nothing is held back.

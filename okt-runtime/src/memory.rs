@@ -299,6 +299,12 @@ impl Inner {
         is_side_due(self.side_written)
     }
 
+    /// How long that has to wait.
+    pub(crate) fn side_wait(&self) -> Duration {
+        let since = self.side_written.map_or(SIDE_WRITES, |at| at.elapsed());
+        SIDE_WRITES.saturating_sub(since)
+    }
+
     /// Whether what others left in the status may be taken away now: they may put it there again.
     pub(crate) fn may_tidy(&self) -> bool {
         is_side_due(self.tidied)
@@ -417,7 +423,7 @@ impl Known {
 }
 
 /// How often what is written beside transitions may be written by itself.
-pub(crate) const SIDE_WRITES: Duration = Duration::from_secs(10);
+const SIDE_WRITES: Duration = Duration::from_secs(10);
 
 /// Whether it is so long since that it may be done again.
 fn is_side_due(since: Option<Instant>) -> bool {

@@ -4,7 +4,6 @@ mod shipped;
 mod walk;
 mod walks;
 
-use std::future::Future;
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -195,17 +194,5 @@ impl<K: LifecycleObject> Deref for Pass<K> {
 
     fn deref(&self) -> &Context<K> {
         &self.context
-    }
-}
-
-/// Used by the walk only: one step, contained.
-impl<A: Application> PassGraph<A> {
-    pub(crate) fn step<'a>(
-        &self,
-        application: &'a A,
-        cx: &'a Pass<A::Resource>,
-        at: StateId,
-    ) -> impl Future<Output = Result<Step<Answer>, Failure>> + Send + 'a {
-        (self.take_step)(application, cx, at)
     }
 }

@@ -55,9 +55,6 @@ use crate::status::{Position, RecordedFailure, Status};
 /// How long until an object is looked at again whose next event must come, in case it does not.
 const SAFETY: Duration = Duration::from_mins(1);
 
-/// The shortest time between two turns that nobody asked for.
-const SHORTEST: Duration = Duration::from_millis(10);
-
 /// Brings one object on its way, and says when to look again.
 pub(crate) async fn turn<A: Application>(
     shared: Arc<Shared<A>>,
@@ -287,8 +284,8 @@ impl<A: Application> Turn<'_, A> {
             .at()
             .and_then(|record| StateOf::<A>::from_id(record.state));
         let kept_back = matches!(decision, Decision::Stand(Stand::Paused))
-            || (annotations::is_paused(self.object.meta()) && !self.deleting);
-        let kept_back = kept_back || !strolled.is_whole;
+            || self.is_paused()
+            || !strolled.is_whole;
         let (Some(state), false, true) = (state, kept_back, self.shared.may_start()) else {
             return self.inner.tended.pass_over();
         };
@@ -334,6 +331,11 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
+    /// Whether a pause counts: deletion goes on all the same.
+    fn is_paused(&self) -> bool {
+        annotations::is_paused(self.object.meta()) && !self.deleting
+    }
+
     fn position(&self) -> Option<&Position<StateOf<A>>> {
         self.object.status_of()?.lifecycle.as_ref()
     }
@@ -364,8 +366,7 @@ impl<A: Application> Turn<'_, A> {
             .is_some_and(|state| state.is(Mark::Leaf));
         self.inner.catch_up();
         // A result that waits for the end of a pause is taken later; until then looking goes on.
-        let paused = annotations::is_paused(self.object.meta()) && !self.deleting;
-        let taken = self.inner.has_ended() && !paused;
+        let taken = self.inner.has_ended() && !self.is_paused();
         if taken || in_leaf {
             return Look::nothing();
         }

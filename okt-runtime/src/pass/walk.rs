@@ -129,7 +129,7 @@ pub(crate) async fn walk<A: Application>(
     let mut walk = Walk::begin(pass.graph, deleting);
     while let Some(here) = walk.at() {
         given.enter(here, &walk);
-        let step = pass.step(&*shared.application, &given, here);
+        let step = (pass.take_step)(&*shared.application, &given, here);
         let said = match asked_within(pass.step_limit, step).await {
             Ok(said) => said,
             Err(Unanswered::Panicked(said)) => Err(Failure::retry("Panicked", said)),

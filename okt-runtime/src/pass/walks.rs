@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use okt_core::backoff::Backoff;
 use okt_core::conditions::Condition;
 use okt_core::pass::Outcome;
 use tokio::time::Instant;
 
 use super::Walked;
 use crate::failure::Failure;
+use crate::resources::Pace;
 
 /// The shortest time between two walks that a step may ask for.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -68,20 +68,21 @@ impl Walks {
     }
 
     /// Takes what a walk has come to; when the next one is due.
-    pub(crate) fn take(&mut self, walked: &Walked, generation: i64, backoff: &Backoff, seed: u64) {
+    pub(crate) fn take(&mut self, walked: &Walked, generation: i64, pace: &Pace) {
         if self.waits.is_some_and(|(_, failed)| failed != generation) {
             self.failures = 0;
         }
-        let growing = match walked.walk.outcome() {
-            Outcome::Failed(_) => true,
-            Outcome::Waits { growing, .. } => growing,
-            Outcome::Complete | Outcome::Short { .. } | Outcome::GaveUp { .. } => false,
+        let (growing, gave_up) = match walked.walk.outcome() {
+            Outcome::Failed(_) => (true, false),
+            Outcome::Waits { growing, .. } => (growing, false),
+            Outcome::GaveUp { .. } => (false, true),
+            Outcome::Complete | Outcome::Short { .. } => (false, false),
         };
         let again = if growing {
             // What unrelated events bring about early counts as the same attempt.
             if self.wait(generation).is_none() {
                 self.failures = self.failures.saturating_add(1);
-                let wait = backoff.wait(self.failures, seed);
+                let wait = pace.backoff.wait(self.failures, pace.seed);
                 self.waits = Some((Instant::now() + wait, generation));
             }
             self.wait(generation)
@@ -91,7 +92,6 @@ impl Walks {
             self.held = None;
             None
         };
-        let gave_up = matches!(walked.walk.outcome(), Outcome::GaveUp { .. });
         let asked = walked.walk.results().again.filter(|_| !gave_up);
         let times = [again, asked, walked.due];
         let soonest = times.into_iter().flatten().min();

@@ -7,7 +7,7 @@ use okt_core::pass::Walk;
 use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph, Lifecycle, StateId};
 
-use super::{SAFETY, SHORTEST, StatusOf, Turn};
+use super::{SAFETY, StatusOf, Turn};
 use crate::again::Again;
 use crate::annotations;
 use crate::application::{Application, StateOf};
@@ -15,10 +15,8 @@ use crate::change::is_own;
 use crate::failure::Failure;
 use crate::finalizer;
 use crate::look::extra;
-use crate::memory::SIDE_WRITES;
 use crate::object::LifecycleObject;
 use crate::pass::{Walked, walk};
-use crate::read;
 use crate::report::dated;
 use crate::resources::{self, Resources, Settlement};
 use crate::status::Status;
@@ -175,18 +173,9 @@ impl<A: Application> Turn<'_, A> {
     }
 
     fn next_walk(&self, side_waits: bool) -> Again {
-        let side = side_waits.then(|| {
-            let since = self
-                .inner
-                .side_written
-                .map_or(SIDE_WRITES, |at| at.elapsed());
-            SIDE_WRITES.saturating_sub(since)
-        });
+        let side = side_waits.then(|| self.inner.side_wait());
         let due = [self.inner.walks.due(), self.inner.tended.due(), side];
-        match due.into_iter().flatten().min() {
-            Some(soonest) => Again::after(soonest.max(SHORTEST)),
-            None => Again::on_change(),
-        }
+        Again::soonest(due.into_iter().flatten())
     }
 
     /// Drops the finalizer.
@@ -210,8 +199,7 @@ impl<A: Application> Turn<'_, A> {
         let tended = &mut self.inner.tended;
         let walked = walk(self.shared, &self.cx, tended, pace, deleting, prunes).await?;
         let generation = self.object.meta().generation.unwrap_or(0);
-        let (backoff, seed) = (&self.shared.backoff, read::seed(self.uid));
-        self.inner.walks.take(&walked, generation, backoff, seed);
+        self.inner.walks.take(&walked, generation, &pace);
         Some(walked)
     }
 
@@ -220,10 +208,6 @@ impl<A: Application> Turn<'_, A> {
         let status = self.object.status_of();
         let paused = status.and_then(|it| it.conditions.iter().find(|it| it.type_ == "Paused"));
         paused.is_some_and(|it| (it.status == "True") != self.is_paused())
-    }
-
-    fn is_paused(&self) -> bool {
-        annotations::is_paused(self.object.meta()) && !self.deleting
     }
 
     /// The status of a paused object: as it was, but for the pause.
