@@ -22,11 +22,7 @@ use okt_core::pass::Failed;
 /// assert!(wrong.is_permanent());
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure {
-    reason: String,
-    message: String,
-    permanent: bool,
-}
+pub struct Failure(Failed);
 
 impl Failure {
     /// A failure that trying again may mend; the waits between attempts grow.
@@ -34,61 +30,46 @@ impl Failure {
     /// `reason` is one word in `PascalCase`, shown in conditions; `message` is for people and must be the
     /// same for the same failure: no times, counters or addresses that change.
     pub fn retry(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-            message: message.into(),
-            permanent: false,
-        }
+        Self(Failed::retry(reason, message))
     }
 
     /// A failure that only a change of the spec can mend.
     ///
     /// The object takes the `on_error` trigger of its state, or stands still until its spec changes.
     pub fn permanent(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            permanent: true,
-            ..Self::retry(reason, message)
-        }
+        Self(Failed::permanent(reason, message))
     }
 
     /// The failure of a step.
     pub(crate) fn of_step(failed: Failed) -> Self {
-        Self {
-            reason: failed.reason,
-            message: failed.message,
-            permanent: failed.permanent,
-        }
+        Self(failed)
     }
 
     /// One word for machines.
     pub fn reason(&self) -> &str {
-        &self.reason
+        &self.0.reason
     }
 
     /// The details for people.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// Whether trying again is of no use.
     pub fn is_permanent(&self) -> bool {
-        self.permanent
+        self.0.permanent
     }
 }
 
 impl From<Failure> for Failed {
     fn from(failure: Failure) -> Self {
-        Self {
-            reason: failure.reason,
-            message: failure.message,
-            permanent: failure.permanent,
-        }
+        failure.0
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.reason, self.message)
+        write!(f, "{}: {}", self.reason(), self.message())
     }
 }
 

@@ -5,7 +5,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{
-    Condition, MESSAGE_LIMIT, Resources, Standing, Text, condition, cut, framed, of_resources, text,
+    CANNOT_END, Condition, Resources, Standing, Text, advised, condition, framed, of_resources,
+    text,
 };
 use crate::graph::{ConditionStatus, Declared, Graph, State};
 use crate::pass::{Outcome, Said, Walk};
@@ -33,9 +34,7 @@ pub fn of_walk(
 ) -> Vec<Condition> {
     let standing = standing(way, resources, deleting);
     let leaving = deleting.then(|| match &standing {
-        Standing::Stalled(_) => {
-            "cannot end; to drop the finalizer all the same, annotate the object with okt.dev/abandon: <its uid>".to_string()
-        }
+        Standing::Stalled(_) => CANNOT_END.to_string(),
         Standing::Ready(_) | Standing::Moving(_) | Standing::Lost(_) => String::new(),
     });
     let mut all = framed(&standing, leaving, paused);
@@ -134,11 +133,11 @@ fn standing(way: Way<'_>, resources: Resources<'_>, deleting: bool) -> Standing 
             } else {
                 "it is tried again when something changes"
             };
-            let mut message = cut(message, MESSAGE_LIMIT - advice.len() - 2);
-            if !message.is_empty() {
-                message.push_str("; ");
-            }
-            message.push_str(advice);
+            let message = if message.is_empty() {
+                advice.to_string()
+            } else {
+                advised(message, &format!("; {advice}"))
+            };
             Standing::Stalled(text(&reason, message))
         }
         Outcome::Complete => match of_resources(resources) {
