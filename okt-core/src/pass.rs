@@ -6,7 +6,7 @@ use alloc::string::String;
 use core::time::Duration;
 
 pub(crate) use self::walk::Said;
-pub use self::walk::{Outcome, Results, Visited, Walk};
+pub use self::walk::{Operations, Outcome, Results, Visited, Walk};
 use crate::graph::ConditionStatus;
 
 /// How one step of a pass ended: what its handler answers.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use build::graph;
 use okt_core::conditions::{Condition, Resources, Way, of_walk};
-use okt_core::pass::{Failed, Outcome, Step, Walk};
+use okt_core::pass::{Failed, Operations, Outcome, Step, Walk};
 use okt_core::{Answer, ConditionStatus, Graph, Kind};
 
 /// The ancestor's Stepper, without its faults.
@@ -304,6 +304,52 @@ fn a_step_that_is_done_but_not_as_declared_keeps_the_object_from_being_ready() {
             row("Updated", True, "Update"),
         ]
     );
+}
+
+#[test]
+fn of_two_conditions_of_one_state_each_is_judged_by_what_it_is_declared_to_be() {
+    use ConditionStatus::{False, True};
+    let plain = two_conditions();
+    let mut states = plain.states.to_vec();
+    let declared = |name, status| okt_core::Declared {
+        name,
+        status,
+        reason: "",
+        message: "",
+    };
+    states[1].conditions = Box::leak(Box::new([
+        declared("Gathered", True),
+        declared("Degraded", False),
+    ]));
+    let graph = Graph {
+        states: Box::leak(states.into_boxed_slice()),
+        ..plain
+    };
+    for (own, short) in [(True, "Degraded"), (False, "Gathered")] {
+        let done = Ok(Step::done(Answer::Next).condition(own, "Own", ""));
+        let walked = walk(&graph, false, &[("Get", done)]);
+        let outcome = walked.outcome();
+        assert!(
+            matches!(&outcome, Outcome::Short { what, .. } if what == short),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn operations_are_counted_over_a_walk() {
+    let graph = stepper();
+    let mut walk = Walk::begin(&graph, true);
+    let operations = |applied, deleted, failed| Operations {
+        applied,
+        deleted,
+        failed,
+    };
+    walk.count(operations(2, 0, 1));
+    walk.take(Ok(Step::done(Answer::Next)));
+    // The way for deletion forgets what came before it, but not what was done.
+    walk.count(operations(1, 3, 0));
+    assert_eq!(walk.results().operations, operations(3, 3, 1));
 }
 
 #[test]

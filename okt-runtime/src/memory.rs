@@ -106,8 +106,11 @@ impl Memory {
 
     /// Every object may be written again.
     pub(crate) fn reopen(&self) {
-        for known in self.objects().values().filter_map(Entry::known) {
-            known.reopened.store(true, Ordering::Release);
+        for entry in self.objects().values_mut() {
+            match entry {
+                Entry::Settled(last) => last.echo = false,
+                Entry::Known(known) => known.reopened.store(true, Ordering::Release),
+            }
         }
     }
 
@@ -471,6 +474,19 @@ mod tests {
             turn(&memory, change);
             assert!(!is_slim(&memory));
         }
+    }
+
+    #[test]
+    fn a_settled_object_is_walked_again_once_everything_may_be_written_again() {
+        let memory = Memory::default();
+        turn(&memory, |inner| {
+            inner.seen = Some("7".to_owned());
+            inner.walks.echo = true;
+        });
+        turn(&memory, |inner| assert!(inner.walks.echo));
+        assert!(is_slim(&memory));
+        memory.reopen();
+        turn(&memory, |inner| assert!(!inner.walks.echo));
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! The operator: what it is made of, and how it runs and stops.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
-use kube::Client;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
+use kube::{Client, Resource};
 use okt_core::backoff::Backoff;
+use okt_core::conditions::DECLARED_LIMIT;
 use okt_core::{Graph, Kind, Lifecycle};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -69,6 +71,11 @@ pub enum OperatorError {
         "tell two conditions apart: `{0}` is declared by the lifecycle and by the pass; rename one"
     )]
     SameCondition(&'static str),
+    /// The lifecycle and the pass together declare more conditions than a status holds; only a change of the code helps.
+    #[error(
+        "hold {0} conditions: the lifecycle and the pass may declare {DECLARED_LIMIT} together"
+    )]
+    ManyConditions(usize),
 }
 
 /// What outside the cluster names objects that should be looked at.
@@ -295,7 +302,7 @@ impl<A: Application> Operator<A> {
                 gate: self.gate.clone(),
                 draining: draining.clone(),
                 queue,
-                recorder: Recorder::new(self.client.clone(), reporter(graph.name)),
+                recorder: Recorder::new(self.client.clone(), reporter(&A::Resource::kind(&()))),
             });
             waits.push(drained(Arc::clone(&shared)));
             let settings = Settings {
@@ -355,18 +362,21 @@ fn check_graphs(
     if lifecycle.states.is_empty() && pass.is_none() {
         return Err(OperatorError::Nothing);
     }
-    let conditions = |graph: &'static Graph<'static>| {
+    let conditions = |graph: &'static Graph<'static>| -> BTreeSet<&'static str> {
         let states = graph.states.iter();
-        states.flat_map(|state| state.conditions).map(|it| it.name)
+        let all = states.flat_map(|state| state.conditions);
+        all.map(|it| it.name).collect()
     };
-    let same = pass.into_iter().flat_map(conditions);
-    match same
-        .into_iter()
-        .find(|name| conditions(lifecycle).any(|it| it == *name))
-    {
-        Some(name) => Err(OperatorError::SameCondition(name)),
-        None => Ok(()),
+    let own = conditions(lifecycle);
+    let of_pass = pass.map(conditions).unwrap_or_default();
+    if let Some(name) = own.intersection(&of_pass).next() {
+        return Err(OperatorError::SameCondition(name));
     }
+    let all = own.len() + of_pass.len();
+    if all > DECLARED_LIMIT {
+        return Err(OperatorError::ManyConditions(all));
+    }
+    Ok(())
 }
 
 /// Ends when no work runs any more and what it said is recorded, or nothing may be recorded.
@@ -385,9 +395,86 @@ async fn drained<A: Application>(shared: Arc<Shared<A>>) {
     }
 }
 
-fn reporter(graph: &str) -> Reporter {
+fn reporter(kind: &str) -> Reporter {
     Reporter {
-        controller: format!("okt-{}", graph.to_lowercase()),
+        controller: format!("okt-{}", kind.to_lowercase()),
         instance: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use okt_macros::lifecycle_graph;
+
+    use super::*;
+
+    #[lifecycle_graph(crate(crate))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Life {
+        #[entry]
+        #[condition(A1)]
+        #[condition(A2)]
+        #[condition(A3)]
+        #[condition(A4)]
+        #[condition(A5)]
+        #[condition(A6)]
+        #[condition(A7)]
+        #[condition(A8)]
+        #[condition(A9)]
+        #[condition(A10)]
+        #[condition(A11)]
+        #[condition(A12)]
+        #[condition(A13)]
+        #[child(Gone)]
+        Here,
+        #[leaf(idle)]
+        Gone,
+    }
+
+    #[lifecycle_graph(pass, crate(crate))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Beside {
+        #[entry]
+        #[condition(B1)]
+        #[condition(B2)]
+        #[condition(B3)]
+        #[condition(B4)]
+        #[condition(B5)]
+        #[condition(B6)]
+        #[condition(B7)]
+        #[condition(B8)]
+        #[condition(B9)]
+        #[condition(B10)]
+        #[condition(B11)]
+        #[condition(B12)]
+        #[child(End)]
+        Begin,
+        #[leaf(idle)]
+        End,
+    }
+
+    #[lifecycle_graph(pass, crate(crate))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Same {
+        #[entry]
+        #[condition(A1)]
+        #[child(End)]
+        Begin,
+        #[leaf(idle)]
+        End,
+    }
+
+    #[test]
+    fn two_graphs_whose_conditions_do_not_go_together_are_refused() {
+        let said = |pass| check_graphs(Life::GRAPH, pass).map_err(|error| error.to_string());
+        assert_eq!(said(None), Ok(()));
+        assert_eq!(
+            said(Some(Beside::GRAPH)).expect_err("25 conditions"),
+            "hold 25 conditions: the lifecycle and the pass may declare 24 together"
+        );
+        assert_eq!(
+            said(Some(Same::GRAPH)).expect_err("A1 twice"),
+            "tell two conditions apart: `A1` is declared by the lifecycle and by the pass; rename one"
+        );
     }
 }

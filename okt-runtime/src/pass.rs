@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Resource;
-use okt_core::pass::Results;
+use okt_core::pass::{Operations, Results};
 use okt_core::{Answer, Graph, Kind, PassDispatch, StateId, Step};
 use serde::Serialize;
 
@@ -120,6 +120,8 @@ struct Put {
     committed: usize,
     /// What the last commit waits for.
     awaited: Option<Failure>,
+    /// What the commits of the present step have done.
+    operations: Operations,
 }
 
 impl<K: LifecycleObject> Pass<K> {
@@ -168,6 +170,7 @@ impl<K: LifecycleObject> Pass<K> {
             .settle(&self.context, &resources, false)
             .await?;
         let mut put = self.put_mut();
+        put.operations += settled.operations;
         match settled.settlement {
             Settlement::AsDeclared => {
                 put.committed = len;
@@ -183,9 +186,12 @@ impl<K: LifecycleObject> Pass<K> {
         }
     }
 
-    /// What the steps before this one have come to.
+    /// What the steps before this one have come to, and what was done in the cluster so far.
     pub fn results(&self) -> Results {
-        self.put_mut().results.clone()
+        let put = self.put_mut();
+        let mut results = put.results.clone();
+        results.operations += put.operations;
+        results
     }
 }
 

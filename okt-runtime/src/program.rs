@@ -336,7 +336,8 @@ where
             | OperatorError::ClusterScoped(_)
             | OperatorError::Pass(_)
             | OperatorError::Nothing
-            | OperatorError::SameCondition(_)),
+            | OperatorError::SameCondition(_)
+            | OperatorError::ManyConditions(_)),
         ) => Err(format!("cannot {}", chain(&error))),
     }
 }

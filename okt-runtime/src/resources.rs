@@ -120,6 +120,7 @@ impl Tended {
             accepted: &mut self.accepted,
             leave,
             pace,
+            applied: 0,
         };
         settling.settle(declared).await
     }
@@ -160,11 +161,13 @@ pub(crate) async fn tend<A: Application>(
     tended.tell(settled.settlement);
 }
 
-/// Deletes what Kubernetes will not delete with an object that may be forgotten; whether nothing of it is left.
+/// Deletes what Kubernetes will not delete with an object that may be forgotten, but for what is kept, by its state or
+/// beside it; whether nothing of it is left.
 pub(crate) async fn clear<A: Application>(
     shared: &Shared<A>,
     cx: &Context<A::Resource>,
     tended: &mut Tended,
+    beside: Resources,
 ) -> bool {
     let site = site(shared, cx);
     if !shared.cluster.owns_anything(site.uid()) {
@@ -176,10 +179,13 @@ pub(crate) async fn clear<A: Application>(
         return false;
     }
     let kept = match state {
-        Some(state) => declared(&*shared.application, cx, state).await.ok(),
-        None => None,
+        Some(state) => {
+            let declared = declared(&*shared.application, cx, state).await;
+            beside.and(declared.unwrap_or_default())
+        }
+        None => beside,
     };
-    match clear::clear(&site, kept.as_ref()).await {
+    match clear::clear(&site, &kept).await {
         Ok(Left::Nothing) => return true,
         Ok(Left::JustDeleted) => {
             tended.settlement = Settlement::AsDeclared;

@@ -106,12 +106,12 @@ impl<A: Application> Shared<A> {
     }
 
     pub(crate) fn warn_of_abandoning(&self, object: &ObjectMeta, state: &str) {
-        let state = if state.is_empty() {
-            "an unknown state"
-        } else {
-            state
+        let place = match state {
+            "" if has_lifecycle::<A::Resource>() => " in an unknown state".to_owned(),
+            "" => String::new(),
+            state => format!(" in {state}"),
         };
-        let note = format!("given up in {state}; what is left of the application is nobody's");
+        let note = format!("given up{place}; what is left of the application is nobody's");
         self.warn(object, "Abandoned".to_owned(), "Release", note);
     }
 

@@ -4,6 +4,8 @@
 //!   the object, from the cache
 //!        │  older than the own last write? not ready, not leading? ──▶ nothing
 //!        ▼
+//!   pass      walk through the pass, where there is one     (all that there is to do without a lifecycle)
+//!        ▼
 //!   observe   ask the application where it is              (not in a turn that takes a result)
 //!        ▼
 //!   decide    record + facts ──▶ decision ──▶ next record   (okt-core; no I/O, no clock)
@@ -167,8 +169,7 @@ impl<A: Application> Turn<'_, A> {
         // What nobody else deletes goes first.
         let clearing = releases
             && (strolled.hold.is_some()
-                || self.shared.may_act()
-                    && !resources::clear(self.shared, &self.cx, &mut self.inner.tended).await);
+                || self.shared.may_act() && !self.clear(strolled.put.clone()).await);
         if clearing {
             // The last work is over, and is not begun again meanwhile.
             decision = if self.inner.has_ended() {

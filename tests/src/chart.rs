@@ -1,7 +1,7 @@
 //! A chart: a resource without a lifecycle, whose operator walks through a scripted pass.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, CustomResource, ResourceExt};
+use kube::{Api, Client, CustomResource};
 use okt_runtime::{
     Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Watches,
     lifecycle_graph,
@@ -66,30 +66,14 @@ pub struct Charts {
     pub script: Script,
 }
 
-impl Charts {
-    async fn take<S>(
-        &self,
-        cx: &Pass<Chart>,
-        step: &'static str,
-        next: S,
-    ) -> Result<Step<S>, Failure> {
-        let commits = self.script.begin(step, cx.results());
-        for declared in self.script.puts(step, &cx.object().name_any()) {
-            cx.declare(declared);
-        }
-        if commits {
-            cx.commit().await?;
-        }
-        self.script.end(step, next).await
-    }
-}
-
 impl ChartPassHandler for Charts {
     type Context = Pass<Chart>;
     type Error = Failure;
 
     async fn check(&self, cx: &Pass<Chart>) -> Result<Step<chart_pass::AfterCheck>, Failure> {
-        self.take(cx, "Check", chart_pass::AfterCheck::Next).await
+        self.script
+            .take(cx, "Check", chart_pass::AfterCheck::Next)
+            .await
     }
 
     async fn provision(
@@ -97,15 +81,19 @@ impl ChartPassHandler for Charts {
         cx: &Pass<Chart>,
     ) -> Result<Step<chart_pass::AfterProvision>, Failure> {
         let next = chart_pass::AfterProvision::Next;
-        self.take(cx, "Provision", next).await
+        self.script.take(cx, "Provision", next).await
     }
 
     async fn report(&self, cx: &Pass<Chart>) -> Result<Step<chart_pass::AfterReport>, Failure> {
-        self.take(cx, "Report", chart_pass::AfterReport::Next).await
+        self.script
+            .take(cx, "Report", chart_pass::AfterReport::Next)
+            .await
     }
 
     async fn leave(&self, cx: &Pass<Chart>) -> Result<Step<chart_pass::AfterLeave>, Failure> {
-        self.take(cx, "Leave", chart_pass::AfterLeave::Next).await
+        self.script
+            .take(cx, "Leave", chart_pass::AfterLeave::Next)
+            .await
     }
 }
 

@@ -81,36 +81,25 @@ pub struct Queues {
     pub script: Script,
 }
 
-impl Queues {
-    async fn take<S>(
-        &self,
-        cx: &Pass<Queue>,
-        step: &'static str,
-        next: S,
-    ) -> Result<Step<S>, Failure> {
-        self.script.begin(step, cx.results());
-        for declared in self.script.puts(step, &cx.object().name_any()) {
-            cx.declare(declared);
-        }
-        self.script.end(step, next).await
-    }
-}
-
 impl QueuePassHandler for Queues {
     type Context = Pass<Queue>;
     type Error = Failure;
 
     async fn check(&self, cx: &Pass<Queue>) -> Result<Step<queue_pass::AfterCheck>, Failure> {
-        self.take(cx, "Check", queue_pass::AfterCheck::Next).await
+        self.script
+            .take(cx, "Check", queue_pass::AfterCheck::Next)
+            .await
     }
 
     async fn apply(&self, cx: &Pass<Queue>) -> Result<Step<queue_pass::AfterApply>, Failure> {
-        self.take(cx, "Apply", queue_pass::AfterApply::Next).await
+        self.script
+            .take(cx, "Apply", queue_pass::AfterApply::Next)
+            .await
     }
 
     async fn finalize(&self, cx: &Pass<Queue>) -> Result<Step<queue_pass::AfterFinalize>, Failure> {
         let next = queue_pass::AfterFinalize::Next;
-        self.take(cx, "Finalize", next).await
+        self.script.take(cx, "Finalize", next).await
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use okt_runtime::{ConditionStatus, Declared, Failure, Results, Step};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use okt_runtime::{ConditionStatus, Declared, Failure, LifecycleObject, Pass, Results, Step};
 
 /// What a step says.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +46,7 @@ pub struct Script(Arc<Mutex<Memory>>);
 struct Memory {
     says: HashMap<&'static str, Say>,
     puts: HashMap<&'static str, Puts>,
+    keeps: Vec<&'static str>,
     taken: Vec<&'static str>,
     worked: Vec<&'static str>,
     results: Option<Results>,
@@ -89,7 +92,12 @@ impl Script {
         self.memory(|memory| memory.worked.push(state));
     }
 
-    /// What the steps before the last one had come to.
+    /// From now on every step keeps the maps of these names.
+    pub fn keep(&self, names: impl IntoIterator<Item = &'static str>) {
+        self.memory(|memory| memory.keeps = names.into_iter().collect());
+    }
+
+    /// What the last step saw of the results so far, at its end.
     pub fn results(&self) -> Option<Results> {
         self.memory(|memory| memory.results.clone())
     }
@@ -100,17 +108,36 @@ impl Script {
         puts.map_or_else(Vec::new, |puts| puts(name))
     }
 
+    /// Takes a step of an object, which puts and says what it should, and leads on to `next`.
+    pub(crate) async fn take<K: LifecycleObject, S>(
+        &self,
+        cx: &Pass<K>,
+        step: &'static str,
+        next: S,
+    ) -> Result<Step<S>, Failure> {
+        let commits = self.begin(step);
+        for declared in self.puts(step, &cx.object().name_any()) {
+            cx.declare(declared);
+        }
+        for name in self.memory(|memory| memory.keeps.clone()) {
+            cx.keep::<ConfigMap>(name);
+        }
+        let committed = if commits { cx.commit().await } else { Ok(()) };
+        self.memory(|memory| memory.results = Some(cx.results()));
+        committed?;
+        self.end(step, next).await
+    }
+
     /// Takes a step; whether it commits.
-    pub(crate) fn begin(&self, step: &'static str, results: Results) -> bool {
+    fn begin(&self, step: &'static str) -> bool {
         self.memory(|memory| {
             memory.taken.push(step);
-            memory.results = Some(results);
             memory.says.get(step) == Some(&Say::Commit)
         })
     }
 
     /// What this step says, where it leads on to `next`.
-    pub(crate) async fn end<S>(&self, step: &'static str, next: S) -> Result<Step<S>, Failure> {
+    async fn end<S>(&self, step: &'static str, next: S) -> Result<Step<S>, Failure> {
         let say = self.memory(|memory| memory.says.get(step).cloned());
         Ok(match say {
             None | Some(Say::Done | Say::Commit) => Step::done(next),

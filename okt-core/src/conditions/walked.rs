@@ -9,7 +9,7 @@ use super::{
     text,
 };
 use crate::graph::{ConditionStatus, Declared, Graph, State};
-use crate::pass::{Outcome, Said, Walk};
+use crate::pass::{Said, Walk};
 
 /// What was done with the pass of an object in one turn.
 #[derive(Clone, Copy, Debug)]
@@ -115,35 +115,25 @@ fn standing(way: Way<'_>, resources: Resources<'_>, deleting: bool) -> Standing 
             ));
         }
     };
-    match walk.outcome() {
-        Outcome::Failed(failure) => {
-            Standing::Moving(text(&failure.reason, failure.message.as_str()))
-        }
-        Outcome::Waits {
-            reason, message, ..
-        } => Standing::Moving(text(&reason, message)),
-        Outcome::Short {
-            what,
-            reason,
-            message,
-        } => Standing::Moving(text(&reason, format!("{what}: {message}"))),
-        Outcome::GaveUp { reason, message } => {
-            let advice = if deleting {
-                "change the spec to try again, or give the object up with the annotation okt.dev/abandon: <its uid>"
-            } else {
-                "it is tried again when something changes"
-            };
-            let message = if message.is_empty() {
-                advice.to_string()
-            } else {
-                advised(message, &format!("; {advice}"))
-            };
-            Standing::Stalled(text(&reason, message))
-        }
-        Outcome::Complete => match of_resources(resources) {
+    let Some(way) = walk.in_the_way() else {
+        return match of_resources(resources) {
             Some(standing) => standing,
             None if deleting => Standing::Moving(text("Deleting", "")),
             None => Standing::Ready(text("Complete", "every step of the pass is done")),
-        },
+        };
+    };
+    if !way.permanent {
+        return Standing::Moving(text(&way.reason, way.message));
     }
+    let advice = if deleting {
+        "change the spec to try again, or give the object up with the annotation okt.dev/abandon: <its uid>"
+    } else {
+        "it is tried again when something changes"
+    };
+    let message = if way.message.is_empty() {
+        advice.to_string()
+    } else {
+        advised(way.message, &format!("; {advice}"))
+    };
+    Standing::Stalled(text(&way.reason, message))
 }

@@ -1,13 +1,41 @@
 //! The walk through a pass graph: where it is, and what has come of it.
 
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::AddAssign;
 use core::time::Duration;
 
 use super::{End, Failed, Step};
 use crate::graph::{Cause, ConditionStatus, Graph, Mark, StateId};
 use crate::lifecycle::Answer;
+
+/// What was done in the cluster for the steps so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Operations {
+    /// How many objects were applied, because they were not as declared.
+    pub applied: u32,
+    /// How many were deleted, because they are declared no more.
+    pub deleted: u32,
+    /// How many of either could not be done.
+    pub failed: u32,
+}
+
+impl Operations {
+    /// Whether nothing was done, and nothing could not be.
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl AddAssign for Operations {
+    fn add_assign(&mut self, more: Self) {
+        self.applied = self.applied.saturating_add(more.applied);
+        self.deleted = self.deleted.saturating_add(more.deleted);
+        self.failed = self.failed.saturating_add(more.failed);
+    }
+}
 
 /// What the steps so far have come to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -22,6 +50,8 @@ pub struct Results {
     pub gave_up: bool,
     /// The soonest time after which a step asked for another walk.
     pub again: Option<Duration>,
+    /// What was done in the cluster.
+    pub operations: Operations,
 }
 
 /// How a walk ended.
@@ -188,6 +218,7 @@ impl<'g> Walk<'g> {
         self.gave_up = None;
         self.results = Results {
             steps: self.results.steps,
+            operations: self.results.operations,
             ..Results::default()
         };
     }
@@ -258,6 +289,11 @@ impl<'g> Walk<'g> {
         } else {
             self.at = Some(to);
         }
+    }
+
+    /// Counts what was done in the cluster.
+    pub fn count(&mut self, operations: Operations) {
+        self.results.operations += operations;
     }
 
     /// What a state has put did not come about after its step was over.
@@ -344,6 +380,24 @@ impl<'g> Walk<'g> {
         Outcome::Complete
     }
 
+    /// What keeps the object from being ready, in the words of its condition; permanent where nothing will happen until
+    /// something changes.
+    pub fn in_the_way(&self) -> Option<Failed> {
+        Some(match self.outcome() {
+            Outcome::Complete => return None,
+            Outcome::Failed(failed) => failed,
+            Outcome::Waits {
+                reason, message, ..
+            } => Failed::retry(reason, message),
+            Outcome::Short {
+                what,
+                reason,
+                message,
+            } => Failed::retry(reason, format!("{what}: {message}")),
+            Outcome::GaveUp { reason, message } => Failed::permanent(reason, message),
+        })
+    }
+
     /// The first step that was done and said of its condition that it is not as declared.
     fn short(&self) -> Option<Outcome> {
         self.visited.iter().find_map(|visited| {
@@ -355,12 +409,16 @@ impl<'g> Walk<'g> {
             else {
                 return None;
             };
-            let declared = state.conditions.first();
-            let due = declared.map_or(ConditionStatus::True, |declared| declared.status);
-            (*status != due).then(|| Outcome::Short {
-                what: declared
-                    .map_or(state.name, |declared| declared.name)
-                    .to_owned(),
+            let mut conditions = state.conditions.iter();
+            let what = match conditions.find(|declared| declared.status != *status) {
+                Some(declared) => Some(declared.name),
+                None if state.conditions.is_empty() && *status != ConditionStatus::True => {
+                    Some(state.name)
+                }
+                None => None,
+            };
+            what.map(|what| Outcome::Short {
+                what: what.to_owned(),
                 reason: reason.clone(),
                 message: text.clone().unwrap_or_default(),
             })

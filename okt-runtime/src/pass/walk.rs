@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kube::Client;
-use okt_core::pass::{Outcome, Step, Walk};
+use kube::{Client, Resource};
+use okt_core::pass::{Operations, Outcome, Step, Walk};
 use okt_core::{Answer, StateId};
 
 use super::Pass;
@@ -45,7 +45,7 @@ impl<K: LifecycleObject> Hands<K> {
             return Err(Failure::retry("NotLeading", why));
         }
         if !self.finalizes && resources.leaves_something() {
-            let why = "what is declared `unowned` has to be deleted by the operator, and this pass has no way for deletion: declare a trigger `on_delete`";
+            let why = "what is declared `unowned` or with a `wave` has to be deleted by the operator, and this pass has no way for deletion: declare a trigger `on_delete`";
             return Err(Failure::permanent("BadResource", why));
         }
         let site = Site {
@@ -73,21 +73,9 @@ pub(crate) struct Walked {
 }
 
 impl Walked {
-    /// What keeps the object from being ready; a wait and somebody who gave up as failures that say so.
+    /// What keeps the object from being ready.
     pub(crate) fn in_the_way(&self) -> Option<Failure> {
-        match self.walk.outcome() {
-            Outcome::Complete => None,
-            Outcome::Failed(failed) => Some(Failure::of_step(failed)),
-            Outcome::Waits {
-                reason, message, ..
-            } => Some(Failure::retry(reason, message)),
-            Outcome::Short {
-                what,
-                reason,
-                message,
-            } => Some(Failure::retry(reason, format!("{what}: {message}"))),
-            Outcome::GaveUp { reason, message } => Some(Failure::permanent(reason, message)),
-        }
+        self.walk.in_the_way().map(Failure::of_step)
     }
 
     /// Whether every step was taken that leads to a leaf, and none failed.
@@ -143,6 +131,7 @@ pub(crate) async fn walk<A: Application>(
             }
         };
         walk.take(given.awaiting(said).map_err(Into::into));
+        walk.count(given.done_so_far());
     }
     let mut walked = Walked {
         walk,
@@ -152,6 +141,15 @@ pub(crate) async fn walk<A: Application>(
     };
     if walked.is_whole() && !deleting {
         given.finish(&mut walked, prunes).await;
+    }
+    if !walked.walk.results().operations.is_none() {
+        let Operations {
+            applied,
+            deleted,
+            failed,
+        } = walked.walk.results().operations;
+        let object = cx.object().meta().name.as_deref().unwrap_or_default();
+        tracing::debug!(object, applied, deleted, failed, "walked through");
     }
     let Pass { put, hands, .. } = given;
     *tended = hands.into_inner().tended;
@@ -173,6 +171,12 @@ impl<K: LifecycleObject> Pass<K> {
         let mut put = self.put_mut();
         put.at = Some(at);
         put.results = walk.results().clone();
+    }
+
+    /// What the commits of a step have done, which is over.
+    fn done_so_far(&self) -> Operations {
+        let mut put = self.put_mut();
+        std::mem::take(&mut put.operations)
     }
 
     /// A step that handed on what a commit waits for waits itself.
@@ -200,6 +204,7 @@ impl<K: LifecycleObject> Pass<K> {
             Err(failure) => return walk.blame(StateId::UNKNOWN, failure.into()),
         };
         walked.due = settled.due;
+        walk.count(settled.operations);
         let whose = settled.first.and_then(|index| whose.get(index));
         match (settled.settlement, whose) {
             (Settlement::AsDeclared, _) => {}

@@ -23,9 +23,9 @@ const ORPHANS: &str = "orphan";
 /// Deletes what Kubernetes will not delete with the object, and what goes in waves, but for what is kept.
 pub(crate) async fn clear<K: LifecycleObject>(
     site: &Site<'_, K>,
-    resources: Option<&Resources>,
+    resources: &Resources,
 ) -> Result<Left, Failure> {
-    let kept = resources.map(|it| site.kept(it)).unwrap_or_default();
+    let kept = site.kept(resources);
     let orphans = (site.object.meta().finalizers.iter().flatten()).any(|it| it == ORPHANS);
     let has_to_go = |there: &Kept, kind: &Kind| {
         let in_waves = there.wave.is_some() && there.is_collected && !orphans;

@@ -66,10 +66,10 @@ impl Resources {
         self
     }
 
-    /// Whether Kubernetes would not delete all of it with the object.
+    /// Whether Kubernetes would not delete all of it with the object, in the order that is wanted.
     pub(crate) fn leaves_something(&self) -> bool {
         let mut declared = self.declared.iter();
-        declared.any(|declared| declared.owner == Owner::None)
+        declared.any(|declared| declared.owner == Owner::None || declared.wave.is_some())
     }
 
     /// These, and others.

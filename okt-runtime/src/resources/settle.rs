@@ -8,6 +8,7 @@ use std::time::Duration;
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
 use okt_core::conditions;
+use okt_core::pass::Operations;
 use serde_json::Value;
 
 use super::declared::{Declared, Resources};
@@ -70,6 +71,8 @@ pub(crate) struct Settling<'a, K> {
     pub(crate) accepted: &'a mut Accepted,
     pub(crate) leave: Leave,
     pub(crate) pace: Pace,
+    /// How many objects were applied.
+    pub(crate) applied: u32,
 }
 
 impl<'a, K> Deref for Settling<'a, K> {
@@ -86,6 +89,8 @@ pub(crate) struct Settled {
     pub(crate) due: Option<Duration>,
     /// Which of the declared ones the settlement is about.
     pub(crate) first: Option<usize>,
+    /// What was done.
+    pub(crate) operations: Operations,
 }
 
 /// What has come of one declared object.
@@ -108,6 +113,7 @@ struct Outcomes {
     at: Option<usize>,
     /// The first one that failed, and the first that is awaited.
     first: [Option<usize>; 2],
+    operations: Operations,
 }
 
 impl Outcomes {
@@ -147,6 +153,7 @@ impl Outcomes {
             settlement,
             due: self.due,
             first,
+            operations: self.operations,
         }
     }
 }
@@ -175,7 +182,9 @@ impl<K: LifecycleObject> Settling<'_, K> {
                 continue;
             }
             let there = owned.get(&key).cloned();
-            match self.bring_about(declared, &applied, there).await {
+            let brought = self.bring_about(declared, &applied, there).await;
+            outcomes.operations.applied = self.applied;
+            match brought {
                 Ok(Outcome::Fine) => {}
                 Ok(Outcome::Awaited(what)) => outcomes.awaited(what),
                 Ok(Outcome::Stuck(what)) => {
@@ -190,6 +199,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
                     outcomes.awaited(what);
                 }
                 Err(failure) => {
+                    outcomes.operations.failed += 1;
                     let no_answer = failure.reason() == NO_ANSWER;
                     let wait = self.failed(&key, &failure);
                     outcomes.failed(failure, wait);
@@ -220,9 +230,15 @@ impl<K: LifecycleObject> Settling<'_, K> {
                 }
                 if let Some((wait, Some(failure))) = self.wait(key) {
                     outcomes.failed(failure, wait);
-                } else if let Err(failure) = self.delete(key, there).await {
-                    let wait = self.failed(key, &failure);
-                    outcomes.failed(failure, wait);
+                    continue;
+                }
+                match self.delete(key, there).await {
+                    Ok(()) => outcomes.operations.deleted += 1,
+                    Err(failure) => {
+                        outcomes.operations.failed += 1;
+                        let wait = self.failed(key, &failure);
+                        outcomes.failed(failure, wait);
+                    }
                 }
             }
             outcomes.awaited.extend(going.awaited(&self.site));
@@ -415,6 +431,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
         let made = answer(api.patch(&key.2, &params, &Patch::Apply(&body))).await;
         let made = made.map_err(|error| failure_of(what, &error))?;
         self.efforts.made(Some(key.clone()), &self.pace, None);
+        self.applied += 1;
         let object = made.value();
         let owned = owned_fields(&object, manager);
         // A server may drop what it does not know; to say it again would change nothing, again and again.

@@ -137,11 +137,11 @@ impl<A: Application> Turn<'_, A> {
             settlement = walked.settlement.clone();
         }
         if self.deleting && walked.as_ref().is_none_or(Walked::is_whole) {
-            let tended = &mut self.inner.tended;
-            if resources::clear(self.shared, &self.cx, tended).await {
+            let put = walked.as_ref().map(|walked| walked.put.clone());
+            if self.clear(put.unwrap_or_default()).await {
                 return self.let_go(false).await;
             }
-            settlement = tended.settlement.clone();
+            settlement = self.inner.tended.settlement.clone();
         }
         let way = (walked.as_ref()).map_or(Way::Leaving, |walked| Way::Walked(&walked.walk));
         let paused = annotations::is_paused(self.object.meta());
@@ -176,6 +176,11 @@ impl<A: Application> Turn<'_, A> {
         let side = side_waits.then(|| self.inner.side_wait());
         let due = [self.inner.walks.due(), self.inner.tended.due(), side];
         Again::soonest(due.into_iter().flatten())
+    }
+
+    /// Deletes what Kubernetes will not delete with the object; whether nothing of it is left.
+    pub(super) async fn clear(&mut self, put: Resources) -> bool {
+        resources::clear(self.shared, &self.cx, &mut self.inner.tended, put).await
     }
 
     /// Drops the finalizer.

@@ -1,0 +1,319 @@
+//! Passes on a real API server with garbage collection: what is made, repaired, waited for, said and deleted.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use okt_runtime::{Declared, Failure, PAUSED_ANNOTATION, crd};
+use okt_tests::rollout::{Place, Working};
+use okt_tests::{Cluster, Ladder, Ladders, Say};
+use serde_json::{Value, json};
+
+use crate::on_kubernetes;
+
+/// How long a server is watched that should have nothing to do.
+const QUIET: Duration = Duration::from_secs(3);
+
+struct Scene {
+    place: Place,
+    cluster: Cluster<Ladders>,
+    app: Ladders,
+    working: Working,
+}
+
+impl Scene {
+    async fn set(place: &Place, script: impl FnOnce(&Ladders)) -> Self {
+        let cluster: Cluster<Ladders> = place.cluster();
+        cluster.define(crd::<Ladder>().expect("a CRD")).await;
+        let app = Ladders::default();
+        script(&app);
+        let scene = Self {
+            working: place.operate(app.clone()),
+            place: place.clone(),
+            cluster,
+            app,
+        };
+        let ladder = json!({
+            "apiVersion": "demo.okt.dev/v1",
+            "kind": "Ladder",
+            "metadata": { "name": "ladder" },
+            "spec": {},
+        });
+        scene.cluster.create_raw(ladder).await;
+        scene
+    }
+
+    fn maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client(), "default")
+    }
+
+    fn client(&self) -> Client {
+        self.place.client.clone()
+    }
+
+    async fn text(&self, name: &str) -> Option<String> {
+        let map = self.maps().get_opt(name).await.expect("a read")?;
+        map.data?.get("text").cloned()
+    }
+
+    /// Something else in the spec has the object walked through.
+    async fn touch(&self, rungs: u32) {
+        let spec = json!({ "spec": { "rungs": rungs } });
+        self.cluster.patch("ladder", spec).await;
+    }
+
+    async fn until(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
+        let waited = async {
+            while !so().await {
+                tokio::time::sleep(Duration::from_millis(25)).await;
+            }
+        };
+        let waited = tokio::time::timeout(self.place.patience, waited).await;
+        waited.unwrap_or_else(|_| panic!("waited in vain until {what}"));
+    }
+
+    /// Waits until `Ready` has this reason, for the spec as it is.
+    async fn until_ready_says(&self, reason: &str) -> String {
+        let mut message = String::new();
+        self.until(reason, async || {
+            let Some(ladder) = self.cluster.get("ladder").await else {
+                return false;
+            };
+            let generation = ladder.metadata.generation;
+            let status = ladder.status.unwrap_or_default();
+            let ready = status.conditions.into_iter().find(|it| it.type_ == "Ready");
+            let Some(ready) = ready.filter(|it| it.reason == reason) else {
+                return false;
+            };
+            message = ready.message;
+            ready.observed_generation == generation
+        })
+        .await;
+        message
+    }
+
+    fn writes(&self) -> Vec<String> {
+        let all = self.working.tap.writes().into_iter();
+        all.map(|write| format!("{} {}", write.method, write.path))
+            .collect()
+    }
+}
+
+fn map(name: &str, text: &str) -> Declared {
+    Declared::dynamic(json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": name },
+        "data": { "text": text },
+    }))
+}
+
+fn deployment() -> Declared {
+    Declared::dynamic(json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "climber" },
+        "spec": {
+            "selector": { "matchLabels": { "app": "climber" } },
+            "template": {
+                "metadata": { "labels": { "app": "climber" } },
+                "spec": { "containers": [{ "name": "a", "image": "a" }] },
+            },
+        },
+    }))
+}
+
+const STATUS: &str = "PATCH /apis/demo.okt.dev/v1/namespaces/default/ladders/ladder/status";
+const FINALIZER: &str = "PATCH /apis/demo.okt.dev/v1/namespaces/default/ladders/ladder";
+
+#[tokio::test]
+async fn a_pass_is_one_write_of_the_status_and_one_for_each_object_and_none_at_rest() {
+    on_kubernetes("a pass", async |place| {
+        let mut scene = Scene::set(&place, |app| {
+            app.script
+                .put("Mutator", [map("a", "x"), map("b", "x"), map("c", "x")]);
+            app.script.say("Updater", Say::Commit);
+        })
+        .await;
+        scene.until_ready_says("Complete").await;
+        tokio::time::sleep(QUIET).await;
+        let made = ["a", "b", "c"]
+            .map(|name| format!("PATCH /api/v1/namespaces/default/configmaps/{name}"));
+        let mut expected = vec![FINALIZER.to_owned()];
+        expected.extend(made);
+        expected.push(STATUS.to_owned());
+        assert_eq!(scene.writes(), expected);
+
+        scene.working.kill().await;
+        scene.working = place.operate(scene.app.clone());
+        scene.app.script.taken();
+        scene
+            .until("it is walked through again", async || {
+                !scene.app.script.taken().is_empty()
+            })
+            .await;
+        tokio::time::sleep(QUIET).await;
+        assert_eq!(
+            scene.writes(),
+            [""; 0],
+            "nothing is written after a restart"
+        );
+
+        // Drift of what is declared, and of what is not; and what is put no more.
+        let theirs = Patch::Merge(json!({ "data": { "text": "theirs", "more": "theirs" } }));
+        let changed = scene
+            .maps()
+            .patch("a", &PatchParams::default(), &theirs)
+            .await;
+        changed.expect("it is changed");
+        let gone = scene.maps().delete("b", &DeleteParams::default()).await;
+        gone.expect("it is deleted");
+        scene
+            .until("both are repaired", async || {
+                scene.text("a").await.as_deref() == Some("x")
+                    && scene.text("b").await.as_deref() == Some("x")
+            })
+            .await;
+        let data = scene.maps().get("a").await.expect("it is there").data;
+        assert_eq!(data.expect("data")["more"], "theirs");
+        scene
+            .app
+            .script
+            .put("Mutator", [map("a", "x"), map("b", "x")]);
+        scene.touch(1).await;
+        scene
+            .until("what is put no more is gone", async || {
+                scene.text("c").await.is_none()
+            })
+            .await;
+        scene.until_ready_says("Complete").await;
+
+        scene.cluster.delete("ladder").await;
+        scene.cluster.until_gone("ladder").await;
+        scene
+            .until("the rest is collected", async || {
+                scene.text("a").await.is_none()
+            })
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_steps_say_is_what_the_object_says_and_a_deployment_is_waited_for() {
+    on_kubernetes("what steps say", async |place| {
+        let wait = Say::Wait("FooNamespaceNotFound", Duration::from_millis(300), "foo namespace not found");
+        let scene = Scene::set(&place, |app| {
+            app.script.say("CRChecker", wait);
+            app.script.put("Mutator", [deployment().ready()]);
+            app.script.say("Updater", Say::Commit);
+        })
+        .await;
+        let waits = scene.until_ready_says("FooNamespaceNotFound").await;
+        assert_eq!(waits, "foo namespace not found");
+        scene.app.script.say("CRChecker", Say::Fail(Failure::permanent("Invalid", "no rungs")));
+        let said = scene.until_ready_says("Invalid").await;
+        assert!(said.starts_with("no rungs; "), "{said}");
+        assert_eq!(scene.cluster.says("ladder", "Stalled").await, "True Invalid");
+        scene.app.script.say("CRChecker", Say::Done);
+        scene.touch(1).await;
+        let waits = scene.until_ready_says("WaitingForResources").await;
+        assert_eq!(waits, "Deployment climber: its controller has not seen it yet");
+        assert_eq!(scene.cluster.says("ladder", "UpToDate").await, "False WaitingForResources");
+        let deployments: Api<Deployment> = Api::namespaced(scene.client(), "default");
+        let status = Patch::Merge(json!({ "status": {
+            "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+        } }));
+        let patched = deployments.patch_status("climber", &PatchParams::default(), &status).await;
+        patched.expect("the status is accepted");
+        scene.until_ready_says("Complete").await;
+
+        // Paused, it stays as it is, and catches up.
+        scene.cluster.annotate("ladder", PAUSED_ANNOTATION, Some("true")).await;
+        scene.until("it says that it is paused", async || {
+            scene.cluster.says("ladder", "Paused").await == "True Paused"
+        })
+        .await;
+        scene.app.script.taken();
+        scene.touch(2).await;
+        tokio::time::sleep(QUIET).await;
+        assert_eq!(scene.app.script.taken(), [""; 0]);
+        scene.cluster.annotate("ladder", PAUSED_ANNOTATION, None).await;
+        scene.until_ready_says("Complete").await;
+        scene.cluster.delete("ladder").await;
+        scene.cluster.until_gone("ladder").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_another_has_is_not_taken_and_a_finalization_that_waits_keeps_the_object() {
+    on_kubernetes("what another has", async |place| {
+        let theirs: ConfigMap = serde_json::from_value(json!({
+            "metadata": { "name": "a" }, "data": { "text": "theirs" },
+        }))
+        .expect("a map");
+        let maps: Api<ConfigMap> = Api::namespaced(place.client.clone(), "default");
+        maps.create(&PostParams::default(), &theirs)
+            .await
+            .expect("it is made");
+        let scene = Scene::set(&place, |app| {
+            app.script
+                .put("Mutator", [map("a", "x"), map("b", "x").wave(1)]);
+            app.script.say("Updater", Say::Commit);
+        })
+        .await;
+        let said = scene.until_ready_says("NotOwned").await;
+        assert_eq!(
+            said,
+            "ConfigMap a exists and was not made for this object: delete or rename one of them"
+        );
+        assert_eq!(scene.text("a").await.as_deref(), Some("theirs"));
+        assert_eq!(
+            scene.text("b").await.as_deref(),
+            Some("x"),
+            "it keeps no other from being made"
+        );
+        maps.delete("a", &DeleteParams::default())
+            .await
+            .expect("it is deleted");
+        scene.touch(1).await;
+        scene.until_ready_says("Complete").await;
+        assert_eq!(scene.text("a").await.as_deref(), Some("x"));
+
+        // A wait of the finalizer step, then what it owns, held by somebody.
+        let held = Patch::Merge(json!({ "metadata": { "finalizers": ["test.okt.dev/hold"] } }));
+        maps.patch("b", &PatchParams::default(), &held)
+            .await
+            .expect("it is held");
+        let wait = Say::Wait(
+            "FooNamespace",
+            Duration::from_millis(300),
+            "foo namespace missing two annotations",
+        );
+        scene.app.script.say("CRFinalizer", wait);
+        scene.cluster.delete("ladder").await;
+        let said = scene.until_ready_says("FooNamespace").await;
+        assert_eq!(said, "foo namespace missing two annotations");
+        tokio::time::sleep(QUIET).await;
+        assert!(scene.cluster.get("ladder").await.is_some());
+        scene.app.script.say("CRFinalizer", Say::Done);
+        let said = scene.until_ready_says("WaitingForResources").await;
+        assert!(said.starts_with("ConfigMap b is not gone yet"), "{said}");
+        tokio::time::sleep(QUIET).await;
+        assert!(scene.cluster.get("ladder").await.is_some());
+        let free = Patch::Merge(json!({ "metadata": { "finalizers": Value::Null } }));
+        maps.patch("b", &PatchParams::default(), &free)
+            .await
+            .expect("it is freed");
+        scene.cluster.until_gone("ladder").await;
+        scene
+            .until("the rest is collected", async || {
+                scene.text("a").await.is_none()
+            })
+            .await;
+    })
+    .await;
+}

@@ -1,0 +1,90 @@
+//! Passes of objects that are being deleted.
+
+use std::time::Duration;
+
+use kube::ResourceExt;
+use okt_runtime::FINALIZER;
+use okt_runtime::Failure;
+use okt_tests::Say;
+use serde_json::json;
+
+use super::{map, says, walked};
+
+#[tokio::test(start_paused = true)]
+async fn deletion_takes_the_way_for_it_and_the_finalizer_goes_at_its_end() {
+    let wait = Say::Wait(
+        "FooNamespace",
+        Duration::from_secs(5),
+        "foo namespace missing two annotations",
+    );
+    let rig = walked(|app| app.script.put("Provision", [map("a", "x")])).await;
+    let chart = rig.get("chart").await.expect("it is there");
+    assert_eq!(chart.finalizers(), [FINALIZER]);
+    rig.app.script.say("Leave", wait);
+    rig.app.script.taken();
+    rig.delete("chart").await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.app.script.taken(), ["Check", "Leave"]);
+    let all = says(&rig).await;
+    assert_eq!(
+        all[0],
+        "Ready False FooNamespace: foo namespace missing two annotations"
+    );
+    assert_eq!(
+        all[5],
+        "Left False FooNamespace: foo namespace missing two annotations"
+    );
+    assert_eq!(rig.says("chart", "Deleting").await, "True Deleting");
+    rig.pass(Duration::from_mins(10)).await;
+    assert!(rig.get("chart").await.is_some());
+    rig.app.script.say("Leave", Say::Done);
+    rig.pass(Duration::from_secs(10)).await;
+    assert!(rig.get("chart").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_stays_after_a_way_for_deletion_that_failed_and_an_invalid_object_can_go() {
+    let rig = walked(|app| {
+        app.script
+            .say("Check", Say::Fail(Failure::permanent("Invalid", "no")));
+    })
+    .await;
+    rig.app
+        .script
+        .say("Leave", Say::Fail(Failure::permanent("Stuck", "it holds")));
+    rig.delete("chart").await;
+    rig.pass(Duration::from_mins(10)).await;
+    let says = says(&rig).await;
+    assert!(
+        says[0].starts_with("Ready False Stuck: it holds; change the spec"),
+        "{says:#?}"
+    );
+    assert_eq!(says[1].split(' ').next(), Some("Stalled"));
+    rig.app.script.say("Leave", Say::Done);
+    rig.patch("chart", json!({ "spec": { "text": "y" } })).await;
+    rig.pass(Duration::from_secs(10)).await;
+    assert!(
+        rig.get("chart").await.is_none(),
+        "the check that fails does not keep it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_can_be_given_up() {
+    let rig = walked(|app| {
+        app.script
+            .say("Leave", Say::Fail(Failure::permanent("Stuck", "no")));
+    })
+    .await;
+    rig.delete("chart").await;
+    rig.pass(Duration::from_secs(5)).await;
+    let uid = rig
+        .get("chart")
+        .await
+        .and_then(|chart| chart.uid())
+        .expect("a uid");
+    rig.annotate("chart", okt_runtime::ABANDON_ANNOTATION, Some(&uid))
+        .await;
+    rig.pass(Duration::from_secs(5)).await;
+    assert!(rig.get("chart").await.is_none());
+}

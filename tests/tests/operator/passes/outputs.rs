@@ -1,0 +1,234 @@
+//! What the steps of a pass put: when it is made, repaired and deleted, and whose fault it is where it is not.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use kube::api::ListParams;
+use kube::api::Patch;
+use kube::api::PatchParams;
+use kube::api::PostParams;
+use okt_runtime::Declared;
+use okt_runtime::Failure;
+use okt_tests::Say;
+use serde_json::json;
+
+use super::{Board, DONE, chart, map, says, status_writes, text, walked};
+
+#[tokio::test(start_paused = true)]
+async fn what_steps_put_is_there_repaired_and_deleted_when_it_is_put_no_more() {
+    let rig = walked(|app| app.script.put("Provision", [map("a", "x"), map("b", "y")])).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    rig.pass(Duration::from_mins(1)).await;
+    maps.delete("a", &DeleteParams::default())
+        .await
+        .expect("deleted by hand");
+    rig.pass(Duration::from_secs(3)).await;
+    assert_eq!(
+        text(&rig, "a").await.as_deref(),
+        Some("x"),
+        "it is restored"
+    );
+    let patch = Patch::Merge(json!({ "data": { "text": "z" } }));
+    maps.patch("b", &PatchParams::default(), &patch)
+        .await
+        .expect("changed by hand");
+    rig.pass(Duration::from_secs(10)).await;
+    assert_eq!(
+        text(&rig, "b").await.as_deref(),
+        Some("y"),
+        "it is repaired"
+    );
+    rig.app.script.put("Provision", [map("a", "x")]);
+    rig.poke("chart");
+    rig.pass(Duration::from_secs(3)).await;
+    assert_eq!(text(&rig, "b").await, None, "it is put no more");
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(status_writes(&rig), 1, "none of it is news");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_by_a_walk_that_ended_early() {
+    let rig = walked(|app| app.script.put("Provision", [map("a", "x")])).await;
+    rig.app.script.put("Provision", []);
+    rig.app
+        .script
+        .say("Report", Say::Fail(Failure::retry("Broken", "no")));
+    rig.poke("chart");
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_put_before_a_walk_ended_early_is_not_made_and_not_said_to_be() {
+    let rig = walked(|app| {
+        app.script.put("Provision", [map("a", "x")]);
+        app.script
+            .say("Report", Say::Fail(Failure::retry("Broken", "no")));
+    })
+    .await;
+    assert_eq!(text(&rig, "a").await, None);
+    let says = says(&rig).await;
+    assert!(
+        says[3].starts_with("Provisioned False NotApplied: "),
+        "{says:#?}"
+    );
+    assert_eq!(says[4], "Reported False Broken: no");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_makes_at_once_what_was_put() {
+    let rig = walked(|app| {
+        app.script.put("Provision", [map("a", "x")]);
+        app.script.say("Provision", Say::Commit);
+        app.script
+            .say("Report", Say::Fail(Failure::retry("Broken", "no")));
+    })
+    .await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(says(&rig).await[3], "Provisioned True Provision: ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_the_failure_of_the_step_that_put_it() {
+    let rig = Board::without_operator_of().await;
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    let theirs = serde_json::from_value(json!({ "metadata": { "name": "a" } })).expect("a map");
+    maps.create(&PostParams::default(), &theirs)
+        .await
+        .expect("created");
+    rig.app.script.put("Provision", [map("a", "x")]);
+    rig.start();
+    rig.create_raw(chart("x")).await;
+    rig.pass(Duration::from_secs(1)).await;
+    let conditions = says(&rig).await;
+    assert!(
+        conditions[0].starts_with("Ready False NotOwned: ConfigMap a exists"),
+        "{conditions:#?}"
+    );
+    assert!(
+        conditions[3].starts_with("Provisioned False NotOwned: "),
+        "{conditions:#?}"
+    );
+    assert_eq!(conditions[4], "Reported True Report: ");
+    maps.delete("a", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(
+        says(&rig).await[0],
+        DONE,
+        "it recovers when the cause is gone"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_made_for_an_object_that_is_being_deleted() {
+    let rig = walked(|_| {}).await;
+    rig.app.script.put("Leave", [map("late", "x")]);
+    rig.app.script.say("Leave", Say::Commit);
+    rig.delete("chart").await;
+    rig.pass(Duration::from_secs(10)).await;
+    assert!(rig.get("chart").await.is_none());
+    assert_eq!(text(&rig, "late").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_steps_put_is_owned_and_nothing_else_is() {
+    let all = ["a", "b", "c"];
+    let rig = walked(|app| app.script.put("Provision", all.map(|it| map(it, "x")))).await;
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    let uid = (rig.get("chart").await).and_then(|it| it.metadata.uid);
+    let uid = uid.expect("a uid");
+    let ours = ListParams::default().labels(&format!("okt.dev/owner={uid}"));
+    let found = maps.list(&ours).await.expect("a list");
+    let names: Vec<_> = found.iter().map(ResourceExt::name_any).collect();
+    assert_eq!(names, all);
+    for map in found {
+        let owners = map.metadata.owner_references.unwrap_or_default();
+        assert_eq!((owners.len(), &*owners[0].uid), (1, &*uid));
+        assert_eq!(owners[0].controller, Some(true));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_put_no_more_and_gone_by_another_hand_is_nothing_to_do() {
+    let rig = walked(|app| {
+        (app.script).put("Provision", [map("a", "x"), map("b", "x")]);
+    })
+    .await;
+    rig.kill().await;
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    let gone = maps.delete("b", &DeleteParams::default()).await;
+    gone.expect("it is deleted");
+    rig.app.script.put("Provision", [map("a", "x")]);
+    rig.wire.clear();
+    rig.start();
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    assert_eq!(says(&rig).await[0], DONE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_two_steps_put_under_one_name_is_the_fault_of_the_second() {
+    let rig = walked(|app| {
+        app.script.put("Check", [map("a", "x")]);
+        app.script.put("Provision", [map("a", "y")]);
+    })
+    .await;
+    let all = says(&rig).await;
+    assert!(
+        all[0].starts_with("Ready False BadResource: ConfigMap a is declared twice"),
+        "{all:#?}"
+    );
+    assert!(
+        all.iter().any(|it| it.starts_with("Valid True")),
+        "{all:#?}"
+    );
+    assert!(
+        all.iter()
+            .any(|it| it.starts_with("Provisioned False BadResource")),
+        "{all:#?}"
+    );
+}
+
+fn listing(finalizers: &[&str]) -> Declared {
+    Declared::dynamic(json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "a", "finalizers": finalizers },
+    }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_list_empties_and_one_that_is_left_out_is_left_to_others() {
+    let rig = walked(|app| {
+        let own = listing(&["test.okt.dev/own"]);
+        app.script.put("Provision", [own]);
+    })
+    .await;
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    let lists = async || {
+        maps.get("a")
+            .await
+            .expect("it is there")
+            .metadata
+            .finalizers
+    };
+    assert_eq!(lists().await, Some(vec!["test.okt.dev/own".to_owned()]));
+    rig.app.script.put("Provision", [listing(&[])]);
+    rig.poke("chart");
+    rig.pass(Duration::from_secs(3)).await;
+    assert_eq!(lists().await.unwrap_or_default(), [""; 0]);
+    rig.app.script.put("Provision", [map("a", "x")]);
+    let theirs = Patch::Merge(json!({ "metadata": { "finalizers": ["test.okt.dev/theirs"] } }));
+    let patched = maps.patch("a", &PatchParams::default(), &theirs).await;
+    patched.expect("it is patched");
+    rig.poke("chart");
+    rig.pass(Duration::from_secs(30)).await;
+    assert_eq!(lists().await, Some(vec!["test.okt.dev/theirs".to_owned()]));
+    assert_eq!(says(&rig).await[0], DONE);
+}

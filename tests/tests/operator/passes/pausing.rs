@@ -1,0 +1,67 @@
+//! Passes of objects that somebody has paused.
+
+use std::time::Duration;
+
+use okt_runtime::Failure;
+use okt_runtime::PAUSED_ANNOTATION;
+use okt_tests::Say;
+use serde_json::json;
+
+use super::{Board, chart, map, walked};
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_object_stays_as_it_is_and_catches_up() {
+    let rig = walked(|app| app.script.put("Provision", [map("a", "x")])).await;
+    rig.annotate("chart", PAUSED_ANNOTATION, Some("true")).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.app.script.taken();
+    let before = rig
+        .get("chart")
+        .await
+        .and_then(|chart| chart.status)
+        .expect("a status");
+    assert_eq!(rig.says("chart", "Paused").await, "True Paused");
+    assert_eq!(rig.says("chart", "Ready").await, "True Complete");
+    rig.patch("chart", json!({ "spec": { "text": "y" } })).await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.app.script.taken(), [""; 0]);
+    let after = rig
+        .get("chart")
+        .await
+        .and_then(|chart| chart.status)
+        .expect("a status");
+    assert_eq!(before, after);
+    rig.annotate("chart", PAUSED_ANNOTATION, None).await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
+    let seen = rig.get("chart").await.expect("it is there");
+    assert_eq!(
+        seen.status.expect("a status").observed_generation,
+        seen.metadata.generation
+    );
+    assert_eq!(rig.says("chart", "Paused").await, "False NotPaused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_ends_what_was_due_and_its_end_is_said_at_once() {
+    let fails = Say::Fail(Failure::retry("Broken", "no"));
+    let rig = walked(|app| app.script.say("Check", fails)).await;
+    rig.pass(Duration::from_mins(10)).await;
+    rig.annotate("chart", PAUSED_ANNOTATION, Some("true")).await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.says("chart", "Paused").await, "True Paused");
+    rig.annotate("chart", PAUSED_ANNOTATION, None).await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.says("chart", "Paused").await, "False NotPaused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_created_paused_says_so_and_nothing_is_done() {
+    let rig = Board::of().await;
+    let mut paused = chart("x");
+    paused["metadata"]["annotations"] = json!({ PAUSED_ANNOTATION: "true" });
+    rig.create_raw(paused).await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.app.script.taken(), [""; 0]);
+    assert_eq!(rig.says("chart", "Ready").await, "False Paused");
+}

@@ -1,0 +1,180 @@
+//! What the steps of a pass say, and what the object says of it in one write.
+
+use std::time::Duration;
+
+use okt_runtime::ConditionStatus;
+use okt_runtime::Failure;
+use okt_tests::Say;
+
+use super::{DONE, says, status_writes, walked};
+
+#[tokio::test(start_paused = true)]
+async fn a_walk_is_one_write_of_the_status_and_none_when_nothing_changed_or_after_a_restart() {
+    let rig = walked(|_| {}).await;
+    assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
+    assert_eq!(
+        says(&rig).await,
+        [
+            DONE,
+            "Valid True Check: ",
+            "Provisioned True Provision: ",
+            "Reported True Report: ",
+            "Left Unknown NotReached: ",
+        ]
+    );
+    assert_eq!(status_writes(&rig), 1, "{:?}", rig.wire.writes());
+    rig.pass(Duration::from_hours(2)).await;
+    assert_eq!(rig.app.script.taken(), [""; 0], "nothing has happened");
+    rig.restart().await;
+    rig.pass(Duration::from_mins(1)).await;
+    // Each object is looked at when it is listed, and when the CRD is known.
+    let taken = rig.app.script.taken();
+    assert_eq!(taken[..3], ["Check", "Provision", "Report"]);
+    assert!(taken.len() <= 6, "{taken:?}");
+    assert_eq!(status_writes(&rig), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_waits_says_so_and_is_asked_again_after_its_time() {
+    let wait = Say::Wait(
+        "FooNamespaceNotFound",
+        Duration::from_secs(5),
+        "foo namespace not found",
+    );
+    let rig = walked(|app| app.script.say("Check", wait)).await;
+    assert_eq!(
+        says(&rig).await[..4],
+        [
+            "Ready False FooNamespaceNotFound: foo namespace not found",
+            "Reconciling True FooNamespaceNotFound: foo namespace not found",
+            "Valid False FooNamespaceNotFound: foo namespace not found",
+            "Provisioned Unknown NotReached: ",
+        ]
+    );
+    assert_eq!(rig.app.script.taken(), ["Check"]);
+    rig.pass(Duration::from_secs(4)).await;
+    assert_eq!(rig.app.script.taken(), [""; 0]);
+    rig.app.script.say("Check", Say::Text("it is there"));
+    rig.pass(Duration::from_secs(2)).await;
+    assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
+    assert_eq!(
+        says(&rig).await[..2],
+        [DONE, "Valid True Check: it is there"]
+    );
+    assert_eq!(status_writes(&rig), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_table_of_results() {
+    use ConditionStatus::False;
+    let rows: [(&str, Say, &[&str], [&str; 2]); 9] = [
+        (
+            "done",
+            Say::Done,
+            &["Check", "Provision", "Report"],
+            ["Ready True Complete", "Provisioned True Provision"],
+        ),
+        (
+            "done, with a condition of its own",
+            Say::Condition(False, "Custom", "a message"),
+            &["Check", "Provision", "Report"],
+            [
+                "Ready False Custom: Provisioned: a message",
+                "Provisioned False Custom: a message",
+            ],
+        ),
+        (
+            "done, and again later",
+            Say::Again(Duration::from_secs(5)),
+            &["Check", "Provision", "Report"],
+            ["Ready True Complete", "Provisioned True Provision"],
+        ),
+        (
+            "wait",
+            Say::Wait("Waiting", Duration::from_secs(5), "for it"),
+            &["Check", "Provision"],
+            [
+                "Ready False Waiting: for it",
+                "Provisioned False Waiting: for it",
+            ],
+        ),
+        (
+            "wait with back-off",
+            Say::Retry("Backoff", "for it"),
+            &["Check", "Provision"],
+            [
+                "Ready False Backoff: for it",
+                "Provisioned False Backoff: for it",
+            ],
+        ),
+        (
+            "fail",
+            Say::Fail(Failure::retry("InternalError", "error result")),
+            &["Check", "Provision"],
+            [
+                "Ready False InternalError: error result",
+                "Provisioned False InternalError: error result",
+            ],
+        ),
+        (
+            "fail for good",
+            Say::Fail(Failure::permanent("BadText", "no such text")),
+            &["Check", "Provision"],
+            [
+                "Ready False BadText: no such text; it is tried again",
+                "Provisioned False BadText: no such text",
+            ],
+        ),
+        (
+            "give up",
+            Say::GiveUp("not mine"),
+            &["Check", "Provision"],
+            [
+                "Ready False GaveUp: not mine; it is tried again",
+                "Provisioned False GaveUp: not mine",
+            ],
+        ),
+        (
+            "panic",
+            Say::Panic,
+            &["Check", "Provision"],
+            [
+                "Ready False Panicked: the handler panicked: the step panics",
+                "Provisioned False Panicked: the handler panicked: the step panics",
+            ],
+        ),
+    ];
+    for (what, say, steps, [ready, provisioned]) in rows {
+        let rig = walked(|app| app.script.say("Provision", say)).await;
+        assert_eq!(rig.app.script.taken(), steps, "{what}");
+        let all = says(&rig).await;
+        assert!(all[0].starts_with(ready), "{what}: {all:#?}");
+        assert!(
+            all.iter().any(|it| it.starts_with(provisioned)),
+            "{what}: {all:#?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_hangs_is_given_up_after_a_minute() {
+    let rig = walked(|app| app.script.say("Provision", Say::Hang)).await;
+    assert_eq!(
+        says(&rig).await,
+        [""; 0],
+        "it is walked through for the first time"
+    );
+    rig.pass(Duration::from_secs(61)).await;
+    assert_eq!(
+        says(&rig).await[0],
+        "Ready False TimedOut: Provision was not done within 60s"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_tell_a_step_what_came_before_it() {
+    let rig = walked(|app| app.script.say("Check", Say::Again(Duration::from_secs(30)))).await;
+    let results = rig.app.script.results().expect("steps were taken");
+    assert_eq!((results.steps, results.failures), (2, 0));
+    assert_eq!(results.again, Some(Duration::from_secs(30)));
+}

@@ -1,0 +1,336 @@
+//! The Stepper as it is shipped, through an operator: its paths, what they leave in the status, deletion with waves.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use okt_runtime::{Declared, Failure, Operations};
+use okt_tests::{Ladders, Rig, Say};
+use serde_json::{Value, json};
+
+use super::map;
+
+type Ladder = Rig<Ladders>;
+
+/// A ladder that was walked through once.
+async fn climbed(script: impl FnOnce(&Ladders)) -> Ladder {
+    let rig = Ladder::without_operator_of().await;
+    script(&rig.app);
+    rig.start();
+    rig.pass(Duration::from_secs(1)).await;
+    let ladder = json!({
+        "apiVersion": "demo.okt.dev/v1",
+        "kind": "Ladder",
+        "metadata": { "name": "ladder" },
+        "spec": {},
+    });
+    rig.create_raw(ladder).await;
+    rig.pass(Duration::from_millis(500)).await;
+    rig
+}
+
+fn fails(reason: &str) -> Say {
+    Say::Fail(Failure::retry(reason, "it failed"))
+}
+
+fn fails_for_good(reason: &str) -> Say {
+    Say::Fail(Failure::permanent(reason, "it failed for good"))
+}
+
+/// What a row is about, what steps say, the path by that, and what the object says.
+type Row = (
+    &'static str,
+    Vec<(&'static str, Say)>,
+    &'static str,
+    &'static str,
+);
+
+#[tokio::test(start_paused = true)]
+async fn each_path_of_the_stepper_and_what_the_object_says_of_it() {
+    let quiet = || Say::GiveUp("not mine");
+    let rows: [Row; 8] = [
+        (
+            "nothing wrong",
+            vec![],
+            "CRChecker ObjectsGetter Mutator Updater SuccessManager",
+            "True Complete",
+        ),
+        (
+            "an object that is not sound",
+            vec![("CRChecker", fails_for_good("Invalid"))],
+            "CRChecker ErrorManager GiveupManager",
+            "False Invalid",
+        ),
+        (
+            "an error in ObjectsGetter",
+            vec![("ObjectsGetter", fails("Unreachable"))],
+            "CRChecker ObjectsGetter ErrorManager",
+            "False Unreachable",
+        ),
+        (
+            "a quiet give-up in Mutator",
+            vec![("Mutator", quiet())],
+            "CRChecker ObjectsGetter Mutator GiveupManager",
+            "False GaveUp",
+        ),
+        (
+            "an alarming give-up in Updater",
+            vec![("Updater", fails_for_good("Refused"))],
+            "CRChecker ObjectsGetter Mutator Updater ErrorManager GiveupManager",
+            "False Refused",
+        ),
+        (
+            "an error in SuccessManager",
+            vec![("SuccessManager", fails("Late"))],
+            "CRChecker ObjectsGetter Mutator Updater SuccessManager ErrorManager",
+            "False Late",
+        ),
+        (
+            "a give-up in SuccessManager",
+            vec![("SuccessManager", quiet())],
+            "CRChecker ObjectsGetter Mutator Updater SuccessManager GiveupManager",
+            "False GaveUp",
+        ),
+        (
+            "a give-up raised inside ErrorManager",
+            vec![("ObjectsGetter", fails("Gone")), ("ErrorManager", quiet())],
+            "CRChecker ObjectsGetter ErrorManager GiveupManager",
+            "False Gone",
+        ),
+    ];
+    for (what, says, path, ready) in rows {
+        let rig = climbed(|app| {
+            for (step, say) in says {
+                app.script.say(step, say);
+            }
+        })
+        .await;
+        assert_eq!(rig.app.script.taken().join(" "), path, "{what}");
+        assert_eq!(rig.says("ladder", "Ready").await, ready, "{what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_not_sound_is_stalled_with_nothing_touched_and_tried_with_another_spec() {
+    let rig = climbed(|app| {
+        app.script.say("CRChecker", fails_for_good("Invalid"));
+        app.script.put("Mutator", [map("a", "x")]);
+    })
+    .await;
+    assert_eq!(rig.says("ladder", "Stalled").await, "True Invalid");
+    assert_eq!(rig.says("ladder", "Valid").await, "False Invalid");
+    let writes = rig.wire.writes();
+    assert!(
+        writes.iter().all(|it| it.contains("/ladders/ladder")),
+        "{writes:#?}"
+    );
+    rig.app.script.taken();
+    rig.pass(Duration::from_hours(3)).await;
+    assert_eq!(rig.app.script.taken(), [""; 0], "it is not tried again");
+    rig.app.script.say("CRChecker", Say::Done);
+    rig.patch("ladder", json!({ "spec": { "rungs": 3 } })).await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_goes_to_the_finalizer_step_also_where_the_object_is_not_sound() {
+    for (say, path) in [
+        (Say::Done, "CRChecker CRFinalizer"),
+        (fails_for_good("Invalid"), "CRChecker CRFinalizer"),
+    ] {
+        let rig = climbed(|_| {}).await;
+        rig.app.script.say("CRChecker", say);
+        rig.app.script.taken();
+        rig.delete("ladder").await;
+        rig.pass(Duration::from_secs(1)).await;
+        assert_eq!(rig.app.script.taken().join(" "), path);
+        assert!(rig.get("ladder").await.is_none());
+    }
+    let rig = climbed(|app| app.script.say("CRFinalizer", fails("Held"))).await;
+    rig.app.script.taken();
+    rig.delete("ladder").await;
+    rig.pass(Duration::from_millis(500)).await;
+    let path = "CRChecker CRFinalizer ErrorManager";
+    assert_eq!(rig.app.script.taken().join(" "), path);
+    rig.pass(Duration::from_hours(1)).await;
+    assert!(
+        rig.get("ladder").await.is_some(),
+        "a finalization that failed keeps it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_count_what_was_done_in_the_cluster() {
+    let rig = climbed(|app| {
+        app.script.put("Mutator", [map("a", "x"), map("b", "x")]);
+        app.script.say("Updater", Say::Commit);
+    })
+    .await;
+    let counted = |rig: &Ladder| rig.app.script.results().expect("a result").operations;
+    let applied = Operations {
+        applied: 2,
+        ..Operations::default()
+    };
+    assert_eq!(counted(&rig), applied);
+    rig.poke("ladder");
+    rig.pass(Duration::from_secs(1)).await;
+    assert!(counted(&rig).is_none(), "nothing has changed");
+}
+
+fn deployment(name: &str) -> Declared {
+    Declared::dynamic(json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": name },
+        "spec": {
+            "selector": { "matchLabels": { "app": name } },
+            "template": {
+                "metadata": { "labels": { "app": name } },
+                "spec": { "containers": [{ "name": "a", "image": "a" }] },
+            },
+        },
+    }))
+}
+
+async fn is_ready(rig: &Ladder, name: &str) {
+    let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
+    let status = json!({ "status": {
+        "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+    } });
+    let patch = Patch::Merge(status);
+    let params = PatchParams::default();
+    let patched = deployments.patch_status(name, &params, &patch).await;
+    patched.expect("the status is accepted");
+    rig.pass(Duration::from_secs(3)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_waits_for_what_has_to_be_ready_and_for_nothing_else() {
+    let rig = climbed(|app| {
+        let (a, b, c) = (deployment("a"), deployment("b"), deployment("c"));
+        app.script.put("Mutator", [a.ready(), b.ready(), c]);
+        app.script.say("Updater", Say::Commit);
+    })
+    .await;
+    let waits = rig.condition("ladder", "Ready").await.expect("it says so");
+    assert_eq!(waits.reason, "WaitingForResources");
+    assert_eq!(
+        waits.message,
+        "Deployment a: its controller has not seen it yet; Deployment b: its controller has not seen it yet"
+    );
+    assert_eq!(
+        rig.says("ladder", "UpToDate").await,
+        "False WaitingForResources"
+    );
+    is_ready(&rig, "a").await;
+    assert_eq!(
+        rig.says("ladder", "Ready").await,
+        "False WaitingForResources"
+    );
+    is_ready(&rig, "b").await;
+    assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
+}
+
+fn held(name: &str) -> Declared {
+    Declared::dynamic(json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": name, "finalizers": ["test.okt.dev/hold"] },
+    }))
+    .wave(1)
+}
+
+async fn free(rig: &Ladder, name: &str) {
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    let free = Patch::Merge(json!({ "metadata": { "finalizers": Value::Null } }));
+    let freed = maps.patch(name, &PatchParams::default(), &free).await;
+    freed.expect("it is freed");
+    rig.pass(Duration::from_secs(3)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_object_owns_is_deleted_before_it_and_its_conditions_name_what_is_left() {
+    let rig = climbed(|app| app.script.put("Mutator", [held("a"), held("b")])).await;
+    rig.delete("ladder").await;
+    rig.pass(Duration::from_mins(5)).await;
+    let waits = rig.condition("ladder", "Ready").await.expect("it says so");
+    assert_eq!(waits.reason, "WaitingForResources");
+    assert!(
+        waits.message.contains("ConfigMap a is not gone yet")
+            && waits.message.contains("ConfigMap b is not gone yet"),
+        "{}",
+        waits.message
+    );
+    free(&rig, "a").await;
+    let waits = rig.condition("ladder", "Ready").await.expect("it says so");
+    assert!(!waits.message.contains("ConfigMap a"), "{}", waits.message);
+    free(&rig, "b").await;
+    assert!(rig.get("ladder").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_finalizer_step_keeps_outlives_its_object() {
+    let unowned = |name| {
+        Declared::dynamic(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
+        }))
+        .unowned()
+    };
+    let rig = climbed(|app| {
+        app.script
+            .put("Mutator", [unowned("kept"), unowned("gone")]);
+        app.script.keep(["kept"]);
+    })
+    .await;
+    rig.delete("ladder").await;
+    rig.pass(Duration::from_secs(10)).await;
+    assert!(rig.get("ladder").await.is_none());
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    assert!(maps.get_opt("kept").await.expect("a read").is_some());
+    assert!(maps.get_opt("gone").await.expect("a read").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_lives_in_no_namespace_cannot_have_an_owner_that_does_and_is_deleted_by_the_operator()
+{
+    let role = || {
+        Declared::dynamic(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "climb" },
+        }))
+    };
+    let roles = |rig: &Ladder| Api::<ClusterRole>::all(rig.client.clone());
+    let rig = climbed(|app| app.script.put("Mutator", [role()])).await;
+    assert_eq!(rig.says("ladder", "Ready").await, "False BadResource");
+    assert!(
+        roles(&rig)
+            .get_opt("climb")
+            .await
+            .expect("a read")
+            .is_none()
+    );
+    rig.app.script.put("Mutator", [role().unowned()]);
+    rig.poke("ladder");
+    rig.pass(Duration::from_secs(3)).await;
+    assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
+    assert!(
+        roles(&rig)
+            .get_opt("climb")
+            .await
+            .expect("a read")
+            .is_some()
+    );
+    rig.delete("ladder").await;
+    rig.pass(Duration::from_secs(10)).await;
+    assert!(
+        roles(&rig)
+            .get_opt("climb")
+            .await
+            .expect("a read")
+            .is_none()
+    );
+    assert!(rig.get("ladder").await.is_none());
+}

@@ -1,0 +1,161 @@
+//! What has a pass walked through again, and what does not.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::DeleteParams;
+use kube::api::PostParams;
+use okt_runtime::Failure;
+use okt_tests::Say;
+use serde_json::Value;
+use serde_json::json;
+
+use super::{Board, map, says, status_writes, walked};
+
+#[tokio::test(start_paused = true)]
+async fn another_spec_is_walked_through_and_said_to_be_seen() {
+    let rig = walked(|_| {}).await;
+    rig.app.script.taken();
+    let patched = rig.patch("chart", json!({ "spec": { "text": "y" } })).await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
+    let chart = rig.get("chart").await.expect("it is there");
+    let status = chart.status.expect("a status");
+    assert_eq!(status.observed_generation, patched.metadata.generation);
+    let all = status.conditions.iter();
+    assert!(
+        all.map(|it| it.observed_generation)
+            .all(|seen| seen == patched.metadata.generation)
+    );
+}
+
+/// When walks began within a time, in whole seconds.
+async fn walks_within(rig: &Board, seconds: u64) -> Vec<u64> {
+    let mut all = Vec::new();
+    rig.app.script.taken();
+    for second in 0..seconds {
+        rig.pass(Duration::from_secs(1)).await;
+        if !rig.app.script.taken().is_empty() {
+            all.push(second);
+        }
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_tried_again_with_growing_waits_and_what_is_for_good_is_not() {
+    let fails = Say::Fail(Failure::retry("Broken", "no"));
+    let rig = walked(|app| app.script.say("Check", fails)).await;
+    let walks = walks_within(&rig, 120).await;
+    assert!((5..=9).contains(&walks.len()), "{walks:?}");
+    let gaps: Vec<_> = walks.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(gaps.last() > gaps.first(), "{gaps:?}");
+
+    let for_good = Say::Fail(Failure::permanent("Broken", "no"));
+    let rig = walked(|app| app.script.say("Check", for_good)).await;
+    assert!(walks_within(&rig, 600).await.is_empty());
+    rig.patch("chart", json!({ "spec": { "text": "y" } })).await;
+    assert_eq!(walks_within(&rig, 5).await, [0], "another spec is tried");
+
+    let quiet = walked(|app| app.script.say("Check", Say::GiveUp("not mine"))).await;
+    assert!(walks_within(&quiet, 600).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_that_have_nothing_to_do_with_a_failure_do_not_bring_it_forward() {
+    let fails = Say::Fail(Failure::retry("Broken", "no"));
+    let rig = walked(|app| app.script.say("Check", fails)).await;
+    rig.pass(Duration::from_mins(5)).await;
+    rig.app.script.taken();
+    for number in 0..20 {
+        let label = json!({ "metadata": { "labels": { "number": number.to_string() } } });
+        rig.patch("chart", label).await;
+        rig.pass(Duration::from_millis(100)).await;
+    }
+    let taken = rig.app.script.taken();
+    assert!(taken.len() <= 1, "{taken:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_asked_to_be_walked_again_is() {
+    let rig = walked(|app| app.script.say("Check", Say::Again(Duration::from_secs(30)))).await;
+    assert_eq!(walks_within(&rig, 100).await.len(), 3);
+    assert_eq!(status_writes(&rig), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_beside_a_failure_counts_and_does_not_spin() {
+    let rig = walked(|app| {
+        app.script.say("Check", Say::Again(Duration::from_secs(5)));
+        let fails = Say::Fail(Failure::retry("Broken", "no"));
+        app.script.say("Provision", fails);
+    })
+    .await;
+    rig.pass(Duration::from_mins(5)).await;
+    let walks = walks_within(&rig, 60).await.len();
+    assert!((10..=14).contains(&walks), "{walks}");
+}
+
+/// How often the chart is walked through by what is done now.
+async fn walks_after(rig: &Board, done: impl AsyncFnOnce()) -> usize {
+    rig.pass(Duration::from_mins(2)).await;
+    rig.app.script.taken();
+    done().await;
+    rig.pass(Duration::from_secs(5)).await;
+    let taken = rig.app.script.taken();
+    taken.iter().filter(|step| **step == "Check").count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_object_owns_has_it_walked_and_what_is_anothers_does_not() {
+    let rig = walked(|app| app.script.put("Provision", [map("a", "x")])).await;
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    let create = async |object: Value| {
+        let object = serde_json::from_value(object).expect("a map");
+        let made = maps.create(&PostParams::default(), &object).await;
+        made.expect("it is made");
+    };
+    let stranger = json!({ "metadata": { "name": "stranger" } });
+    assert_eq!(walks_after(&rig, async || create(stranger).await).await, 0);
+    let others =
+        json!({ "metadata": { "name": "others", "labels": { "okt.dev/owner": "another" } } });
+    assert_eq!(walks_after(&rig, async || create(others).await).await, 0);
+    let walks = walks_after(&rig, async || {
+        let gone = maps.delete("a", &DeleteParams::default()).await;
+        gone.expect("it is deleted");
+    });
+    // When it went, and when it was there again.
+    assert!((1..=2).contains(&walks.await));
+    let label = json!({ "metadata": { "labels": { "a": "b" } } });
+    let touch = async || {
+        rig.patch("chart", label).await;
+    };
+    assert_eq!(walks_after(&rig, touch).await, 1, "it was changed itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_elsewhere_is_seen_when_somebody_says_so() {
+    let rig = walked(|_| {}).await;
+    let nothing = walks_after(&rig, async || {
+        rig.app
+            .script
+            .say("Check", Say::Text("elsewhere it is different"));
+    });
+    assert_eq!(nothing.await, 0);
+    assert_eq!(walks_after(&rig, async || rig.poke("chart")).await, 1);
+    assert_eq!(
+        says(&rig).await[1],
+        "Valid True Check: elsewhere it is different"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_finds_its_objects_walks_through_each_and_writes_nothing() {
+    let rig = walked(|app| app.script.put("Provision", [map("a", "x")])).await;
+    rig.wire.clear();
+    rig.restart().await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    assert!(!rig.app.script.taken().is_empty());
+}
