@@ -107,6 +107,7 @@ fn deployment(object: &Value) -> Option<String> {
     unseen(status)
         .or_else(|| count(&status["updatedReplicas"], want, "updated"))
         .or_else(|| old(status))
+        .or_else(|| surplus(status, want))
         .or_else(|| count(&status["availableReplicas"], want, "available"))
 }
 
@@ -114,6 +115,12 @@ fn deployment(object: &Value) -> Option<String> {
 fn old(status: &Value) -> Option<String> {
     let old = number(&status["replicas"], 0) - number(&status["updatedReplicas"], 0);
     (old > 0).then(|| format!("{old} replicas of an earlier version are not gone yet"))
+}
+
+/// Replicas that are no longer wanted and not gone yet.
+fn surplus(status: &Value, want: i64) -> Option<String> {
+    let surplus = number(&status["replicas"], 0) - want;
+    (surplus > 0).then(|| format!("{surplus} replicas too many are not gone yet"))
 }
 
 fn stateful_set(object: &Value) -> Option<String> {
@@ -126,6 +133,7 @@ fn stateful_set(object: &Value) -> Option<String> {
     let kept = number(&strategy["rollingUpdate"]["partition"], 0);
     unseen(status)
         .or_else(|| count(&status["readyReplicas"], want, "ready"))
+        .or_else(|| surplus(status, want))
         .or_else(|| count(&status["updatedReplicas"], want - kept, "updated"))
 }
 
@@ -139,7 +147,9 @@ fn daemon_set(status: &Value) -> Option<String> {
 fn replica_set(object: &Value) -> Option<String> {
     let status = &object["status"];
     let want = number(&object["spec"]["replicas"], 1);
-    unseen(status).or_else(|| count(&status["availableReplicas"], want, "available"))
+    unseen(status)
+        .or_else(|| count(&status["availableReplicas"], want, "available"))
+        .or_else(|| surplus(status, want))
 }
 
 fn job(status: &Value) -> Option<String> {

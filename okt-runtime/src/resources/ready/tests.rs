@@ -63,6 +63,22 @@ fn a_deployment_is_ready_when_all_replicas_are_new_and_available() {
 }
 
 #[test]
+fn what_was_scaled_down_is_ready_when_the_others_are_gone() {
+    let of_three = |kind: &str, replicas: i64| {
+        let status = json!({
+            "observedGeneration": 2, "replicas": replicas, "updatedReplicas": replicas,
+            "readyReplicas": replicas, "availableReplicas": replicas,
+        });
+        of("apps/v1", kind, &json!({ "replicas": 1 }), &status)
+    };
+    for kind in ["Deployment", "StatefulSet", "ReplicaSet"] {
+        let why = of_three(kind, 3).expect("two have to go");
+        assert_eq!(why, "2 replicas too many are not gone yet", "{kind}");
+        assert_eq!(of_three(kind, 1), None, "{kind}");
+    }
+}
+
+#[test]
 fn the_other_kinds_that_kubernetes_brings_say_it_their_way() {
     let stateful = |status: Value| of("apps/v1", "StatefulSet", &json!({ "replicas": 3 }), &status);
     assert_eq!(
