@@ -4,6 +4,7 @@ pub mod desk;
 pub mod dice;
 pub mod leadership;
 pub mod leaflets;
+pub mod memcached;
 pub mod notes;
 pub mod notes_operator;
 pub mod postgres;

@@ -1,0 +1,229 @@
+//! This module is the operator of `Memcached` objects: a cache has no life of its own, so a pass and no lifecycle.
+//!
+//! Its steps are those of the [`Stepper`]; the program is `src/bin/memcached.rs`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use kube::api::ObjectMeta;
+use kube::{CustomResource, ResourceExt};
+use okt_runtime::stepper::{
+    AfterCRChecker, AfterCRFinalizer, AfterErrorManager, AfterGiveupManager, AfterMutator,
+    AfterObjectsGetter, AfterSuccessManager, AfterUpdater,
+};
+use okt_runtime::{
+    Application, Context, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Stepper,
+    StepperHandler, Template, TemplateError, Watches,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// What a user asks for.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Memcached",
+    namespaced,
+    status = "PassStatus<MemcachedExtra>",
+    scale(
+        spec_replicas_path = ".spec.size",
+        status_replicas_path = ".status.readyServers"
+    ),
+    printcolumn(
+        name = "Servers",
+        type_ = "integer",
+        json_path = ".status.readyServers"
+    )
+)]
+#[lifecycle(none)]
+pub struct MemcachedSpec {
+    /// How many servers.
+    #[schemars(range(min = 0, max = 100))]
+    pub size: i32,
+    /// Which memcached: a tag of its image.
+    #[schemars(regex(pattern = r"^[\w][\w.-]{0,127}$"))]
+    pub version: String,
+    /// How much memory the items of one server may take, in MiB.
+    #[schemars(range(min = 8, max = 65536))]
+    pub memory_mib: i32,
+    /// The largest item, in MiB; at most half of the memory.
+    #[serde(default = "max_item_mib")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub max_item_mib: i32,
+    /// A Secret whose key `users` has a line `name:password` for each user; read when a server starts.
+    /// Without it everybody may connect.
+    #[serde(default)]
+    #[schemars(regex(pattern = "^[a-z0-9.-]{1,253}$"))]
+    pub users: Option<String>,
+}
+
+fn max_item_mib() -> i32 {
+    1
+}
+
+/// What the status says beside the conditions.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemcachedExtra {
+    /// How many servers take requests.
+    #[serde(default)]
+    pub ready_servers: i32,
+}
+
+/// The operator.
+pub struct Memcacheds {
+    service: Template,
+    deployment: Template,
+}
+
+impl Memcacheds {
+    /// An operator.
+    ///
+    /// # Errors
+    ///
+    /// Where one of its templates is none.
+    pub fn new() -> Result<Self, TemplateError> {
+        let service = include_str!("../memcached/service.yaml");
+        let deployment = include_str!("../memcached/deployment.yaml");
+        Ok(Self {
+            service: Template::new("service.yaml", service)?,
+            deployment: Template::new("deployment.yaml", deployment)?,
+        })
+    }
+}
+
+impl StepperHandler for Memcacheds {
+    type Context = Pass<Memcached>;
+    type Error = Failure;
+
+    /// What the schema does not say: memcached would not start.
+    async fn cr_checker(&self, cx: &Pass<Memcached>) -> Result<Step<AfterCRChecker>, Failure> {
+        let spec = &cx.object().spec;
+        if spec.max_item_mib > spec.memory_mib / 2 {
+            let (item, memory) = (spec.max_item_mib, spec.memory_mib);
+            let why =
+                format!("spec.maxItemMib: {item} is more than half of spec.memoryMib, {memory}");
+            return Err(Failure::permanent("ItemsTooLarge", why));
+        }
+        Ok(Step::done(AfterCRChecker::Next))
+    }
+
+    /// The users are kept by somebody else.
+    async fn objects_getter(
+        &self,
+        cx: &Pass<Memcached>,
+    ) -> Result<Step<AfterObjectsGetter>, Failure> {
+        let Some(name) = &cx.object().spec.users else {
+            return Ok(Step::done(AfterObjectsGetter::Next));
+        };
+        let users = cx.referred::<Secret>(name).and_then(|secret| secret.data);
+        if users.is_some_and(|data| data.contains_key("users")) {
+            return Ok(Step::done(AfterObjectsGetter::Next));
+        }
+        let why = format!("there is no Secret {name} with a key `users`");
+        Ok(Step::wait("WaitingForUsers", Duration::from_mins(10)).text(why))
+    }
+
+    async fn mutator(&self, cx: &Pass<Memcached>) -> Result<Step<AfterMutator>, Failure> {
+        let cache = cx.object();
+        cx.put(ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(cache.name_any()),
+                labels: Some(labels(cache)),
+                ..ObjectMeta::default()
+            },
+            data: Some(settings(cache)),
+            ..ConfigMap::default()
+        });
+        let values = json!({
+            "name": cache.name_any(),
+            "labels": labels(cache),
+            "settings": serde_json::to_string(&settings(cache))?,
+            "spec": cache.spec,
+        });
+        // Nobody is sent to the servers any more before they go.
+        cx.declare(self.service.declare(&values)?.wave(2));
+        cx.declare(self.deployment.declare(&values)?.wave(1).ready());
+        Ok(Step::done(AfterMutator::Next))
+    }
+
+    async fn updater(&self, cx: &Pass<Memcached>) -> Result<Step<AfterUpdater>, Failure> {
+        cx.commit().await?;
+        let size = cx.object().spec.size;
+        Ok(Step::done(AfterUpdater::Next).text(format!("{size} of {size} servers are ready")))
+    }
+
+    async fn success_manager(
+        &self,
+        _: &Pass<Memcached>,
+    ) -> Result<Step<AfterSuccessManager>, Failure> {
+        Ok(Step::done(AfterSuccessManager::Next))
+    }
+
+    /// What has a wave goes after this step, and the cache after that.
+    async fn cr_finalizer(&self, _: &Pass<Memcached>) -> Result<Step<AfterCRFinalizer>, Failure> {
+        Ok(Step::done(AfterCRFinalizer::Next))
+    }
+
+    /// The conditions say it to whoever looks at this cache, the log to whoever looks at the operator.
+    async fn error_manager(
+        &self,
+        cx: &Pass<Memcached>,
+    ) -> Result<Step<AfterErrorManager>, Failure> {
+        if let Some(failed) = cx.results().failure {
+            let (name, reason) = (cx.object().name_any(), failed.reason);
+            tracing::warn!(name, reason, "{}", failed.message);
+        }
+        Ok(Step::done(AfterErrorManager::Next))
+    }
+
+    async fn giveup_manager(
+        &self,
+        cx: &Pass<Memcached>,
+    ) -> Result<Step<AfterGiveupManager>, Failure> {
+        tracing::error!(name = cx.object().name_any(), "somebody has to look");
+        Ok(Step::done(AfterGiveupManager::Next))
+    }
+}
+
+impl Application for Memcacheds {
+    type Resource = Memcached;
+
+    fn watches(watches: Watches<Memcached>) -> Watches<Memcached> {
+        watches
+            .owns::<ConfigMap>()
+            .owns::<Service>()
+            .owns::<Deployment>()
+            .refers::<Secret>(|cache| cache.spec.users.iter().cloned().collect())
+    }
+
+    fn pass() -> Option<PassGraph<Self>> {
+        Some(PassGraph::of::<Stepper>())
+    }
+
+    async fn extra(&self, cx: &Context<Memcached>) -> Result<MemcachedExtra, Failure> {
+        let deployments = cx.owned::<Deployment>().into_iter();
+        let ready = deployments.filter_map(|it| it.status?.ready_replicas);
+        let ready_servers = ready.sum();
+        Ok(MemcachedExtra { ready_servers })
+    }
+}
+
+fn labels(cache: &Memcached) -> BTreeMap<String, String> {
+    [("demo.okt.dev/memcached".to_owned(), cache.name_any())].into()
+}
+
+/// What the servers find in their environment.
+fn settings(cache: &Memcached) -> BTreeMap<String, String> {
+    let spec = &cache.spec;
+    [
+        ("MEMORY".to_owned(), spec.memory_mib.to_string()),
+        ("MAX_ITEM".to_owned(), format!("{}m", spec.max_item_mib)),
+    ]
+    .into()
+}

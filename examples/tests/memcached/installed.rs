@@ -1,0 +1,141 @@
+//! The operator as a process on a real API server, installed by what it prints, with the roles that it prints.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Container};
+use kube::api::ListParams;
+use kube::{Api, Client};
+use okt_testing::Kubernetes;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, Tally};
+use crate::story;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_memcached");
+/// Where the operator lives: named after the program.
+const HOME: &str = "memcached-system";
+/// Where it looks.
+const TEAM: &str = "okt-tests-memcached";
+
+/// What is in the cluster and runs because of this test; all of it goes with this value.
+struct Installed<'a> {
+    server: &'a Kubernetes,
+    manifests: String,
+    operator: Option<Child>,
+}
+
+impl<'a> Installed<'a> {
+    fn on(server: &'a Kubernetes) -> Self {
+        let printed = Command::new(PROGRAM)
+            .args(["manifests", "--image", "registry.example/memcached:1"])
+            .args(["--namespace", TEAM])
+            .output()
+            .expect("it starts");
+        let installed = Self {
+            server,
+            manifests: text(&printed),
+            operator: None,
+        };
+        let team = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": TEAM } });
+        installed.kubectl(&["apply", "-f", "-"], &team.to_string());
+        let applied = installed.kubectl(&["apply", "-f", "-"], &installed.manifests);
+        // Where a server has doubts about a manifest, it warns.
+        assert_eq!(String::from_utf8_lossy(&applied.stderr), "");
+        text(&applied);
+        installed
+    }
+
+    fn kubectl(&self, arguments: &[&str], input: &str) -> Output {
+        let mut kubectl = self.server.kubectl().expect("it was there a moment ago");
+        let kubectl = kubectl.args(arguments).stdin(Stdio::piped());
+        let mut kubectl = (kubectl.stdout(Stdio::piped()).stderr(Stdio::piped()))
+            .spawn()
+            .expect("kubectl starts");
+        let mut stdin = kubectl.stdin.take().expect("it is piped");
+        stdin.write_all(input.as_bytes()).expect("it reads");
+        drop(stdin);
+        kubectl.wait_with_output().expect("it ends")
+    }
+
+    /// Runs the program as the Deployment says.
+    fn run(&mut self, container: &Container, kubeconfig: &Path) {
+        let operator = Command::new(PROGRAM)
+            .args(container.args.iter().flatten())
+            .env("KUBECONFIG", kubeconfig)
+            .stdin(Stdio::null())
+            .spawn();
+        self.operator = Some(operator.expect("it starts"));
+    }
+}
+
+impl Drop for Installed<'_> {
+    fn drop(&mut self) {
+        if let Some(operator) = &mut self.operator {
+            // It may have ended by itself.
+            let _ = operator.kill();
+            let _ = operator.wait();
+        }
+        let delete = ["delete", "--ignore-not-found", "--wait=false"];
+        self.kubectl(&[&delete[..], &["-f", "-"]].concat(), &self.manifests);
+        self.kubectl(&[&delete[..], &["namespace", TEAM]].concat(), "");
+    }
+}
+
+/// What a program that ended well has printed.
+fn text(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A kubeconfig of the same server for which everybody is the account of the operator.
+fn kubeconfig(server: &Kubernetes, account: &str) -> tempfile::NamedTempFile {
+    let text = std::fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
+    let mut config: Value = serde_saphyr::from_str(&text).expect("YAML");
+    for user in config["users"].as_array_mut().into_iter().flatten() {
+        user["user"]["as"] = json!(format!("system:serviceaccount:{HOME}:{account}"));
+    }
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), config.to_string()).expect("it is written");
+    file
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_printed_manifests_install_an_operator_that_keeps_a_cache_on_a_real_api_server() {
+    let what = "the operator of caches on a real API server";
+    let Some(server) = Kubernetes::start_or_skip(what).await.expect("a server") else {
+        return;
+    };
+    if server.kubectl().is_none() {
+        eprintln!("skipped: {what}: there is no kubectl");
+        return;
+    }
+    let mut installed = Installed::on(&server);
+    let client = server.client();
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), HOME);
+    let deployment = deployments.get("memcached").await.expect("it is there");
+    let pod = deployment.spec.template.spec.expect("a pod");
+    let account = pod.service_account_name.expect("an account");
+    let kubeconfig = kubeconfig(&server, &account);
+    installed.run(&pod.containers[0], kubeconfig.path());
+
+    let stage = Stage::of(&client, TEAM, Tally::Counted(client.clone()));
+    story::of_a_cache(&stage).await;
+    its_roles_lead_nowhere_else(&server, &account).await;
+    drop(installed);
+    server.stop().await;
+}
+
+async fn its_roles_lead_nowhere_else(server: &Kubernetes, account: &str) {
+    let mut config = server.config();
+    config.auth_info.impersonate = Some(format!("system:serviceaccount:{HOME}:{account}"));
+    let client = Client::try_from(config).expect("a client");
+    let elsewhere: Api<ConfigMap> = Api::namespaced(client, "default");
+    match elsewhere.list(&ListParams::default()).await {
+        Err(kube::Error::Api(status)) => assert_eq!(status.code, 403),
+        other => panic!("it may read what is not its own: {other:?}"),
+    }
+}

@@ -1,0 +1,271 @@
+//! A cluster with the operator in it, as a user and the controller of Deployments see it.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use okt_examples::memcached::Memcached;
+use okt_testing::ApiServer;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// What everything is called that these tests make.
+pub(crate) const NAME: &str = "cache";
+
+/// How often is looked whether something has become so.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Who knows how much was written.
+pub(crate) enum Tally {
+    /// A server in this process knows every request.
+    Recorded(ApiServer),
+    /// A real one counts them, by kind and verb.
+    Counted(Client),
+}
+
+impl Tally {
+    /// How many writes there were so far, whoever made them, of kinds that the operator writes to.
+    async fn written(&self) -> usize {
+        match self {
+            Self::Recorded(server) => server.requests().iter().filter(|it| it.is_write()).count(),
+            Self::Counted(client) => {
+                let request = axum::http::Request::get("/metrics").body(Vec::new());
+                let metrics = client.request_text(request.expect("a request")).await;
+                let metrics = metrics.expect("it counts requests");
+                let counts = metrics.lines().filter(|line| is_of_a_write(line));
+                counts.map(|line| count(line).expect(line)).sum()
+            }
+        }
+    }
+}
+
+fn is_of_a_write(line: &str) -> bool {
+    let has = |label: &str, values: &[&str]| {
+        (values.iter()).any(|value| line.contains(&format!("{label}=\"{value}\"")))
+    };
+    let kinds = [
+        "memcacheds",
+        "configmaps",
+        "services",
+        "deployments",
+        "secrets",
+        "events",
+    ];
+    line.starts_with("apiserver_request_total{")
+        && has("resource", &kinds)
+        && !has("verb", &["GET", "LIST", "WATCH"])
+}
+
+fn count(line: &str) -> Option<usize> {
+    line.rsplit_once(' ')?.1.parse().ok()
+}
+
+/// A cluster.
+pub(crate) struct Stage {
+    /// The caches.
+    pub(crate) caches: Api<Memcached>,
+    /// What they own.
+    pub(crate) deployments: Api<Deployment>,
+    /// What they own.
+    pub(crate) maps: Api<ConfigMap>,
+    /// What they own.
+    pub(crate) services: Api<Service>,
+    sets: Api<ReplicaSet>,
+    /// The longest wait for something to become so.
+    pub(crate) patience: Duration,
+    /// How long a server is watched that should have nothing to do.
+    pub(crate) quiet: Duration,
+    tally: Tally,
+}
+
+impl Stage {
+    /// One namespace of a cluster.
+    pub(crate) fn of(client: &Client, namespace: &str, tally: Tally) -> Self {
+        Self {
+            caches: Api::namespaced(client.clone(), namespace),
+            deployments: Api::namespaced(client.clone(), namespace),
+            maps: Api::namespaced(client.clone(), namespace),
+            services: Api::namespaced(client.clone(), namespace),
+            sets: Api::namespaced(client.clone(), namespace),
+            patience: Duration::from_mins(1),
+            quiet: Duration::from_secs(2),
+            tally,
+        }
+    }
+
+    /// Creates the example's cache, with something else in its spec.
+    pub(crate) async fn create(&self, but: &Value) -> Result<Memcached, kube::Error> {
+        let mut cache = example();
+        for (name, value) in but.as_object().into_iter().flatten() {
+            cache["spec"][name] = value.clone();
+        }
+        let cache = serde_json::from_value(cache).expect("a cache");
+        self.caches.create(&PostParams::default(), &cache).await
+    }
+
+    /// Changes the spec of the cache.
+    pub(crate) async fn ask_for(&self, spec: Value) {
+        patch(&self.caches, json!({ "spec": spec })).await;
+    }
+
+    /// Pauses the cache, or lets it go on.
+    pub(crate) async fn pause(&self, paused: bool) {
+        let paused = paused.then_some("true");
+        let annotations = json!({ okt_runtime::PAUSED_ANNOTATION: paused });
+        patch(
+            &self.caches,
+            json!({ "metadata": { "annotations": annotations } }),
+        )
+        .await;
+    }
+
+    /// Asks for the deletion of the cache.
+    pub(crate) async fn delete(&self, how: &DeleteParams) {
+        let deleted = self.caches.delete(NAME, how).await;
+        deleted.expect("a deletion");
+    }
+
+    /// The controller of Deployments says that there are as many servers, all of them new and ready.
+    pub(crate) async fn servers(&self, number: i32) {
+        let generation = self.deployment().await.metadata.generation;
+        let status = json!({
+            "observedGeneration": generation, "replicas": number, "updatedReplicas": number,
+            "readyReplicas": number, "availableReplicas": number,
+        });
+        let patch = Patch::Merge(json!({ "status": status }));
+        let patched = self
+            .deployments
+            .patch_status(NAME, &PatchParams::default(), &patch)
+            .await;
+        patched.expect("the status is accepted");
+    }
+
+    /// The controller of Deployments has a server that does not end at once; its name.
+    pub(crate) async fn server_that_takes_its_time(&self) -> String {
+        let deployment = self.deployment().await;
+        let mut owner = deployment.controller_owner_ref(&()).expect("it can own");
+        owner.block_owner_deletion = Some(true);
+        let set = ReplicaSet {
+            metadata: ObjectMeta {
+                name: Some(format!("{NAME}-1")),
+                owner_references: Some(vec![owner]),
+                finalizers: Some(vec!["test.okt.dev/ending".to_owned()]),
+                ..ObjectMeta::default()
+            },
+            spec: ReplicaSetSpec {
+                selector: deployment.spec.selector,
+                template: Some(deployment.spec.template),
+                ..ReplicaSetSpec::default()
+            },
+            ..ReplicaSet::default()
+        };
+        let made = self.sets.create(&PostParams::default(), &set).await;
+        made.expect("it is accepted").name_any()
+    }
+
+    /// That server has ended.
+    pub(crate) async fn server_has_ended(&self, name: &str) {
+        let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        let freed = self.sets.patch(name, &PatchParams::default(), &free).await;
+        freed.expect("it is freed");
+    }
+
+    /// The Deployment of the cache.
+    pub(crate) async fn deployment(&self) -> Deployment {
+        self.deployments.get(NAME).await.expect("it is there")
+    }
+
+    /// What the servers are told, by the settings of the cache.
+    pub(crate) async fn setting(&self, name: &str) -> String {
+        let map = self.maps.get(NAME).await.expect("it is there");
+        let data = map.data.unwrap_or_default();
+        data.get(name).cloned().unwrap_or_default()
+    }
+
+    /// What a condition says, as `Status Reason: message`.
+    pub(crate) async fn says(&self, condition: &str) -> Option<String> {
+        let cache = self.caches.get_opt(NAME).await.expect("an answer")?;
+        let generation = cache.metadata.generation;
+        let said = |it: &Condition| format!("{} {}: {}", it.status, it.reason, it.message);
+        (cache.status?.conditions.iter())
+            .find(|it| it.type_ == condition && it.observed_generation == generation)
+            .map(said)
+    }
+
+    /// Waits until a condition says something of the spec as it is now.
+    pub(crate) async fn until_says(&self, condition: &str, what: &str) {
+        let so = async || self.says(condition).await.as_deref() == Some(what);
+        self.until_so(&format!("{condition} {what}"), so).await;
+    }
+
+    /// Waits until the cache is ready with as many servers.
+    pub(crate) async fn until_ready(&self, servers: i32) {
+        self.until_says("Ready", "True Complete: every step of the pass is done")
+            .await;
+        let said = self.says("UpToDate").await.expect("a condition");
+        assert_eq!(
+            said,
+            format!("True Updater: {servers} of {servers} servers are ready")
+        );
+        let cache = self.caches.get(NAME).await.expect("it is there");
+        assert_eq!(cache.status.expect("a status").extra.ready_servers, servers);
+    }
+
+    /// Waits until something is so.
+    pub(crate) async fn until_so(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
+        let since = Instant::now();
+        while !so().await {
+            assert!(
+                since.elapsed() < self.patience,
+                "waited in vain until {what}; the cache is {:#?}",
+                self.caches.get_opt(NAME).await
+            );
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// For a good while nobody writes anything.
+    pub(crate) async fn nothing_is_written(&self) {
+        let before = self.tally.written().await;
+        assert_ne!(before, 0, "what was made before was counted");
+        tokio::time::sleep(self.quiet).await;
+        assert_eq!(self.tally.written().await, before, "something was written");
+    }
+
+    /// Which versions there are of what the cache owns.
+    pub(crate) async fn versions(&self) -> [Option<String>; 3] {
+        [
+            version(&self.maps).await,
+            version(&self.services).await,
+            version(&self.deployments).await,
+        ]
+    }
+}
+
+/// The cache of `examples/memcached/cache.yaml`.
+pub(crate) fn example() -> Value {
+    serde_saphyr::from_str(include_str!("../../memcached/cache.yaml")).expect("YAML")
+}
+
+/// Changes an object as `kubectl patch --type merge` does.
+pub(crate) async fn patch<K>(objects: &Api<K>, change: Value)
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let patch = Patch::Merge(change);
+    let patched = objects.patch(NAME, &PatchParams::default(), &patch).await;
+    patched.expect("it is accepted");
+}
+
+async fn version<K>(objects: &Api<K>) -> Option<String>
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    let object = objects.get_opt(NAME).await.expect("an answer");
+    object.and_then(|object| object.resource_version())
+}

@@ -1,0 +1,197 @@
+//! The story of a cache, from its creation to its end, on whatever server.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Container;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+use crate::stage::{NAME, Stage, patch};
+
+/// All of it; the operator runs, and there is no cache yet.
+pub(crate) async fn of_a_cache(stage: &Stage) {
+    is_made_and_waited_for(stage).await;
+    is_scaled(stage).await;
+    is_repaired(stage).await;
+    has_other_settings(stage).await;
+    is_not_sound(stage).await;
+    is_paused(stage).await;
+    goes(stage).await;
+}
+
+async fn is_made_and_waited_for(stage: &Stage) {
+    stage.create(&json!({})).await.expect("it is accepted");
+    let waits = |why: &str| format!("False WaitingForResources: Deployment cache: {why}");
+    let unseen = waits("its controller has not seen it yet");
+    stage.until_says("Ready", &unseen).await;
+    assert_eq!(stage.says("UpToDate").await, Some(unseen));
+    assert_eq!(stage.setting("MEMORY").await, "128");
+    let service = stage.services.get(NAME).await.expect("it is there");
+    let selector = service.spec.and_then(|spec| spec.selector);
+    let labels = BTreeMap::from([("demo.okt.dev/memcached".to_owned(), NAME.to_owned())]);
+    assert_eq!(selector, Some(labels));
+    let container = container(stage).await;
+    assert_eq!(container.image.as_deref(), Some("memcached:1.6"));
+    assert_eq!(
+        container.args,
+        Some(vec!["-m$(MEMORY)".to_owned(), "-I$(MAX_ITEM)".to_owned()])
+    );
+
+    stage.servers(1).await;
+    let some = waits("1 of 3 replicas are updated");
+    stage.until_says("Ready", &some).await;
+    stage.servers(3).await;
+    stage.until_ready(3).await;
+    stage.nothing_is_written().await;
+}
+
+async fn is_scaled(stage: &Stage) {
+    let to = async |size: i32| {
+        let scale = Patch::Merge(json!({ "spec": { "replicas": size } }));
+        let scaled = stage
+            .caches
+            .patch_scale(NAME, &PatchParams::default(), &scale)
+            .await;
+        scaled.expect("it is accepted");
+        let so = async || replicas(stage).await == Some(size);
+        stage.until_so("the Deployment is scaled", so).await;
+    };
+    to(5).await;
+    stage.servers(5).await;
+    stage.until_ready(5).await;
+    to(2).await;
+    // Its controller has seen it, and its servers are not gone yet.
+    stage.servers(5).await;
+    let waits = "3 replicas too many are not gone yet";
+    let waits = format!("False WaitingForResources: Deployment cache: {waits}");
+    stage.until_says("Ready", &waits).await;
+    stage.servers(2).await;
+    stage.until_ready(2).await;
+}
+
+/// What is declared is brought back; what others have added is theirs.
+async fn is_repaired(stage: &Stage) {
+    let containers = json!([{ "name": "memcached", "image": "memcached:0" }]);
+    let other_image = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
+    let strategic = Patch::Strategic(other_image);
+    let patched = stage
+        .deployments
+        .patch(NAME, &PatchParams::default(), &strategic)
+        .await;
+    patched.expect("it is accepted");
+    patch(&stage.maps, json!({ "data": { "MEMORY": "1" } })).await;
+    let deleted = stage.services.delete(NAME, &DeleteParams::default()).await;
+    deleted.expect("a deletion");
+    let so = async || {
+        container(stage).await.image.as_deref() == Some("memcached:1.6")
+            && stage.setting("MEMORY").await == "128"
+            && stage
+                .services
+                .get_opt(NAME)
+                .await
+                .expect("an answer")
+                .is_some()
+    };
+    stage.until_so("all of it is repaired", so).await;
+    stage.servers(2).await;
+    stage.until_ready(2).await;
+
+    patch(&stage.maps, json!({ "data": { "NOTE": "of others" } })).await;
+    let patience =
+        json!({ "spec": { "minReadySeconds": 3 }, "metadata": { "labels": { "team": "a" } } });
+    patch(&stage.deployments, patience).await;
+    stage.servers(2).await;
+    stage.until_ready(2).await;
+    stage.nothing_is_written().await;
+    assert_eq!(stage.setting("NOTE").await, "of others");
+    let deployment = stage.deployment().await;
+    assert_eq!(deployment.spec.min_ready_seconds, Some(3));
+    assert_eq!(deployment.metadata.labels.unwrap_or_default()["team"], "a");
+}
+
+async fn has_other_settings(stage: &Stage) {
+    stage.ask_for(json!({ "memoryMib": 256 })).await;
+    let so = async || stage.setting("MEMORY").await == "256";
+    stage.until_so("the settings are other ones", so).await;
+    let other_servers = async || {
+        let template = stage.deployment().await.spec.template;
+        let annotations = template.metadata.and_then(|it| it.annotations);
+        let said = annotations.unwrap_or_default();
+        said["demo.okt.dev/settings"] == r#"{"MAX_ITEM":"1m","MEMORY":"256"}"#
+    };
+    stage
+        .until_so("the servers are others too", other_servers)
+        .await;
+    stage.servers(2).await;
+    stage.until_ready(2).await;
+}
+
+/// Nothing is touched for what is not sound, and nothing is tried again.
+async fn is_not_sound(stage: &Stage) {
+    let before = stage.versions().await;
+    stage.ask_for(json!({ "maxItemMib": 200, "size": 9 })).await;
+    let why = "spec.maxItemMib: 200 is more than half of spec.memoryMib, 256";
+    let stalled = format!("True ItemsTooLarge: {why}; it is tried again when something changes");
+    stage.until_says("Stalled", &stalled).await;
+    let valid = stage.says("Valid").await;
+    assert_eq!(valid, Some(format!("False ItemsTooLarge: {why}")));
+    stage.nothing_is_written().await;
+    assert_eq!(stage.versions().await, before);
+    stage.ask_for(json!({ "maxItemMib": 1, "size": 2 })).await;
+    stage.until_ready(2).await;
+    assert_eq!(stage.says("Stalled").await, None);
+}
+
+async fn is_paused(stage: &Stage) {
+    stage.pause(true).await;
+    let paused = async || is(stage, "Paused", "True").await;
+    stage.until_so("it is paused", paused).await;
+    stage.ask_for(json!({ "size": 4 })).await;
+    stage.nothing_is_written().await;
+    assert_eq!(replicas(stage).await, Some(2));
+    stage.pause(false).await;
+    let so = async || replicas(stage).await == Some(4);
+    stage.until_so("what was asked for is done", so).await;
+    stage.servers(4).await;
+    stage.until_ready(4).await;
+}
+
+/// First nobody is sent to the servers any more, then they end, then the cache is gone, and what is left goes after it.
+async fn goes(stage: &Stage) {
+    // Its controller lets a server end in peace.
+    let rest = stage.server_that_takes_its_time().await;
+    stage.delete(&DeleteParams::default()).await;
+    let waits = "False WaitingForResources: Deployment cache is not gone yet";
+    let so = async || {
+        let said = stage.says("Ready").await.unwrap_or_default();
+        said.starts_with(waits)
+    };
+    stage.until_so("the servers are waited for", so).await;
+    stage.nothing_is_written().await;
+    let [settings, service, deployment] = stage.versions().await;
+    assert_eq!(service, None);
+    assert!(settings.is_some() && deployment.is_some());
+    stage.server_has_ended(&rest).await;
+    let gone = async || {
+        let cache = stage.caches.get_opt(NAME).await.expect("an answer");
+        cache.is_none() && stage.versions().await == [None, None, None]
+    };
+    stage.until_so("all of it is gone", gone).await;
+}
+
+/// Whether a condition has a status, whatever generation it speaks of.
+async fn is(stage: &Stage, condition: &str, status: &str) -> bool {
+    let cache = stage.caches.get(NAME).await.expect("it is there");
+    let conditions = cache.status.map(|it| it.conditions).unwrap_or_default();
+    (conditions.iter()).any(|it| it.type_ == condition && it.status == status)
+}
+
+async fn replicas(stage: &Stage) -> Option<i32> {
+    stage.deployment().await.spec.replicas
+}
+
+async fn container(stage: &Stage) -> Container {
+    let pod = stage.deployment().await.spec.template.spec;
+    let pod = pod.expect("a pod");
+    pod.containers.into_iter().next().expect("a container")
+}
