@@ -1,5 +1,7 @@
 //! This crate holds operators written with OKT, and the applications they drive.
 
+pub mod always;
+pub mod claims;
 pub mod desk;
 pub mod dice;
 pub mod leadership;
