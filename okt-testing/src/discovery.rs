@@ -22,11 +22,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 /// Answers a GET that is of no resource.
 pub(crate) fn answer(store: &Store, segments: &[&str], accept: &str) -> Result<Answer, Refusal> {
-    let aggregated = accept.contains("as=APIGroupDiscoveryList")
-        && accept
-            .split(',')
-            .next()
-            .is_some_and(|first| first.contains("v=v2"));
+    let aggregated = is_aggregated(accept);
     Ok(match segments {
         ["healthz" | "livez" | "readyz", ..] => Answer::Text("ok"),
         ["version"] => Answer::ok(version()),
@@ -67,6 +63,20 @@ pub(crate) fn answer(store: &Store, segments: &[&str], accept: &str) -> Result<A
             )));
         }
         _ => return Err(Refusal::unknown_path()),
+    })
+}
+
+/// Whether all groups are asked for together, wherever that stands; its beta is served no more.
+fn is_aggregated(accept: &str) -> bool {
+    let wanted = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
+    accept.split(',').any(|media| {
+        let mut parts = media.split(';').map(str::trim);
+        let is_json = matches!(
+            parts.next(),
+            Some("application/json" | "application/*" | "*/*")
+        );
+        let parameters: Vec<&str> = parts.collect();
+        is_json && wanted.iter().all(|wanted| parameters.contains(wanted))
     })
 }
 

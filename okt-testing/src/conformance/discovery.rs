@@ -74,6 +74,27 @@ async fn discovery_of_all_groups_finds_a_kind_either_way(world: &World) -> Outco
     .await
 }
 
+async fn discovery_in_a_version_that_is_gone_falls_back_to_what_else_is_accepted(
+    world: &World,
+) -> Outcome {
+    let of = |version: &str| {
+        format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
+    };
+    let (new, old) = (of("v2"), of("v2beta1"));
+    for (accept, kind) in [
+        (format!("{old},application/json"), "APIGroupList"),
+        (
+            format!("{old},{new},application/json"),
+            "APIGroupDiscoveryList",
+        ),
+        (format!("application/json,{new}"), "APIGroupDiscoveryList"),
+    ] {
+        let groups = get(world, "/apis", &accept).await?;
+        ensure_eq!(groups["kind"], kind, "{accept}");
+    }
+    Ok(())
+}
+
 fn found(world: &World, discovery: &Discovery) -> Option<()> {
     discovery.get("apps")?.recommended_kind("Deployment")?;
     let group = discovery.get(&world.group)?;
@@ -177,6 +198,7 @@ behaviours! { "discovery":
     further a_server_is_ready_and_has_a_version,
     further a_kind_is_discovered_with_its_verbs_and_subresources,
     further discovery_of_all_groups_finds_a_kind_either_way,
+    further discovery_in_a_version_that_is_gone_falls_back_to_what_else_is_accepted,
     further the_schema_of_a_kind_is_in_openapi_v3,
     further the_schema_of_a_kind_is_in_openapi_v2,
     further a_table_has_the_columns_of_the_crd,
