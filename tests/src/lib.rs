@@ -7,6 +7,7 @@ mod database;
 pub mod definition;
 mod fleet;
 mod ladder;
+pub mod measured;
 mod queue;
 mod quiet;
 pub mod releases;

@@ -11,10 +11,9 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::{Action, Config, applier, trigger_self};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Client, CustomResource, ResourceExt};
+use okt_tests::measured::Tally;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-use crate::tally::Tally;
 
 const FINALIZER: &str = "bench.okt.dev/parcel";
 /// Which version of this controller wrote a status; as long as the hash that OKT writes.

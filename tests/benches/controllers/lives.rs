@@ -1,11 +1,12 @@
 //! This file lets a thousand parcels live: from fresh to delivered, and then all deleted at once.
 
 use std::error::Error;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::child::{Controller, Way};
-use crate::site::{Site, until};
-use crate::table::Table;
+use okt_tests::measured::{Table, megabytes, milliseconds, until};
+
+use crate::child::Way;
+use crate::site::Site;
 
 const ROUNDS: usize = 11;
 const OBJECTS: usize = 1_000;
@@ -16,7 +17,7 @@ pub(crate) const WRITES: usize = TRANSITIONS + 1;
 
 /// Measures both ways in turns and prints the tables.
 pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {
-    let (mut living, mut leaving) = (Table::default(), Table::default());
+    let (mut living, mut leaving) = (Table::of(Way::TITLES), Table::of(Way::TITLES));
     for round in 0..ROUNDS {
         for way in Way::BOTH {
             life(site, way, round, &mut living, &mut leaving).await?;
@@ -42,7 +43,7 @@ async fn life(
     let parcels = site.namespace(&format!("{}-{round}", way.name())).await?;
     parcels.create(0..OBJECTS).await?;
 
-    let mut controller = Controller::start(way, &site.kubeconfig, &parcels.namespace, 0)?;
+    let mut controller = way.start(&site.0.kubeconfig, &parcels.namespace, 0)?;
     until(async || {
         let enough = controller.figures()?.writes >= (OBJECTS * WRITES) as u64;
         Ok(enough && parcels.have_arrived(OBJECTS).await?)
@@ -54,27 +55,31 @@ async fn life(
     let memory = controller.memory()?;
     let (json, full) = parcels.size().await?;
     living.add(
-        way,
+        way.title(),
         "transitions per second",
         each * TRANSITIONS as f64 / time.as_secs_f64(),
     );
     living.add(
-        way,
+        way.title(),
         "CPU of the controller, ms per object",
         milliseconds(cpu) / each,
     );
-    living.add(way, "writes per object", lived.writes as f64 / each);
+    living.add(way.title(), "writes per object", lived.writes as f64 / each);
     living.add(
-        way,
+        way.title(),
         "bytes per write",
         lived.bytes_written as f64 / lived.writes as f64,
     );
     for (verb, count) in &lived.requests {
-        living.add(way, &format!("{verb}, all objects together"), *count as f64);
+        living.add(
+            way.title(),
+            &format!("{verb}, all objects together"),
+            *count as f64,
+        );
     }
-    living.add(way, "resident memory, MB", megabytes(memory.now));
-    living.add(way, "bytes of JSON of an object", json as f64);
-    living.add(way, "the same with managed fields", full as f64);
+    living.add(way.title(), "resident memory, MB", megabytes(memory.now));
+    living.add(way.title(), "bytes of JSON of an object", json as f64);
+    living.add(way.title(), "the same with managed fields", full as f64);
 
     let begun = Instant::now();
     parcels.delete().await?;
@@ -82,28 +87,19 @@ async fn life(
     let left = controller.figures()?;
     let writes = left.writes - lived.writes;
     leaving.add(
-        way,
+        way.title(),
         "seconds until the last is gone",
         begun.elapsed().as_secs_f64(),
     );
-    leaving.add(way, "writes per object", writes as f64 / each);
+    leaving.add(way.title(), "writes per object", writes as f64 / each);
     let cpu = controller.cpu()?.saturating_sub(cpu);
     leaving.add(
-        way,
+        way.title(),
         "CPU of the controller, ms per object",
         milliseconds(cpu) / each,
     );
     let memory = controller.memory()?;
-    leaving.add(way, "resident memory, MB", megabytes(memory.now));
-    leaving.add(way, "peak of it, MB", megabytes(memory.peak));
+    leaving.add(way.title(), "resident memory, MB", megabytes(memory.now));
+    leaving.add(way.title(), "peak of it, MB", megabytes(memory.peak));
     Ok(())
-}
-
-pub(crate) fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-#[expect(clippy::cast_precision_loss, reason = "no process has 2^52 bytes")]
-pub(crate) fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
 }

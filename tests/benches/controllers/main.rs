@@ -10,8 +10,6 @@ mod child;
 mod lives;
 mod restarts;
 mod site;
-mod table;
-mod tally;
 mod with_okt;
 
 use std::env;
@@ -64,7 +62,7 @@ async fn tables(
     chosen: &impl Fn(&str, &str) -> bool,
     sizes: &[usize],
 ) -> Result<(), Box<dyn Error>> {
-    println!("\n## On {}", site.name);
+    println!("\n## On {}", site.0.name);
     if chosen("lives", "restarts") {
         lives::bench(site).await?;
     }

@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::time::Duration;
 
+use okt_tests::measured::{Table, megabytes, milliseconds, until};
 use tokio::time::sleep;
 
-use crate::child::{Controller, Way};
-use crate::lives::{WRITES, megabytes, milliseconds};
-use crate::site::{Parcels, Site, until};
-use crate::table::Table;
+use crate::child::Way;
+use crate::lives::WRITES;
+use crate::site::{Parcels, Site};
 
 const ROUNDS: usize = 5;
 /// How long it is left alone once, and has to write nothing.
@@ -27,7 +27,7 @@ pub(crate) async fn bench(site: &Site, sizes: &[usize]) -> Result<(), Box<dyn Er
     }
     let mut before = 0;
     for &size in sizes {
-        let mut table = Table::default();
+        let mut table = Table::of(Way::TITLES);
         for (way, parcels) in &namespaces {
             settle(site, *way, parcels, before..size).await?;
         }
@@ -55,7 +55,7 @@ async fn settle(
     let (all, writes) = (numbers.end, (numbers.len() * WRITES) as u64);
     // First all of them and then the controller: pages of a list must not grow too old while they are read.
     parcels.create(numbers).await?;
-    let mut controller = Controller::start(way, &site.kubeconfig, &parcels.namespace, 0)?;
+    let mut controller = way.start(&site.0.kubeconfig, &parcels.namespace, 0)?;
     until(async || {
         sleep(PAUSE).await;
         Ok(controller.figures()?.writes >= writes && parcels.have_arrived(all).await?)
@@ -72,7 +72,7 @@ async fn restart(
     idles: bool,
     table: &mut Table,
 ) -> Result<(), Box<dyn Error>> {
-    let mut controller = Controller::start(way, &site.kubeconfig, &parcels.namespace, size)?;
+    let mut controller = way.start(&site.0.kubeconfig, &parcels.namespace, size)?;
     until(async || Ok(controller.figures()?.turns >= size as u64)).await?;
     let cpu = controller.cpu()?;
     sleep(PAUSE).await;
@@ -80,37 +80,37 @@ async fn restart(
     let memory = controller.memory()?;
     if let Some(time) = figures.all_had_a_turn {
         table.add(
-            way,
+            way.title(),
             "seconds until every object had its turn",
             time.as_secs_f64(),
         );
-        table.add(way, "CPU until then, ms", milliseconds(cpu));
+        table.add(way.title(), "CPU until then, ms", milliseconds(cpu));
     }
     table.add(
-        way,
+        way.title(),
         "requests until then",
         figures.requests.values().sum::<u64>() as f64,
     );
-    table.add(way, "resident memory, MB", megabytes(memory.now));
-    table.add(way, "peak of it, MB", megabytes(memory.peak));
+    table.add(way.title(), "resident memory, MB", megabytes(memory.now));
+    table.add(way.title(), "peak of it, MB", megabytes(memory.peak));
     if idles {
         let cpu = controller.cpu()?;
         sleep(IDLE).await;
         let after = controller.figures()?;
         table.add(
-            way,
+            way.title(),
             "writes since the start, 60 s idle included",
             after.writes as f64,
         );
         table.add(
-            way,
+            way.title(),
             "turns in 60 s idle",
             (after.turns - figures.turns) as f64,
         );
         let used = controller.cpu()?.saturating_sub(cpu);
-        table.add(way, "CPU in 60 s idle, ms", milliseconds(used));
+        table.add(way.title(), "CPU in 60 s idle, ms", milliseconds(used));
         table.add(
-            way,
+            way.title(),
             "resident memory after 60 s idle, MB",
             megabytes(controller.memory()?.now),
         );

@@ -1,84 +1,45 @@
 //! This file is a server with parcels on it: the double, served over HTTP, or a real one.
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
-use kube::{Api, Client};
 use okt_runtime::{Desired, crd};
-use okt_testing::{ApiServer, Kubernetes};
+use okt_tests::measured::{Host, until};
 use serde_json::Value;
 
 use crate::with_okt::{Parcel, ParcelSpec};
 
-/// How long anything may take that is waited for.
-const LIMIT: Duration = Duration::from_mins(20);
-
-/// A server, and how to reach it from this process and from others.
-pub(crate) struct Site {
-    pub(crate) name: String,
-    pub(crate) client: Client,
-    pub(crate) kubeconfig: PathBuf,
-    /// What ends with the site.
-    _held: Box<dyn std::any::Any>,
-}
+/// A server that knows what a parcel is.
+pub(crate) struct Site(pub(crate) Host);
 
 impl Site {
     /// The API in this process.
     pub(crate) async fn double(directory: &Path) -> Result<Self, Box<dyn Error>> {
-        let server = ApiServer::new();
-        server.set_recording(false);
-        let served = server.serve().await?;
-        let kubeconfig = directory.join("kubeconfig");
-        served.write_kubeconfig(&kubeconfig)?;
-        Self::with(Self {
-            name: "the double, over HTTP".to_owned(),
-            client: server.client(),
-            kubeconfig,
-            _held: Box::new(served),
-        })
-        .await
+        Self::with(Host::double(directory).await?).await
     }
 
     /// A real API server beside this process.
     pub(crate) async fn real() -> Result<Self, Box<dyn Error>> {
-        let server = Kubernetes::start().await?;
-        Self::with(Self {
-            name: format!("Kubernetes {}", server.version()),
-            client: server.client(),
-            kubeconfig: server.kubeconfig().to_owned(),
-            _held: Box::new(server),
-        })
-        .await
+        Self::with(Host::real().await?).await
     }
 
     /// One CRD serves both controllers, so that the server has the same to do for them.
-    async fn with(self) -> Result<Self, Box<dyn Error>> {
-        let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        crds.create(&PostParams::default(), &crd::<Parcel>()?)
-            .await?;
-        let parcels: Api<Parcel> = Api::all(self.client.clone());
-        until(async || Ok(parcels.list(&ListParams::default()).await.is_ok())).await?;
-        Ok(self)
+    async fn with(host: Host) -> Result<Self, Box<dyn Error>> {
+        host.install(&crd::<Parcel>()?).await?;
+        Ok(Self(host))
     }
 
     /// A namespace without parcels.
     pub(crate) async fn namespace(&self, name: &str) -> Result<Parcels, Box<dyn Error>> {
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = Some(name.to_owned());
-        namespaces
-            .create(&PostParams::default(), &namespace)
-            .await?;
+        self.0.namespace(name).await?;
         let kind = ApiResource::erase::<Parcel>(&());
         Ok(Parcels {
             namespace: name.to_owned(),
-            api: Api::namespaced(self.client.clone(), name),
-            json: Api::namespaced_with(self.client.clone(), name, &kind),
+            api: Api::namespaced(self.0.client.clone(), name),
+            json: Api::namespaced_with(self.0.client.clone(), name, &kind),
         })
     }
 }
@@ -161,17 +122,4 @@ fn parcel(number: usize) -> Parcel {
     let labels = [("town".to_owned(), "springfield".to_owned())];
     parcel.metadata.labels = Some(labels.into());
     parcel
-}
-
-/// Asks again and again until it is so.
-pub(crate) async fn until(
-    mut is_so: impl AsyncFnMut() -> Result<bool, Box<dyn Error>>,
-) -> Result<(), Box<dyn Error>> {
-    let asking = async {
-        while !is_so().await? {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        Ok(())
-    };
-    tokio::time::timeout(LIMIT, asking).await?
 }

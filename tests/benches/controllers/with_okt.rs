@@ -8,10 +8,9 @@ use okt_runtime::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Operator,
     OperatorError, Status, lifecycle_graph,
 };
+use okt_tests::measured::Tally;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::tally::Tally;
 
 /// The life of a parcel.
 #[lifecycle_graph]

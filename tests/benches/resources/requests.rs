@@ -1,91 +1,26 @@
-//! What 20 objects each of 500 cost in requests: declared to OKT, and by hand with get, create and update.
+//! This file counts requests: objects declared to OKT, and by hand with get, create and update.
 //!
-//! Both on the double, in one run; requests are counted by the server. Two words choose other numbers.
+//! Both on the double, in one run; requests are counted by the server.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client, CustomResource, ResourceExt};
-use okt_runtime::{
-    Action, Application, Context, Desired, Failure, LifecycleSpec, Operator, Resources, Status,
-    Watches, crd, lifecycle_graph,
-};
+use kube::{Api, Client, ResourceExt};
+use okt_runtime::{Operator, crd};
 use okt_testing::{ApiServer, Mark};
+use okt_tests::measured::Tally;
 use okt_tests::rest;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
+use crate::racks::{Boxes, Rack, Racks};
+
 /// Whose requests are counted.
 const COUNTED: &str = "counted";
-
-/// The life of a rack.
-#[lifecycle_graph]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RackState {
-    /// It stands.
-    #[entry]
-    #[rest(idle)]
-    #[child(Gone)]
-    Standing,
-
-    /// No more.
-    #[leaf(idle)]
-    Gone,
-}
-
-/// What a user asks for.
-#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "demo.okt.dev",
-    version = "v1",
-    kind = "Rack",
-    namespaced,
-    status = "Status<RackState>"
-)]
-pub struct RackSpec {
-    /// Where it should be in its life.
-    #[serde(default)]
-    pub lifecycle: Desired<RackState>,
-    /// What the first of its boxes holds.
-    pub text: String,
-}
-
-/// The boxes of a rack: the first one holds what the spec says.
-fn boxes(rack: &Rack, count: usize) -> impl Iterator<Item = ConfigMap> {
-    (0..count).map(move |number| {
-        let text = if number == 0 { &*rack.spec.text } else { "" };
-        serde_json::from_value(json!({
-            "metadata": { "name": format!("{}-{number}", rack.name_any()), "namespace": rack.namespace() },
-            "data": { "text": text, "number": number.to_string() },
-        }))
-        .expect("a map")
-    })
-}
-
-struct Racks(usize);
-
-impl RackStateHandler for Racks {
-    type Context = Action<Rack>;
-    type Error = Failure;
-}
-
-impl Application for Racks {
-    type Resource = Rack;
-
-    fn watches(watches: Watches<Rack>) -> Watches<Rack> {
-        watches.owns::<ConfigMap>()
-    }
-
-    async fn resources(&self, cx: &Context<Rack>, _: RackState) -> Result<Resources, Failure> {
-        let boxes = boxes(cx.object(), self.0);
-        Ok(boxes.fold(Resources::new(), Resources::apply))
-    }
-}
 
 /// A server with racks, and nobody who cares for them.
 async fn hall(racks: usize) -> Result<ApiServer, Box<dyn Error>> {
@@ -94,12 +29,8 @@ async fn hall(racks: usize) -> Result<ApiServer, Box<dyn Error>> {
     crds.create(&PostParams::default(), &crd::<Rack>()?).await?;
     let api: Api<Rack> = Api::default_namespaced(server.client());
     for number in 0..racks {
-        let spec = RackSpec {
-            lifecycle: Desired::default(),
-            text: "x".to_owned(),
-        };
-        let rack = Rack::new(&format!("rack-{number}"), spec);
-        api.create(&PostParams::default(), &rack).await?;
+        api.create(&PostParams::default(), &Rack::numbered(number))
+            .await?;
     }
     Ok(server)
 }
@@ -146,8 +77,12 @@ impl Asked {
     }
 }
 
-fn run(server: &ApiServer, count: usize) -> JoinHandle<()> {
-    let operator = Operator::new(server.client_named(COUNTED), Racks(count));
+fn run(server: &ApiServer, boxes: Boxes) -> JoinHandle<()> {
+    let racks = Racks::<false> {
+        boxes,
+        tally: Arc::new(Tally::expecting(0)),
+    };
+    let operator = Operator::new(server.client_named(COUNTED), racks);
     tokio::spawn(async move {
         if let Err(error) = operator.run(std::future::pending()).await {
             eprintln!("the operator ended: {error}");
@@ -155,17 +90,17 @@ fn run(server: &ApiServer, count: usize) -> JoinHandle<()> {
     })
 }
 
-async fn with_okt(racks: usize, count: usize) -> Result<[Asked; 3], Box<dyn Error>> {
+async fn with_okt(racks: usize, boxes: Boxes) -> Result<[Asked; 3], Box<dyn Error>> {
     let server = hall(racks).await?;
     let (mark, since) = (server.mark(), Instant::now());
-    let operator = run(&server, count);
+    let operator = run(&server, boxes);
     let took = rest(&server, since).await;
     let made = Asked::since(&server, mark, took);
     operator.abort();
     // It ends by that.
     let _ = operator.await;
     let (mark, since) = (server.mark(), Instant::now());
-    let operator = run(&server, count);
+    let operator = run(&server, boxes);
     let took = rest(&server, since).await;
     let again = Asked::since(&server, mark, took);
     let (mark, since) = (server.mark(), Instant::now());
@@ -177,9 +112,9 @@ async fn with_okt(racks: usize, count: usize) -> Result<[Asked; 3], Box<dyn Erro
 }
 
 /// One reconciliation as it is often written: get each, create it or update it where it differs.
-async fn reconcile(client: &Client, rack: &Rack, count: usize) -> Result<(), kube::Error> {
+async fn reconcile(client: &Client, rack: &Rack, boxes: Boxes) -> Result<(), kube::Error> {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
-    for wanted in boxes(rack, count) {
+    for wanted in boxes.of(rack) {
         match maps.get_opt(&wanted.name_any()).await? {
             None => drop(maps.create(&PostParams::default(), &wanted).await?),
             Some(mut there) if there.data != wanted.data => {
@@ -193,7 +128,7 @@ async fn reconcile(client: &Client, rack: &Rack, count: usize) -> Result<(), kub
     Ok(())
 }
 
-async fn by_hand(racks: usize, count: usize) -> Result<[Asked; 3], Box<dyn Error>> {
+async fn by_hand(racks: usize, boxes: Boxes) -> Result<[Asked; 3], Box<dyn Error>> {
     let server = hall(racks).await?;
     let client = server.client_named(COUNTED);
     let pass = async || {
@@ -201,7 +136,7 @@ async fn by_hand(racks: usize, count: usize) -> Result<[Asked; 3], Box<dyn Error
         let api: Api<Rack> = Api::default_namespaced(client.clone());
         let all = api.list(&ListParams::default()).await?;
         // As many at once as an operator of OKT has turns.
-        let passes = stream::iter(&all).map(|rack| reconcile(&client, rack, count));
+        let passes = stream::iter(&all).map(|rack| reconcile(&client, rack, boxes));
         let done: Vec<_> = passes.buffer_unordered(16).collect().await;
         done.into_iter().collect::<Result<(), _>>()?;
         Ok::<_, kube::Error>(Asked::since(&server, mark, since.elapsed()))
@@ -213,17 +148,12 @@ async fn by_hand(racks: usize, count: usize) -> Result<[Asked; 3], Box<dyn Error
     Ok([made, again, changed])
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let numbers: Vec<usize> = std::env::args().filter_map(|it| it.parse().ok()).collect();
-    let (racks, count) = match numbers[..] {
-        [racks, count, ..] => (racks, count),
-        [racks] => (racks, 20),
-        [] => (500, 20),
-    };
+/// Counts, prints, and fails where OKT writes anything but what is new.
+pub(crate) async fn bench(racks: usize, count: usize) -> Result<(), Box<dyn Error>> {
+    let boxes = Boxes { count, size: 0 };
     println!("{racks} objects with {count} ConfigMaps each\n");
     println!("| what | who | reads of maps | writes of maps | time |\n|---|---|---|---|---|");
-    let (okt, hand) = (with_okt(racks, count).await?, by_hand(racks, count).await?);
+    let (okt, hand) = (with_okt(racks, boxes).await?, by_hand(racks, boxes).await?);
     let whats = [
         "all is made",
         "a restart, nothing changed",

@@ -1,0 +1,54 @@
+//! This file is the other side: a program in Go on the Achilles SDK, built from `tests/benches/achilles`.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use okt_tests::measured::{Host, Process};
+
+use crate::child::Job;
+
+/// The program, built.
+pub(crate) struct Achilles(PathBuf);
+
+impl Achilles {
+    /// Builds it; none where there is no Go.
+    pub(crate) fn build() -> Result<Option<Self>, Box<dyn Error>> {
+        if let Err(error) = Command::new("go").arg("version").output() {
+            println!("no side by side: go: {error}");
+            return Ok(None);
+        }
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("achilles");
+        let built = Command::new("go")
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/achilles"))
+            .args(["build", "-o"])
+            .arg(&program)
+            .arg(".")
+            .output()?;
+        if built.status.success() {
+            Ok(Some(Self(program)))
+        } else {
+            let said = String::from_utf8_lossy(&built.stderr);
+            Err(format!("tests/benches/achilles does not build: {said}").into())
+        }
+    }
+
+    /// Starts it on the charts of a namespace.
+    pub(crate) fn start(
+        &self,
+        job: Job,
+        host: &Host,
+        namespace: &str,
+        expected: usize,
+    ) -> io::Result<Process> {
+        // Else it speaks protobuf about ConfigMaps, which the double does not.
+        let media = if host.json_only { "json" } else { "any" };
+        Process::start(Command::new(&self.0).arg(&host.kubeconfig).args([
+            namespace,
+            &expected.to_string(),
+            job.name(),
+            media,
+        ]))
+    }
+}

@@ -1,0 +1,60 @@
+//! What a pass of three states costs, beside the Achilles SDK: writes, requests, time and memory for many objects, once, and again after a restart.
+//!
+//! Prints the tables of `docs/benchmarks.md`; the words `double` and `real` choose a server, `alone` leaves the other
+//! side out, a number is that of the objects, and a second one that of the rounds.
+//! Each side is a process of its own (this program runs itself; the other side is built with Go), and the two take
+//! turns, so that what else the machine does meets both.
+
+mod achilles;
+mod child;
+mod rounds;
+mod site;
+mod with_okt;
+
+use std::env;
+use std::error::Error;
+use std::process::ExitCode;
+
+use self::achilles::Achilles;
+use self::rounds::Measurement;
+use self::site::Site;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let done = match words.split_first() {
+        Some((first, rest)) if first == child::CHILD => child::main(rest),
+        Some(_) | None => bench(&words),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
+    let said = |word: &str| words.iter().any(|w| w == word);
+    let mut numbers = words.iter().filter_map(|word| word.parse().ok());
+    let measurement = Measurement {
+        objects: numbers.next().unwrap_or(1_000),
+        rounds: numbers.next().unwrap_or(5),
+        achilles: if said("alone") {
+            None
+        } else {
+            Achilles::build()?
+        },
+    };
+    if !said("real") {
+        let directory = tempfile::tempdir()?;
+        measurement
+            .bench(&Site::double(directory.path()).await?)
+            .await?;
+    }
+    if !said("double") {
+        measurement.bench(&Site::real().await?).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! This file prints figures side by side: the medians of what both sides needed, and of their ratios in each round.
+
+use std::collections::BTreeMap;
+
+/// What was measured: by its name, for both sides, in every round.
+pub struct Table {
+    /// The one that is judged, and what it is compared with.
+    sides: [&'static str; 2],
+    rows: Vec<(String, BTreeMap<&'static str, Vec<f64>>)>,
+}
+
+impl Table {
+    /// An empty table of these two: the one that is judged comes first.
+    pub fn of(sides: [&'static str; 2]) -> Self {
+        Self {
+            sides,
+            rows: Vec::new(),
+        }
+    }
+
+    /// One more measurement, in the unit that its name says.
+    pub fn add(&mut self, side: &'static str, what: &str, figure: f64) {
+        let row = self.rows.iter().position(|(name, _)| name == what);
+        let row = row.unwrap_or_else(|| {
+            self.rows.push((what.to_owned(), BTreeMap::new()));
+            self.rows.len() - 1
+        });
+        self.rows[row].1.entry(side).or_default().push(figure);
+    }
+
+    /// Prints it as Markdown.
+    pub fn print(&self, title: &str) {
+        let [judged, other] = self.sides;
+        println!("\n### {title}\n");
+        println!("| what | ratio to {other} | {judged} | {other} |\n|---|---|---|---|");
+        for (what, figures) in &self.rows {
+            let of = |side| figures.get(side).map_or(&[][..], Vec::as_slice);
+            let (ours, theirs) = (of(judged), of(other));
+            // The two of a round ran one after the other: what else the machine did then met both.
+            let pairs = ours
+                .iter()
+                .zip(theirs)
+                .filter(|(_, theirs)| **theirs != 0.0);
+            let ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours / theirs).collect();
+            println!(
+                "| {what} | {} | {} | {} |",
+                median(&ratios).map_or_else(none, |ratio| format!("{ratio:.2}")),
+                median(ours).map_or_else(none, digits),
+                median(theirs).map_or_else(none, digits),
+            );
+        }
+    }
+}
+
+fn none() -> String {
+    "–".to_owned()
+}
+
+fn digits(figure: f64) -> String {
+    if figure == 0.0 || figure >= 100.0 {
+        format!("{figure:.0}")
+    } else {
+        format!("{figure:.2}")
+    }
+}
+
+fn median(figures: &[f64]) -> Option<f64> {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    Some(if sorted.len() % 2 == 1 {
+        sorted[middle]
+    } else {
+        f64::midpoint(*sorted.get(middle.checked_sub(1)?)?, sorted[middle])
+    })
+}
