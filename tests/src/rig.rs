@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::channel::mpsc;
 use kube::CustomResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use okt_runtime::{Lifecycle, Operator, StateOf, crd};
+use okt_runtime::{Operator, crd};
 use okt_testing::ApiServer;
 use okt_testing::rehearsal::Rules;
 use tokio::sync::{oneshot, watch};
@@ -182,9 +182,7 @@ impl<A: Served> Deref for Rig<A> {
 impl<A: Served> Drop for Rig<A> {
     /// Whatever a test is about, no status may break a rule.
     fn drop(&mut self) {
-        let pass = A::pass().map(|pass| pass.graph());
-        let graphs: Vec<_> = std::iter::once(StateOf::<A>::GRAPH).chain(pass).collect();
-        let rules = Rules::of_graphs(&graphs);
+        let rules = Rules::of_application::<A>();
         let broken = self.wire.broken_rules(A::Resource::crd_name(), &rules);
         if !std::thread::panicking() {
             assert!(broken.is_empty(), "broken rules: {}", broken.join("\n"));

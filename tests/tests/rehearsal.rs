@@ -1,11 +1,13 @@
 //! The life of a database, rehearsed with everything that can go wrong.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use okt_runtime::__testing::Flaw;
-use okt_runtime::{Declared, Resources};
+use okt_runtime::{Declared, Failure, Resources};
 use okt_testing::Rehearsal;
-use okt_tests::{DatabaseState::*, Databases, Reply, Served, Shops, Sight};
+use okt_tests::{DatabaseState::*, Databases, Ladders, Queues, Reply, Say, Served, Shops, Sight};
 use serde_json::json;
 
 /// Everything that a database can live through.
@@ -63,6 +65,80 @@ fn shop() -> Rehearsal<Shops> {
         })
         .patch(json!({ "spec": { "key": "other" } }))
         .delete()
+}
+
+/// An object of a pass that is walked through again and again, which owns others, some of which change and go.
+fn ladder() -> Rehearsal<Ladders> {
+    let role = || {
+        let role = json!({ "metadata": { "name": "ladder" } });
+        let role: ClusterRole = serde_json::from_value(role).expect("a role");
+        Declared::of(role).unowned()
+    };
+    let put = |text| Declared::of(map("a", text));
+    let fresh = move || {
+        let ladders = Ladders::default();
+        let all = [put("x"), Declared::of(map("b", "x")).wave(1), role()];
+        ladders.script.put("Mutator", all);
+        ladders.script.say("Updater", Say::Commit);
+        // What happens elsewhere is no event of the cluster.
+        let again = Say::Again(Duration::from_secs(30));
+        ladders.script.say("CRChecker", again);
+        ladders
+    };
+    let ladder = json!({
+        "apiVersion": "demo.okt.dev/v1",
+        "kind": "Ladder",
+        "metadata": { "name": "ladder" },
+        "spec": {},
+    });
+    Rehearsal::of(fresh)
+        .object(ladder)
+        .happens("other things are put", move |app: &Ladders| {
+            app.script.put("Mutator", [put("y"), role()]);
+        })
+        .happens("a step does not find it sound", |app: &Ladders| {
+            let failure = Failure::permanent("Invalid", "so many rungs");
+            app.script.say("CRChecker", Say::Fail(failure));
+        })
+        .patch(json!({ "spec": { "rungs": 1000 } }))
+        .delete()
+}
+
+/// An object with a pass and a life.
+fn queue() -> Rehearsal<Queues> {
+    let role = |name: &str| {
+        let role = json!({ "metadata": { "name": name } });
+        let role: ClusterRole = serde_json::from_value(role).expect("a role");
+        Declared::of(role)
+    };
+    let fresh = move || {
+        let queues = Queues::default();
+        queues.script.put("Apply", [role("ground")]);
+        queues.script.put("Serving", [role("house")]);
+        queues
+    };
+    Rehearsal::of(fresh)
+        .object(Queues::object("queue", json!({})))
+        .happens("the ground gives way", |app: &Queues| {
+            let failure = Failure::permanent("Sinking", "it is sand");
+            app.script.say("Check", Say::Fail(failure));
+        })
+        .patch(json!({ "metadata": { "labels": { "a": "b" } } }))
+        .happens("it holds again", |app: &Queues| {
+            app.script.say("Check", Say::Done);
+        })
+        .patch(json!({ "metadata": { "labels": { "a": "c" } } }))
+        .delete()
+}
+
+#[test]
+fn an_object_of_a_pass_lives_through_everything_with_what_it_owns() {
+    ladder().check();
+}
+
+#[test]
+fn an_object_with_a_pass_and_a_life_lives_through_everything() {
+    queue().check();
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) fn judge<A: Application + Clone>(
         broken.extend(same_end(&ended, undisturbed, rehearsal));
     }
     broken.extend(course_of_states::<StateOf<A>>(&ended));
-    broken.extend(conditions_hold::<StateOf<A>>(&ended));
+    broken.extend(conditions_hold::<A>(&ended));
     broken.extend(refused_writes(&ended));
     broken.extend(work(&ended));
     ended.broken.extend(broken);
@@ -197,8 +197,8 @@ fn step<S: Lifecycle>(last: &Value, next: &Value, stayed: std::time::Duration) -
 }
 
 /// Whether every status that an operator wrote keeps the rules for conditions.
-fn conditions_hold<S: Lifecycle>(ended: &Ended) -> Vec<String> {
-    let rules = Rules::of::<S>();
+fn conditions_hold<A: Application>(ended: &Ended) -> Vec<String> {
+    let rules = Rules::of_application::<A>();
     let broken = rules.broken_by(&ended.server, OPERATOR, &ended.plural);
     let broken = broken.into_iter().flat_map(|(version, broken)| {
         let told = move |rule: String| format!("version {}: {rule}", version.version);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use okt_core::Graph;
-use okt_runtime::Lifecycle;
+use okt_runtime::{Application, Lifecycle, StateOf};
 use serde_json::Value;
 
 use crate::{
@@ -36,8 +36,14 @@ impl Rules {
         Self::of_graphs(&[S::GRAPH])
     }
 
-    /// The rules for objects with these graphs: a lifecycle, a pass, or both.
-    pub fn of_graphs(graphs: &[&'static Graph<'static>]) -> Self {
+    /// The rules for the objects of an application: with a lifecycle, a pass, or both.
+    pub fn of_application<A: Application>() -> Self {
+        let pass = A::pass().map(|pass| pass.graph());
+        let graphs: Vec<_> = std::iter::once(StateOf::<A>::GRAPH).chain(pass).collect();
+        Self::of_graphs(&graphs)
+    }
+
+    fn of_graphs(graphs: &[&'static Graph<'static>]) -> Self {
         let states = graphs.iter().flat_map(|graph| graph.states);
         let declared = states.flat_map(|state| state.conditions);
         let declared = declared.map(|condition| condition.name);

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
 use okt_testing::Served;
-use okt_tests::{Database, DatabaseState, Databases, Rig, Served as _, SiteState, Sites};
-use serde_json::json;
+use okt_tests::{Charts, Database, DatabaseState, Databases, Rig, Served as _, SiteState, Sites};
+use serde_json::{Value, json};
 
 fn databases(arguments: &[&str], kubeconfig: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_databases"))
@@ -156,7 +156,7 @@ fn an_image_a_namespace_or_an_account_that_cannot_be_is_one_clear_line_before_an
 
 #[test]
 fn a_kind_that_lives_in_no_namespace_has_roles_for_the_cluster_beside_one_that_is_limited() {
-    let output = Command::new(env!("CARGO_BIN_EXE_databases-and-sites"))
+    let output = Command::new(env!("CARGO_BIN_EXE_three-operators"))
         .args(["rbac", "--namespace", "team-a"])
         .output()
         .expect("it starts");
@@ -185,31 +185,36 @@ fn without_a_subcommand_it_says_what_there_is() {
 }
 
 #[test]
-fn a_program_of_two_operators_prints_two_definitions() {
-    let output = Command::new(env!("CARGO_BIN_EXE_databases-and-sites"))
+fn a_program_of_three_operators_prints_three_definitions() {
+    let output = Command::new(env!("CARGO_BIN_EXE_three-operators"))
         .arg("crd")
         .output()
         .expect("it starts");
     let yaml = String::from_utf8_lossy(&output.stdout).into_owned();
     let documents: Vec<_> = yaml.split("---\n").collect();
-    assert_eq!(documents.len(), 2);
+    assert_eq!(documents.len(), 3);
     assert_eq!(documents[0], include_str!("database.crd.yaml"));
     assert!(documents[1].contains("name: sites.demo.okt.dev"));
+    assert!(documents[2].contains("name: charts.demo.okt.dev"));
 }
 
-/// A program of two operators, against the API in this process; killed with this value at the latest.
-struct Two {
+fn chart() -> Value {
+    json!({ "apiVersion": "demo.okt.dev/v1", "kind": "Chart", "metadata": { "name": "chart" }, "spec": {} })
+}
+
+/// A program of three operators, against the API in this process; killed with this value at the latest.
+struct Three {
     program: Child,
     _kubeconfig: tempfile::NamedTempFile,
     _served: Served,
 }
 
-impl Two {
+impl Three {
     async fn run(rig: &Rig<Databases>, arguments: &[&str]) -> Self {
         let served = rig.server.serve().await.expect("a socket");
         let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
         served.write_kubeconfig(kubeconfig.path()).expect("a file");
-        let program = Command::new(env!("CARGO_BIN_EXE_databases-and-sites"))
+        let program = Command::new(env!("CARGO_BIN_EXE_three-operators"))
             .arg("run")
             .args(arguments)
             .env("KUBECONFIG", kubeconfig.path())
@@ -243,7 +248,7 @@ impl Two {
     }
 }
 
-impl Drop for Two {
+impl Drop for Three {
     fn drop(&mut self) {
         // It has most often ended by itself.
         let _ = self.program.kill();
@@ -252,19 +257,22 @@ impl Drop for Two {
 }
 
 #[tokio::test]
-async fn a_program_of_two_operators_serves_both_and_ends_well_at_sigterm() {
+async fn a_program_of_three_operators_serves_all_and_ends_well_at_sigterm() {
     let databases = Rig::<Databases>::without_operator().await;
     let sites = Rig::<Sites>::beside(&databases).await;
-    let two = Two::run(&databases, &[]).await;
+    let charts = Rig::<Charts>::beside(&databases).await;
+    let three = Three::run(&databases, &[]).await;
     databases.create("db", json!({})).await;
     sites.create("s", json!({})).await;
-    let both = async {
+    charts.create_raw(chart()).await;
+    let all = async {
         databases.until_ready("db", DatabaseState::Running).await;
         sites.until_ready("s", SiteState::Online).await;
+        charts.until_reason("chart", "Ready", "Complete").await;
     };
-    let in_time = tokio::time::timeout(Duration::from_secs(20), both).await;
-    let (code, _) = two.stop().await;
-    in_time.expect("both were served");
+    let in_time = tokio::time::timeout(Duration::from_secs(20), all).await;
+    let (code, _) = three.stop().await;
+    in_time.expect("all were served");
     assert_eq!(code, Some(0));
 }
 
@@ -272,6 +280,7 @@ async fn a_program_of_two_operators_serves_both_and_ends_well_at_sigterm() {
 async fn a_limit_to_namespaces_leaves_out_other_namespaces_and_no_object_that_lives_in_none() {
     let databases = Rig::<Databases>::without_operator().await;
     let sites = Rig::<Sites>::beside(&databases).await;
+    let charts = Rig::<Charts>::beside(&databases).await;
     let client = databases.client.clone();
     let namespace = serde_json::from_value(json!({ "metadata": { "name": "team-a" } }));
     let made = Api::<Namespace>::all(client.clone())
@@ -286,14 +295,16 @@ async fn a_limit_to_namespaces_leaves_out_other_namespaces_and_no_object_that_li
     databases.create("db", json!({})).await;
     sites.create("s", json!({})).await;
 
-    let two = Two::run(&databases, &["--namespace", "default"]).await;
-    let both = async {
+    let three = Three::run(&databases, &["--namespace", "default"]).await;
+    charts.create_raw(chart()).await;
+    let all = async {
         databases.until_ready("db", DatabaseState::Running).await;
         sites.until_ready("s", SiteState::Online).await;
+        charts.until_reason("chart", "Ready", "Complete").await;
     };
-    let in_time = tokio::time::timeout(Duration::from_secs(20), both).await;
-    let (code, said) = two.stop().await;
-    in_time.expect("both were served");
+    let in_time = tokio::time::timeout(Duration::from_secs(20), all).await;
+    let (code, said) = three.stop().await;
+    in_time.expect("all were served");
     assert_eq!(code, Some(0));
     let other = elsewhere.get("db").await.expect("it is there");
     assert!(other.status.and_then(|status| status.lifecycle).is_none());

@@ -238,7 +238,7 @@ impl File {
 }
 
 fn databases_and_sites(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_databases-and-sites"))
+    Command::new(env!("CARGO_BIN_EXE_three-operators"))
         .args(arguments)
         .output()
         .expect("it starts")
