@@ -1,4 +1,4 @@
-//! What the README shows is what there is: the picture, the enum, the handler, the compiler's words.
+//! What the README and the docs show is what there is: the picture, the enum, the handler, the compiler's words, tests.
 
 use std::path::{Path, PathBuf};
 
@@ -56,4 +56,44 @@ fn the_compiler_says_what_the_readme_says_it_does() {
         shown.first().map(|block| block.trim_end()),
         Some(said.trim_end())
     );
+}
+
+/// All the code of a directory.
+fn code(directory: &Path) -> String {
+    let mut all = String::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            all.push_str(&code(&path));
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            all.push_str(&std::fs::read_to_string(&path).expect("text"));
+        }
+    }
+    all
+}
+
+#[test]
+fn the_tests_that_the_way_from_achilles_names_are_there() {
+    let places = [
+        "okt-core",
+        "okt-runtime/src",
+        "tests/tests",
+        "examples/tests",
+    ];
+    let code: String = places.iter().map(|it| code(&root().join(it))).collect();
+    let migration = read("docs/migration.md");
+    let rows = migration.lines().filter(|line| line.starts_with("| A"));
+    let mut named = 0;
+    for row in rows {
+        let last = row
+            .trim_end_matches('|')
+            .rsplit('|')
+            .next()
+            .expect("a cell");
+        for test in last.split('`').skip(1).step_by(2) {
+            named += 1;
+            assert!(code.contains(&format!("fn {test}()")), "no test {test}");
+        }
+    }
+    assert!(named > 22, "only {named} tests are named");
 }

@@ -477,6 +477,19 @@ mod tests {
     }
 
     #[test]
+    fn of_an_object_that_is_gone_nothing_is_kept() {
+        let memory = Memory::default();
+        turn(&memory, |inner| inner.attempt = 1);
+        let known = memory.of("uid");
+        memory.forget("uid");
+        assert!(memory.objects().is_empty());
+        assert!(known.gone.is_cancelled(), "its work is no longer wanted");
+        turn(&memory, |inner| inner.seen = Some("7".to_owned()));
+        memory.keep_only(|_| false);
+        assert!(memory.objects().is_empty());
+    }
+
+    #[test]
     fn a_settled_object_is_walked_again_once_everything_may_be_written_again() {
         let memory = Memory::default();
         turn(&memory, |inner| {

@@ -24,8 +24,8 @@ pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
 /// Decodes the text of an object, or says why that cannot be.
 pub(crate) fn decode<K: DeserializeOwned>(text: &str) -> Result<K, String> {
     serde_json::from_str(text).or_else(|error| {
-        // Where in the text it was is nothing that anybody could look up.
-        match serde_json::from_str::<Value>(text).map(K::deserialize) {
+        // Which field it was helps; where in the text is nothing that anybody could look up.
+        match serde_json::from_str::<Value>(text).map(serde_path_to_error::deserialize) {
             Ok(decoded) => decoded.map_err(|error| error.to_string()),
             Err(_) => Err(error.to_string()),
         }

@@ -1,9 +1,13 @@
 //! A ladder: a resource without a lifecycle, whose operator takes the steps of the Stepper as a script says.
+#![expect(
+    unreachable_pub,
+    reason = "`KubeSchema` makes a private copy of the spec"
+)]
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{Api, Client, CustomResource};
+use kube::{Api, Client, CustomResource, KubeSchema};
 use okt_runtime::stepper::{
     AfterCRChecker, AfterCRFinalizer, AfterErrorManager, AfterGiveupManager, AfterMutator,
     AfterObjectsGetter, AfterSuccessManager, AfterUpdater,
@@ -12,14 +16,13 @@ use okt_runtime::{
     Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Stepper,
     StepperHandler, Watches,
 };
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Served;
 use crate::script::Script;
 
 /// What a user asks for.
-#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, LifecycleSpec, KubeSchema, Clone, Debug, Serialize, Deserialize)]
 #[kube(
     group = "demo.okt.dev",
     version = "v1",
@@ -28,9 +31,11 @@ use crate::script::Script;
     status = "PassStatus"
 )]
 #[lifecycle(none)]
+#[x_kube(validation = ("self.rungs != 13", "13 rungs bring bad luck"))]
 pub struct LadderSpec {
     /// How many rungs it has.
     #[serde(default)]
+    #[schemars(range(max = 1000))]
     pub rungs: u32,
 }
 

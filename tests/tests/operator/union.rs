@@ -237,7 +237,7 @@ impl File {
     }
 }
 
-fn databases_and_sites(arguments: &[&str]) -> Output {
+fn three_operators(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_three-operators"))
         .args(arguments)
         .output()
@@ -263,12 +263,12 @@ fn the_command_line_joins_each_definition_with_that_of_its_name() {
     ] {
         let file = File::of(&file);
         let path = file.path();
-        let output = databases_and_sites(&["crd", "--union", &path.to_string_lossy()]);
+        let output = three_operators(&["crd", "--union", &path.to_string_lossy()]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && said.contains(note), "{said}");
         let yaml = String::from_utf8_lossy(&output.stdout);
         let documents: Vec<&str> = yaml.split("---\n").collect();
-        assert_eq!(documents.len(), 2);
+        assert_eq!(documents.len(), 3);
         assert!(documents[0].contains("'Mending': ['Running']"), "{yaml}");
         let sites = crd::<Site>().expect("a CRD");
         assert_eq!(documents[1], serde_saphyr::to_string(&sites).expect("YAML"));
@@ -322,7 +322,7 @@ fn a_file_that_is_of_no_use_is_one_clear_line() {
         );
         assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     }
-    let output = databases_and_sites(&["crd", "--union", "/nowhere/old.yaml"]);
+    let output = three_operators(&["crd", "--union", "/nowhere/old.yaml"]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(
         error.starts_with("error: cannot read /nowhere/old.yaml: "),

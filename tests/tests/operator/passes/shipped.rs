@@ -8,12 +8,21 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use okt_runtime::{Declared, Failure, Operations};
-use okt_tests::{Ladders, Rig, Say};
+use okt_tests::{Ladders, Rig, Say, definition};
 use serde_json::{Value, json};
 
 use super::map;
 
 type Ladder = Rig<Ladders>;
+
+fn ladder(spec: &Value) -> Value {
+    json!({
+        "apiVersion": "demo.okt.dev/v1",
+        "kind": "Ladder",
+        "metadata": { "name": "ladder" },
+        "spec": spec,
+    })
+}
 
 /// A ladder that was walked through once.
 async fn climbed(script: impl FnOnce(&Ladders)) -> Ladder {
@@ -21,13 +30,7 @@ async fn climbed(script: impl FnOnce(&Ladders)) -> Ladder {
     script(&rig.app);
     rig.start();
     rig.pass(Duration::from_secs(1)).await;
-    let ladder = json!({
-        "apiVersion": "demo.okt.dev/v1",
-        "kind": "Ladder",
-        "metadata": { "name": "ladder" },
-        "spec": {},
-    });
-    rig.create_raw(ladder).await;
+    rig.create_raw(ladder(&json!({}))).await;
     rig.pass(Duration::from_millis(500)).await;
     rig
 }
@@ -131,6 +134,40 @@ async fn an_object_that_is_not_sound_is_stalled_with_nothing_touched_and_tried_w
     rig.pass(Duration::from_hours(3)).await;
     assert_eq!(rig.app.script.taken(), [""; 0], "it is not tried again");
     rig.app.script.say("CRChecker", Say::Done);
+    rig.patch("ladder", json!({ "spec": { "rungs": 3 } })).await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_schema_or_a_rule_in_cel_forbids_is_never_stored() {
+    let rig = climbed(|_| {}).await;
+    for (rungs, why) in [(13, "13 rungs bring bad luck"), (1001, "spec.rungs")] {
+        let patch = Patch::Merge(json!({ "spec": { "rungs": rungs } }));
+        let params = PatchParams::default();
+        let refused = rig.raw().patch("ladder", &params, &patch).await;
+        let refused = refused.expect_err("it is refused").to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_is_stalled_and_no_step_is_taken() {
+    let rig = Ladder::bare();
+    let lenient = definition::with_schema::<okt_tests::Ladder>(definition::any_spec);
+    rig.define(lenient).await;
+    rig.start();
+    rig.create_raw(ladder(&json!({ "rungs": "many" }))).await;
+    rig.pass(Duration::from_hours(1)).await;
+    let conditions = rig.raw().get("ladder").await.expect("a read").data;
+    let conditions = conditions["status"]["conditions"].clone();
+    let stalled = (conditions.as_array().into_iter().flatten())
+        .find(|it| it["type"] == "Stalled")
+        .expect("it says so");
+    assert_eq!(stalled["reason"], "Undecodable");
+    let message = stalled["message"].as_str().expect("a message");
+    assert!(message.contains("spec.rungs"), "{message}");
+    assert_eq!(rig.app.script.taken(), [""; 0]);
     rig.patch("ladder", json!({ "spec": { "rungs": 3 } })).await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
