@@ -4,11 +4,11 @@
 //!   the object, from the cache
 //!        │  older than the own last write? not ready, not leading? ──▶ nothing
 //!        ▼
-//!   pass      walk through the pass, where there is one     (all that there is to do without a lifecycle)
-//!        ▼
 //!   observe   ask the application where it is              (not in a turn that takes a result)
 //!        ▼
 //!   decide    record + facts ──▶ decision ──▶ next record   (okt-core; no I/O, no clock)
+//!        ▼
+//!   pass      walk through the pass, where there is one     (without a lifecycle this and `report` are all)
 //!        ▼
 //!   report    one PATCH of the status, if anything is new   (position first: a no means no act)
 //!        ▼
