@@ -154,15 +154,16 @@ impl StepperHandler for Memcacheds {
 
     async fn updater(&self, cx: &Pass<Memcached>) -> Result<Step<AfterUpdater>, Failure> {
         cx.commit().await?;
-        let size = cx.object().spec.size;
-        Ok(Step::done(AfterUpdater::Next).text(format!("{size} of {size} servers are ready")))
+        Ok(Step::done(AfterUpdater::Next))
     }
 
     async fn success_manager(
         &self,
-        _: &Pass<Memcached>,
+        cx: &Pass<Memcached>,
     ) -> Result<Step<AfterSuccessManager>, Failure> {
-        Ok(Step::done(AfterSuccessManager::Next))
+        let size = cx.object().spec.size;
+        let said = format!("{size} of {size} servers are ready");
+        Ok(Step::done(AfterSuccessManager::Next).text(said))
     }
 
     /// What has a wave goes after this step, and the cache after that.

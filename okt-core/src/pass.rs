@@ -84,7 +84,9 @@ impl<S> Step<S> {
         }
     }
 
-    /// The message of the state's condition, for people; the same for the same matter, without times and counters.
+    /// The message of the state's condition, or of `Ready` where the state declares none.
+    ///
+    /// It is for people, and the same for the same matter: without times and counters.
     #[must_use]
     pub fn text(mut self, message: impl Into<String>) -> Self {
         self.text = Some(message.into());

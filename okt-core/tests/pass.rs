@@ -241,6 +241,30 @@ fn row(name: &str, status: ConditionStatus, reason: &str) -> (String, ConditionS
 }
 
 #[test]
+fn ready_says_what_the_last_step_without_a_condition_said() {
+    let graph = two_conditions();
+    let ready = |say: &[(&str, Said)]| {
+        let walk = walk(&graph, false, say);
+        let (way, resources) = (Way::Walked(&walk), Resources::AsDeclared);
+        let all = of_walk(&graph, way, resources, false, false);
+        let ready = all.into_iter().find(|it| it.name == "Ready");
+        ready.expect("it is always there").message
+    };
+    let says = |text: &str| Ok(Step::done(Answer::Next).text(text));
+    assert_eq!(ready(&[]), "every step of the pass is done");
+    // What has a condition says it there.
+    assert_eq!(
+        ready(&[("Update", says("2 maps"))]),
+        "every step of the pass is done"
+    );
+    assert_eq!(ready(&[("Success", says("2 of 2"))]), "2 of 2");
+    assert_eq!(
+        ready(&[("Mutate", says("early")), ("Success", says("late"))]),
+        "late"
+    );
+}
+
+#[test]
 fn a_condition_of_a_state_that_was_not_reached_is_unknown() {
     use ConditionStatus::{False, True, Unknown};
     let graph = two_conditions();

@@ -205,13 +205,8 @@ impl Stage {
 
     /// Waits until the cache is ready with as many servers.
     pub(crate) async fn until_ready(&self, servers: i32) {
-        self.until_says("Ready", "True Complete: every step of the pass is done")
-            .await;
-        let said = self.says("UpToDate").await.expect("a condition");
-        assert_eq!(
-            said,
-            format!("True Updater: {servers} of {servers} servers are ready")
-        );
+        let said = format!("True Complete: {servers} of {servers} servers are ready");
+        self.until_says("Ready", &said).await;
         let cache = self.caches.get(NAME).await.expect("it is there");
         assert_eq!(cache.status.expect("a status").extra.ready_servers, servers);
     }
