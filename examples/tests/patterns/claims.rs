@@ -1,159 +1,18 @@
 //! Claims: an object in a namespace, and the one in no namespace that it is given.
 
-use std::future::pending;
-use std::time::Duration;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client, Resource, ResourceExt};
-use okt_examples::claims::{Zone, ZoneClaim, ZoneClaimSpec, ZoneClaims, ZoneSpec, zone_of};
-use okt_runtime::{FINALIZER, OWNER_LABEL, Operator, PAUSED_ANNOTATION, crd};
-use okt_testing::ApiServer;
-use serde_json::{Value, json};
-use tokio::time::Instant;
+use kube::{Api, CustomResourceExt, Resource, ResourceExt};
+use okt_examples::claims::{Zone, ZoneClaim, ZoneClaims, ZoneSpec, zone_of};
+use okt_runtime::{FINALIZER, OWNER_LABEL, Operator, PAUSED_ANNOTATION};
+use okt_testing::Kubernetes;
+use serde_json::json;
 
-/// The zone of the claim that these tests make.
-const ZONE: &str = "team-a.shop";
-
-/// A cluster in which the operator of claims runs.
-struct Land {
-    server: ApiServer,
-    claims: Api<ZoneClaim>,
-    zones: Api<Zone>,
-}
-
-impl Land {
-    async fn new() -> Self {
-        let server = ApiServer::new();
-        let user = server.client();
-        define(&user).await;
-        let operator = Operator::new(server.client_named("operator"), ZoneClaims).virtual_time();
-        tokio::spawn(async move { operator.run(pending()).await.expect("it runs") });
-        Self {
-            server,
-            claims: Api::namespaced(user.clone(), "team-a"),
-            zones: Api::all(user),
-        }
-    }
-
-    /// Creates the claim.
-    async fn claims(&self, metadata: Value) -> ZoneClaim {
-        let mut claim = claim("team-a", "shop");
-        claim.metadata.annotations = serde_json::from_value(metadata).expect("annotations");
-        let made = self.claims.create(&PostParams::default(), &claim).await;
-        made.expect("accepted")
-    }
-
-    /// A claim, and its zone that is ready.
-    async fn bound() -> Self {
-        let land = Self::new().await;
-        land.claims(json!({})).await;
-        land.until("False WaitingForResources").await;
-        land.zone_says(
-            json!({ "type": "Ready", "status": "True", "reason": "Complete" }),
-            0,
-        )
-        .await;
-        land.until("True Complete").await;
-        land
-    }
-
-    /// The operator of zones says something.
-    async fn zone_says(&self, condition: Value, records: i32) {
-        let zone = self.zone().await.expect("there is a zone");
-        let mut condition = condition;
-        condition["message"] = json!("");
-        condition["lastTransitionTime"] = json!("2026-11-22T09:00:00Z");
-        let status = json!({ "status": {
-            "observedGeneration": zone.metadata.generation,
-            "conditions": [condition],
-            "records": records,
-        } });
-        let patch = Patch::Merge(status);
-        let patched = self
-            .zones
-            .patch_status(ZONE, &PatchParams::default(), &patch)
-            .await;
-        patched.expect("accepted");
-    }
-
-    async fn zone(&self) -> Option<Zone> {
-        self.zones.get_opt(ZONE).await.expect("an answer")
-    }
-
-    async fn claim(&self) -> Option<ZoneClaim> {
-        self.claims.get_opt("shop").await.expect("an answer")
-    }
-
-    async fn delete(&self) {
-        let deleted = self.claims.delete("shop", &DeleteParams::default()).await;
-        deleted.expect("a deletion");
-    }
-
-    /// What a condition of the claim says, as `Status Reason: message`.
-    async fn says(&self, condition: &str) -> String {
-        let status = self.claim().await.and_then(|claim| claim.status);
-        let all = status.map(|status| status.conditions).unwrap_or_default();
-        let said = all.iter().find(|it| it.type_ == condition);
-        said.map_or_else(String::new, |it| {
-            format!("{} {}: {}", it.status, it.reason, it.message)
-        })
-    }
-
-    /// Waits until the condition `Ready` of the claim says this.
-    async fn until(&self, what: &str) {
-        let so = async || self.says("Ready").await.starts_with(what);
-        self.until_so(what, so).await;
-    }
-
-    async fn until_so(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
-        let since = Instant::now();
-        while !so().await {
-            let claim = self.claim().await;
-            let waits = since.elapsed() < Duration::from_mins(5);
-            assert!(waits, "waited in vain until {what}: {claim:#?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    async fn until_gone(&self) {
-        let gone = async || self.claim().await.is_none();
-        self.until_so("the claim is gone", gone).await;
-    }
-
-    /// Nothing more happens, for an hour.
-    async fn rests(&self) {
-        tokio::time::sleep(Duration::from_secs(30)).await;
-        let mark = self.server.mark();
-        tokio::time::sleep(Duration::from_hours(1)).await;
-        let written = self.server.requests_since(mark);
-        let written: Vec<_> = written.iter().filter(|it| it.is_write()).collect();
-        assert!(written.is_empty(), "{written:#?}");
-    }
-}
-
-async fn define(user: &Client) {
-    for definition in [crd::<ZoneClaim>(), crd::<Zone>()] {
-        let definition = definition.expect("a CRD");
-        let made = Api::all(user.clone())
-            .create(&PostParams::default(), &definition)
-            .await;
-        made.expect("the CRD is accepted");
-    }
-    let team = json!({ "metadata": { "name": "team-a" } });
-    let team: Namespace = serde_json::from_value(team).expect("a namespace");
-    let made = Api::all(user.clone())
-        .create(&PostParams::default(), &team)
-        .await;
-    made.expect("accepted");
-}
-
-fn claim(namespace: &str, name: &str) -> ZoneClaim {
-    let domain = "shop.example.com".to_owned();
-    let mut claim = ZoneClaim::new(name, ZoneClaimSpec { domain });
-    claim.metadata.namespace = Some(namespace.to_owned());
-    claim
-}
+use crate::land::{Land, ZONE, claim};
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_given_a_zone_and_ready_when_that_is() {
@@ -167,7 +26,7 @@ async fn a_claim_is_given_a_zone_and_ready_when_that_is() {
     assert_eq!(zone.labels()[OWNER_LABEL], claim.uid().expect("a uid"));
     assert!(zone.owner_references().is_empty());
     // Held before there was anything to hold it for.
-    let writes = land.server.requests();
+    let writes = land.requests();
     let writes: Vec<_> = (writes.iter().filter(|it| it.client == "operator"))
         .filter(|it| it.is_write())
         .map(|it| it.resource.as_str())
@@ -225,6 +84,38 @@ async fn a_zone_that_somebody_deletes_is_made_again_and_a_change_reaches_it() {
 #[tokio::test(start_paused = true)]
 async fn the_zone_goes_before_its_claim_and_is_waited_for() {
     let land = Land::bound().await;
+    goes_after_its_zone(&land).await;
+}
+
+#[tokio::test]
+async fn a_claim_is_bound_and_goes_on_a_real_api_server_that_collects_garbage() {
+    let started = Kubernetes::start_or_skip("a claim on a real API server").await;
+    let Some(kubernetes) = started.expect("a server") else {
+        return;
+    };
+    let client = kubernetes.client();
+    let operator = Operator::new(client.clone(), ZoneClaims);
+    let story = async {
+        let land = Land::of(client.clone(), operator).await;
+        land.is_bound().await;
+        land.rests().await;
+        goes_after_its_zone(&land).await;
+    };
+    let ended = AssertUnwindSafe(story).catch_unwind().await;
+    for name in [ZoneClaim::crd_name(), Zone::crd_name()] {
+        let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        // It may not have come to it.
+        let _ = crds.delete(name, &DeleteParams::default()).await;
+    }
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let _ = namespaces.delete("team-a", &DeleteParams::default()).await;
+    kubernetes.stop().await;
+    if let Err(panic) = ended {
+        resume_unwind(panic);
+    }
+}
+
+async fn goes_after_its_zone(land: &Land) {
     // What its operator has made for it, and does not let go yet.
     let zone = land.zone().await.expect("there is a zone");
     let mut owner = zone.controller_owner_ref(&()).expect("it can own");
@@ -233,7 +124,7 @@ async fn the_zone_goes_before_its_claim_and_is_waited_for() {
     records.metadata.name = Some("records".to_owned());
     records.metadata.owner_references = Some(vec![owner]);
     records.metadata.finalizers = Some(vec!["zones.example.com/hold".to_owned()]);
-    let maps: Api<ConfigMap> = Api::default_namespaced(land.server.client());
+    let maps: Api<ConfigMap> = Api::namespaced(land.client.clone(), "team-a");
     let made = maps.create(&PostParams::default(), &records).await;
     made.expect("accepted");
     land.delete().await;
@@ -298,7 +189,7 @@ async fn a_paused_claim_is_not_bound_and_can_be_deleted() {
     assert!(land.zone().await.is_none());
     land.delete().await;
     land.until_gone().await;
-    let requests = land.server.requests();
+    let requests = land.requests();
     assert!(
         !requests
             .iter()

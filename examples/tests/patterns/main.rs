@@ -2,3 +2,4 @@
 
 mod always;
 mod claims;
+mod land;
