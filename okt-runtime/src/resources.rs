@@ -67,6 +67,8 @@ const CLEARING: Duration = Duration::from_secs(30);
 pub(crate) struct Tended {
     /// How they stood at last.
     pub(crate) settlement: Settlement,
+    /// This process has looked how they stand.
+    looked_at: bool,
     efforts: Efforts,
     accepted: Accepted,
     /// When they are to be looked at again.
@@ -80,6 +82,11 @@ impl Tended {
             && self.efforts.is_empty()
             && self.accepted.is_empty()
             && self.due.is_none()
+    }
+
+    /// Whether the settlement is what this process has found.
+    pub(crate) fn is_looked_at(&self) -> bool {
+        self.looked_at
     }
 
     /// How long until they are to be looked at again, although nothing happens.
@@ -131,6 +138,7 @@ impl Tended {
         {
             tracing::warn!("{failure}");
         }
+        self.looked_at = true;
         self.settlement = settlement;
     }
 }

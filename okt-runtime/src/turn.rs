@@ -39,7 +39,7 @@ use crate::backdoor::Flaw;
 use crate::cached::Cached;
 use crate::change::{Change, change};
 use crate::context::Context;
-use crate::failure::chain;
+use crate::failure::{Failure, chain};
 use crate::finalizer;
 use crate::guarded::Guarded;
 use crate::leftover::removal;
@@ -316,6 +316,9 @@ impl<A: Application> Turn<'_, A> {
             // Nothing waits for it.
             return Settlement::AsDeclared;
         }
+        if self.is_paused() && !self.inner.tended.is_looked_at() {
+            return self.settlement_before();
+        }
         if !matches!(decision, Decision::Go(_)) {
             return self.inner.tended.settlement.clone();
         }
@@ -330,6 +333,23 @@ impl<A: Application> Turn<'_, A> {
             }
             Some(_) | None => Settlement::AsDeclared,
         }
+    }
+
+    /// The same as the status says: this process has not looked at what a paused object owns.
+    fn settlement_before(&self) -> Settlement {
+        let status = self.object.status_of();
+        let said = |name: &str, status_is: &str| {
+            let mut all = status.into_iter().flat_map(|status| &status.conditions);
+            all.find(|it| it.type_ == name && it.status == status_is)
+        };
+        let Some(unready) = said("Ready", "False") else {
+            return Settlement::AsDeclared;
+        };
+        let (reason, message) = (&unready.reason, &unready.message);
+        Settlement::Failed(match said("Stalled", "True") {
+            Some(_) => Failure::permanent(reason, message),
+            None => Failure::retry(reason, message),
+        })
     }
 
     /// Whether a pause counts: deletion goes on all the same.

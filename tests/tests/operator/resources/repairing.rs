@@ -7,7 +7,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use okt_runtime::{OWNER_LABEL, Resources};
 use okt_testing::Verb;
-use okt_tests::OPERATOR;
+use okt_tests::{OPERATOR, ShopState::Open};
 use serde_json::json;
 
 use super::{Shop, edit, map, maps, of, open, text, writes};
@@ -103,6 +103,32 @@ async fn who_deletes_it_again_and_again_is_not_fought_at_full_speed_either() {
     }
     let made = writes(&rig).len();
     assert!((3..=15).contains(&made), "{made} times made in 10 minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_paused_in_trouble_is_not_made_ready_by_a_restart() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    let theirs = map("b", "theirs");
+    let made = maps(&rig).create(&PostParams::default(), &theirs).await;
+    made.expect("it is made");
+    rig.app.declare(Resources::new().apply(map("b", "ours")));
+    rig.poke("shop");
+    let before = rig.until_reason("shop", "Ready", "NotOwned").await;
+    rig.annotate("shop", "okt.dev/paused", Some("true")).await;
+    rig.pass(Duration::from_mins(1)).await;
+    rig.wire.clear();
+    rig.restart().await;
+    rig.pass(Duration::from_mins(10)).await;
+    let after = rig.condition("shop", "Ready").await.expect("it says so");
+    assert_eq!(
+        (after.reason, after.message),
+        (before.reason, before.message)
+    );
+    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.annotate("shop", "okt.dev/paused", None).await;
+    let gone = maps(&rig).delete("b", &DeleteParams::default()).await;
+    gone.expect("it is deleted");
+    rig.until_ready("shop", Open).await;
 }
 
 #[tokio::test(start_paused = true)]
