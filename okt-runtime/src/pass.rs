@@ -25,7 +25,7 @@ use crate::application::Application;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
-use crate::resources::{Declared, Resources, Settlement};
+use crate::resources::{Declared, Resources, Settled, Settlement};
 
 /// How long a step may take, by default.
 const STEP_LIMIT: Duration = Duration::from_mins(1);
@@ -114,14 +114,36 @@ struct Put {
     /// What has come of it.
     results: Results,
     resources: Resources,
-    /// By whom each of them was declared.
-    whose: Vec<StateId>,
-    /// How many of them a commit has brought about.
-    committed: usize,
+    /// By whom each of them was declared, and whether it was brought about.
+    whose: Vec<(StateId, bool)>,
+    /// When something of what was brought about is due.
+    due: Option<Duration>,
     /// What the last commit waits for.
     awaited: Option<Failure>,
     /// What the commits of the present step have done.
     operations: Operations,
+}
+
+impl Put {
+    /// Takes what has come of bringing it about.
+    fn settled(&mut self, settled: &Settled) {
+        self.operations += settled.operations;
+        self.due = soonest(self.due, settled.due);
+        for (_, applied) in self.whose.iter_mut().take(settled.dealt_with) {
+            *applied = true;
+        }
+        for (index, short) in &settled.short {
+            if let (Some((_, applied)), Settlement::Failed(_)) = (self.whose.get_mut(*index), short)
+            {
+                *applied = false;
+            }
+        }
+    }
+}
+
+/// The sooner of two times, where there are any.
+fn soonest(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
 }
 
 impl<K: LifecycleObject> Pass<K> {
@@ -142,7 +164,7 @@ impl<K: LifecycleObject> Pass<K> {
     pub fn declare(&self, declared: Declared) {
         let mut put = self.put_mut();
         let at = put.at.unwrap_or(StateId::UNKNOWN);
-        put.whose.push(at);
+        put.whose.push((at, false));
         put.resources.declared.push(declared);
     }
 
@@ -159,25 +181,14 @@ impl<K: LifecycleObject> Pass<K> {
     /// What Kubernetes refuses; and where something that was declared [`ready`](Declared::ready) is not yet, a failure
     /// with which the step waits until it is. Hand it on with `?`.
     pub async fn commit(&self) -> Result<(), Failure> {
-        let (resources, len) = {
-            let put = self.put_mut();
-            (put.resources.clone(), put.whose.len())
-        };
-        let settled = self
-            .hands
-            .lock()
-            .await
-            .settle(&self.context, &resources, false)
-            .await?;
+        let resources = self.put_mut().resources.clone();
+        let mut hands = self.hands.lock().await;
+        let settled = hands.settle(&self.context, &resources, false).await?;
         let mut put = self.put_mut();
-        put.operations += settled.operations;
+        put.settled(&settled);
         match settled.settlement {
-            Settlement::AsDeclared => {
-                put.committed = len;
-                Ok(())
-            }
+            Settlement::AsDeclared => Ok(()),
             Settlement::Awaited(what) => {
-                put.committed = len;
                 let awaited = Failure::retry("WaitingForResources", what);
                 put.awaited = Some(awaited.clone());
                 Err(awaited)

@@ -178,7 +178,8 @@ pub(crate) async fn clear<A: Application>(
     beside: Resources,
 ) -> bool {
     let site = site(shared, cx);
-    if !shared.cluster.owns_anything(site.uid()) {
+    let hidden = shared.cluster.hidden();
+    if hidden.is_none() && !shared.cluster.owns_anything(site.uid()) {
         return true;
     }
     let state = cx.state();
@@ -186,11 +187,20 @@ pub(crate) async fn clear<A: Application>(
     if tended.waits(&pace) {
         return false;
     }
+    if let Some(why) = hidden {
+        // Something of it might be left behind, and nobody would ever know.
+        tended.failed(Failure::retry("ResourceNotWatched", why), &pace);
+        return false;
+    }
     let kept = match state {
-        Some(state) => {
-            let declared = declared(&*shared.application, cx, state).await;
-            beside.and(declared.unwrap_or_default())
-        }
+        Some(state) => match declared(&*shared.application, cx, state).await {
+            Ok(declared) => beside.and(declared),
+            // It is not known what is to be kept.
+            Err(failure) => {
+                tended.failed(failure, &pace);
+                return false;
+            }
+        },
         None => beside,
     };
     match clear::clear(&site, &kept).await {

@@ -17,7 +17,9 @@
 //!   when to look again
 //! ```
 
+mod alone;
 mod pass;
+mod prelude;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +32,7 @@ use okt_core::{Lifecycle, Mark, StateId};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::pass::Strolled;
+use self::prelude::Prelude;
 use crate::act::Actor;
 use crate::again::{Again, again};
 use crate::annotations;
@@ -114,6 +116,8 @@ async fn turn_of<A: Application>(
             Ok(object) => {
                 inner.seen.clone_from(&object.meta().resource_version);
                 inner.trouble = Trouble::default();
+                // What had it dropped may have changed the spec as well.
+                inner.walks.echo = false;
                 object
             }
             Err(error) => return refusal::unwritten(shared, object.meta(), &mut inner, &error),
@@ -165,11 +169,11 @@ impl<A: Application> Turn<'_, A> {
         }
         self.shared.cluster.note_references(&self.object);
         let releases = decision == (Decision::Release { abandoned: false });
-        let strolled = self.stroll(&recorded, releases, poked).await;
+        let prelude = self.prelude(&recorded, releases, poked).await;
         // What nobody else deletes goes first.
         let clearing = releases
-            && (strolled.hold.is_some()
-                || self.shared.may_act() && !self.clear(strolled.put.clone()).await);
+            && (prelude.hold.is_some()
+                || self.shared.may_act() && !self.clear(prelude.put.clone()).await);
         if clearing {
             // The last work is over, and is not begun again meanwhile.
             decision = if self.inner.has_ended() {
@@ -195,9 +199,9 @@ impl<A: Application> Turn<'_, A> {
         // What a state declares that is entered now comes after its position.
         let goes = matches!(decision, Decision::Go(_));
         if !goes && !clearing {
-            self.tend(&after, &decision, &strolled).await;
+            self.tend(&after, &decision, &prelude).await;
         }
-        let settlement = match &strolled.hold {
+        let settlement = match &prelude.hold {
             Some(why) => Settlement::Failed(why.clone()),
             None => self.settlement(&after, &decision, clearing),
         };
@@ -212,7 +216,7 @@ impl<A: Application> Turn<'_, A> {
             failed: self.failed(&decision),
             progress: progress.clone(),
             resources: &settlement,
-            of_pass: &strolled.conditions,
+            of_pass: &prelude.conditions,
             extra: extra(&*self.shared.application, &self.cx).await,
             graph: &self.shared.graph,
         };
@@ -227,14 +231,14 @@ impl<A: Application> Turn<'_, A> {
         }
         self.tell(&recorded, &after, &decision);
         if goes {
-            self.tend(&after, &decision, &strolled).await;
+            self.tend(&after, &decision, &prelude).await;
         }
         // How it turned out is told by the next turn.
-        let untold = goes && strolled.hold.is_none() && self.inner.tended.settlement != settlement;
+        let untold = goes && prelude.hold.is_none() && self.inner.tended.settlement != settlement;
         if !acts_first && let Recorded::At(record) = &after {
             // What is wrong with it must not keep an object that has to go.
             let held = !self.deleting
-                && (!strolled.is_whole || self.inner.tended.settlement != Settlement::AsDeclared);
+                && (!prelude.is_whole || self.inner.tended.settlement != Settlement::AsDeclared);
             self.actor().act(record, &decision, held);
         }
         if untold {
@@ -280,13 +284,13 @@ impl<A: Application> Turn<'_, A> {
     }
 
     /// Brings the cluster to what the state on record asks for.
-    async fn tend(&mut self, after: &Recorded, decision: &Decision, strolled: &Strolled) {
+    async fn tend(&mut self, after: &Recorded, decision: &Decision, prelude: &Prelude) {
         let state = after
             .at()
             .and_then(|record| StateOf::<A>::from_id(record.state));
         let kept_back = matches!(decision, Decision::Stand(Stand::Paused))
             || self.is_paused()
-            || !strolled.is_whole;
+            || !prelude.is_whole;
         let (Some(state), false, true) = (state, kept_back, self.shared.may_start()) else {
             return self.inner.tended.pass_over();
         };
@@ -300,10 +304,10 @@ impl<A: Application> Turn<'_, A> {
         let goes = matches!(decision, Decision::Go(_));
         let leave = Leave {
             creates: !self.deleting,
-            prunes: strolled.prunes && !(jumped && (in_flight || goes)),
+            prunes: prelude.prunes && !(jumped && (in_flight || goes)),
         };
         let (shared, tended) = (self.shared, &mut self.inner.tended);
-        let beside = strolled.put.clone();
+        let beside = prelude.put.clone();
         resources::tend(shared, &self.cx, tended, state, leave, beside).await;
     }
 

@@ -56,7 +56,7 @@ pub enum QueueState {
     Draining,
 
     /// No more.
-    #[leaf(idle)]
+    #[leaf]
     Gone,
 }
 
@@ -108,13 +108,18 @@ impl QueueStateHandler for Queues {
     type Error = Failure;
 
     async fn joining(&self, _: &Action<Queue>) -> Result<queue_state::AfterJoining, Failure> {
-        self.script.work("Joining");
+        self.script.work("Joining").await;
         Ok(queue_state::AfterJoining::Next)
     }
 
     async fn draining(&self, _: &Action<Queue>) -> Result<queue_state::AfterDraining, Failure> {
-        self.script.work("Draining");
+        self.script.work("Draining").await;
         Ok(queue_state::AfterDraining::Next)
+    }
+
+    async fn gone(&self, _: &Action<Queue>) -> Result<(), Failure> {
+        self.script.work("Gone").await;
+        Ok(())
     }
 }
 

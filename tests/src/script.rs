@@ -49,6 +49,7 @@ struct Memory {
     keeps: Vec<&'static str>,
     taken: Vec<&'static str>,
     worked: Vec<&'static str>,
+    times: HashMap<&'static str, Duration>,
     results: Option<Results>,
 }
 
@@ -87,9 +88,20 @@ impl Script {
         self.memory(|memory| memory.worked.clone())
     }
 
+    /// From now on the work of this state of a lifecycle takes so long.
+    pub fn work_takes(&self, state: &'static str, time: Duration) {
+        self.memory(|memory| memory.times.insert(state, time));
+    }
+
     /// A state of a lifecycle does its work.
-    pub(crate) fn work(&self, state: &'static str) {
-        self.memory(|memory| memory.worked.push(state));
+    pub(crate) async fn work(&self, state: &'static str) {
+        let time = self.memory(|memory| {
+            memory.worked.push(state);
+            memory.times.get(state).copied()
+        });
+        if let Some(time) = time {
+            tokio::time::sleep(time).await;
+        }
     }
 
     /// From now on every step keeps the maps of these names.

@@ -8,6 +8,14 @@ use serde_json::json;
 
 use crate::stage::{NAME, Stage, patch};
 
+/// Why a Deployment is not ready that was changed a moment ago.
+const UNSEEN: &str = "its controller has not seen it yet";
+
+/// What `Ready` says of a Deployment that is not.
+fn waits(why: &str) -> String {
+    format!("False WaitingForResources: Deployment {NAME}: {why}")
+}
+
 /// All of it; the operator runs, and there is no cache yet.
 pub(crate) async fn of_a_cache(stage: &Stage) {
     is_made_and_waited_for(stage).await;
@@ -21,8 +29,7 @@ pub(crate) async fn of_a_cache(stage: &Stage) {
 
 async fn is_made_and_waited_for(stage: &Stage) {
     stage.create(&json!({})).await.expect("it is accepted");
-    let waits = |why: &str| format!("False WaitingForResources: Deployment cache: {why}");
-    let unseen = waits("its controller has not seen it yet");
+    let unseen = waits(UNSEEN);
     stage.until_says("Ready", &unseen).await;
     assert_eq!(stage.says("UpToDate").await, Some(unseen));
     assert_eq!(stage.setting("MEMORY").await, "128");
@@ -62,9 +69,8 @@ async fn is_scaled(stage: &Stage) {
     to(2).await;
     // Its controller has seen it, and its servers are not gone yet.
     stage.servers(5).await;
-    let waits = "3 replicas too many are not gone yet";
-    let waits = format!("False WaitingForResources: Deployment cache: {waits}");
-    stage.until_says("Ready", &waits).await;
+    let too_many = waits("3 replicas too many are not gone yet");
+    stage.until_says("Ready", &too_many).await;
     stage.servers(2).await;
     stage.until_ready(2).await;
 }
@@ -93,6 +99,8 @@ async fn is_repaired(stage: &Stage) {
                 .is_some()
     };
     stage.until_so("all of it is repaired", so).await;
+    // What it said before is true of what was before.
+    stage.until_says("Ready", &waits(UNSEEN)).await;
     stage.servers(2).await;
     stage.until_ready(2).await;
 
@@ -100,6 +108,7 @@ async fn is_repaired(stage: &Stage) {
     let patience =
         json!({ "spec": { "minReadySeconds": 3 }, "metadata": { "labels": { "team": "a" } } });
     patch(&stage.deployments, patience).await;
+    stage.until_says("Ready", &waits(UNSEEN)).await;
     stage.servers(2).await;
     stage.until_ready(2).await;
     stage.nothing_is_written().await;

@@ -297,39 +297,46 @@ impl<'g> Walk<'g> {
     }
 
     /// What a state has put did not come about after its step was over.
-    pub fn blame(&mut self, state: StateId, failure: Failed) {
-        self.fail(&failure);
+    pub fn blame(&mut self, state: StateId, failure: &Failed) {
         let blamed = self.visited.iter_mut().find(|it| it.state == state);
-        if let Some(blamed) = blamed {
-            blamed.said = Said::Failed(failure);
+        match blamed {
+            // It is said to have failed already, and has failed once.
+            Some(blamed) if matches!(blamed.said, Said::Failed(_)) => return,
+            Some(blamed) => blamed.said = Said::Failed(failure.clone()),
+            None => {}
         }
+        self.fail(failure);
     }
 
-    /// What a state has put is not as it should be yet.
-    pub fn hold(&mut self, state: StateId, reason: &str, message: &str) {
+    /// Something is not as it should be yet, although the steps are over.
+    pub fn wait(&mut self, reason: &str, message: &str) {
         if self.waits.is_none() {
             self.waits = Some((reason.to_owned(), message.to_owned(), false));
         }
-        let held = self.visited.iter_mut().find(|it| it.state == state);
-        if let Some(held) = held {
-            held.said = Said::Waits {
-                reason: reason.to_owned(),
-                message: message.to_owned(),
-            };
-        }
+    }
+
+    /// It is what this state has put.
+    pub fn hold(&mut self, state: StateId, reason: &str, message: &str) {
+        self.unless_said(state, reason, message);
     }
 
     /// The walk ended before what a state has put was applied.
     pub fn unapplied(&mut self, state: StateId) {
-        let done = self.visited.iter_mut().find(|it| it.state == state);
+        let message = "the pass ended before what this step asks for was applied";
+        self.unless_said(state, "NotApplied", message);
+    }
+
+    /// A step that was done says this instead; one that was not has said why.
+    fn unless_said(&mut self, state: StateId, reason: &str, message: &str) {
+        let visited = self.visited.iter_mut().find(|it| it.state == state);
         if let Some(Visited {
             said: said @ Said::Done { .. },
             ..
-        }) = done
+        }) = visited
         {
             *said = Said::Waits {
-                reason: "NotApplied".to_owned(),
-                message: "the pass ended before what this step asks for was applied".to_owned(),
+                reason: reason.to_owned(),
+                message: message.to_owned(),
             };
         }
     }

@@ -1,5 +1,6 @@
 //! One walk through a pass: its steps one after the other, each contained, then what they have put.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,17 +8,22 @@ use kube::{Client, Resource};
 use okt_core::pass::{Operations, Outcome, Step, Walk};
 use okt_core::{Answer, StateId};
 
-use super::Pass;
+use super::{Pass, soonest};
 use crate::application::Application;
 use crate::asked::{Unanswered, asked_within};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
-use crate::resources::{Cluster, Leave, Pace, Resources, Settled, Settlement, Site, Tended};
+use crate::resources::{
+    Cluster, Leave, Pace, Resources, Settled, Settlement, Site, Tended, listed,
+};
 use crate::shared::Shared;
 
 /// How long until what is not ready is looked at again, in case its event does not come.
 const UNREADY: Duration = Duration::from_mins(1);
+
+/// Why a walk waits whose steps are done.
+const AWAITED: &str = "WaitingForResources";
 
 /// What brings about what steps have put.
 pub(crate) struct Hands<K> {
@@ -158,10 +164,11 @@ pub(crate) async fn walk<A: Application>(
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     // Nothing is made for an object that is being deleted.
     if !walked.is_whole() && !deleting {
-        for state in &put.whose[put.committed.min(put.whose.len())..] {
+        for (state, _) in put.whose.iter().filter(|(_, applied)| !applied) {
             walked.walk.unapplied(*state);
         }
     }
+    walked.due = soonest(walked.due, put.due);
     walked.put = put.resources;
     Some(walked)
 }
@@ -192,30 +199,41 @@ impl<K: LifecycleObject> Pass<K> {
 
     /// Brings about what is left, for the states that have put it.
     async fn finish(&self, walked: &mut Walked, prunes: bool) {
-        let (resources, whose) = {
-            let mut put = self.put_mut();
-            put.committed = put.whose.len();
-            (put.resources.clone(), put.whose.clone())
-        };
-        let walk = &mut walked.walk;
+        let resources = self.put_mut().resources.clone();
         let mut hands = self.hands.lock().await;
+        let walk = &mut walked.walk;
         let settled = match hands.settle(&self.context, &resources, prunes).await {
             Ok(settled) => settled,
-            Err(failure) => return walk.blame(StateId::UNKNOWN, failure.into()),
+            Err(failure) => return walk.blame(StateId::UNKNOWN, &failure.into()),
         };
-        walked.due = settled.due;
-        walk.count(settled.operations);
-        let whose = settled.first.and_then(|index| whose.get(index));
-        match (settled.settlement, whose) {
-            (Settlement::AsDeclared, _) => {}
-            (Settlement::Awaited(what), Some(state)) => {
-                walk.hold(*state, "WaitingForResources", &what);
-                // In case its event does not come.
-                walked.due = Some(walked.due.map_or(UNREADY, |due| due.min(UNREADY)));
+        let mut put = self.put_mut();
+        put.settled(&settled);
+        walk.count(std::mem::take(&mut put.operations));
+        let mut awaited: BTreeMap<StateId, Vec<String>> = BTreeMap::new();
+        for (index, short) in &settled.short {
+            let Some((state, _)) = put.whose.get(*index) else {
+                continue;
+            };
+            match short {
+                Settlement::AsDeclared => {}
+                Settlement::Awaited(what) => {
+                    awaited.entry(*state).or_default().push(what.clone());
+                }
+                Settlement::Failed(failure) => walk.blame(*state, &failure.clone().into()),
             }
-            (Settlement::Failed(failure), Some(state)) => walk.blame(*state, failure.into()),
+        }
+        for (state, what) in &awaited {
+            walk.hold(*state, AWAITED, &listed(what));
+        }
+        match settled.settlement {
+            Settlement::Awaited(what) if !awaited.is_empty() => {
+                walk.wait(AWAITED, &what);
+                // In case its event does not come.
+                walked.due = Some(UNREADY);
+            }
             // Of what is to go nobody has put anything.
-            (settlement, None) => walked.settlement = settlement,
+            settlement if settled.short.is_empty() => walked.settlement = settlement,
+            Settlement::AsDeclared | Settlement::Awaited(_) | Settlement::Failed(_) => {}
         }
     }
 }

@@ -10,7 +10,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
-use super::index::{Index, Key, Name, Side, key_of, parsed};
+use super::index::{Index, Key, Name, Side, Unlisted, key_of, parsed};
 use super::kept::Kept;
 use super::kind::Kind;
 use super::stamp::Identity;
@@ -74,7 +74,17 @@ impl<K: LifecycleObject> Cluster<K> {
 
     /// Why an owned kind cannot be listed, if so.
     pub(crate) fn unlisted(&self, number: usize) -> Option<String> {
-        self.index().unlisted.get(&number).cloned()
+        let index = self.index();
+        Some(index.unlisted.get(&number)?.why.clone())
+    }
+
+    /// What keeps it from being seen what of the owned kinds there is, if anything.
+    pub(crate) fn hidden(&self) -> Option<String> {
+        let index = self.index();
+        let hidden = |(_, kind): &(&usize, &Unlisted)| kind.may_have_objects;
+        let (number, unlisted) = index.unlisted.iter().find(hidden)?;
+        let kind = &self.watches.owned[*number].api.kind;
+        Some(format!("{kind} objects cannot be listed: {}", unlisted.why))
     }
 
     /// Tells when something of what is owned has changed.
@@ -293,7 +303,11 @@ impl<K: LifecycleObject> Cluster<K> {
                     if !was_listed && is_refusal(&error) {
                         was_listed = true;
                         if let Side::Owned(number) = side {
-                            self.index().unlisted.insert(number, chain(&error));
+                            let unlisted = Unlisted {
+                                why: chain(&error),
+                                may_have_objects: is_forbidden(&error),
+                            };
+                            self.index().unlisted.insert(number, unlisted);
                         }
                         self.missing.send_modify(|missing| *missing -= 1);
                     }
@@ -321,11 +335,18 @@ fn bared(event: watcher::Event<PartialObjectMeta<Kept>>) -> watcher::Event<Kept>
 
 /// Whether a list was refused for what only somebody mends: there is no such kind, or it may not be read.
 fn is_refusal(error: &watcher::Error) -> bool {
+    matches!(refusal(error), Some(403 | 404))
+}
+
+/// Whether there may be objects of a kind all the same: one that is not served has none.
+fn is_forbidden(error: &watcher::Error) -> bool {
+    refusal(error) == Some(403)
+}
+
+fn refusal(error: &watcher::Error) -> Option<u16> {
     match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status)) => {
-            matches!(status.code, 403 | 404)
-        }
-        _ => false,
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
     }
 }
 

@@ -26,7 +26,15 @@ pub(crate) struct Index {
     /// What was taken in since a list was begun, which it may not show yet.
     pub(crate) taken: BTreeSet<Key>,
     /// Owned kinds that cannot be listed, and why.
-    pub(crate) unlisted: HashMap<usize, String>,
+    pub(crate) unlisted: BTreeMap<usize, Unlisted>,
+}
+
+/// Why an owned kind cannot be listed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Unlisted {
+    pub(crate) why: String,
+    /// Nobody knows whether there are any.
+    pub(crate) may_have_objects: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

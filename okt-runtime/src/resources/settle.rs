@@ -87,8 +87,10 @@ impl<'a, K> Deref for Settling<'a, K> {
 pub(crate) struct Settled {
     pub(crate) settlement: Settlement,
     pub(crate) due: Option<Duration>,
-    /// Which of the declared ones the settlement is about.
-    pub(crate) first: Option<usize>,
+    /// Which of the declared ones are not as declared, by their number, and why.
+    pub(crate) short: Vec<(usize, Settlement)>,
+    /// How many of the declared ones were dealt with: where a server gives no answer the rest is left for later.
+    pub(crate) dealt_with: usize,
     /// What was done.
     pub(crate) operations: Operations,
 }
@@ -111,8 +113,8 @@ struct Outcomes {
     due: Option<Duration>,
     /// The declared one that is dealt with.
     at: Option<usize>,
-    /// The first one that failed, and the first that is awaited.
-    first: [Option<usize>; 2],
+    short: Vec<(usize, Settlement)>,
+    dealt_with: usize,
     operations: Operations,
 }
 
@@ -128,31 +130,28 @@ impl Outcomes {
 
     /// It failed, and there is nothing to wait for.
     fn refused(&mut self, failure: Failure) {
-        if self.failures.is_empty() {
-            self.first[0] = self.at;
-        }
+        let short = Settlement::Failed(failure.clone());
+        self.short.extend(self.at.map(|at| (at, short)));
         self.failures.push(failure);
     }
 
     fn awaited(&mut self, what: String) {
-        if self.awaited.is_empty() {
-            self.first[1] = self.at;
-        }
+        let short = Settlement::Awaited(what.clone());
+        self.short.extend(self.at.map(|at| (at, short)));
         self.awaited.push(what);
     }
 
     fn settled(self) -> Settled {
-        let [failed, awaited] = self.first;
-        let (settlement, first) = match (self.failures.into_iter().next(), self.awaited.is_empty())
-        {
-            (Some(failure), _) => (Settlement::Failed(failure), failed),
-            (None, true) => (Settlement::AsDeclared, None),
-            (None, false) => (Settlement::Awaited(listed(&self.awaited)), awaited),
+        let settlement = match (self.failures.into_iter().next(), self.awaited.is_empty()) {
+            (Some(failure), _) => Settlement::Failed(failure),
+            (None, true) => Settlement::AsDeclared,
+            (None, false) => Settlement::Awaited(listed(&self.awaited)),
         };
         Settled {
             settlement,
             due: self.due,
-            first,
+            short: self.short,
+            dealt_with: self.dealt_with,
             operations: self.operations,
         }
     }
@@ -168,6 +167,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
         let mut all_told = true;
         for (index, declared) in resources.declared.iter().enumerate() {
             outcomes.at = Some(index);
+            outcomes.dealt_with = index + 1;
             let applied = match self.stamp(declared, &mut wanted) {
                 Ok(applied) => applied,
                 Err(failure) => {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -110,21 +112,6 @@ fn map(name: &str, text: &str) -> Declared {
     }))
 }
 
-fn deployment() -> Declared {
-    Declared::dynamic(json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": { "name": "climber" },
-        "spec": {
-            "selector": { "matchLabels": { "app": "climber" } },
-            "template": {
-                "metadata": { "labels": { "app": "climber" } },
-                "spec": { "containers": [{ "name": "a", "image": "a" }] },
-            },
-        },
-    }))
-}
-
 const STATUS: &str = "PATCH /apis/demo.okt.dev/v1/namespaces/default/ladders/ladder/status";
 const FINALIZER: &str = "PATCH /apis/demo.okt.dev/v1/namespaces/default/ladders/ladder";
 
@@ -150,8 +137,8 @@ async fn a_pass_is_one_write_of_the_status_and_one_for_each_object_and_none_at_r
         scene.working = place.operate(scene.app.clone());
         scene.app.script.taken();
         scene
-            .until("it is walked through again", async || {
-                !scene.app.script.taken().is_empty()
+            .until("it is walked through again, to its end", async || {
+                scene.app.script.taken().contains(&"SuccessManager")
             })
             .await;
         tokio::time::sleep(QUIET).await;
@@ -201,13 +188,105 @@ async fn a_pass_is_one_write_of_the_status_and_one_for_each_object_and_none_at_r
     .await;
 }
 
+/// A Deployment whose container has these arguments.
+fn with_arguments(arguments: &[&str]) -> Declared {
+    Declared::dynamic(json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "climber" },
+        "spec": {
+            "selector": { "matchLabels": { "app": "climber" } },
+            "template": {
+                "metadata": { "labels": { "app": "climber" } },
+                "spec": { "containers": [{ "name": "a", "image": "a", "args": arguments }] },
+            },
+        },
+    }))
+}
+
+#[tokio::test]
+async fn what_has_an_object_walked_through_again_and_a_list_that_is_emptied() {
+    on_kubernetes("what has a pass walked through", async |place| {
+        let scene = Scene::set(&place, |app| {
+            app.script
+                .put("Mutator", [map("a", "x"), with_arguments(&["-v"])]);
+        })
+        .await;
+        scene.until_ready_says("Complete").await;
+        tokio::time::sleep(QUIET).await;
+        let walks = async |done: &dyn Fn() -> BoxFuture<'static, ()>| {
+            scene.app.script.taken();
+            done().await;
+            tokio::time::sleep(QUIET).await;
+            let taken = scene.app.script.taken();
+            taken.iter().filter(|step| **step == "CRChecker").count()
+        };
+        let maps = scene.maps();
+        let stranger = || {
+            let maps = maps.clone();
+            async move {
+                let map = serde_json::from_value(json!({ "metadata": { "name": "stranger" } }));
+                let made = maps
+                    .create(&PostParams::default(), &map.expect("a map"))
+                    .await;
+                made.expect("it is made");
+            }
+            .boxed()
+        };
+        assert_eq!(walks(&stranger).await, 0, "it is nobody's");
+        let gone = || {
+            let maps = maps.clone();
+            async move {
+                let gone = maps.delete("a", &DeleteParams::default()).await;
+                gone.expect("it is deleted");
+            }
+            .boxed()
+        };
+        // When it went, and when it was there again.
+        assert!((1..=2).contains(&walks(&gone).await));
+        let ladders = scene.cluster.raw();
+        let label = || {
+            let ladders = ladders.clone();
+            async move {
+                let label = Patch::Merge(json!({ "metadata": { "labels": { "a": "b" } } }));
+                let labelled = ladders
+                    .patch("ladder", &PatchParams::default(), &label)
+                    .await;
+                labelled.expect("it is labelled");
+            }
+            .boxed()
+        };
+        assert_eq!(walks(&label).await, 1, "it is the object itself");
+
+        scene
+            .app
+            .script
+            .put("Mutator", [map("a", "x"), with_arguments(&[])]);
+        scene.touch(1).await;
+        let deployments: Api<Deployment> = Api::namespaced(scene.client(), "default");
+        scene
+            .until("the list is empty", async || {
+                let climber = deployments.get("climber").await.expect("it is there");
+                let pod = climber.spec.template.spec.expect("a pod");
+                pod.containers[0].args.as_ref().is_none_or(Vec::is_empty)
+            })
+            .await;
+        maps.delete("stranger", &DeleteParams::default())
+            .await
+            .expect("it is deleted");
+        scene.cluster.delete("ladder").await;
+        scene.cluster.until_gone("ladder").await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn what_steps_say_is_what_the_object_says_and_a_deployment_is_waited_for() {
     on_kubernetes("what steps say", async |place| {
         let wait = Say::Wait("FooNamespaceNotFound", Duration::from_millis(300), "foo namespace not found");
         let scene = Scene::set(&place, |app| {
             app.script.say("CRChecker", wait);
-            app.script.put("Mutator", [deployment().ready()]);
+            app.script.put("Mutator", [with_arguments(&[]).ready()]);
             app.script.say("Updater", Say::Commit);
         })
         .await;

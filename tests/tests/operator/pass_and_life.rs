@@ -128,7 +128,7 @@ async fn on_deletion_the_life_ends_first_then_the_pass_then_the_finalizer_goes()
     rig.app.script.say("Finalize", wait);
     rig.delete("post").await;
     rig.until_in("post", Gone).await;
-    assert_eq!(rig.app.script.worked(), ["Joining", "Draining"]);
+    assert_eq!(rig.app.script.worked()[..2], ["Joining", "Draining"]);
     assert!(
         is_there(&rig, "base").await,
         "what the pass put outlives the life"
@@ -150,7 +150,29 @@ async fn on_deletion_the_life_ends_first_then_the_pass_then_the_finalizer_goes()
     assert!(rig.get("post").await.is_none());
     assert_eq!(
         rig.app.script.worked(),
-        ["Joining", "Draining"],
+        ["Joining", "Draining", "Gone"],
         "no work is done twice"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_stops_leaves_the_way_for_deletion_to_the_next() {
+    let rig = Post::without_operator_of().await;
+    rig.app.script.put("Apply", [role("base")]);
+    rig.app.script.work_takes("Gone", Duration::from_secs(10));
+    rig.start();
+    rig.create("post", json!({})).await;
+    rig.until_ready("post", Serving).await;
+    rig.delete("post").await;
+    rig.until_in("post", Gone).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.app.script.taken();
+    rig.stop().await;
+    assert_eq!(rig.app.script.worked().last(), Some(&"Gone"));
+    assert_eq!(rig.app.script.taken(), [""; 0]);
+    assert!(rig.get("post").await.is_some(), "its pass has not ended it");
+    rig.start();
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.app.script.taken()[..2], ["Check", "Finalize"]);
+    assert!(rig.get("post").await.is_none());
 }

@@ -1,6 +1,7 @@
 //! Passes of a resource without a lifecycle.
 
 mod deleting;
+mod free_style;
 mod outputs;
 mod pausing;
 mod results;

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use kube::ResourceExt;
-use okt_runtime::FINALIZER;
-use okt_runtime::Failure;
+use okt_runtime::{FINALIZER, Failure, PAUSED_ANNOTATION};
 use okt_tests::Say;
 use serde_json::json;
 
@@ -87,4 +86,24 @@ async fn an_object_can_be_given_up() {
         .await;
     rig.pass(Duration::from_secs(5)).await;
     assert!(rig.get("chart").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_does_not_hurry_a_deletion_that_waits() {
+    let rig = walked(|app| {
+        let fails = Failure::retry("Held", "it holds");
+        app.script.say("Leave", Say::Fail(fails));
+    })
+    .await;
+    rig.annotate("chart", PAUSED_ANNOTATION, Some("true")).await;
+    rig.delete("chart").await;
+    rig.pass(Duration::from_mins(10)).await;
+    rig.app.script.taken();
+    for number in 0..20 {
+        let label = json!({ "metadata": { "labels": { "number": number.to_string() } } });
+        rig.patch("chart", label).await;
+        rig.pass(Duration::from_millis(100)).await;
+    }
+    let taken = rig.app.script.taken();
+    assert!(taken.len() <= 2, "{taken:?}");
 }

@@ -3,16 +3,11 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
-use kube::ResourceExt;
-use kube::api::DeleteParams;
-use kube::api::ListParams;
-use kube::api::Patch;
-use kube::api::PatchParams;
-use kube::api::PostParams;
-use okt_runtime::Declared;
-use okt_runtime::Failure;
-use okt_tests::Say;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use okt_runtime::{Declared, Failure};
+use okt_testing::{Fault, Verb};
+use okt_tests::{Charts, OPERATOR, Say};
 use serde_json::json;
 
 use super::{Board, DONE, chart, map, says, status_writes, text, walked};
@@ -231,4 +226,91 @@ async fn an_empty_list_empties_and_one_that_is_left_out_is_left_to_others() {
     rig.pass(Duration::from_secs(30)).await;
     assert_eq!(lists().await, Some(vec!["test.okt.dev/theirs".to_owned()]));
     assert_eq!(says(&rig).await[0], DONE);
+}
+
+/// Maps of somebody else by these names.
+async fn theirs(rig: &Board, names: &[&str]) {
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    for name in names {
+        let theirs = serde_json::from_value(json!({ "metadata": { "name": name } }));
+        let made = maps
+            .create(&PostParams::default(), &theirs.expect("a map"))
+            .await;
+        made.expect("it is made");
+    }
+}
+
+async fn disputed(names: &[&str], script: impl FnOnce(&Charts)) -> Vec<String> {
+    let rig = Board::without_operator_of().await;
+    theirs(&rig, names).await;
+    script(&rig.app);
+    rig.start();
+    rig.create_raw(chart("x")).await;
+    rig.pass(Duration::from_secs(1)).await;
+    says(&rig).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_step_whose_object_was_refused_says_so() {
+    let says = disputed(&["a", "c"], |app| {
+        app.script.put("Check", [map("a", "x")]);
+        app.script.put("Provision", [map("b", "x")]);
+        app.script.put("Report", [map("c", "x")]);
+    })
+    .await;
+    let says = says
+        .iter()
+        .map(|it| it.split(": ").next().unwrap_or_default());
+    let says: Vec<_> = says.collect();
+    assert_eq!(
+        says,
+        [
+            "Ready False NotOwned",
+            "Reconciling True NotOwned",
+            "Valid False NotOwned",
+            "Provisioned True Provision",
+            "Reported False NotOwned",
+            "Left Unknown NotReached",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_commit_could_not_make_is_not_said_to_be_there_and_the_rest_is() {
+    let rig = Board::without_operator_of().await;
+    theirs(&rig, &["a"]).await;
+    rig.app.script.put("Check", [map("a", "x")]);
+    rig.app.script.put("Provision", [map("b", "x")]);
+    rig.app.script.say("Provision", Say::Commit);
+    rig.start();
+    rig.create_raw(chart("x")).await;
+    rig.pass(Duration::from_secs(1)).await;
+    let says = says(&rig).await;
+    assert!(says[2].starts_with("Valid False NotApplied"), "{says:#?}");
+    assert!(
+        says[3].starts_with("Provisioned False NotOwned"),
+        "{says:#?}"
+    );
+    assert_eq!(text(&rig, "b").await.as_deref(), Some("x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_commit_was_refused_for_good_is_tried_again_seldom() {
+    let rig = Board::without_operator_of().await;
+    let refused = Fault::answer(422, "Invalid", "a webhook says no");
+    let refused = refused.matching(|request| request.verb == Verb::Apply);
+    let refused = refused.client(OPERATOR).resource("configmaps");
+    let refused = rig.server.inject(refused);
+    rig.app.script.put("Provision", [map("a", "x")]);
+    rig.app.script.say("Provision", Say::Commit);
+    rig.start();
+    rig.create_raw(chart("x")).await;
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(
+        rig.says("chart", "Stalled").await.split(' ').next(),
+        Some("True")
+    );
+    refused.end();
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.says("chart", "Ready").await, "True Complete");
 }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::ConditionStatus;
-use okt_runtime::Failure;
+use okt_runtime::{ConditionStatus, Failure};
 use okt_tests::Say;
 
 use super::{DONE, says, status_writes, walked};

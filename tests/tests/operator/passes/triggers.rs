@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::DeleteParams;
-use kube::api::PostParams;
-use okt_runtime::Failure;
+use kube::api::{DeleteParams, PostParams};
+use okt_runtime::{FINALIZER, Failure};
 use okt_tests::Say;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Board, map, says, status_writes, walked};
+use super::{Board, chart, map, says, status_writes, walked};
 
 #[tokio::test(start_paused = true)]
 async fn another_spec_is_walked_through_and_said_to_be_seen() {
@@ -118,9 +116,26 @@ async fn what_an_object_owns_has_it_walked_and_what_is_anothers_does_not() {
     };
     let stranger = json!({ "metadata": { "name": "stranger" } });
     assert_eq!(walks_after(&rig, async || create(stranger).await).await, 0);
-    let others =
-        json!({ "metadata": { "name": "others", "labels": { "okt.dev/owner": "another" } } });
-    assert_eq!(walks_after(&rig, async || create(others).await).await, 0);
+    let another = async || {
+        let mut another = chart("x");
+        another["metadata"]["name"] = "another".into();
+        rig.app.script.put_named("Provision", |name| match name {
+            "another" => vec![map("others", "x")],
+            _ => vec![map("a", "x")],
+        });
+        rig.create_raw(another).await;
+    };
+    assert_eq!(
+        walks_after(&rig, another).await,
+        1,
+        "of the other one alone"
+    );
+    let spoilt = walks_after(&rig, async || {
+        let gone = maps.delete("others", &DeleteParams::default()).await;
+        gone.expect("it is deleted");
+    });
+    // When it went, and when it was there again: again of the other one.
+    assert!((1..=2).contains(&spoilt.await));
     let walks = walks_after(&rig, async || {
         let gone = maps.delete("a", &DeleteParams::default()).await;
         gone.expect("it is deleted");
@@ -158,4 +173,20 @@ async fn an_operator_that_finds_its_objects_walks_through_each_and_writes_nothin
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
     assert!(!rig.app.script.taken().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spec_that_comes_with_the_finalizer_dropped_is_seen() {
+    let rig = walked(|_| {}).await;
+    rig.pass(Duration::from_mins(1)).await;
+    rig.app.script.taken();
+    // As a PUT of the file that it was created from does.
+    let replaced = json!({ "metadata": { "finalizers": null }, "spec": { "text": "y" } });
+    rig.patch("chart", replaced).await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
+    let chart = rig.get("chart").await.expect("it is there");
+    assert_eq!(chart.metadata.finalizers, Some(vec![FINALIZER.to_owned()]));
+    let seen = chart.status.expect("a status").observed_generation;
+    assert_eq!(seen, chart.metadata.generation);
 }

@@ -232,3 +232,61 @@ async fn a_wave_whose_deletion_is_refused_holds_back_the_next_one_and_is_tried_a
     assert_eq!((text(&rig, "a").await, text(&rig, "b").await), (None, None));
     assert_eq!(rig.says("shop", "Ready").await, "True Open");
 }
+
+fn role() -> Declared {
+    let role = json!({ "metadata": { "name": "role" } });
+    Declared::of(of::<ClusterRole>(role)).unowned()
+}
+
+async fn has_role(rig: &Shop) -> bool {
+    let roles: Api<ClusterRole> = Api::all(rig.client.clone());
+    roles.get_opt("role").await.expect("a read").is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_stays_while_nobody_may_see_what_it_would_leave_behind() {
+    let rig = open(Resources::new().with(role())).await;
+    rig.kill().await;
+    let fault = Fault::forbidden().matching(|request| request.verb == Verb::List);
+    let fault = rig
+        .server
+        .inject(fault.resource("clusterroles").client(OPERATOR));
+    rig.start();
+    rig.delete("shop").await;
+    let waits = rig
+        .until_reason("shop", "Ready", "ResourceNotWatched")
+        .await;
+    assert!(
+        waits
+            .message
+            .starts_with("ClusterRole objects cannot be listed: "),
+        "{}",
+        waits.message
+    );
+    rig.pass(Duration::from_mins(10)).await;
+    assert!(rig.get("shop").await.is_some() && has_role(&rig).await);
+    fault.end();
+    rig.until_gone("shop").await;
+    assert!(!has_role(&rig).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_goes_while_a_last_state_cannot_say_what_it_keeps() {
+    let rig = Shop::without_operator_of().await;
+    rig.app.declare(Resources::new().with(role()));
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_ready("shop", Open).await;
+    rig.app
+        .declare(Resources::new().keep::<ClusterRole>("role"));
+    rig.app.declare_to_the_end();
+    rig.app
+        .fail_to_declare(Some(Failure::retry("Unreachable", "no answer")));
+    rig.delete("shop").await;
+    rig.until_reason("shop", "Ready", "Unreachable").await;
+    rig.pass(Duration::from_mins(5)).await;
+    assert!(rig.get("shop").await.is_some());
+    rig.app.fail_to_declare(None);
+    rig.until_gone("shop").await;
+    assert!(has_role(&rig).await, "it was kept");
+}
