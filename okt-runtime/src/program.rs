@@ -21,6 +21,7 @@ use crate::crd::crd;
 use crate::failure::chain;
 use crate::in_use::InUse;
 use crate::manifests::Installation;
+use crate::no_lifecycle::has_lifecycle;
 use crate::operator::{Operator, OperatorError};
 use crate::rbac::{ServiceAccount, is_label, rbac};
 use crate::union::crd_union;
@@ -317,13 +318,9 @@ where
         }
         () = stopping.cancelled() => return Ok(()),
     };
-    let pass = A::pass().map_or("", |pass| pass.graph().name);
-    tracing::info!(
-        graph = StateOf::<A>::GRAPH.name,
-        pass,
-        address,
-        "operator starts"
-    );
+    let graph = has_lifecycle::<A::Resource>().then_some(StateOf::<A>::GRAPH.name);
+    let pass = A::pass().map(|pass| pass.graph().name);
+    tracing::info!(graph, pass, address, "operator starts");
     let operator = Operator::new(client, application).namespaces(namespaces);
     match operator.run(stopping.cancelled_owned()).await {
         Ok(()) => Ok(()),

@@ -72,15 +72,7 @@ async fn nothing_is_made_for_a_cache_that_is_not_sound_and_it_can_be_deleted() {
     stage.nothing_is_written().await;
     assert_eq!(stage.versions().await, [None, None, None]);
     stage.delete(&DeleteParams::default()).await;
-    let gone = async || {
-        stage
-            .caches
-            .get_opt(NAME)
-            .await
-            .expect("an answer")
-            .is_none()
-    };
-    stage.until_so("it is gone", gone).await;
+    stage.until_gone().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,15 +128,7 @@ async fn servers_are_left_running_where_that_was_asked_for() {
     stage.servers(1).await;
     stage.until_ready(1).await;
     stage.delete(&DeleteParams::orphan()).await;
-    let gone = async || {
-        stage
-            .caches
-            .get_opt(NAME)
-            .await
-            .expect("an answer")
-            .is_none()
-    };
-    stage.until_so("it is gone", gone).await;
+    stage.until_gone().await;
     let deployment = stage.deployment().await;
     assert_eq!(deployment.spec.replicas, Some(1));
     assert_eq!(deployment.metadata.owner_references, None);
@@ -177,15 +161,7 @@ async fn a_deployment_of_somebody_else_is_not_taken() {
         .until_says("Ready", &format!("False NotOwned: {why}"))
         .await;
     stage.delete(&DeleteParams::default()).await;
-    let gone = async || {
-        stage
-            .caches
-            .get_opt(NAME)
-            .await
-            .expect("an answer")
-            .is_none()
-    };
-    stage.until_so("it is gone", gone).await;
+    stage.until_gone().await;
     assert_eq!(stage.deployment().await, theirs);
 }
 

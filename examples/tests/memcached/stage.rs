@@ -211,6 +211,15 @@ impl Stage {
         assert_eq!(cache.status.expect("a status").extra.ready_servers, servers);
     }
 
+    /// Waits until there is no cache any more.
+    pub(crate) async fn until_gone(&self) {
+        let gone = async || {
+            let cache = self.caches.get_opt(NAME).await;
+            cache.expect("an answer").is_none()
+        };
+        self.until_so("it is gone", gone).await;
+    }
+
     /// Waits until something is so.
     pub(crate) async fn until_so(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
         let since = Instant::now();

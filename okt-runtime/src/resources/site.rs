@@ -59,7 +59,11 @@ impl<K: LifecycleObject> Site<'_, K> {
         let api = self.api(key);
         match answer(api.delete(&key.2, &params)).await {
             Ok(_) => {
-                tracing::info!(resource = what, "deleted: it is no longer declared");
+                let why = match &self.object.meta().deletion_timestamp {
+                    Some(_) => "it goes before its object",
+                    None => "it is no longer declared",
+                };
+                tracing::info!(resource = what, "deleted: {why}");
                 Ok(())
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => {
