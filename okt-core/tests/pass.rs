@@ -361,6 +361,26 @@ fn of_two_conditions_of_one_state_each_is_judged_by_what_it_is_declared_to_be() 
 }
 
 #[test]
+fn of_several_failures_one_for_good_is_the_reason_to_give_up_and_a_state_fails_once() {
+    let graph = two_conditions();
+    let mut walked = walk(&graph, false, &[]);
+    let (get, update) = (okt_core::StateId::at(1), okt_core::StateId::at(3));
+    walked.blame(get, &Failed::retry("NotOwned", "another has it"));
+    walked.blame(get, &Failed::retry("NotOwned", "and this one too"));
+    assert_eq!(walked.results().failures, 1);
+    walked.blame(update, &Failed::permanent("BadResource", "no kind"));
+    let gave_up = Outcome::GaveUp {
+        reason: "BadResource".to_owned(),
+        message: "no kind".to_owned(),
+    };
+    assert_eq!(walked.outcome(), gave_up);
+    walked.hold(get, "Waiting", "for it");
+    let said = said(&walked, &graph);
+    let row = row("Gathered", ConditionStatus::False, "NotOwned");
+    assert!(said.contains(&row), "{said:?}");
+}
+
+#[test]
 fn operations_are_counted_over_a_walk() {
     let graph = stepper();
     let mut walk = Walk::begin(&graph, true);

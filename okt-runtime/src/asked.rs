@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
+use crate::failure::Failure;
 use crate::work::panic_text;
 
 /// How long an answer may take.
@@ -23,6 +24,16 @@ impl fmt::Display for Unanswered {
         match self {
             Self::Panicked(said) => f.write_str(said),
             Self::TimedOut => f.write_str("no answer within 10 s"),
+        }
+    }
+}
+
+impl Unanswered {
+    /// The same as a failure; a question that hangs is told so.
+    pub(crate) fn failure(self, too_late: &str) -> Failure {
+        match self {
+            Self::Panicked(said) => Failure::retry("Panicked", said),
+            Self::TimedOut => Failure::retry("TimedOut", too_late),
         }
     }
 }

@@ -101,10 +101,15 @@ const ABOUT_RESOURCES: [&str; 12] = [
     "ResourceUnanswered",
 ];
 
+/// Whether a reason is about what an object owns.
+pub(crate) fn is_about_resources(reason: &str) -> bool {
+    ABOUT_RESOURCES.contains(&reason)
+}
+
 /// Whether another part of what the object owns is in the way now, or a step of its pass says something else.
 fn says_other(old: &[Condition], next: &[Condition], pass: PassOf) -> bool {
     let tells = |next: &Condition| {
-        ABOUT_RESOURCES.contains(&next.reason.as_str())
+        is_about_resources(&next.reason)
             || is_of_pass(&next.type_, pass)
             || (pass.is_some() && STANDING.contains(&next.type_.as_str()))
     };

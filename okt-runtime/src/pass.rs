@@ -18,7 +18,7 @@ use serde::Serialize;
 pub use self::shipped::{
     FreeStyle, FreeStyleHandler, Stepper, StepperHandler, free_style, stepper,
 };
-use self::walk::Hands;
+use self::walk::{AWAITED, Hands};
 pub(crate) use self::walk::{Walked, walk};
 pub(crate) use self::walks::Walks;
 use crate::application::Application;
@@ -129,14 +129,8 @@ impl Put {
     fn settled(&mut self, settled: &Settled) {
         self.operations += settled.operations;
         self.due = soonest(self.due, settled.due);
-        for (_, applied) in self.whose.iter_mut().take(settled.dealt_with) {
-            *applied = true;
-        }
-        for (index, short) in &settled.short {
-            if let (Some((_, applied)), Settlement::Failed(_)) = (self.whose.get_mut(*index), short)
-            {
-                *applied = false;
-            }
+        for (index, (_, made)) in self.whose.iter_mut().enumerate() {
+            *made = settled.made.contains(&index);
         }
     }
 }
@@ -189,7 +183,7 @@ impl<K: LifecycleObject> Pass<K> {
         match settled.settlement {
             Settlement::AsDeclared => Ok(()),
             Settlement::Awaited(what) => {
-                let awaited = Failure::retry("WaitingForResources", what);
+                let awaited = Failure::retry(AWAITED, what);
                 put.awaited = Some(awaited.clone());
                 Err(awaited)
             }

@@ -49,7 +49,7 @@ pub use self::stamp::OWNER_LABEL;
 pub use self::template::{Template, TemplateError};
 pub use self::watches::Watches;
 use crate::application::{Application, StateOf};
-use crate::asked::{Unanswered, asked};
+use crate::asked::asked;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
@@ -99,6 +99,11 @@ impl Tended {
     pub(crate) fn pass_over(&mut self) {
         self.due = None;
         self.efforts.forget(&None);
+    }
+
+    /// They are not looked at in this turn, and what was due for them is due with the next look.
+    pub(crate) fn put_off(&mut self) {
+        self.due = None;
     }
 
     /// Whether all of them wait; unrelated events do not bring that forward.
@@ -193,15 +198,17 @@ pub(crate) async fn clear<A: Application>(
         return false;
     }
     let kept = match state {
-        Some(state) => match declared(&*shared.application, cx, state).await {
-            Ok(declared) => beside.and(declared),
-            // It is not known what is to be kept.
-            Err(failure) => {
-                tended.failed(failure, &pace);
-                return false;
+        Some(state) if clear::leaves_something(&site, &beside) => {
+            match declared(&*shared.application, cx, state).await {
+                Ok(declared) => beside.and(declared),
+                // It is not known what is to be kept.
+                Err(failure) => {
+                    tended.failed(failure, &pace);
+                    return false;
+                }
             }
-        },
-        None => beside,
+        }
+        Some(_) | None => beside,
     };
     match clear::clear(&site, &kept).await {
         Ok(Left::Nothing) => return true,
@@ -251,13 +258,10 @@ async fn declared<A: Application>(
 ) -> Result<Resources, Failure> {
     match asked(application.resources(cx, state)).await {
         Ok(declared) => declared,
-        Err(Unanswered::Panicked(said)) => Err(Failure::retry("Panicked", said)),
-        Err(Unanswered::TimedOut) => {
-            let message = format!(
-                "what should exist in {} was not said within 10 s",
-                state.name()
-            );
-            Err(Failure::retry("TimedOut", message))
+        Err(unanswered) => {
+            let name = state.name();
+            let too_late = format!("what should exist in {name} was not said within 10 s");
+            Err(unanswered.failure(&too_late))
         }
     }
 }

@@ -39,7 +39,7 @@ use crate::annotations;
 use crate::application::{Application, ExtraOf, StateOf};
 use crate::backdoor::Flaw;
 use crate::cached::Cached;
-use crate::change::{Change, change};
+use crate::change::{Change, change, is_about_resources};
 use crate::context::Context;
 use crate::failure::{Failure, chain};
 use crate::finalizer;
@@ -174,6 +174,9 @@ impl<A: Application> Turn<'_, A> {
         let clearing = releases
             && (prelude.hold.is_some()
                 || self.shared.may_act() && !self.clear(prelude.put.clone()).await);
+        if prelude.hold.is_some() && releases {
+            self.inner.tended.put_off();
+        }
         if clearing {
             // The last work is over, and is not begun again meanwhile.
             decision = if self.inner.has_ended() {
@@ -346,7 +349,8 @@ impl<A: Application> Turn<'_, A> {
             let mut all = status.into_iter().flat_map(|status| &status.conditions);
             all.find(|it| it.type_ == name && it.status == status_is)
         };
-        let Some(unready) = said("Ready", "False") else {
+        let unready = said("Ready", "False").filter(|it| is_about_resources(&it.reason));
+        let Some(unready) = unready else {
             return Settlement::AsDeclared;
         };
         let (reason, message) = (&unready.reason, &unready.message);

@@ -10,7 +10,7 @@ use okt_core::{Answer, StateId};
 
 use super::{Pass, soonest};
 use crate::application::Application;
-use crate::asked::{Unanswered, asked_within};
+use crate::asked::asked_within;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
@@ -23,7 +23,7 @@ use crate::shared::Shared;
 const UNREADY: Duration = Duration::from_mins(1);
 
 /// Why a walk waits whose steps are done.
-const AWAITED: &str = "WaitingForResources";
+pub(super) const AWAITED: &str = "WaitingForResources";
 
 /// What brings about what steps have put.
 pub(crate) struct Hands<K> {
@@ -126,14 +126,9 @@ pub(crate) async fn walk<A: Application>(
         let step = (pass.take_step)(&*shared.application, &given, here);
         let said = match asked_within(pass.step_limit, step).await {
             Ok(said) => said,
-            Err(Unanswered::Panicked(said)) => Err(Failure::retry("Panicked", said)),
-            Err(Unanswered::TimedOut) => {
-                let limit = pass.step_limit;
-                let why = format!(
-                    "{} was not done within {limit:?}",
-                    pass.graph().name_of(here)
-                );
-                Err(Failure::retry("TimedOut", why))
+            Err(unanswered) => {
+                let (limit, name) = (pass.step_limit, pass.graph().name_of(here));
+                Err(unanswered.failure(&format!("{name} was not done within {limit:?}")))
             }
         };
         walk.take(given.awaiting(said).map_err(Into::into));
@@ -164,7 +159,7 @@ pub(crate) async fn walk<A: Application>(
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     // Nothing is made for an object that is being deleted.
     if !walked.is_whole() && !deleting {
-        for (state, _) in put.whose.iter().filter(|(_, applied)| !applied) {
+        for (state, _) in put.whose.iter().filter(|(_, made)| !made) {
             walked.walk.unapplied(*state);
         }
     }
@@ -210,6 +205,7 @@ impl<K: LifecycleObject> Pass<K> {
         put.settled(&settled);
         walk.count(std::mem::take(&mut put.operations));
         let mut awaited: BTreeMap<StateId, Vec<String>> = BTreeMap::new();
+        let (mut all_awaited, mut failed) = (Vec::new(), false);
         for (index, short) in &settled.short {
             let Some((state, _)) = put.whose.get(*index) else {
                 continue;
@@ -218,21 +214,28 @@ impl<K: LifecycleObject> Pass<K> {
                 Settlement::AsDeclared => {}
                 Settlement::Awaited(what) => {
                     awaited.entry(*state).or_default().push(what.clone());
+                    all_awaited.push(what.clone());
                 }
-                Settlement::Failed(failure) => walk.blame(*state, &failure.clone().into()),
+                Settlement::Failed(failure) => {
+                    failed = true;
+                    walk.blame(*state, &failure.clone().into());
+                }
             }
         }
         for (state, what) in &awaited {
             walk.hold(*state, AWAITED, &listed(what));
         }
+        if !all_awaited.is_empty() {
+            walk.wait(AWAITED, &listed(&all_awaited));
+            // In case its event does not come.
+            walked.due = Some(UNREADY);
+        }
+        // Of what is to go nobody has put anything.
         match settled.settlement {
-            Settlement::Awaited(what) if !awaited.is_empty() => {
-                walk.wait(AWAITED, &what);
-                // In case its event does not come.
-                walked.due = Some(UNREADY);
-            }
-            // Of what is to go nobody has put anything.
             settlement if settled.short.is_empty() => walked.settlement = settlement,
+            Settlement::Failed(failure) if !failed => {
+                walked.walk.blame(StateId::UNKNOWN, &failure.into());
+            }
             Settlement::AsDeclared | Settlement::Awaited(_) | Settlement::Failed(_) => {}
         }
     }

@@ -1,6 +1,10 @@
 //! What the operator itself has to delete before an object may be forgotten.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::declared::Resources;
+use super::index::Key;
 use super::kept::Kept;
 use super::kind::Kind;
 use super::site::Site;
@@ -20,22 +24,22 @@ pub(crate) enum Left {
 /// The finalizer of an object whose dependents Kubernetes sets free.
 const ORPHANS: &str = "orphan";
 
+/// Whether there is anything that Kubernetes will not delete with the object, or that goes in waves, beside what is kept.
+pub(crate) fn leaves_something<K: LifecycleObject>(
+    site: &Site<'_, K>,
+    resources: &Resources,
+) -> bool {
+    let owned = site.cluster.owned(site.uid());
+    !has_to_go(site, resources, &owned).first.is_empty()
+}
+
 /// Deletes what Kubernetes will not delete with the object, and what goes in waves, but for what is kept.
 pub(crate) async fn clear<K: LifecycleObject>(
     site: &Site<'_, K>,
     resources: &Resources,
 ) -> Result<Left, Failure> {
-    let kept = site.kept(resources);
-    let orphans = (site.object.meta().finalizers.iter().flatten()).any(|it| it == ORPHANS);
-    let has_to_go = |there: &Kept, kind: &Kind| {
-        let in_waves = there.wave.is_some() && there.is_collected && !orphans;
-        in_waves || (there.is_unowned && there.may_go(kind))
-    };
     let owned = site.cluster.owned(site.uid());
-    let going = owned
-        .iter()
-        .filter(|(key, there)| !kept.contains(*key) && has_to_go(there, site.kind(key)));
-    let going = Going::of(going);
+    let going = has_to_go(site, resources, &owned);
     let mut deleted = false;
     for (key, there) in &going.first {
         if !there.is_deleting() {
@@ -48,4 +52,21 @@ pub(crate) async fn clear<K: LifecycleObject>(
         Some(_) if deleted => Left::JustDeleted,
         Some(left) => Left::These(left),
     })
+}
+
+fn has_to_go<'a, K: LifecycleObject>(
+    site: &Site<'_, K>,
+    resources: &Resources,
+    owned: &'a BTreeMap<Key, Arc<Kept>>,
+) -> Going<'a> {
+    let kept = site.kept(resources);
+    let orphans = (site.object.meta().finalizers.iter().flatten()).any(|it| it == ORPHANS);
+    let has_to_go = |there: &Kept, kind: &Kind| {
+        let in_waves = there.wave.is_some() && there.is_collected && !orphans;
+        in_waves || (there.is_unowned && there.may_go(kind))
+    };
+    let going = owned
+        .iter()
+        .filter(|(key, there)| !kept.contains(*key) && has_to_go(there, site.kind(key)));
+    Going::of(going)
 }

@@ -300,8 +300,11 @@ impl<K: LifecycleObject> Cluster<K> {
                 Err(error) => {
                     tracing::warn!(kind = %kind, "cannot watch: {}", chain(&error));
                     // What is not there, or may not be read, keeps nobody from the rest.
-                    if !was_listed && is_refusal(&error) {
-                        was_listed = true;
+                    let is_known = match side {
+                        Side::Owned(number) => self.index().unlisted.contains_key(&number),
+                        Side::Referred(_) => false,
+                    };
+                    if is_refusal(&error) && (is_known || !was_listed) {
                         if let Side::Owned(number) = side {
                             let unlisted = Unlisted {
                                 why: chain(&error),
@@ -309,7 +312,10 @@ impl<K: LifecycleObject> Cluster<K> {
                             };
                             self.index().unlisted.insert(number, unlisted);
                         }
-                        self.missing.send_modify(|missing| *missing -= 1);
+                        if !was_listed {
+                            was_listed = true;
+                            self.missing.send_modify(|missing| *missing -= 1);
+                        }
                     }
                     continue;
                 }

@@ -59,7 +59,7 @@ impl Efforts {
     /// Forgets what is long ago.
     pub(crate) fn rest(&mut self, pace: &Pace) {
         self.0.retain(|_, effort| {
-            let quiet = pace.backoff.wait(effort.times, pace.seed) * 2;
+            let quiet = effort.wait(pace) * 2;
             effort.last.elapsed() < quiet.max(QUIET)
         });
     }

@@ -89,8 +89,8 @@ pub(crate) struct Settled {
     pub(crate) due: Option<Duration>,
     /// Which of the declared ones are not as declared, by their number, and why.
     pub(crate) short: Vec<(usize, Settlement)>,
-    /// How many of the declared ones were dealt with: where a server gives no answer the rest is left for later.
-    pub(crate) dealt_with: usize,
+    /// Which of the declared ones were brought about, ready or not.
+    pub(crate) made: BTreeSet<usize>,
     /// What was done.
     pub(crate) operations: Operations,
 }
@@ -98,7 +98,10 @@ pub(crate) struct Settled {
 /// What has come of one declared object.
 enum Outcome {
     Fine,
+    /// It is not ready yet.
     Awaited(String),
+    /// Its name is not free yet.
+    Going(String),
     /// It will not become ready by itself.
     Stuck(String),
     /// It was applied a moment ago, and has to be again.
@@ -114,7 +117,7 @@ struct Outcomes {
     /// The declared one that is dealt with.
     at: Option<usize>,
     short: Vec<(usize, Settlement)>,
-    dealt_with: usize,
+    made: BTreeSet<usize>,
     operations: Operations,
 }
 
@@ -135,6 +138,10 @@ impl Outcomes {
         self.failures.push(failure);
     }
 
+    fn made(&mut self, index: usize) {
+        self.made.insert(index);
+    }
+
     fn awaited(&mut self, what: String) {
         let short = Settlement::Awaited(what.clone());
         self.short.extend(self.at.map(|at| (at, short)));
@@ -151,7 +158,7 @@ impl Outcomes {
             settlement,
             due: self.due,
             short: self.short,
-            dealt_with: self.dealt_with,
+            made: self.made,
             operations: self.operations,
         }
     }
@@ -167,7 +174,6 @@ impl<K: LifecycleObject> Settling<'_, K> {
         let mut all_told = true;
         for (index, declared) in resources.declared.iter().enumerate() {
             outcomes.at = Some(index);
-            outcomes.dealt_with = index + 1;
             let applied = match self.stamp(declared, &mut wanted) {
                 Ok(applied) => applied,
                 Err(failure) => {
@@ -185,9 +191,14 @@ impl<K: LifecycleObject> Settling<'_, K> {
             let brought = self.bring_about(declared, &applied, there).await;
             outcomes.operations.applied = self.applied;
             match brought {
-                Ok(Outcome::Fine) => {}
-                Ok(Outcome::Awaited(what)) => outcomes.awaited(what),
+                Ok(Outcome::Fine) => outcomes.made(index),
+                Ok(Outcome::Awaited(what)) => {
+                    outcomes.made(index);
+                    outcomes.awaited(what);
+                }
+                Ok(Outcome::Going(what)) => outcomes.awaited(what),
                 Ok(Outcome::Stuck(what)) => {
+                    outcomes.made(index);
                     let failure = Failure::permanent("ResourceNotReady", what);
                     outcomes.refused(failure);
                 }
@@ -211,12 +222,9 @@ impl<K: LifecycleObject> Settling<'_, K> {
             }
         }
         outcomes.at = None;
-        // What is settled in part says nothing of the rest.
-        if self.leave.prunes && all_told {
-            self.accepted.retain(|key, _| wanted.contains(key));
-        }
         // Where something could not be declared, it is not known what is wanted no more.
         if self.leave.prunes && all_told {
+            self.accepted.retain(|key, _| wanted.contains(key));
             let kept = self.kept(resources);
             let surplus = owned.iter().filter(|(key, there)| {
                 !wanted.contains(*key)
@@ -305,7 +313,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
         };
         if there.is_deleting() {
             // Its name is free when it is gone, and that is an event.
-            return Ok(Outcome::Awaited(format!("{what} is being deleted")));
+            return Ok(Outcome::Going(format!("{what} is being deleted")));
         }
         if declared.once || self.is_as_applied(&key, &there, applied) {
             return Ok(self.standing(declared, &key, || there.value()));

@@ -64,6 +64,8 @@ impl<A: Application> Turn<'_, A> {
                 return self.let_go(false).await;
             }
             settlement = self.inner.tended.settlement.clone();
+        } else {
+            self.inner.tended.put_off();
         }
         let way = (walked.as_ref()).map_or(Way::Leaving, |walked| Way::Walked(&walked.walk));
         let paused = annotations::is_paused(self.object.meta());

@@ -72,7 +72,7 @@ impl<A: Application> Turn<'_, A> {
         if self.is_paused() || !self.shared.may_start() {
             self.inner.walks.pass_over();
             prelude.conditions = self.said_before(graph);
-            prelude.hold = short(graph, &prelude.conditions);
+            prelude.hold = self.short(graph, &prelude.conditions);
             prelude.is_whole = prelude.hold.is_none();
             return prelude;
         }
@@ -115,15 +115,25 @@ impl<A: Application> Turn<'_, A> {
         }
         all
     }
-}
 
-/// The first condition of a pass that says the opposite of what its state declares.
-fn short(graph: &Graph<'_>, said: &[Condition]) -> Option<Failure> {
-    let mut declared = graph.states.iter().flat_map(|state| state.conditions);
-    declared.find_map(|declared| {
-        let said = said.iter().find(|said| said.name == declared.name)?;
-        // Of a state that was not reached nobody knows.
-        let is_short = said.status != declared.status && said.status != ConditionStatus::Unknown;
-        is_short.then(|| Failure::retry(&said.reason, &said.message))
-    })
+    /// The first condition of a pass that says the opposite of what its state declares; for good where the object is
+    /// stalled.
+    fn short(&self, graph: &Graph<'_>, said: &[Condition]) -> Option<Failure> {
+        let status = self.object.status_of();
+        let mut stored = status.into_iter().flat_map(|status| &status.conditions);
+        let is_stalled = stored.any(|it| it.type_ == "Stalled" && it.status == "True");
+        let mut declared = graph.states.iter().flat_map(|state| state.conditions);
+        declared.find_map(|declared| {
+            let said = said.iter().find(|said| said.name == declared.name)?;
+            // Of a state that was not reached nobody knows.
+            let is_short =
+                said.status != declared.status && said.status != ConditionStatus::Unknown;
+            let failure = if is_stalled {
+                Failure::permanent
+            } else {
+                Failure::retry
+            };
+            is_short.then(|| failure(&said.reason, &said.message))
+        })
+    }
 }

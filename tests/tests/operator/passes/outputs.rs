@@ -305,11 +305,16 @@ async fn what_a_commit_was_refused_for_good_is_tried_again_seldom() {
     rig.app.script.say("Provision", Say::Commit);
     rig.start();
     rig.create_raw(chart("x")).await;
-    rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(
-        rig.says("chart", "Stalled").await.split(' ').next(),
-        Some("True")
-    );
+    // What else happens to it does not bring it forward.
+    for number in 0..5 {
+        rig.pass(Duration::from_mins(1)).await;
+        let label = json!({ "metadata": { "labels": { "number": number.to_string() } } });
+        rig.patch("chart", label).await;
+    }
+    let stalled = rig.says("chart", "Stalled").await;
+    assert_eq!(stalled, "True ResourceRefused");
+    let tried = refused.struck();
+    assert!((1..=2).contains(&tried), "{tried} times in 5 minutes");
     refused.end();
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(rig.says("chart", "Ready").await, "True Complete");

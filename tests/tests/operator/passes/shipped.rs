@@ -8,7 +8,8 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use okt_runtime::{Declared, Failure, Operations};
-use okt_tests::{Ladders, Rig, Say, definition};
+use okt_testing::{Fault, Verb};
+use okt_tests::{Ladders, OPERATOR, Rig, Say, definition};
 use serde_json::{Value, json};
 
 use super::map;
@@ -369,5 +370,47 @@ async fn what_lives_in_no_namespace_cannot_have_an_owner_that_does_and_is_delete
             .expect("a read")
             .is_none()
     );
+    assert!(rig.get("ladder").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_deleted_is_told_beside_what_is_not_ready() {
+    let rig = climbed(|app| {
+        let all = [deployment("a").ready(), map("b", "x")];
+        app.script.put("Mutator", all);
+    })
+    .await;
+    assert_eq!(
+        rig.says("ladder", "Ready").await,
+        "False WaitingForResources"
+    );
+    let fault = Fault::forbidden().matching(|request| request.verb == Verb::Delete);
+    rig.server
+        .inject(fault.resource("configmaps").client(OPERATOR));
+    rig.app.script.put("Mutator", [deployment("a").ready()]);
+    rig.poke("ladder");
+    rig.pass(Duration::from_secs(1)).await;
+    let ready = rig.says("ladder", "Ready").await;
+    assert_eq!(ready, "False ResourceForbidden");
+    assert_ne!(rig.says("ladder", "UpToDate").await, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_step_that_waits_while_something_is_going_is_not_asked_at_full_speed() {
+    let rig = climbed(|app| app.script.put("Mutator", [held("a")])).await;
+    rig.delete("ladder").await;
+    rig.pass(Duration::from_secs(5)).await;
+    let wait = Say::Wait("Draining", Duration::from_mins(1), "connections");
+    rig.app.script.say("CRFinalizer", wait);
+    rig.poke("ladder");
+    rig.pass(Duration::from_mins(1)).await;
+    rig.app.script.taken();
+    rig.pass(Duration::from_mins(10)).await;
+    let taken = rig.app.script.taken();
+    let walks = taken.iter().filter(|step| **step == "CRFinalizer").count();
+    assert!((9..=11).contains(&walks), "{walks}");
+    rig.app.script.say("CRFinalizer", Say::Done);
+    rig.pass(Duration::from_mins(2)).await;
+    free(&rig, "a").await;
     assert!(rig.get("ladder").await.is_none());
 }

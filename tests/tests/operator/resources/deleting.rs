@@ -290,3 +290,37 @@ async fn nothing_goes_while_a_last_state_cannot_say_what_it_keeps() {
     rig.until_gone("shop").await;
     assert!(has_role(&rig).await, "it was kept");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_a_kind_that_is_not_served_leaves_nothing_behind() {
+    let rig = Shop::without_operator_of().await;
+    let list = |fault: Fault| {
+        let fault = fault.matching(|request| request.verb == Verb::List);
+        rig.server
+            .inject(fault.resource("clusterroles").client(OPERATOR))
+    };
+    let forbidden = list(Fault::forbidden());
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_ready("shop", Open).await;
+    rig.delete("shop").await;
+    rig.until_reason("shop", "Ready", "ResourceNotWatched")
+        .await;
+    // By now the role allows it, and there is no such kind.
+    forbidden.end();
+    let _ = list(Fault::answer(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+    ));
+    rig.until_gone("shop").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_leaves_nothing_behind_goes_whatever_its_last_state_could_say() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.app
+        .fail_to_declare(Some(Failure::permanent("Invalid", "no")));
+    rig.delete("shop").await;
+    rig.until_gone("shop").await;
+}

@@ -171,3 +171,24 @@ async fn a_secret_of_texts_is_repaired_like_one_of_data() {
         .expect("data");
     assert_eq!(data["key"].0, b"ours");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_object_whose_spec_comes_back_to_what_it_was_is_ready_again() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.annotate("shop", "okt.dev/paused", Some("true")).await;
+    rig.pass(Duration::from_mins(1)).await;
+    rig.patch(
+        "shop",
+        json!({ "spec": { "lifecycle": { "state": "Closed" } } }),
+    )
+    .await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert!(rig.says("shop", "Ready").await.starts_with("False"));
+    rig.patch(
+        "shop",
+        json!({ "spec": { "lifecycle": { "state": null } } }),
+    )
+    .await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+}
