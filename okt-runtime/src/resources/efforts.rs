@@ -39,6 +39,8 @@ struct Effort {
     last: Instant,
     /// What has gone wrong at last.
     failure: Option<Failure>,
+    /// The uid of the object that was there then.
+    seen: Option<String>,
 }
 
 impl Effort {
@@ -69,6 +71,24 @@ impl Efforts {
         self.0.remove(subject);
     }
 
+    /// Notes which object was there when the last effort failed.
+    pub(crate) fn saw(&mut self, subject: &Subject, uid: Option<&str>) {
+        if let Some(effort) = self.0.get_mut(subject) {
+            effort.seen = uid.map(str::to_owned);
+        }
+    }
+
+    /// What was refused for good with another object there, or none, may be taken now.
+    pub(crate) fn sees(&mut self, subject: &Subject, uid: Option<&str>) {
+        let is_over = |effort: &Effort| {
+            effort.seen.as_deref() != uid
+                && effort.failure.as_ref().is_some_and(Failure::is_permanent)
+        };
+        if self.0.get(subject).is_some_and(is_over) {
+            self.0.remove(subject);
+        }
+    }
+
     /// How long the next effort has to wait, and what went wrong with the last one.
     ///
     /// Unrelated events do not bring it forward.
@@ -96,6 +116,7 @@ impl Efforts {
             times,
             last: Instant::now(),
             failure,
+            seen: None,
         };
         let wait = effort.wait(pace);
         self.0.insert(subject, effort);

@@ -183,11 +183,13 @@ impl<K: LifecycleObject> Settling<'_, K> {
                 }
             };
             let key = key_of(&applied);
+            let there = owned.get(&key).cloned();
+            let uid = there.as_ref().and_then(|it| it.meta().uid.clone());
+            self.efforts.sees(&Some(key.clone()), uid.as_deref());
             if let Some((wait, Some(failure))) = self.wait(&key) {
                 outcomes.failed(failure, wait);
                 continue;
             }
-            let there = owned.get(&key).cloned();
             let brought = self.bring_about(declared, &applied, there).await;
             outcomes.operations.applied = self.applied;
             match brought {
@@ -213,6 +215,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
                     outcomes.operations.failed += 1;
                     let no_answer = failure.reason() == NO_ANSWER;
                     let wait = self.failed(&key, &failure);
+                    self.efforts.saw(&Some(key.clone()), uid.as_deref());
                     outcomes.failed(failure, wait);
                     // The next one would wait as long for nothing.
                     if no_answer {
