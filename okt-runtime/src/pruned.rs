@@ -140,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn why_a_text_does_not_decode_is_said_without_a_place() {
+    fn why_a_text_does_not_decode_is_said_with_the_field_and_not_with_the_line() {
         let why = decode::<Vec<u8>>(r#"[1, "x"]"#).expect_err("no number");
-        assert_eq!(why, "invalid type: string \"x\", expected u8");
+        assert_eq!(why, "[1]: invalid type: string \"x\", expected u8");
     }
 }
