@@ -6,6 +6,6 @@ mod table;
 mod tally;
 
 pub use host::{Host, until};
-pub use process::{Memory, Process, counted, megabytes, milliseconds};
+pub use process::{Memory, Process, counted, megabytes, milliseconds, program};
 pub use table::Table;
 pub use tally::{Figures, Tally};

@@ -11,27 +11,17 @@ mod rounds;
 mod site;
 mod with_okt;
 
-use std::env;
 use std::error::Error;
 use std::process::ExitCode;
+
+use okt_tests::measured::program;
 
 use self::achilles::Achilles;
 use self::rounds::Measurement;
 use self::site::Site;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = env::args().skip(1).collect();
-    let done = match words.split_first() {
-        Some((first, rest)) if first == child::CHILD => child::main(rest),
-        Some(_) | None => bench(&words),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    program(child::CHILD, child::main, bench)
 }
 
 #[tokio::main]

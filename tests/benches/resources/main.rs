@@ -7,23 +7,13 @@ mod memory;
 mod racks;
 mod requests;
 
-use std::env;
 use std::error::Error;
 use std::process::ExitCode;
 
+use okt_tests::measured::program;
+
 fn main() -> ExitCode {
-    let words: Vec<String> = env::args().skip(1).collect();
-    let done = match words.split_first() {
-        Some((first, rest)) if first == memory::CHILD => memory::main(rest),
-        Some(_) | None => bench(&words),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    program(memory::CHILD, memory::main, bench)
 }
 
 #[tokio::main]

@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::{env, fs, thread};
 
 use http::Request;
 use kube::client::{Body, ClientBuilder};
@@ -20,6 +20,25 @@ use super::tally::{Figures, Tally};
 const QUIET: Duration = Duration::from_secs(2);
 /// How long that may take.
 const LIMIT: Duration = Duration::from_mins(10);
+
+/// What a part of a benchmark does with the words that it was given.
+type Part = fn(&[String]) -> Result<(), Box<dyn Error>>;
+
+/// The whole of a benchmark that runs itself: after the word `child` what is measured, else what measures it.
+pub fn program(child: &str, measured: Part, measures: Part) -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let done = match words.split_first() {
+        Some((first, rest)) if first == child => measured(rest),
+        Some(_) | None => measures(&words),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// A program that runs, seen from outside; it ends with this value.
 pub struct Process {
