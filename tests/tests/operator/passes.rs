@@ -73,4 +73,15 @@ fn status_writes(rig: &Board) -> usize {
         .count()
 }
 
+/// The steps that are taken while somebody changes its labels, twenty times in two seconds.
+async fn steps_while_it_is_labelled(rig: &Board) -> Vec<&'static str> {
+    rig.app.script.taken();
+    for number in 0..20 {
+        let label = json!({ "metadata": { "labels": { "number": number.to_string() } } });
+        rig.patch("chart", label).await;
+        rig.pass(Duration::from_millis(100)).await;
+    }
+    rig.app.script.taken()
+}
+
 const DONE: &str = "Ready True Complete: every step of the pass is done";

@@ -7,7 +7,7 @@ use okt_runtime::{FINALIZER, Failure, PAUSED_ANNOTATION};
 use okt_tests::Say;
 use serde_json::json;
 
-use super::{map, says, walked};
+use super::{map, says, steps_while_it_is_labelled, walked};
 
 #[tokio::test(start_paused = true)]
 async fn deletion_takes_the_way_for_it_and_the_finalizer_goes_at_its_end() {
@@ -98,12 +98,6 @@ async fn a_pause_does_not_hurry_a_deletion_that_waits() {
     rig.annotate("chart", PAUSED_ANNOTATION, Some("true")).await;
     rig.delete("chart").await;
     rig.pass(Duration::from_mins(10)).await;
-    rig.app.script.taken();
-    for number in 0..20 {
-        let label = json!({ "metadata": { "labels": { "number": number.to_string() } } });
-        rig.patch("chart", label).await;
-        rig.pass(Duration::from_millis(100)).await;
-    }
-    let taken = rig.app.script.taken();
+    let taken = steps_while_it_is_labelled(&rig).await;
     assert!(taken.len() <= 2, "{taken:?}");
 }

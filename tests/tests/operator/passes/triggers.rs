@@ -9,7 +9,7 @@ use okt_runtime::{FINALIZER, Failure};
 use okt_tests::Say;
 use serde_json::{Value, json};
 
-use super::{Board, chart, map, says, status_writes, walked};
+use super::{Board, chart, map, says, status_writes, steps_while_it_is_labelled, walked};
 
 #[tokio::test(start_paused = true)]
 async fn another_spec_is_walked_through_and_said_to_be_seen() {
@@ -65,13 +65,7 @@ async fn events_that_have_nothing_to_do_with_a_failure_do_not_bring_it_forward()
     let fails = Say::Fail(Failure::retry("Broken", "no"));
     let rig = walked(|app| app.script.say("Check", fails)).await;
     rig.pass(Duration::from_mins(5)).await;
-    rig.app.script.taken();
-    for number in 0..20 {
-        let label = json!({ "metadata": { "labels": { "number": number.to_string() } } });
-        rig.patch("chart", label).await;
-        rig.pass(Duration::from_millis(100)).await;
-    }
-    let taken = rig.app.script.taken();
+    let taken = steps_while_it_is_labelled(&rig).await;
     assert!(taken.len() <= 1, "{taken:?}");
 }
 
