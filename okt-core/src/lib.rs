@@ -1,5 +1,7 @@
 //! What a lifecycle is: graph, checks, routes, decisions, trail, backoff, conditions, passes; no I/O, no clock.
 #![no_std]
+// Durations that an author or an object gives must not be able to panic: they saturate.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 extern crate alloc;
 

@@ -8,10 +8,10 @@ use kube::runtime::reflector::ObjectRef;
 use okt_core::decide::{Decision, Run, Stand};
 use okt_core::record::Record;
 use okt_core::{Answer, Lifecycle};
-use tokio::time::Instant;
 
 use crate::application::{Application, StateOf};
 use crate::cached::{Cached, named};
+use crate::clock::after;
 use crate::context::{Action, Context, Work};
 use crate::memory::{Inner, Known, Stage};
 use crate::progress::Progress;
@@ -59,7 +59,7 @@ impl<A: Application> Actor<'_, A> {
                 let failures = self.inner.failures.max(self.inner.attempt);
                 let wait = self.shared.backoff.wait(failures, read::seed(self.uid()));
                 self.inner.stage = Stage::Waiting {
-                    due: Instant::now() + wait,
+                    due: after(wait),
                     asked: false,
                 };
             }
@@ -106,7 +106,7 @@ impl<A: Application> Actor<'_, A> {
         self.inner.poked = false;
         self.inner.failures = 0;
         self.inner.stage = Stage::Waiting {
-            due: Instant::now() + wait.max(SHORTEST_WAIT),
+            due: after(wait.max(SHORTEST_WAIT)),
             asked: true,
         };
     }

@@ -81,7 +81,9 @@ impl<K: LifecycleObject> Cached<K> {
     pub(crate) fn object(&self) -> Result<Arc<K>, String> {
         let now = Instant::now();
         let mut wanted = self.content.wanted();
-        let often = wanted.last.is_some_and(|last| now - last < OFTEN);
+        let often = wanted
+            .last
+            .is_some_and(|last| now.duration_since(last) < OFTEN);
         wanted.last = Some(now);
         let decoded = match wanted.decoded.take() {
             Some(decoded) => decoded,
@@ -89,6 +91,11 @@ impl<K: LifecycleObject> Cached<K> {
         };
         wanted.decoded = often.then(|| Arc::clone(&decoded));
         Ok(decoded)
+    }
+
+    /// All of it but managed fields, as the text that came.
+    pub(crate) fn text(&self) -> String {
+        self.content.text.text()
     }
 
     /// Its whole metadata.

@@ -86,7 +86,7 @@ const NAMING: [&str; 2] = ["UnforeseenState", "ObservedElsewhere"];
 const STANDING: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
 
 /// Reasons about what an object owns, whose message says which of it.
-const ABOUT_RESOURCES: [&str; 12] = [
+const ABOUT_RESOURCES: [&str; 13] = [
     "WaitingForResources",
     "NotOwned",
     "BadResource",
@@ -99,6 +99,7 @@ const ABOUT_RESOURCES: [&str; 12] = [
     "ResourceNotWatched",
     "ResourceFailed",
     "ResourceUnanswered",
+    "ResourceUnreadable",
 ];
 
 /// Whether a reason is about what an object owns.

@@ -6,6 +6,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+/// How far ahead the latest time is that a timer may be set to: 30 years, as tokio has it.
+const FAR: Duration = Duration::from_hours(30 * 365 * 24);
+
+/// Returns the time after a wait, on tokio's clock.
+///
+/// A wait that an author chose may be as long as a [`Duration`] gets, and adding that to a time panics: it is cut to
+/// 30 years.
+pub(crate) fn after(wait: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(wait.min(FAR)).unwrap_or(now)
+}
+
 /// A clock; status holds wall time, timers are tokio's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Clock {

@@ -7,13 +7,11 @@ use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::again::Again;
 use crate::application::Application;
 use crate::guarded::{Guarded, api};
 use crate::memory::Inner;
 use crate::object::LifecycleObject;
 use crate::patience::answer;
-use crate::refusal;
 use crate::shared::Shared;
 
 /// The finalizer.
@@ -41,39 +39,38 @@ pub(crate) async fn add<K: LifecycleObject>(
 }
 
 /// Drops the finalizer of an object whose application is gone, or that somebody gave up.
+///
+/// # Errors
+///
+/// Those of the write; a retry helps.
 pub(crate) async fn release<A: Application>(
     shared: &Shared<A>,
     meta: &ObjectMeta,
     inner: &mut Inner,
     state: &str,
     abandoned: bool,
-) -> Again {
-    if let Err(error) = remove::<A::Resource>(&shared.client, meta).await {
-        return refusal::unwritten(shared, meta, inner, &error);
-    }
+) -> Result<(), kube::Error> {
+    remove::<A::Resource>(&shared.client, meta).await?;
     inner.leave();
     inner.released = true;
     let object = meta.name.as_deref().unwrap_or_default();
-    tracing::info!(object, state, abandoned, "released");
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    tracing::info!(object, namespace, state, abandoned, "released");
     if abandoned {
         shared.warn_of_abandoning(meta, state);
     }
-    Again::on_change()
+    Ok(())
 }
 
-/// Removes the finalizer; an object that is gone already is fine.
+/// Removes the finalizer.
 ///
 /// # Errors
 ///
-/// 409 where the object was changed since: look again.
+/// 409 where the object was changed since. 404 is no proof that it is gone: the cache says when it is.
 async fn remove<K: LifecycleObject>(client: &Client, meta: &ObjectMeta) -> Result<(), kube::Error> {
     let others = all(meta).iter().filter(|name| *name != FINALIZER);
     let others: Vec<String> = others.cloned().collect();
-    match set::<K>(client, meta, &others).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        Err(error) => Err(error),
-    }
+    set::<K>(client, meta, &others).await.map(drop)
 }
 
 fn all(meta: &ObjectMeta) -> &[String] {

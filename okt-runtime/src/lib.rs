@@ -13,6 +13,9 @@
 //! | 3 | the way to the application, for handlers | `reach` |
 //! | 4 | the operator | `drive`, `looks`, `shared`, `operator`, `readiness`, `rbac`, `manifests`, `program` |
 
+// An author's duration must not be able to panic: times are added by `clock::after`, durations saturate.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
 mod act;
 mod again;
 mod annotations;
@@ -62,6 +65,7 @@ pub mod sidecar;
 mod status;
 mod stored;
 mod turn;
+mod undecodable;
 mod union;
 mod widen;
 mod work;

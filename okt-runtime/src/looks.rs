@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::again::Again;
 use crate::cached::{Cached, Look};
+use crate::clock::after;
 use crate::object::LifecycleObject;
 
 /// How many entries there are at least before those that are of no use any more are looked for.
@@ -52,7 +53,7 @@ impl<K: LifecycleObject> Looks<K> {
     ///
     /// A newer version of the object has its own turn and then its own look, so this one goes with this version.
     pub(crate) fn plan(&self, object: &Cached<K>, again: Again) {
-        let due = again.wait().map(|wait| Instant::now() + wait);
+        let due = again.wait().map(after);
         object.plan(due);
         let Some(due) = due else {
             return;

@@ -62,7 +62,7 @@ impl Installation<'_> {
                     "metadata": { "labels": labels },
                     "spec": {
                         "serviceAccountName": self.account.name,
-                        "terminationGracePeriodSeconds": (SHUTDOWN_LIMIT + ENDING).as_secs(),
+                        "terminationGracePeriodSeconds": SHUTDOWN_LIMIT.saturating_add(ENDING).as_secs(),
                         "securityContext": {
                             "runAsNonRoot": true,
                             "seccompProfile": { "type": "RuntimeDefault" },

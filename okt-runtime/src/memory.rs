@@ -8,12 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use okt_core::backoff::Backoff;
 use okt_core::facts::{Said, Task};
 use okt_core::{Answer, StateId};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::annotations;
+use crate::clock::after;
 use crate::failure::Failure;
 use crate::pass::Walks;
 use crate::resources::Tended;
@@ -183,7 +187,7 @@ pub(crate) struct Inner {
     pub(crate) failed_looks: u32,
     /// When the extra status or a progress text was last written by itself.
     pub(crate) side_written: Option<Instant>,
-    /// Writes that went wrong in a row, and until when the next one waits.
+    /// Writes that failed in a row.
     pub(crate) trouble: Trouble,
     /// What was last said about an object that does not decode, and of which generation.
     pub(crate) undecodable: Option<Box<(String, Option<i64>)>>,
@@ -229,12 +233,87 @@ pub(crate) enum Stage {
     Ended(Result<Answer, Failure>),
 }
 
-/// Writes that the API server did not take.
-#[derive(Default)]
+/// Writes of one object that failed in a row, and how long the next one waits.
+#[derive(Debug, Default)]
 pub(crate) struct Trouble {
-    pub(crate) times: u32,
-    /// Until when no write is tried, for this generation.
-    pub(crate) refused: Option<(Instant, i64)>,
+    times: u32,
+    since: Option<Instant>,
+    wait: Option<(Instant, Scope)>,
+    refused: bool,
+}
+
+/// What has to change for a write to be tried before its wait is over: nothing else brings it forward.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Scope {
+    /// The object: the write named a version that was no longer the newest.
+    Version(Option<String>),
+    /// What the user asks for.
+    Request {
+        /// The generation of the spec.
+        generation: Option<i64>,
+        /// Whether the object is paused.
+        paused: bool,
+        /// Whether it is given up.
+        abandoned: bool,
+    },
+}
+
+impl Scope {
+    /// The version of an object.
+    pub(crate) fn version(meta: &ObjectMeta) -> Self {
+        Self::Version(meta.resource_version.clone())
+    }
+
+    /// What the user asks for by an object.
+    pub(crate) fn request(meta: &ObjectMeta) -> Self {
+        Self::Request {
+            generation: meta.generation,
+            paused: annotations::is_paused(meta),
+            abandoned: annotations::is_abandoned(meta),
+        }
+    }
+
+    fn is_of(&self, meta: &ObjectMeta) -> bool {
+        *self
+            == match self {
+                Self::Version(_) => Self::version(meta),
+                Self::Request { .. } => Self::request(meta),
+            }
+    }
+}
+
+impl Trouble {
+    /// How many failures of how long in a row are taken to last.
+    const LASTING: (u32, Duration) = (5, Duration::from_mins(1));
+
+    /// Returns how long the next write waits; none where it may be tried.
+    pub(crate) fn wait(&self, meta: &ObjectMeta) -> Option<Duration> {
+        let (until, scope) = self.wait.as_ref()?;
+        let left = until.saturating_duration_since(Instant::now());
+        (scope.is_of(meta) && !left.is_zero()).then_some(left)
+    }
+
+    /// Notes a write that failed; returns how long the next one waits.
+    pub(crate) fn failed(
+        &mut self,
+        scope: Scope,
+        refused: bool,
+        backoff: Backoff,
+        seed: u64,
+    ) -> Duration {
+        self.times = self.times.saturating_add(1);
+        self.since.get_or_insert_with(Instant::now);
+        let wait = backoff.wait(self.times, seed);
+        self.wait = Some((after(wait), scope));
+        self.refused = refused;
+        wait
+    }
+
+    /// Whether writes have failed so often and for so long that people should know.
+    pub(crate) fn lasts(&self) -> bool {
+        let (times, time) = Self::LASTING;
+        self.times >= times && self.since.is_some_and(|since| since.elapsed() >= time)
+    }
 }
 
 impl Inner {
@@ -278,7 +357,6 @@ impl Inner {
             && self.vain.is_none()
             && self.may_tidy()
             && self.trouble.times == 0
-            && self.trouble.refused.is_none()
     }
 
     /// Moves on what time and tasks have done since the last turn.
@@ -315,7 +393,7 @@ impl Inner {
 
     /// Whether work runs, cleans up, or has ended and is yet to be taken.
     pub(crate) fn is_at_work(&self) -> bool {
-        let held = self.held || self.trouble.refused.is_some();
+        let held = self.held || self.trouble.refused;
         match self.stage {
             Stage::Running => true,
             Stage::Ended(_) => !held,

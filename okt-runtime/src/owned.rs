@@ -202,7 +202,11 @@ impl<K: LifecycleObject> Context<K> {
             if self.cluster.is_bare(key.0) {
                 continue;
             }
-            let (why, is_stuck) = match lack(kind, &kept.value()) {
+            let lack = match kept.value() {
+                Ok(object) => lack(kind, &object),
+                Err(why) => Some(Lack::Pending(format!("it cannot be read: {why}"))),
+            };
+            let (why, is_stuck) = match lack {
                 None => continue,
                 Some(Lack::Pending(why)) => (why, false),
                 Some(Lack::Failed(why)) => (why, true),

@@ -127,7 +127,7 @@ struct Put {
 impl Put {
     /// Takes what has come of bringing it about.
     fn settled(&mut self, settled: &Settled) {
-        self.operations += settled.operations;
+        self.operations.count(settled.operations);
         self.due = soonest(self.due, settled.due);
         for (index, (_, made)) in self.whose.iter_mut().enumerate() {
             *made = settled.made.contains(&index);
@@ -195,7 +195,7 @@ impl<K: LifecycleObject> Pass<K> {
     pub fn results(&self) -> Results {
         let put = self.put_mut();
         let mut results = put.results.clone();
-        results.operations += put.operations;
+        results.operations.count(put.operations);
         results
     }
 }

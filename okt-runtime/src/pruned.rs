@@ -1,24 +1,55 @@
 //! An object as the text that came, without its managed fields, and what that decodes to.
 //!
-//! They are most of what a small object takes, and nothing here reads them.
+//! Managed fields are most of the text of a small object, and nothing here reads them.
+//! The text is copied by its top-level fields, none of which is parsed: an object may be nested deeper than a parser
+//! goes (`serde_json`: 128 levels; the API server stores up to 10,000), and that must not concern the list or the event
+//! that it came in.
 
-use std::cell::RefCell;
-use std::fmt::{self, Display};
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::ser::{Error as _, SerializeMap};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use serde_transcode::Transcoder;
+use serde_json::value::RawValue;
+
+/// The field of the metadata that says who owns which field.
+const MANAGED_FIELDS: &str = "managedFields";
 
 /// Reads an object as its text.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let mut text = Vec::with_capacity(4096);
-    let into = &mut serde_json::Serializer::new(&mut text);
-    let level = Level::Object;
-    deserializer.deserialize_map(Fields { into, level })?;
-    String::from_utf8(text).map_err(D::Error::custom)
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    pruned(raw.get(), |_| None).map_err(serde::de::Error::custom)
+}
+
+/// Returns the text of an object with other managed fields, or with none.
+///
+/// # Errors
+///
+/// Where it is no JSON object, or its metadata is none.
+pub(crate) fn pruned(
+    text: &str,
+    managed: impl FnOnce(&RawValue) -> Option<String>,
+) -> serde_json::Result<String> {
+    let object: Fields<'_> = serde_json::from_str(text)?;
+    let mut kept = String::with_capacity(text.len());
+    let mut managed = Some(managed);
+    object.write(&mut kept, |name, value| {
+        if name != "metadata" {
+            return Ok(Some(value.get().to_owned()));
+        }
+        let metadata: Fields<'_> = serde_json::from_str(value.get())?;
+        let mut kept = String::new();
+        metadata.write(&mut kept, |name, value| {
+            Ok(match managed.take_if(|_| name == MANAGED_FIELDS) {
+                Some(managed) => managed(value),
+                None if name == MANAGED_FIELDS => None,
+                None => Some(value.get().to_owned()),
+            })
+        })?;
+        Ok(Some(kept))
+    })?;
+    Ok(kept)
 }
 
 /// Decodes the text of an object, or says why that cannot be.
@@ -32,8 +63,12 @@ pub(crate) fn decode<K: DeserializeOwned>(text: &str) -> Result<K, String> {
     })
 }
 
-/// The metadata in the text of an object.
-pub(crate) fn metadata(text: &str) -> Result<ObjectMeta, serde_json::Error> {
+/// Returns the metadata in the text of an object whose managed fields were taken out.
+///
+/// # Errors
+///
+/// Where it is no metadata.
+pub(crate) fn metadata(text: &str) -> serde_json::Result<ObjectMeta> {
     #[derive(Deserialize)]
     struct Partial {
         metadata: ObjectMeta,
@@ -41,101 +76,110 @@ pub(crate) fn metadata(text: &str) -> Result<ObjectMeta, serde_json::Error> {
     serde_json::from_str(text).map(|Partial { metadata }| metadata)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
-    Object,
-    Metadata,
+/// Returns a field of an object as its text, at this path; none where it is not there.
+pub(crate) fn field<'a>(text: &'a str, path: &[&str]) -> Option<&'a str> {
+    path.iter().try_fold(text, |text, name| {
+        let object: Fields<'_> = serde_json::from_str(text).ok()?;
+        let (_, value) = object.0.into_iter().find(|(field, _)| field == name)?;
+        Some(value.get())
+    })
 }
 
-/// Copies a map field by field.
-struct Fields<S> {
-    into: S,
-    level: Level,
-}
+/// The fields of a JSON object in their order, each value as its text.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de, S: Serializer> Visitor<'de> for Fields<S> {
-    type Value = S::Ok;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<S::Ok, A::Error> {
-        let mut into = self.into.serialize_map(None).map_err(custom)?;
-        while let Some(name) = map.next_key::<String>()? {
-            if self.level == Level::Metadata && name == "managedFields" {
-                map.next_value::<IgnoredAny>()?;
-                continue;
+impl Fields<'_> {
+    /// Writes the fields for which `value` gives a text.
+    fn write(
+        &self,
+        into: &mut String,
+        mut value: impl FnMut(&str, &RawValue) -> serde_json::Result<Option<String>>,
+    ) -> serde_json::Result<()> {
+        let mut between = '{';
+        for (name, raw) in &self.0 {
+            if let Some(value) = value(name, raw)? {
+                into.push(between);
+                into.push_str(&serde_json::to_string(name)?);
+                into.push(':');
+                into.push_str(&value);
+                between = ',';
             }
-            into.serialize_key(&name).map_err(custom)?;
-            let is_metadata = self.level == Level::Object && name == "metadata";
-            map.next_value_seed(Field {
-                into: &mut into,
-                is_metadata,
-            })?;
         }
-        into.end().map_err(custom)
+        if between == '{' {
+            into.push('{');
+        }
+        into.push('}');
+        Ok(())
     }
 }
 
-/// Copies the value of one field.
-struct Field<'a, M> {
-    into: &'a mut M,
-    is_metadata: bool,
-}
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
 
-impl<'de, M: SerializeMap> DeserializeSeed<'de> for Field<'_, M> {
-    type Value = ();
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Fields<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        let copied = if self.is_metadata {
-            let metadata = Metadata(RefCell::new(Some(deserializer)));
-            self.into.serialize_value(&metadata)
-        } else {
-            self.into.serialize_value(&Transcoder::new(deserializer))
-        };
-        copied.map_err(custom)
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
     }
-}
-
-/// The metadata of an object, to be copied once.
-struct Metadata<D>(RefCell<Option<D>>);
-
-impl<'de, D: Deserializer<'de>> Serialize for Metadata<D> {
-    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
-        let Some(deserializer) = self.0.take() else {
-            return Err(S::Error::custom("copied twice"));
-        };
-        let level = Level::Metadata;
-        deserializer
-            .deserialize_map(Fields { into, level })
-            .map_err(S::Error::custom)
-    }
-}
-
-fn custom<E: serde::de::Error>(error: impl Display) -> E {
-    E::custom(error)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(came: &str) -> serde_json::Result<String> {
+        text(&mut serde_json::Deserializer::from_str(came))
+    }
+
     #[test]
     fn managed_fields_go_and_all_else_stays_as_it_came() {
         let came = r#"{"kind":"App","metadata":{"name":"a","managedFields":[{"manager":"m"}],"labels":{"managedFields":"x"}},"spec":{"managedFields":[1,-2,2.5,null,true,"\u00e4"],"metadata":{"managedFields":{}}}}"#;
         let kept = came.replace(r#""managedFields":[{"manager":"m"}],"#, "");
-        let text = text(&mut serde_json::Deserializer::from_str(came)).expect("an object");
-        assert_eq!(text, kept.replace("\\u00e4", "\u{e4}"));
+        assert_eq!(read(came).expect("an object"), kept);
+        assert_eq!(read("{}").expect("an object"), "{}");
+        assert_eq!(
+            read(r#"{"metadata":{"managedFields":[]}}"#).expect("an object"),
+            r#"{"metadata":{}}"#
+        );
     }
 
     #[test]
     fn what_is_no_object_is_refused() {
         for came in ["[]", "1", r#"{"metadata":3}"#, r#"{"metadata":null}"#, "{"] {
-            assert!(
-                text(&mut serde_json::Deserializer::from_str(came)).is_err(),
-                "{came}"
+            assert!(read(came).is_err(), "{came}");
+        }
+    }
+
+    #[test]
+    fn an_object_as_deep_and_as_long_as_a_server_stores_has_its_metadata_read() {
+        for (depth, length) in [(123, 0), (10_000, 0), (2, 3 << 20), (10_000, 3 << 20)] {
+            let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            let long = "x".repeat(length);
+            let managed = format!(r#"[{{"manager":"m","fieldsV1":{nested}}}]"#);
+            let came = format!(
+                r#"{{"metadata":{{"name":"a","managedFields":{managed}}},"spec":{{"deep":{nested},"long":"{long}"}}}}"#
             );
+            let text = read(&came).expect("an object");
+            let meta = metadata(&text).expect("metadata");
+            assert_eq!(meta.name.as_deref(), Some("a"));
+            assert_eq!(meta.managed_fields, None);
+            assert_eq!(field(&text, &["spec", "deep"]), Some(&*nested));
+            let decoded = decode::<Value>(&text);
+            assert_eq!(decoded.is_ok(), depth < 1_000, "{depth}");
         }
     }
 

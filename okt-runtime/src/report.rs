@@ -348,18 +348,20 @@ struct Applied<'a, S> {
     status: &'a S,
 }
 
+/// Which version of an object a status is written for.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AppliedMetadata<'a> {
+pub(crate) struct AppliedMetadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    resource_version: Option<&'a str>,
+    pub(crate) resource_version: Option<&'a str>,
 }
 
 /// Writes a status with server-side apply, on the condition that the object is still the one acted upon.
 ///
 /// # Errors
 ///
-/// 409 where it is not: look again. 422 where the CRD does not allow it. 404 where the object is gone.
+/// 409 where it is not: a retry helps when the newer version is here. 422 where the CRD does not allow it: a retry does
+/// not help. [`kube::Error::Service`] where the answer does not have the position that was sent.
 pub(crate) async fn write<K: LifecycleObject>(
     client: &Client,
     object: &K,
@@ -378,7 +380,46 @@ pub(crate) async fn write<K: LifecycleObject>(
     let api = api::<Guarded<K>>(client, object.namespace().as_deref());
     let name = object.name_any();
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    answer(api.patch_status(&name, &params, &Patch::Apply(body))).await
+    let written = answer(api.patch_status(&name, &params, &Patch::Apply(body))).await?;
+    confirm(&written, status)?;
+    Ok(written)
+}
+
+/// Checks that an answer has the position that was sent: no work may begin for one that is not recorded.
+///
+/// # Errors
+///
+/// Where it does not, because something between the operator and the storage (an admission webhook, a proxy) changed or
+/// dropped it; a retry helps when that has ended.
+fn confirm<K: LifecycleObject>(
+    written: &Guarded<K>,
+    sent: &Status<K::State, K::Extra>,
+) -> Result<(), kube::Error> {
+    let Some(sent) = &sent.lifecycle else {
+        return Ok(());
+    };
+    let wrong = |what: String| {
+        let why = format!("the answer to the write of a status {what}");
+        Err(kube::Error::Service(why.into()))
+    };
+    let stored = match written.get() {
+        Ok(stored) => stored.status_of().and_then(|it| it.lifecycle.as_ref()),
+        Err(invalid) => return wrong(format!("does not decode: {}", invalid.error)),
+    };
+    let Some(stored) = stored else {
+        return wrong("has no `lifecycle`".to_owned());
+    };
+    let action = |of: &Position<K::State>| of.action.as_ref().map(|it| (it.id.clone(), it.phase));
+    if (&stored.state, stored.transition) != (&sent.state, sent.transition) {
+        wrong(format!(
+            "is in {} by transition {}; {} by transition {} was sent",
+            stored.state, stored.transition, sent.state, sent.transition
+        ))
+    } else if action(stored) == action(sent) {
+        Ok(())
+    } else {
+        wrong("has another action than was sent".to_owned())
+    }
 }
 
 /// Takes away what others left in the status (a merge patch of [`removal`](crate::leftover::removal)); the object as it

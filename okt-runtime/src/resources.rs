@@ -50,6 +50,7 @@ pub use self::template::{Template, TemplateError};
 pub use self::watches::Watches;
 use crate::application::{Application, StateOf};
 use crate::asked::asked;
+use crate::clock::after;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
@@ -114,7 +115,7 @@ impl Tended {
     /// The application could not say, or Kubernetes did not do it.
     fn failed(&mut self, failure: Failure, pace: &Pace) {
         let wait = (self.efforts).made(None, pace, Some(failure.clone()));
-        self.due = Some(Instant::now() + wait);
+        self.due = Some(after(wait));
         self.tell(Settlement::Failed(failure));
     }
 
@@ -170,7 +171,7 @@ pub(crate) async fn tend<A: Application>(
     let settled = tended
         .settle(site(shared, cx), pace, leave, &declared)
         .await;
-    tended.due = settled.due.map(|due| Instant::now() + due);
+    tended.due = settled.due.map(after);
     tended.tell(settled.settlement);
 }
 
@@ -210,15 +211,15 @@ pub(crate) async fn clear<A: Application>(
         }
         Some(_) | None => beside,
     };
-    match clear::clear(&site, &kept).await {
+    match clear::clear(&site, &kept, &mut tended.efforts, &pace).await {
         Ok(Left::Nothing) => return true,
         Ok(Left::JustDeleted) => {
             tended.settlement = Settlement::AsDeclared;
-            tended.due = Some(Instant::now() + LINGER);
+            tended.due = Some(after(LINGER));
         }
         Ok(Left::These(left)) => {
             tended.settlement = Settlement::Awaited(left);
-            tended.due = Some(Instant::now() + CLEARING);
+            tended.due = Some(after(CLEARING));
         }
         Err(failure) => tended.failed(failure, &pace),
     }

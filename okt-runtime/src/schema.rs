@@ -21,8 +21,9 @@ pub(crate) const REASON_LIMIT: usize = STATE_LIMIT;
 pub(crate) const FAILURE_LIMIT: usize = 512;
 /// How many transitions the history holds.
 pub(crate) const HISTORY_LIMIT: usize = 10;
-/// How many conditions a status holds, those of others included.
-const CONDITIONS_LIMIT: usize = 32;
+/// How many conditions a status holds. The operator writes 29 at most; a limit near that would let the conditions of
+/// others make every write of the operator fail.
+const CONDITIONS_LIMIT: usize = 256;
 
 impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
     fn inline_schema() -> bool {

@@ -50,11 +50,12 @@ use crate::memory::{Inner, Known, Stage, Trouble};
 use crate::no_lifecycle::has_lifecycle;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::read;
-use crate::refusal;
+use crate::refusal::unwritten_object;
 use crate::report::{self, Report};
 use crate::resources::{self, Leave, Settlement};
 use crate::shared::Shared;
 use crate::status::{Position, RecordedFailure, Status};
+use crate::undecodable::undecodable;
 
 /// How long until an object is looked at again whose next event must come, in case it does not.
 const SAFETY: Duration = Duration::from_mins(1);
@@ -102,11 +103,11 @@ async fn turn_of<A: Application>(
         Some(object) => object,
         None => match stored.object() {
             Ok(object) => object,
-            Err(error) => return refusal::undecodable(shared, stored, &error, &mut inner).await,
+            Err(error) => return undecodable(shared, stored, &error, &mut inner).await,
         },
     };
     inner.undecodable = None;
-    if let Some(wait) = inner.refused_for(object.meta().generation) {
+    if let Some(wait) = inner.trouble.wait(object.meta()) {
         return Again::after(wait);
     }
     let object = if finalizer::is_set(object.meta()) || !shared.finalizes() {
@@ -120,7 +121,7 @@ async fn turn_of<A: Application>(
                 inner.walks.echo = false;
                 object
             }
-            Err(error) => return refusal::unwritten(shared, object.meta(), &mut inner, &error),
+            Err(error) => return unwritten_object(shared, &mut inner, &object, &error).await,
         }
     };
     let turn = Turn {
@@ -188,7 +189,7 @@ impl<A: Application> Turn<'_, A> {
         let after = recorded.after(graph, &facts, &decision);
         self.refuse_events(&recorded, &look);
         match decision {
-            Decision::Release { abandoned } => return self.release(&recorded, abandoned).await,
+            Decision::Release { abandoned } => return self.release(abandoned).await,
             Decision::Stand(_)
             | Decision::Go(_)
             | Decision::Run(_)
@@ -281,7 +282,7 @@ impl<A: Application> Turn<'_, A> {
         match report::write(&self.shared.client, &*self.object, status, backdoor).await {
             Ok(written) => Ok(self.written(written, status).await),
             Err(error) => {
-                Err(refusal::of_status(self.shared, self.inner, &self.object, &error).await)
+                Err(unwritten_object(self.shared, self.inner, &self.object, &error).await)
             }
         }
     }
@@ -599,20 +600,15 @@ impl<A: Application> Turn<'_, A> {
     }
 
     /// Drops the finalizer: the application is gone, or somebody gave it up.
-    async fn release(&mut self, recorded: &Recorded, abandoned: bool) -> Again {
+    async fn release(&mut self, abandoned: bool) -> Again {
         if !self.shared.may_act() {
             return Again::on_change();
         }
-        let state = recorded
-            .at()
-            .map_or("", |record| StateOf::<A>::GRAPH.name_of(record.state));
-        finalizer::release(
-            self.shared,
-            self.object.meta(),
-            self.inner,
-            state,
-            abandoned,
-        )
-        .await
+        let state = self.cx.state().map_or("", Lifecycle::name);
+        let meta = self.object.meta();
+        match finalizer::release(self.shared, meta, self.inner, state, abandoned).await {
+            Ok(()) => Again::on_change(),
+            Err(error) => unwritten_object(self.shared, self.inner, &self.object, &error).await,
+        }
     }
 }

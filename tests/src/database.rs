@@ -165,6 +165,8 @@ struct Script {
     at_work: HashMap<String, u32>,
     overlaps: u32,
     ended: u32,
+    look_again: Option<Duration>,
+    attempt_limit: Option<Duration>,
 }
 
 /// Counts a piece of work for as long as it runs, however it ends.
@@ -251,6 +253,16 @@ impl Databases {
     /// What the database of this name says from now on.
     pub fn sees(&self, name: &str, sight: Sight) {
         self.script().sights.insert(name.to_owned(), sight);
+    }
+
+    /// From now on every database is looked at again after this time.
+    pub fn look_again_after(&self, time: Duration) {
+        self.script().look_again = Some(time);
+    }
+
+    /// From now on an attempt may take this long; five minutes by default.
+    pub fn limit_attempts(&self, time: Duration) {
+        self.script().attempt_limit = Some(time);
     }
 
     async fn stored(&self, name: &str) -> Option<(String, String)> {
@@ -408,8 +420,12 @@ impl Application for Databases {
         })
     }
 
+    fn look_again(&self, _: DatabaseState) -> Duration {
+        (self.script().look_again).unwrap_or(Duration::from_secs(30))
+    }
+
     fn attempt_limit(&self, _: DatabaseState) -> Duration {
-        Duration::from_mins(5)
+        (self.script().attempt_limit).unwrap_or(Duration::from_mins(5))
     }
 }
 

@@ -7,6 +7,7 @@ use okt_core::pass::Outcome;
 use tokio::time::Instant;
 
 use super::Walked;
+use crate::clock::after;
 use crate::failure::Failure;
 use crate::resources::Pace;
 
@@ -83,7 +84,7 @@ impl Walks {
             if self.wait(generation).is_none() {
                 self.failures = self.failures.saturating_add(1);
                 let wait = pace.backoff.wait(self.failures, pace.seed);
-                self.waits = Some((Instant::now() + wait, generation));
+                self.waits = Some((after(wait), generation));
             }
             self.wait(generation)
         } else {
@@ -95,7 +96,7 @@ impl Walks {
         let asked = walked.walk.results().again.filter(|_| !gave_up);
         let times = [again, asked, walked.due];
         let soonest = times.into_iter().flatten().min();
-        // One of nothing would spin, and one without end is none.
-        self.due = soonest.and_then(|soonest| Instant::now().checked_add(soonest.max(SHORTEST)));
+        // One of nothing would spin.
+        self.due = soonest.map(|soonest| after(soonest.max(SHORTEST)));
     }
 }

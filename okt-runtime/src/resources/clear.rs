@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::declared::Resources;
+use super::efforts::{Efforts, Pace};
 use super::index::Key;
 use super::kept::Kept;
 use super::kind::Kind;
@@ -37,13 +38,18 @@ pub(crate) fn leaves_something<K: LifecycleObject>(
 pub(crate) async fn clear<K: LifecycleObject>(
     site: &Site<'_, K>,
     resources: &Resources,
+    efforts: &mut Efforts,
+    pace: &Pace,
 ) -> Result<Left, Failure> {
     let owned = site.cluster.owned(site.uid());
     let going = has_to_go(site, resources, &owned);
     let mut deleted = false;
     for (key, there) in &going.first {
-        if !there.is_deleting() {
+        let subject = Some((*key).clone());
+        // What was told to go a moment ago is not told again at once.
+        if !there.is_deleting() && efforts.wait(&subject, pace).is_none() {
             site.delete(key, there).await?;
+            efforts.made(subject, pace, None);
             deleted = true;
         }
     }

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use kube::core::{ApiResource, DynamicResourceScope, PartialObjectMeta};
+use kube::core::{ApiResource, DynamicResourceScope};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
 use super::index::{Index, Key, Name, Side, Unlisted, key_of, parsed};
-use super::kept::Kept;
+use super::kept::{Bare, Kept};
 use super::kind::Kind;
 use super::stamp::Identity;
 use super::watches::{Mapped, Watches};
@@ -189,11 +189,6 @@ impl<K: LifecycleObject> Cluster<K> {
         let _ = index.put_owned(number, kept);
     }
 
-    /// Takes something out that was deleted, before the watch says so.
-    pub(crate) fn take_out(&self, key: &Key) {
-        let _ = self.index().remove_owned(key);
-    }
-
     /// Watches all kinds, and calls `wake` for each object that something happened to; for ever.
     pub(crate) async fn watch(&self, client: &Client, wake: impl Fn(Name)) {
         let owned = self.watches.owned.iter().enumerate();
@@ -219,7 +214,7 @@ impl<K: LifecycleObject> Cluster<K> {
         is_bare: bool,
     ) -> BoxStream<'static, watcher::Result<watcher::Event<Kept>>> {
         if is_bare {
-            let api: Api<PartialObjectMeta<Kept>> = self.api(client, kind);
+            let api: Api<Bare> = self.api(client, kind);
             let events = watcher(api, config).default_backoff();
             events.map(|event| Ok(bared(event?))).boxed()
         } else {
@@ -329,12 +324,12 @@ impl<K: LifecycleObject> Cluster<K> {
 }
 
 /// An event of an object of which only the metadata is watched.
-fn bared(event: watcher::Event<PartialObjectMeta<Kept>>) -> watcher::Event<Kept> {
+fn bared(event: watcher::Event<Bare>) -> watcher::Event<Kept> {
     match event {
-        watcher::Event::Apply(partial) => watcher::Event::Apply(partial.into()),
-        watcher::Event::Delete(partial) => watcher::Event::Delete(partial.into()),
+        watcher::Event::Apply(Bare(kept)) => watcher::Event::Apply(kept),
+        watcher::Event::Delete(Bare(kept)) => watcher::Event::Delete(kept),
         watcher::Event::Init => watcher::Event::Init,
-        watcher::Event::InitApply(partial) => watcher::Event::InitApply(partial.into()),
+        watcher::Event::InitApply(Bare(kept)) => watcher::Event::InitApply(kept),
         watcher::Event::InitDone => watcher::Event::InitDone,
     }
 }

@@ -61,7 +61,7 @@ impl Efforts {
     /// Forgets what is long ago.
     pub(crate) fn rest(&mut self, pace: &Pace) {
         self.0.retain(|_, effort| {
-            let quiet = effort.wait(pace) * 2;
+            let quiet = effort.wait(pace).saturating_mul(2);
             effort.last.elapsed() < quiet.max(QUIET)
         });
     }

@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube::core::{ApiResource, DynamicResourceScope, PartialObjectMeta};
+use kube::core::{ApiResource, DynamicResourceScope};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::drift::{covers, owned_fields};
 use super::kind::Kind;
@@ -17,6 +18,7 @@ use super::stamp::{
     PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
 };
 use crate::packed::Packed;
+use crate::pruned;
 
 /// An object that an application owns or refers to.
 #[expect(
@@ -49,10 +51,13 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// The whole object; of its managed fields only what OKT applied.
-    pub(crate) fn value(&self) -> Value {
-        // It was written from a value before.
-        serde_json::from_str(&self.text.text()).unwrap_or_default()
+    /// Returns the whole object; of its managed fields only what OKT applied.
+    ///
+    /// # Errors
+    ///
+    /// Where somebody nested it deeper than a parser goes.
+    pub(crate) fn value(&self) -> Result<Value, String> {
+        serde_json::from_str(&self.text.text()).map_err(|error| error.to_string())
     }
 
     pub(crate) fn text(&self) -> String {
@@ -61,21 +66,23 @@ impl Kept {
 
     /// The same without what is beside its metadata.
     pub(crate) fn bare(&self) -> Self {
-        let bare = json!({ "metadata": self.value()["metadata"] });
+        let text = self.text.text();
+        let metadata = pruned::field(&text, &["metadata"]).unwrap_or("{}");
         Self {
-            text: Packed::new(&bare.to_string()),
+            text: Packed::new(&format!(r#"{{"metadata":{metadata}}}"#)),
             ..self.clone()
         }
     }
 
-    pub(crate) fn from_value(mut object: Value) -> serde_json::Result<Self> {
-        let metadata = object["metadata"].as_object_mut();
+    /// Reads an object from its text.
+    fn read(text: &str) -> serde_json::Result<Self> {
         let mut is_applied = false;
-        if let Some(Value::Array(managers)) = metadata.and_then(|it| it.get_mut("managedFields")) {
-            managers.retain(is_ours);
-            is_applied = !managers.is_empty();
-        }
-        let meta = ObjectMeta::deserialize(&object["metadata"])?;
+        let text = pruned::pruned(text, |managers| {
+            let ours = ours(managers.get())?;
+            is_applied = true;
+            Some(ours)
+        })?;
+        let meta = pruned::metadata(&pruned::pruned(&text, |_| None)?)?;
         let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();
         let annotation = |name: &str| meta.annotations.as_ref()?.get(name).cloned();
         let owner = label(OWNER_LABEL);
@@ -93,7 +100,7 @@ impl Kept {
             is_unowned: annotation(UNOWNED_ANNOTATION).is_some(),
             is_prunable: annotation(PRUNE_ANNOTATION).as_deref() == Some(PRUNE_ALLOWED),
             whole: OnceLock::new(),
-            text: Packed::new(&serde_json::to_string(&object)?),
+            text: Packed::new(&text),
             meta: ObjectMeta {
                 name: meta.name,
                 namespace: meta.namespace,
@@ -119,7 +126,7 @@ impl Kept {
     /// Asked in every turn, it is found out once: what is kept does not change.
     pub(crate) fn is_whole(&self, manager: &str, body: &Value) -> bool {
         *self.whole.get_or_init(|| {
-            let object = self.value();
+            let object = self.value().unwrap_or_default();
             owned_fields(&object, manager).is_some_and(|owned| covers(owned, body))
         })
     }
@@ -132,24 +139,75 @@ impl Kept {
     }
 }
 
-/// Whether an entry of managed fields is one of what OKT applied.
-fn is_ours(entry: &Value) -> bool {
-    let manager = entry["manager"].as_str();
-    manager.is_some_and(|it| it.starts_with(MANAGER_PREFIX))
-        && entry["operation"] == "Apply"
-        && entry.get("subresource").is_none_or(|it| it == "")
+/// Of managed fields the entries of what OKT applied; none where there are none.
+fn ours(managers: &str) -> Option<String> {
+    let all: Vec<&RawValue> = serde_json::from_str(managers).ok()?;
+    let ours: Vec<&str> = (all.into_iter().map(RawValue::get))
+        .filter(|entry| is_ours(entry))
+        .collect();
+    (!ours.is_empty()).then(|| format!("[{}]", ours.join(",")))
 }
 
-impl From<PartialObjectMeta<Kept>> for Kept {
-    fn from(partial: PartialObjectMeta<Self>) -> Self {
-        Self::from_value(json!({ "metadata": partial.metadata }))
-            .expect("metadata that was read can be read again")
+/// Whether an entry of managed fields is one of what OKT applied.
+fn is_ours(entry: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Entry {
+        #[serde(default)]
+        manager: String,
+        #[serde(default)]
+        operation: String,
+        #[serde(default)]
+        subresource: String,
     }
+    serde_json::from_str::<Entry>(entry).is_ok_and(|entry| {
+        entry.manager.starts_with(MANAGER_PREFIX)
+            && entry.operation == "Apply"
+            && entry.subresource.is_empty()
+    })
 }
 
 impl<'de> Deserialize<'de> for Kept {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::from_value(Value::deserialize(deserializer)?).map_err(D::Error::custom)
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::read(raw.get()).map_err(D::Error::custom)
+    }
+}
+
+/// An object of which a server sends the metadata only.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Bare(pub(crate) Kept);
+
+impl Resource for Bare {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn metadata_api() -> bool {
+        true
+    }
+
+    fn kind(api: &ApiResource) -> Cow<'_, str> {
+        Kept::kind(api)
+    }
+
+    fn group(api: &ApiResource) -> Cow<'_, str> {
+        Kept::group(api)
+    }
+
+    fn version(api: &ApiResource) -> Cow<'_, str> {
+        Kept::version(api)
+    }
+
+    fn plural(api: &ApiResource) -> Cow<'_, str> {
+        Kept::plural(api)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        self.0.meta()
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.0.meta_mut()
     }
 }
 
@@ -184,6 +242,8 @@ impl Resource for Kept {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -196,7 +256,7 @@ mod tests {
             "metadata": { "name": "a", "namespace": "default", "uid": "1", "resourceVersion": "7" },
             "data": noise,
         });
-        let whole = Kept::from_value(map).expect("an object");
+        let whole = Kept::read(&map.to_string()).expect("an object");
         let bare = whole.bare();
         assert!(whole.text().len() > 30_000, "{}", whole.text().len());
         assert!(bare.text().len() < 200, "{}", bare.text().len());

@@ -239,12 +239,24 @@ impl<K: LifecycleObject> Settling<'_, K> {
                 if there.is_deleting() {
                     continue;
                 }
-                if let Some((wait, Some(failure))) = self.wait(key) {
-                    outcomes.failed(failure, wait);
-                    continue;
+                match self.wait(key) {
+                    Some((wait, Some(failure))) => {
+                        outcomes.failed(failure, wait);
+                        continue;
+                    }
+                    // It was told to go a moment ago.
+                    Some((wait, None)) => {
+                        outcomes.due_in(wait);
+                        continue;
+                    }
+                    None => {}
                 }
                 match self.delete(key, there).await {
-                    Ok(()) => outcomes.operations.deleted += 1,
+                    Ok(()) => {
+                        outcomes.operations.deleted += 1;
+                        let wait = (self.efforts).made(Some((*key).clone()), &self.pace, None);
+                        outcomes.due_in(wait);
+                    }
                     Err(failure) => {
                         outcomes.operations.failed += 1;
                         let wait = self.failed(key, &failure);
@@ -319,7 +331,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
             return Ok(Outcome::Going(format!("{what} is being deleted")));
         }
         if declared.once || self.is_as_applied(&key, &there, applied) {
-            return Ok(self.standing(declared, &key, || there.value()));
+            return self.standing(declared, &key, || there.value());
         }
         // A hash that was rubbed out is no news.
         let is_news = (there.applied.as_ref()).is_some_and(|hash| *hash != applied.hash);
@@ -335,7 +347,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
         }
         let seen = there.meta().uid.as_deref();
         let made = self.apply(applied, seen, &what).await?;
-        Ok(self.standing(declared, &key, || made))
+        self.standing(declared, &key, || Ok(made))
     }
 
     async fn create(
@@ -352,19 +364,25 @@ impl<K: LifecycleObject> Settling<'_, K> {
             return Ok(Outcome::Held(wait));
         }
         let made = self.apply(applied, None, what).await?;
-        Ok(self.standing(declared, &key, || made))
+        self.standing(declared, &key, || Ok(made))
     }
 
-    fn standing(&self, declared: &Declared, key: &Key, object: impl FnOnce() -> Value) -> Outcome {
+    fn standing(
+        &self,
+        declared: &Declared,
+        key: &Key,
+        object: impl FnOnce() -> Result<Value, String>,
+    ) -> Result<Outcome, Failure> {
         if !declared.ready {
-            return Outcome::Fine;
+            return Ok(Outcome::Fine);
         }
         let what = self.told(key);
-        match lack(self.kind(key), &object()) {
+        let object = object().map_err(|why| unreadable(&what, &why))?;
+        Ok(match lack(self.kind(key), &object) {
             Some(Lack::Pending(why)) => Outcome::Awaited(format!("{what}: {why}")),
             Some(Lack::Failed(why)) => Outcome::Stuck(format!("{what}: {why}")),
             None => Outcome::Fine,
-        }
+        })
     }
 
     fn is_as_applied(&self, key: &Key, there: &Kept, applied: &Applied) -> bool {
@@ -372,7 +390,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
         there.applied.as_deref() == Some(&applied.hash)
             && (there.is_whole(manager, &applied.body)
                 || (self.accepted.get(key)).is_some_and(|accepted| {
-                    let object = there.value();
+                    let object = there.value().unwrap_or_default();
                     owned_fields(&object, manager).map(read::revision) == Some(*accepted)
                 }))
     }
@@ -392,7 +410,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
         let Some(found) = found.map_err(|error| failure_of(what, &error))? else {
             return Ok(None);
         };
-        let object = found.value();
+        let object = found.value().map_err(|why| unreadable(what, &why))?;
         let manager = &self.cluster.identity.manager;
         let uid = self.uid();
         let is_ours = match &found.owner {
@@ -443,7 +461,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
         let made = made.map_err(|error| failure_of(what, &error))?;
         self.efforts.made(Some(key.clone()), &self.pace, None);
         self.applied += 1;
-        let object = made.value();
+        let object = made.value().map_err(|why| unreadable(what, &why))?;
         let owned = owned_fields(&object, manager);
         // A server may drop what it does not know; to say it again would change nothing, again and again.
         match owned.filter(|owned| !covers(owned, &applied.body)) {
@@ -453,6 +471,14 @@ impl<K: LifecycleObject> Settling<'_, K> {
         self.cluster.take_in(key.0, made);
         Ok(object)
     }
+}
+
+/// Somebody nested an object deeper than a parser goes.
+fn unreadable(what: &str, why: &str) -> Failure {
+    Failure::retry(
+        "ResourceUnreadable",
+        format!("{what} cannot be read: {why}"),
+    )
 }
 
 fn key_of(applied: &Applied) -> Key {

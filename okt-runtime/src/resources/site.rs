@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use kube::api::{DeleteParams, Preconditions};
+use kube::core::Request;
 use kube::{Api, Client, Resource};
 
 use super::cluster::{Cluster, named_from};
@@ -56,9 +57,8 @@ impl<K: LifecycleObject> Site<'_, K> {
             uid: there.meta().uid.clone(),
             resource_version: None,
         });
-        let api = self.api(key);
-        match answer(api.delete(&key.2, &params)).await {
-            Ok(_) => {
+        match answer(self.send_deletion(key, &params)).await {
+            Ok(()) => {
                 let why = match &self.object.meta().deletion_timestamp {
                     Some(_) => "it goes before its object",
                     None => "it is no longer declared",
@@ -66,12 +66,18 @@ impl<K: LifecycleObject> Site<'_, K> {
                 tracing::info!(resource = what, "deleted: {why}");
                 Ok(())
             }
-            Err(kube::Error::Api(status)) if status.is_not_found() => {
-                self.cluster.take_out(key);
-                Ok(())
-            }
+            // Most likely it is gone, and the event is under way; if not, it is told again.
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(error) => Err(failure_of(&what, &error)),
         }
+    }
+
+    /// Asks for a deletion; the answer, which is the object or a status, is not read.
+    async fn send_deletion(&self, key: &Key, params: &DeleteParams) -> Result<(), kube::Error> {
+        let api = self.api(key);
+        let request = Request::new(api.resource_url()).delete(&key.2, params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        self.client.request_text(request).await.map(drop)
     }
 
     pub(crate) fn api(&self, key: &Key) -> Api<Kept> {

@@ -6,12 +6,11 @@ use okt_core::Graph;
 use okt_core::conditions::{self, Way};
 use okt_core::pass::Walk;
 
-use super::{SAFETY, StatusOf, Turn};
+use super::{StatusOf, Turn};
 use crate::again::Again;
 use crate::annotations;
 use crate::application::{Application, StateOf};
 use crate::change::is_own;
-use crate::finalizer;
 use crate::look::extra;
 use crate::object::LifecycleObject;
 use crate::pass::Walked;
@@ -25,7 +24,7 @@ impl<A: Application> Turn<'_, A> {
         let generation = self.object.meta().generation.unwrap_or(0);
         self.shared.cluster.note_references(&self.object);
         if self.deleting && annotations::is_abandoned(self.object.meta()) {
-            return self.let_go(true).await;
+            return self.release(true).await;
         }
         let poked = self.known.take_poke();
         let walks = &self.inner.walks;
@@ -61,7 +60,7 @@ impl<A: Application> Turn<'_, A> {
         if self.deleting && walked.as_ref().is_none_or(Walked::is_whole) {
             let put = walked.as_ref().map(|walked| walked.put.clone());
             if self.clear(put.unwrap_or_default()).await {
-                return self.let_go(false).await;
+                return self.release(false).await;
             }
             settlement = self.inner.tended.settlement.clone();
         } else {
@@ -100,14 +99,6 @@ impl<A: Application> Turn<'_, A> {
         let side = side_waits.then(|| self.inner.side_wait());
         let due = [self.inner.walks.due(), self.inner.tended.due(), side];
         Again::soonest(due.into_iter().flatten())
-    }
-
-    /// Drops the finalizer.
-    async fn let_go(&mut self, abandoned: bool) -> Again {
-        if !self.shared.may_act() {
-            return Again::after(SAFETY);
-        }
-        finalizer::release(self.shared, self.object.meta(), self.inner, "", abandoned).await
     }
 
     /// Whether the status says of the pause what is not so.

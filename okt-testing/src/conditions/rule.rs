@@ -160,7 +160,7 @@ pub static RULES: &[Rule] = &[
     ),
     must(
         "D14",
-        "the list does not grow with history: at most 32 conditions, and no larger a status than agreed",
+        "the list does not grow with history: at most 32 conditions without a domain before their type, and no larger a status than agreed",
         "API conventions",
     ),
 ];

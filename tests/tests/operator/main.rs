@@ -1,6 +1,7 @@
 //! Operators against the API in the process, under paused time.
 
 mod agents;
+mod answers;
 mod bounds;
 mod careless;
 mod crash;
@@ -9,9 +10,12 @@ mod deadlines;
 mod definition;
 mod deletion;
 mod external;
+mod failing_writes;
 mod gate;
 mod input;
 mod life;
+mod nested;
+mod numbers;
 mod observation;
 mod pass_and_life;
 mod passes;

@@ -1,0 +1,165 @@
+//! A kiosk: an application whose specs say what it owns, which of its code hangs, and anything else.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, CustomResource, ResourceExt};
+use okt_runtime::{
+    Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
+    Watches, lifecycle_graph,
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::cluster::Served;
+
+/// The life of a kiosk.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KioskState {
+    /// It is put up.
+    #[entry]
+    #[child(Open)]
+    Building,
+
+    /// Customers come.
+    #[rest(idle)]
+    #[child(Closing)]
+    Open,
+
+    /// The last customers leave.
+    #[child(Closed)]
+    Closing,
+
+    /// No more.
+    #[leaf(idle)]
+    Closed,
+}
+
+/// A part of the application's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Part {
+    /// `observe`.
+    Observe,
+    /// `resources`.
+    Resources,
+    /// `extra`.
+    Extra,
+    /// The handler of the first state.
+    Building,
+}
+
+/// What a user asks for.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Kiosk",
+    namespaced,
+    status = "Status<KioskState>"
+)]
+pub struct KioskSpec {
+    /// Where the kiosk should be in its life.
+    #[serde(default)]
+    pub lifecycle: Desired<KioskState>,
+    /// The text of each `ConfigMap` that it owns, by name.
+    #[serde(default)]
+    pub maps: BTreeMap<String, String>,
+    /// The code that never answers for this kiosk.
+    #[serde(default)]
+    pub hangs: Vec<Part>,
+    /// Anything.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schemars(schema_with = "anything")]
+    pub free: Value,
+}
+
+fn anything(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(json!({ "x-kubernetes-preserve-unknown-fields": true })).unwrap_or_default()
+}
+
+/// The operator of kiosks; clones share what they counted.
+#[derive(Clone, Default)]
+pub struct Kiosks(Arc<Mutex<HashMap<(String, Part), usize>>>);
+
+impl Kiosks {
+    fn counts<T>(&self, of: impl FnOnce(&mut HashMap<(String, Part), usize>) -> T) -> T {
+        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How often a part of the code was asked about the kiosk of this name.
+    pub fn asked(&self, name: &str, part: Part) -> usize {
+        self.counts(|counts| {
+            let key = (name.to_owned(), part);
+            counts.get(&key).copied().unwrap_or_default()
+        })
+    }
+
+    /// Never returns where the spec says so.
+    async fn ask(&self, kiosk: &Kiosk, part: Part) {
+        self.counts(|counts| *counts.entry((kiosk.name_any(), part)).or_default() += 1);
+        if kiosk.spec.hangs.contains(&part) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl KioskStateHandler for Kiosks {
+    type Context = Action<Kiosk>;
+    type Error = Failure;
+
+    async fn building(&self, cx: &Action<Kiosk>) -> Result<kiosk_state::AfterBuilding, Failure> {
+        self.ask(cx.object(), Part::Building).await;
+        Ok(kiosk_state::AfterBuilding::Next)
+    }
+
+    async fn closing(&self, _: &Action<Kiosk>) -> Result<kiosk_state::AfterClosing, Failure> {
+        Ok(kiosk_state::AfterClosing::Next)
+    }
+}
+
+impl Application for Kiosks {
+    type Resource = Kiosk;
+
+    fn watches(watches: Watches<Kiosk>) -> Watches<Kiosk> {
+        watches.owns::<ConfigMap>()
+    }
+
+    async fn observe(&self, cx: &Context<Kiosk>) -> Result<Observation<KioskState>, Failure> {
+        self.ask(cx.object(), Part::Observe).await;
+        Ok(Observation::unobserved())
+    }
+
+    async fn resources(
+        &self,
+        cx: &Context<Kiosk>,
+        state: KioskState,
+    ) -> Result<Resources, Failure> {
+        self.ask(cx.object(), Part::Resources).await;
+        let maps = &cx.object().spec.maps;
+        Ok(match state {
+            KioskState::Closed => Resources::new(),
+            KioskState::Building | KioskState::Open | KioskState::Closing => {
+                let map = |(name, text): (&String, &String)| {
+                    let map = json!({ "metadata": { "name": name }, "data": { "text": text } });
+                    serde_json::from_value::<ConfigMap>(map)
+                };
+                let maps = maps.iter().map(map).collect::<Result<Vec<_>, _>>()?;
+                maps.into_iter().fold(Resources::new(), Resources::apply)
+            }
+        })
+    }
+
+    async fn extra(&self, cx: &Context<Kiosk>) -> Result<(), Failure> {
+        self.ask(cx.object(), Part::Extra).await;
+        Ok(())
+    }
+}
+
+impl Served for Kiosks {
+    fn api(client: Client) -> Api<Kiosk> {
+        Api::namespaced(client, "default")
+    }
+}

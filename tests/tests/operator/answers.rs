@@ -1,0 +1,120 @@
+//! Servers that do not keep what was sent: work begins only for a position that an answer has.
+
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use okt_runtime::Operator;
+use okt_testing::Fault;
+use okt_tests::{DatabaseState::Running, Databases, OPERATOR, Rig};
+use serde_json::{Value, json};
+
+/// What becomes of the writes of a status on their way.
+#[derive(Clone, Copy)]
+struct Changed {
+    /// What is sent.
+    request: fn(&mut Value),
+    /// What is answered.
+    answer: fn(&mut Value),
+    /// Whether the operator sees what is stored.
+    seen: bool,
+}
+
+fn unchanged(_: &mut Value) {}
+
+async fn changed(body: Body, change: fn(&mut Value)) -> Result<Body, kube::Error> {
+    let bytes = body.collect().await?.to_bytes();
+    let mut object: Value = serde_json::from_slice(&bytes).expect("JSON");
+    change(&mut object);
+    Ok(Body::from(object.to_string().into_bytes()))
+}
+
+impl Changed {
+    fn on(self, client: &Client) -> Client {
+        let inner = client.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let client = inner.clone();
+            async move {
+                let is_status =
+                    request.method() == Method::PATCH && request.uri().path().ends_with("/status");
+                if !is_status {
+                    return client.send(request).await;
+                }
+                let (head, body) = request.into_parts();
+                let body = changed(body, self.request).await?;
+                let response = client.send(Request::from_parts(head, body)).await?;
+                let (mut head, body) = response.into_parts();
+                head.headers.remove("content-length");
+                let body = changed(body, self.answer).await?;
+                Ok::<_, kube::Error>(Response::from_parts(head, body))
+            }
+        });
+        Client::new(service, client.default_namespace())
+    }
+}
+
+/// No work begins within an hour; behind an honest server it is done.
+async fn begins_nothing(changed: Changed) {
+    let rig = Rig::<Databases>::without_operator_of().await;
+    rig.create("db", json!({})).await;
+    let events = Fault::hold_events().resource("databases").client(OPERATOR);
+    let events = (!changed.seen).then(|| rig.server.inject(events));
+    let client = changed.on(&rig.server.client_named(OPERATOR));
+    let operator = Operator::new(client, rig.app.clone()).virtual_time();
+    let operator = tokio::spawn(operator.run(std::future::pending()));
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.app.ran(), []);
+    let writes = rig.wire.writes().len();
+    assert!((2..=60).contains(&writes), "{writes} writes");
+    operator.abort();
+    let _ = operator.await;
+    if let Some(events) = events {
+        events.end();
+    }
+    rig.start();
+    rig.until_ready("db", Running).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_work_begins_for_a_position_that_a_webhook_dropped() {
+    begins_nothing(Changed {
+        request: |object| {
+            if let Some(status) = object["status"].as_object_mut() {
+                status.remove("lifecycle");
+            }
+        },
+        answer: unchanged,
+        seen: true,
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_work_begins_for_a_position_that_the_answer_lacks() {
+    begins_nothing(Changed {
+        request: unchanged,
+        answer: |object| {
+            if let Some(object) = object.as_object_mut() {
+                object.remove("status");
+            }
+        },
+        seen: false,
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_work_begins_for_a_position_that_the_answer_has_otherwise() {
+    begins_nothing(Changed {
+        request: unchanged,
+        answer: |object| {
+            if let Some(transition) = object.pointer_mut("/status/lifecycle/transition") {
+                *transition = json!(7);
+            }
+        },
+        seen: false,
+    })
+    .await;
+}

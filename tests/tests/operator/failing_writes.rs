@@ -1,0 +1,374 @@
+//! Writes that fail: whatever the answer, there is a next try, and what a server says once is no verdict.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use okt_testing::{Fault, OnRequest};
+use okt_tests::{DatabaseState, KioskState::*, Kiosks, OPERATOR, Rig};
+use serde_json::json;
+
+type Stand = Rig<Kiosks>;
+
+/// Every way in which a write may fail, by a name that an object can have.
+fn faults() -> Vec<(String, Fault<OnRequest>)> {
+    let codes = [
+        400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 415, 422, 423, 424, 429,
+        500, 501, 502, 503, 504,
+    ];
+    let reason = |code| match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        422 => "Invalid",
+        _ => "",
+    };
+    let answers = codes.map(|code| {
+        let fault = Fault::answer(code, reason(code), "no");
+        (format!("answer-{code}"), fault)
+    });
+    let others = [
+        ("reset", Fault::break_connection()),
+        ("reset-after", Fault::break_connection().after_commit()),
+        ("silence", Fault::no_answer()),
+        ("silence-after", Fault::no_answer().after_commit()),
+        ("cut", Fault::cut_body(20)),
+    ];
+    let others = others.map(|(name, fault)| (name.to_owned(), fault));
+    answers.into_iter().chain(others).collect()
+}
+
+/// A kind of write that the operator makes.
+#[derive(Clone, Copy, Debug)]
+enum Write {
+    /// The finalizer is added.
+    Finalize,
+    /// The status is written.
+    Status,
+    /// The finalizer is dropped.
+    Release,
+    /// An owned object is created.
+    Create,
+    /// An owned object is changed.
+    Apply,
+    /// An owned object is deleted.
+    Delete,
+}
+
+impl Write {
+    /// The fault strikes this kind of write for the object of a name.
+    fn of(self, fault: Fault<OnRequest>, name: &str) -> Fault<OnRequest> {
+        let fault = fault.client(OPERATOR).name(name);
+        match self {
+            Self::Finalize | Self::Release => fault
+                .resource("kiosks")
+                .matching(|request| request.subresource.is_none()),
+            Self::Status => fault.subresource("status"),
+            Self::Create | Self::Apply | Self::Delete => fault.resource("configmaps"),
+        }
+        .on_writes()
+    }
+
+    /// What is done before the fault strikes.
+    async fn prepare(self, rig: &Stand, name: &str) {
+        if !matches!(self, Self::Finalize | Self::Status | Self::Create) {
+            rig.create_raw(kiosk(name)).await;
+        }
+    }
+
+    /// What the fault strikes.
+    async fn provoke(self, rig: &Stand, name: &str) {
+        match self {
+            Self::Finalize | Self::Status | Self::Create => drop(rig.create_raw(kiosk(name)).await),
+            Self::Release => rig.delete(name).await,
+            Self::Apply => maps(rig, name, json!({ (name): "b" })).await,
+            Self::Delete => maps(rig, name, json!({ (name): null })).await,
+        }
+    }
+
+    /// Waits until it is as the spec says.
+    async fn converge(self, rig: &Stand, name: &str) {
+        let is = |text: Option<&str>| {
+            let text = text.map(str::to_owned);
+            async move {
+                for _ in 0..1000 {
+                    if text_of(rig, name).await == text {
+                        return;
+                    }
+                    rig.pass(Duration::from_secs(1)).await;
+                }
+                panic!("{self:?} {name}: {:?}", text_of(rig, name).await);
+            }
+        };
+        match self {
+            Self::Finalize | Self::Status | Self::Create => {
+                rig.until_ready(name, Open).await;
+                is(Some("a")).await;
+            }
+            Self::Release => rig.until_gone(name).await,
+            Self::Apply => is(Some("b")).await,
+            Self::Delete => is(None).await,
+        }
+    }
+}
+
+fn kiosk(name: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "demo.okt.dev/v1",
+        "kind": "Kiosk",
+        "metadata": { "name": name },
+        "spec": { "maps": { (name): "a" } },
+    })
+}
+
+async fn maps(rig: &Stand, name: &str, maps: serde_json::Value) {
+    rig.patch(name, json!({ "spec": { "maps": maps } })).await;
+}
+
+async fn text_of(rig: &Stand, name: &str) -> Option<String> {
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    let map = maps.get_opt(name).await.expect("a read")?;
+    map.data?.get("text").cloned()
+}
+
+/// Every fault strikes one kind of write, each for an object of its own; all objects get where they should.
+async fn survive(write: Write, lasting: Option<Duration>) {
+    let rig = Stand::of().await;
+    let all = faults();
+    for (name, _) in &all {
+        write.prepare(&rig, name).await;
+    }
+    for (name, _) in &all {
+        if !matches!(write, Write::Finalize | Write::Status | Write::Create) {
+            rig.until_ready(name, Open).await;
+        }
+    }
+    rig.pass(Duration::from_mins(1)).await;
+    let mut injected = Vec::new();
+    for (name, fault) in all.clone() {
+        let fault = write.of(fault, &name);
+        let fault = if lasting.is_none() {
+            fault.times(1)
+        } else {
+            fault
+        };
+        injected.push((name, rig.server.inject(fault)));
+    }
+    for (name, _) in &all {
+        write.provoke(&rig, name).await;
+    }
+    if let Some(time) = lasting {
+        rig.pass(time).await;
+        for (name, injected) in &injected {
+            let tries = injected.struck();
+            // What was carried out is not tried again, whatever the answer was.
+            let fewest = if name.ends_with("after") || name == "cut" {
+                1
+            } else {
+                2
+            };
+            assert!(
+                (fewest..=40).contains(&tries),
+                "{write:?} {name}: {tries} tries in {time:?}"
+            );
+            injected.end();
+        }
+    }
+    let before = tokio::time::Instant::now();
+    for (name, injected) in &injected {
+        write.converge(&rig, name).await;
+        assert!(
+            injected.struck() >= 1,
+            "{write:?} {name}: nothing was struck"
+        );
+    }
+    let took = before.elapsed();
+    assert!(took <= Duration::from_mins(8), "{write:?}: {took:?}");
+}
+
+macro_rules! every_failure {
+    ($($once:ident, $lasting:ident: $write:ident;)*) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $once() {
+                survive(Write::$write, None).await;
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn $lasting() {
+                survive(Write::$write, Some(Duration::from_hours(1))).await;
+            }
+        )*
+    };
+}
+
+every_failure! {
+    a_finalizer_that_could_not_be_added_once_is_added, a_finalizer_that_could_not_be_added_for_an_hour_is_added: Finalize;
+    a_status_that_could_not_be_written_once_is_written, a_status_that_could_not_be_written_for_an_hour_is_written: Status;
+    a_finalizer_that_could_not_be_dropped_once_is_dropped, a_finalizer_that_could_not_be_dropped_for_an_hour_is_dropped: Release;
+    an_object_that_could_not_be_created_once_is_created, an_object_that_could_not_be_created_for_an_hour_is_created: Create;
+    an_object_that_could_not_be_applied_once_is_applied, an_object_that_could_not_be_applied_for_an_hour_is_applied: Apply;
+    an_object_that_could_not_be_deleted_once_is_deleted, an_object_that_could_not_be_deleted_for_an_hour_is_deleted: Delete;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_error_that_comes_once_is_no_verdict() {
+    for code in [404, 500, 503, 504] {
+        let rig = Rig::new().await;
+        rig.create("db", json!({})).await;
+        rig.until_ready("db", DatabaseState::Running).await;
+        let fault = Fault::answer(code, "", "etcdserver: leader changed");
+        let fault = fault.subresource("status").client(OPERATOR).times(1);
+        let fault = rig.server.inject(fault);
+        rig.wish("db", json!({ "state": "End" })).await;
+        rig.until_ready("db", DatabaseState::End).await;
+        assert_eq!(fault.struck(), 1);
+        for version in &rig.server.versions() {
+            let conditions = &version.object()["status"]["conditions"];
+            let mut conditions = conditions.as_array().into_iter().flatten();
+            assert!(conditions.all(|c| c["type"] != "Stalled"), "{code}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_error_that_lasts_is_shown() {
+    let rig = Rig::new().await;
+    let fault = Fault::answer(500, "InternalError", "etcdserver: no space");
+    let fault = fault.client(OPERATOR).resource("databases");
+    let fault = fault
+        .matching(|request| request.subresource.is_none())
+        .on_writes();
+    let fault = rig.server.inject(fault);
+    rig.create("db", json!({})).await;
+    rig.pass(Duration::from_secs(20)).await;
+    assert_eq!(rig.says("db", "Stalled").await, "", "it may pass");
+    let stalled = rig.until_reason("db", "Stalled", "WriteFailed").await;
+    assert!(
+        stalled.message.contains("etcdserver: no space"),
+        "{}",
+        stalled.message
+    );
+    fault.end();
+    rig.until_ready("db", DatabaseState::Running).await;
+    assert_eq!(rig.says("db", "Stalled").await, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forbidden_write_is_shown_at_once_with_what_to_do() {
+    let rig = Rig::new().await;
+    let fault = Fault::forbidden().client(OPERATOR).resource("databases");
+    let fault = fault
+        .matching(|request| request.subresource.is_none())
+        .on_writes();
+    let fault = rig.server.inject(fault);
+    rig.create("db", json!({})).await;
+    rig.pass(Duration::from_secs(1)).await;
+    let stalled = rig.until_reason("db", "Stalled", "Forbidden").await;
+    assert!(stalled.message.contains("`rbac`"), "{}", stalled.message);
+    fault.end();
+    rig.until_ready("db", DatabaseState::Running).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_write_keeps_nobody_from_giving_an_object_up() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", DatabaseState::Running).await;
+    rig.delete("db").await;
+    let fault = Fault::answer(422, "Invalid", "no")
+        .subresource("status")
+        .client(OPERATOR);
+    let fault = rig.server.inject(fault);
+    rig.pass(Duration::from_mins(20)).await;
+    assert!(fault.struck() > 3);
+    let uid = rig.get("db").await.expect("it is there").uid();
+    rig.annotate("db", okt_runtime::ABANDON_ANNOTATION, uid.as_deref())
+        .await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert!(rig.get("db").await.is_none(), "it is given up at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_of_a_pause_is_tried_at_once_after_a_refused_write() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", DatabaseState::Running).await;
+    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, Some("true"))
+        .await;
+    rig.pass(Duration::from_secs(1)).await;
+    let fault = Fault::answer(422, "Invalid", "no")
+        .subresource("status")
+        .client(OPERATOR);
+    let fault = rig.server.inject(fault);
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.pass(Duration::from_mins(20)).await;
+    fault.end();
+    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, None)
+        .await;
+    rig.pass(Duration::from_secs(5)).await;
+    rig.until_ready("db", DatabaseState::End).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_others_do_not_bring_a_failed_write_forward() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", DatabaseState::Running).await;
+    let fault = Fault::unavailable().subresource("status").client(OPERATOR);
+    let fault = rig.server.inject(fault);
+    rig.wish("db", json!({ "state": "End" })).await;
+    for number in 0..3600 {
+        let label = json!({ "metadata": { "labels": { "n": number.to_string() } } });
+        rig.patch("db", label).await;
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    let tries = fault.struck();
+    println!("writes of an hour with an event each second: {tries}");
+    assert!(tries <= 40, "{tries}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflicts_are_backed_off_like_other_errors() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", DatabaseState::Running).await;
+    let fault = Fault::conflict().subresource("status").client(OPERATOR);
+    let fault = rig.server.inject(fault);
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.pass(Duration::from_hours(1)).await;
+    let tries = fault.struck();
+    println!("conflicts of an hour: {tries}");
+    assert!((5..=40).contains(&tries), "{tries}");
+    fault.end();
+    // A newer version is another try at once.
+    let label = json!({ "metadata": { "labels": { "n": "1" } } });
+    rig.patch("db", label).await;
+    rig.pass(Duration::from_secs(5)).await;
+    rig.until_ready("db", DatabaseState::End).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_of_others_leave_room_for_the_own_ones() {
+    let rig = Rig::without_operator().await;
+    rig.create("db", json!({})).await;
+    let at = "2026-11-21T09:00:00Z";
+    let foreign: Vec<_> = (0..32)
+        .map(|number| {
+            json!({ "type": format!("example.com/C{number}"), "status": "True", "reason": "Mine",
+            "message": "", "lastTransitionTime": at })
+        })
+        .collect();
+    let foreign = json!({
+        "apiVersion": "demo.okt.dev/v1", "kind": "Database",
+        "metadata": { "name": "db" },
+        "status": { "conditions": foreign },
+    });
+    rig.raw()
+        .patch_status("db", &PatchParams::apply("other"), &Patch::Apply(foreign))
+        .await
+        .expect("it is accepted");
+    rig.start();
+    rig.until_ready("db", DatabaseState::Running).await;
+}

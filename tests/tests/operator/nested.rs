@@ -1,0 +1,134 @@
+//! JSON of strangers that is nested deeper than a parser goes: it concerns that object alone.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::BodyExt;
+use kube::client::Body;
+use kube::{Client, ResourceExt};
+use okt_runtime::Operator;
+use okt_tests::{KioskState::*, Kiosks, OPERATOR, Rig, Served, ShelfState, Shelves};
+use serde_json::{Value, json};
+
+/// A value in a list may be nested this deeply for a parser with the usual limit to read it alone, but not the list.
+const IN_A_LIST: usize = 123;
+
+/// The deepest value that the JSON decoder of a real server takes, but for what is around it.
+const DEEPEST: usize = 9_990;
+
+/// The word that stands for a deep value where an object is created.
+const DEEP: &str = "nested deeply";
+
+/// A client that is shown a value of this depth in the place of the word.
+fn deepened(client: &Client, depth: usize) -> Client {
+    let inner = client.clone();
+    let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, deep) = (inner.clone(), deep.clone());
+        async move {
+            let mut response = client.send(request).await?;
+            response.headers_mut().remove("content-length");
+            Ok::<_, kube::Error>(response.map(|body| {
+                body.map_frame(move |frame| {
+                    frame.map_data(|data| {
+                        let text = String::from_utf8_lossy(&data);
+                        Bytes::from(text.replace(&format!("\"{DEEP}\""), &deep))
+                    })
+                })
+            }))
+        }
+    });
+    Client::new(service, client.default_namespace())
+}
+
+/// A cluster with an operator that is shown deep values; it ends with the test.
+fn shown<A: Served>(rig: &Rig<A>, depth: usize) -> tokio::task::JoinHandle<()> {
+    let client = deepened(&rig.server.client_named(OPERATOR), depth);
+    let operator = Operator::new(client, rig.app.clone()).virtual_time();
+    tokio::spawn(async move {
+        operator.run(std::future::pending()).await.expect("it runs");
+    })
+}
+
+fn deep(name: &str) -> Value {
+    json!({
+        "apiVersion": "demo.okt.dev/v1",
+        "kind": "Kiosk",
+        "metadata": { "name": name },
+        "spec": { "free": DEEP },
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_nested_too_deeply_is_reported_and_stops_no_other() {
+    for depth in [IN_A_LIST, DEEPEST] {
+        let rig = Rig::<Kiosks>::without_operator_of().await;
+        rig.create_raw(deep("listed")).await;
+        let operator = shown(&rig, depth);
+        rig.create("first", json!({})).await;
+        rig.until_ready("first", Open).await;
+        rig.create_raw(deep("watched")).await;
+        rig.create("second", json!({})).await;
+        rig.until_ready("second", Open).await;
+        for name in ["listed", "watched"] {
+            if depth == IN_A_LIST {
+                rig.until_ready(name, Open).await;
+                continue;
+            }
+            let stalled = rig.until_reason(name, "Stalled", "Undecodable").await;
+            assert!(
+                stalled.message.contains("recursion limit exceeded"),
+                "{}",
+                stalled.message
+            );
+        }
+        rig.wire.clear();
+        rig.pass(Duration::from_hours(1)).await;
+        assert_eq!(rig.wire.writes(), [""; 0], "it is said once");
+        operator.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_became_nested_too_deeply_can_be_given_up() {
+    let rig = Rig::<Kiosks>::without_operator_of().await;
+    let operator = shown(&rig, DEEPEST);
+    let kiosk = rig.create("kiosk", json!({})).await;
+    rig.until_ready("kiosk", Open).await;
+    rig.patch("kiosk", json!({ "spec": { "free": DEEP } }))
+        .await;
+    rig.until_reason("kiosk", "Stalled", "Undecodable").await;
+    rig.delete("kiosk").await;
+    rig.pass(Duration::from_mins(1)).await;
+    let stalled = rig.condition("kiosk", "Stalled").await.expect("it waits");
+    assert!(
+        stalled.message.contains("okt.dev/abandon"),
+        "{}",
+        stalled.message
+    );
+    let uid = kiosk.uid();
+    rig.annotate("kiosk", okt_runtime::ABANDON_ANNOTATION, uid.as_deref())
+        .await;
+    rig.until_gone("kiosk").await;
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owned_or_referred_object_that_is_nested_too_deeply_stops_nobody() {
+    let rig = Rig::<Shelves>::without_operator_of().await;
+    let kiosks = Rig::<Kiosks>::beside(&rig).await;
+    for name in ["owned", "referred"] {
+        let mut stranger = deep(name);
+        stranger["metadata"]["labels"] = json!({ "okt.dev/owner-kind": "Shelf.demo.okt.dev" });
+        kiosks.create_raw(stranger).await;
+    }
+    let operator = shown(&rig, DEEPEST);
+    rig.create("shelf", json!({})).await;
+    rig.until_ready("shelf", ShelfState::Filled).await;
+    assert!(
+        rig.app.sees_kiosks().is_empty(),
+        "what cannot be read is not there"
+    );
+    operator.abort();
+}
