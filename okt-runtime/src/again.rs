@@ -53,6 +53,8 @@ pub(crate) fn again<A: Application>(
     side_waits: bool,
 ) -> Again {
     let mut due = Vec::new();
+    // Before that it is not asked anyway.
+    let silence = inner.sight.silence.left().unwrap_or_default();
     let state = after
         .at()
         .and_then(|record| StateOf::<A>::from_id(record.state));
@@ -63,10 +65,10 @@ pub(crate) fn again<A: Application>(
                 .get(state.id())
                 .is_some_and(|state| state.is(Mark::Leaf));
             if !leaf {
-                due.push(application.look_again(state));
+                due.push(application.look_again(state).max(silence));
             }
         }
-        None => due.push(UNSURE),
+        None => due.push(UNSURE.max(silence)),
     }
     match (&inner.stage, decision) {
         // What is held back is due when it is let go, which is an event, or when the brake says so.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use okt_core::Dispatch;
 use serde::Serialize;
 
+use crate::asked::ANSWER_LIMIT;
 use crate::context::{Action, Context};
 use crate::failure::Failure;
 use crate::object::{LifecycleObject, LifecycleSpec};
@@ -32,7 +33,7 @@ pub trait Application: Send + Sync + Sized + 'static {
     /// Asks the application where it is.
     ///
     /// Called in every turn, in a resting state every [`look_again`](Self::look_again); it must be quick
-    /// (ten seconds at most, then it counts as not reachable) and change nothing.
+    /// (see [`answer_limit`](Self::answer_limit)) and change nothing.
     /// [`Context::state`] is none for an object that nothing is recorded of: then say what is there already,
     /// so that it is adopted.
     ///
@@ -57,7 +58,7 @@ pub trait Application: Send + Sync + Sized + 'static {
     /// Declares what should exist in the cluster while the object is in a state.
     ///
     /// Asked in every turn, after the position is recorded and before the work of the state begins; it must be quick
-    /// (ten seconds at most) and change nothing.
+    /// (see [`answer_limit`](Self::answer_limit)) and change nothing.
     /// What is no longer declared is deleted, but for what holds data (volumes and claims of them, Secrets,
     /// namespaces, CRDs).
     /// Nothing is made for an object that is being deleted.
@@ -112,6 +113,15 @@ pub trait Application: Send + Sync + Sized + 'static {
     fn look_again(&self, state: StateOf<Self>) -> Duration {
         let _ = state;
         Duration::from_secs(30)
+    }
+
+    /// How long an answer of `observe`, `resources` or `extra` may take; ten seconds by default.
+    ///
+    /// What takes longer is given up: an application that does not answer `observe` counts as not reachable, and is
+    /// asked less and less often until it answers.
+    /// No other object waits meanwhile.
+    fn answer_limit(&self) -> Duration {
+        ANSWER_LIMIT
     }
 
     /// How long one attempt of a state's work may take; longer ones are taken to hang and count as failed.

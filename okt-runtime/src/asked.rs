@@ -1,4 +1,4 @@
-//! Asking the author's code something in a turn: contained where it panics, given up where it hangs.
+//! Asking the author's code something: without a place in the queue, contained where it panics, given up where it hangs.
 
 use std::fmt;
 use std::future::Future;
@@ -6,56 +6,158 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt;
+use okt_core::backoff::Backoff;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
+use crate::cached::PlaceOf;
+use crate::clock::after;
 use crate::failure::Failure;
-use crate::work::panic_text;
+use crate::object::LifecycleObject;
+use crate::work::{panic_text, seconds};
 
-/// How long an answer may take.
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long an answer may take, by default.
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// The longest time between two questions to an application that does not answer, where it is not looked at more
+/// seldom anyway.
+const SELDOM: Duration = Duration::from_mins(5);
+
+/// How many questions may wait for an answer at the same time, by default.
+pub(crate) const QUESTIONS: usize = 4096;
+
+/// Of this many places for questions one is left to applications that did not answer before.
+const DOUBTFUL_SHARE: usize = 4;
+
+/// The places of questions that wait for an answer.
+///
+/// Each costs its future, a few kilobytes, and whatever the author's code holds (a connection).
+/// Applications that did not answer the last question share a part of the places, so that those that answer always find
+/// one.
+#[derive(Debug)]
+pub(crate) struct Questions {
+    all: Semaphore,
+    doubtful: Semaphore,
+}
+
+impl Questions {
+    pub(crate) fn new(places: usize) -> Self {
+        let places = places.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            all: Semaphore::new(places),
+            doubtful: Semaphore::new(places.div_ceil(DOUBTFUL_SHARE)),
+        }
+    }
+}
 
 /// Why there is no answer.
 pub(crate) enum Unanswered {
+    /// The code panicked, and said this.
     Panicked(String),
-    TimedOut,
+    /// There was no answer within this time.
+    TimedOut(Duration),
 }
 
 impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Panicked(said) => f.write_str(said),
-            Self::TimedOut => f.write_str("no answer within 10 s"),
+            Self::TimedOut(limit) => {
+                write!(
+                    f,
+                    "no answer within {limit:?}; it is asked less and less often"
+                )
+            }
         }
     }
 }
 
 impl Unanswered {
-    /// The same as a failure; a question that hangs is told so.
-    pub(crate) fn failure(self, too_late: &str) -> Failure {
+    /// The same as a failure; `what` was asked for.
+    pub(crate) fn failure(self, what: &str) -> Failure {
         match self {
             Self::Panicked(said) => Failure::retry("Panicked", said),
-            Self::TimedOut => Failure::retry("TimedOut", too_late),
+            Self::TimedOut(limit) => {
+                Failure::retry("TimedOut", format!("{what} within {}", seconds(limit)))
+            }
         }
     }
 }
 
-/// Waits for an answer of the author's code, but not for ever.
-///
-/// # Errors
-///
-/// Where it panics or hangs; asked again, it may do better.
-pub(crate) async fn asked<T>(question: impl Future<Output = T>) -> Result<T, Unanswered> {
-    asked_within(LIMIT, question).await
+/// What asks the author's code about one object.
+pub(crate) struct Asker<'a, K: LifecycleObject> {
+    pub(crate) questions: &'a Questions,
+    pub(crate) place: &'a PlaceOf<K>,
+    /// The application did not answer before.
+    pub(crate) doubtful: bool,
 }
 
-/// The same with a limit of one's own.
-pub(crate) async fn asked_within<T>(
-    limit: Duration,
-    question: impl Future<Output = T>,
-) -> Result<T, Unanswered> {
-    let contained = AssertUnwindSafe(question).catch_unwind();
-    match tokio::time::timeout(limit, contained).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(panic)) => Err(Unanswered::Panicked(panic_text(&*panic))),
-        Err(_) => Err(Unanswered::TimedOut),
+impl<K: LifecycleObject> Asker<'_, K> {
+    /// Waits for an answer of the author's code, but no longer than this.
+    ///
+    /// # Errors
+    ///
+    /// Where it panics or hangs; asked again, it may do better.
+    pub(crate) async fn ask<T>(
+        &self,
+        limit: Duration,
+        question: impl Future<Output = T>,
+    ) -> Result<T, Unanswered> {
+        let Questions { all, doubtful } = self.questions;
+        let answer = async {
+            // They are never closed.
+            let _doubtful = if self.doubtful {
+                doubtful.acquire().await.ok()
+            } else {
+                None
+            };
+            let _place = all.acquire().await.ok();
+            let contained = AssertUnwindSafe(question).catch_unwind();
+            tokio::time::timeout(limit, contained).await
+        };
+        let mut answer = std::pin::pin!(answer);
+        // What answers at once need not go and come back.
+        let answer = match (&mut answer).now_or_never() {
+            Some(answer) => answer,
+            None => self.place.aside(answer).await,
+        };
+        match answer {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(panic)) => Err(Unanswered::Panicked(panic_text(&*panic))),
+            Err(_) => Err(Unanswered::TimedOut(limit)),
+        }
+    }
+}
+
+/// How long an application that does not answer a question is not asked again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Silence {
+    /// How often in a row it has not answered.
+    times: u32,
+    until: Option<Instant>,
+}
+
+impl Silence {
+    /// Whether it did answer when it was asked last.
+    pub(crate) fn is_none(self) -> bool {
+        self.times == 0
+    }
+
+    /// Returns how long it is not asked; none where it may be.
+    pub(crate) fn left(self) -> Option<Duration> {
+        let left = self.until?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// It did not answer: the next question comes after a usual wait, and then after longer and longer ones.
+    pub(crate) fn lasts(&mut self, usual: Duration, seed: u64) {
+        self.times = self.times.saturating_add(1);
+        let wait = Backoff::new(usual, usual.max(SELDOM)).wait(self.times, seed);
+        self.until = Some(after(wait));
+    }
+
+    /// It has answered, or is to be asked at once.
+    pub(crate) fn end(&mut self) {
+        *self = Self::default();
     }
 }

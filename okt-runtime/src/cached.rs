@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::object::LifecycleObject;
 use crate::packed::Packed;
 use crate::pruned;
+use crate::queue::Place;
 
 /// An object that has its turn again within this time is kept decoded: it is named often.
 const OFTEN: Duration = Duration::from_secs(5);
@@ -193,6 +194,9 @@ fn essence(meta: ObjectMeta) -> ObjectMeta {
         ..ObjectMeta::default()
     }
 }
+
+/// The place of an object that is reconciled.
+pub(crate) type PlaceOf<K> = Place<ObjectRef<Cached<K>>>;
 
 /// The name by which an object is queued.
 pub(crate) fn named<K: LifecycleObject>(meta: &ObjectMeta) -> ObjectRef<Cached<K>> {

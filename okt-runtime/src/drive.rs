@@ -1,15 +1,15 @@
-//! The queue: a watch, what is asked for beside it, and one turn after the other for every object.
+//! What fills the queue, and what empties it: a watch, requests, times that have come; one reconciliation after the
+//! other for every object.
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Resource;
-use kube::runtime::controller::{Action, Config, applier};
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::{mpsc, watch};
@@ -17,10 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::again::Again;
 use crate::application::Application;
-use crate::cached::{Cached, reference};
+use crate::cached::{Cached, PlaceOf, reference};
 use crate::failure::chain;
 use crate::guarded::api;
 use crate::looks::Looks;
+use crate::queue::{Queue, Urgency};
 use crate::resources::{PAGE, name_of};
 use crate::shared::{Request, Shared};
 use crate::turn::turn;
@@ -28,6 +29,9 @@ use crate::work::panic_text;
 
 /// How long after a turn that panicked the object has another.
 const AFTER_PANIC: Duration = Duration::from_secs(30);
+
+/// The objects of an application that are due.
+type QueueOf<A> = Queue<ObjectRef<Cached<<A as Application>::Resource>>>;
 
 /// What is one drive's own: a namespace, and how it is watched.
 pub(crate) struct Settings {
@@ -37,10 +41,10 @@ pub(crate) struct Settings {
     pub(crate) stopping: CancellationToken,
 }
 
-/// Watches, queues and takes turns until it is told to stop.
+/// Watches, queues and reconciles until it is told to stop, and what is reconciled then has ended.
 pub(crate) async fn drive<A: Application>(
     shared: Arc<Shared<A>>,
-    queued: mpsc::UnboundedReceiver<Request<A::Resource>>,
+    requests: mpsc::UnboundedReceiver<Request<A::Resource>>,
     settings: Settings,
 ) {
     let (store, writer) = reflector::store::<Cached<A::Resource>>();
@@ -50,108 +54,112 @@ pub(crate) async fn drive<A: Application>(
     } else {
         watcher::Config::default().page_size(PAGE)
     };
-    let watched = {
-        let (shared, store) = (Arc::clone(&shared), store.clone());
-        watcher(api, config)
-            .default_backoff()
-            .reflect(writer)
-            .flat_map(move |event| stream::iter(heed(&shared, &store, event)))
+    let queue = Queue::new(settings.concurrency);
+    let watched = watcher(api, config)
+        .default_backoff()
+        .reflect(writer)
+        .for_each(|event| {
+            heed(&shared, &store, &queue, event);
+            std::future::ready(())
+        });
+    let requested = async {
+        let mut requests = requests;
+        while let Some(request) = requests.recv().await {
+            take_request(&shared, &store, &queue, request);
+        }
     };
-    let asked = {
-        let shared = Arc::clone(&shared);
-        let store = store.clone();
-        stream::unfold(queued, |mut queued| async move {
-            queued.recv().await.map(|request| (request, queued))
-        })
-        .filter_map(move |request| std::future::ready(requested(&shared, &store, request)))
-        .map(Ok)
-    };
-    let stopped = settings.stopping.clone();
-    let waiting = store.clone();
     let looks = Arc::new(Looks::default());
     let due = Arc::clone(&looks).stream();
-    let beside = stream::select(openings(&shared, store.clone()), due).map(Ok);
-    let queue = stream::select(stream::select(watched, asked), beside)
-        .take_until(settings.stopping.cancelled_owned());
-    let watching = {
-        let shared = Arc::clone(&shared);
-        async move {
-            let wake = |(namespace, name): (Option<String>, String)| {
-                let object = reference(&name, namespace.as_deref());
-                // A closed queue belongs to an operator that is stopping.
-                let _ = shared.queue.send(Request::Poke(object));
-            };
-            shared.cluster.watch(&shared.client, wake).await;
-            // There is nothing to watch.
-            std::future::pending::<()>().await;
-        }
-    };
-    let turns = applier(
-        move |object, shared| Box::pin(contained(shared, object, Arc::clone(&looks))),
-        |_, error: &Infallible, _| match *error {},
-        shared,
-        store,
-        Box::pin(queue),
-        Config::default().concurrency(settings.concurrency),
-    );
-    let turns = turns.for_each(|turn| {
-        if let Err(error) = turn {
-            match error {
-                // It went while it was queued.
-                kube::runtime::controller::Error::ObjectNotFound(_) => {}
-                error => tracing::warn!("{}", chain(&error)),
-            }
-        }
+    let routine = stream::select(openings(&shared, store.clone()), due).for_each(|object| {
+        queue.push(object, Urgency::Routine);
         std::future::ready(())
     });
-    // Without a list (there is no CRD) kube would wait for one, told to stop or not.
-    let without_list = async {
-        stopped.cancelled().await;
-        if waiting.wait_until_ready().now_or_never().is_some() {
-            std::future::pending::<()>().await;
-        }
+    let wake = |(namespace, name): (Option<String>, String)| {
+        let object = reference(&name, namespace.as_deref());
+        // A closed queue belongs to an operator that is stopping.
+        let _ = shared.queue.send(Request::Poke(object));
     };
+    let others = shared.cluster.watch(&shared.client, wake);
+    let fill = async {
+        // None of them ends before the operator does.
+        futures::join!(watched, requested, routine, others);
+        std::future::pending::<()>().await;
+    };
+    let empty = reconcile_all(&shared, &store, &queue, &looks, &settings.stopping);
     tokio::select! {
-        () = turns => {}
-        () = without_list => {}
-        () = watching => {}
+        () = empty => {}
+        () = fill => {}
+    }
+}
+
+/// Reconciles what is due, until it is told to stop and what is reconciled then has ended.
+async fn reconcile_all<A: Application>(
+    shared: &Arc<Shared<A>>,
+    store: &Store<Cached<A::Resource>>,
+    queue: &Arc<QueueOf<A>>,
+    looks: &Looks<A::Resource>,
+    stopping: &CancellationToken,
+) {
+    let mut running = FuturesUnordered::new();
+    let mut stopped = std::pin::pin!(stopping.cancelled().fuse());
+    loop {
+        tokio::select! {
+            () = &mut stopped => queue.close(),
+            Some(()) = running.next(), if !running.is_empty() => {}
+            (object, place) = queue.next() => {
+                // What went while it was queued is not reconciled.
+                if let Some(object) = store.get(&object) {
+                    running.push(contained(shared, object, looks, place));
+                }
+            }
+        }
+        if stopping.is_cancelled() && running.is_empty() {
+            return;
+        }
     }
 }
 
 /// A turn that panics (a user's `revision` or `look_again` may) costs that turn only.
 async fn contained<A: Application>(
-    shared: Arc<Shared<A>>,
+    shared: &Arc<Shared<A>>,
     object: Arc<Cached<A::Resource>>,
-    looks: Arc<Looks<A::Resource>>,
-) -> Result<Action, Infallible> {
-    let taken = AssertUnwindSafe(turn(shared, &object)).catch_unwind().await;
-    let again = taken.unwrap_or_else(|panic| {
-        let name = object.meta().name.as_deref().unwrap_or_default();
-        tracing::error!(object = name, "a turn failed: {}", panic_text(&*panic));
-        Again::after(AFTER_PANIC)
-    });
+    looks: &Looks<A::Resource>,
+    place: PlaceOf<A::Resource>,
+) {
+    let turn = turn(Arc::clone(shared), &object, &place);
+    let again = match AssertUnwindSafe(turn).catch_unwind().await {
+        Ok(again) => again,
+        Err(panic) => {
+            let name = object.meta().name.as_deref().unwrap_or_default();
+            let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+            tracing::error!(
+                object = name,
+                namespace,
+                "a turn failed: {}",
+                panic_text(&*panic)
+            );
+            Again::after(AFTER_PANIC)
+        }
+    };
     looks.plan(&object, again);
-    Ok(Action::await_change())
 }
 
-type Queued<K> = Result<ObjectRef<Cached<K>>, watcher::Error>;
-
-/// Which objects an event of the watch concerns; what is gone is forgotten.
+/// Queues the objects that an event of the watch concerns; what is gone is forgotten.
 fn heed<A: Application>(
     shared: &Shared<A>,
     store: &Store<Cached<A::Resource>>,
+    queue: &QueueOf<A>,
     event: Result<watcher::Event<Cached<A::Resource>>, watcher::Error>,
-) -> Vec<Queued<A::Resource>> {
+) {
     match event {
-        Ok(watcher::Event::Apply(object)) => vec![Ok(object.reference())],
-        // A list is in the store only when it is complete, and a turn for what is not there is lost.
-        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => Vec::new(),
+        Ok(watcher::Event::Apply(object)) => queue.push(object.reference(), Urgency::Event),
+        // A list is in the store only when it is complete.
+        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
         Ok(watcher::Event::Delete(object)) => {
             shared
                 .memory
                 .forget(object.meta().uid.as_deref().unwrap_or_default());
             shared.cluster.forget(&name_of(&object));
-            Vec::new()
         }
         Ok(watcher::Event::InitDone) => {
             let all = store.state();
@@ -161,23 +169,32 @@ fn heed<A: Application>(
             shared.memory.keep_only(|uid| alive.contains(uid));
             let names: HashSet<_> = all.iter().map(|object| name_of(&**object)).collect();
             shared.cluster.keep_only(|name| names.contains(name));
-            all.iter().map(|object| Ok(object.reference())).collect()
+            for object in &all {
+                let urgency = match object.meta().deletion_timestamp {
+                    Some(_) => Urgency::Event,
+                    None => Urgency::Routine,
+                };
+                queue.push(object.reference(), urgency);
+            }
         }
-        Err(error) => vec![Err(error)],
+        Err(error) => tracing::warn!("cannot watch the objects: {}", chain(&error)),
     }
 }
 
-fn requested<A: Application>(
+fn take_request<A: Application>(
     shared: &Shared<A>,
     store: &Store<Cached<A::Resource>>,
+    queue: &QueueOf<A>,
     request: Request<A::Resource>,
-) -> Option<ObjectRef<Cached<A::Resource>>> {
+) {
     match request {
-        Request::Look(object) => Some(object),
+        Request::Look(object) => queue.push(object, Urgency::Event),
         Request::Poke(object) => {
-            let uid = store.get(&object)?.meta().uid.clone()?;
-            shared.memory.of(&uid).poked.store(true, Ordering::Release);
-            Some(object)
+            let stored = store.get(&object);
+            if let Some(uid) = stored.as_ref().and_then(|it| it.meta().uid.as_deref()) {
+                shared.memory.of(uid).poked.store(true, Ordering::Release);
+                queue.push(object, Urgency::Event);
+            }
         }
     }
 }

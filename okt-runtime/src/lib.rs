@@ -50,6 +50,7 @@ mod patience;
 mod program;
 mod progress;
 mod pruned;
+mod queue;
 mod rbac;
 #[cfg(feature = "reach")]
 pub mod reach;

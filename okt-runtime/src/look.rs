@@ -1,17 +1,33 @@
 //! Asking the application: where it is, and what it adds to the status; whatever it does, the turn goes on.
 
-use kube::ResourceExt;
+use std::time::Duration;
+
+use kube::{Resource, ResourceExt};
 use okt_core::facts::Observed;
 use okt_core::{Lifecycle, StateId};
 
-use crate::application::{Application, ExtraOf};
-use crate::asked::{Unanswered, asked};
+use crate::application::{Application, ExtraOf, StateOf};
+use crate::asked::{Asker, Silence, Unanswered};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
 use crate::observation::Observation;
+use crate::read;
 use crate::schema::FAILURE_LIMIT;
 use crate::status::cut;
+use crate::work::seconds;
+
+/// How long an application that did not answer is left alone at first, where it says nothing of that itself.
+const USUAL: Duration = Duration::from_secs(30);
+
+/// What is remembered of looks at an application.
+#[derive(Debug, Default)]
+pub(crate) struct Sight {
+    /// How many failed in a row.
+    pub(crate) failed: u32,
+    /// How long it is not asked, because it did not answer.
+    pub(crate) silence: Silence,
+}
 
 /// What the application said in a turn.
 pub(crate) struct Look {
@@ -31,42 +47,75 @@ impl Look {
             events: Vec::new(),
         }
     }
+
+    /// What an observation comes to, after so many failed looks in a row.
+    fn at<S: Lifecycle>(observation: &Observation<S>, failed: u32) -> Self {
+        let (observed, words) = observation.facts(failed);
+        Self {
+            observed,
+            words: cut(&words, FAILURE_LIMIT),
+            events: observation.events().map(Lifecycle::id).collect(),
+        }
+    }
 }
 
 /// Asks the application where it is; what hangs or panics counts as a failed look.
+///
+/// One that did not answer is not asked before its time, whatever happens to the object meanwhile: see
+/// [`Sight::silence`].
 pub(crate) async fn look<A: Application>(
+    asker: &Asker<'_, A::Resource>,
     application: &A,
     cx: &Context<A::Resource>,
-    failed_looks: &mut u32,
+    sight: &mut Sight,
 ) -> Look {
-    let outcome = match asked(application.observe(cx)).await {
-        Ok(outcome) => outcome,
+    let limit = application.answer_limit();
+    if sight.silence.left().is_some() {
+        return Look::at(
+            &Observation::<StateOf<A>>::unreachable(Unanswered::TimedOut(limit)),
+            sight.failed,
+        );
+    }
+    let outcome = match asker.ask(limit, application.observe(cx)).await {
+        Ok(outcome) => {
+            sight.silence.end();
+            outcome
+        }
         Err(Unanswered::Panicked(said)) => Err(Failure::retry("Panicked", said)),
-        Err(why @ Unanswered::TimedOut) => Ok(Observation::unreachable(why)),
+        Err(why @ Unanswered::TimedOut(_)) => {
+            let usual = cx
+                .state()
+                .map_or(USUAL, |state| application.look_again(state));
+            let meta = cx.object().meta();
+            sight
+                .silence
+                .lasts(usual, read::seed(meta.uid.as_deref().unwrap_or_default()));
+            tracing::warn!(
+                object = %cx.object().name_any(),
+                namespace = meta.namespace.as_deref().unwrap_or_default(),
+                again_in = ?sight.silence.left(),
+                "cannot observe: no answer within {}", seconds(limit)
+            );
+            Ok(Observation::unreachable(why))
+        }
     };
     let failed = match &outcome {
         Ok(observation) => observation.is_unreachable(),
         Err(_) => true,
     };
-    *failed_looks = if failed {
-        failed_looks.saturating_add(1)
+    sight.failed = if failed {
+        sight.failed.saturating_add(1)
     } else {
         0
     };
-    let looks = *failed_looks;
     match outcome {
-        Ok(observation) => {
-            let (observed, words) = observation.facts(looks);
-            Look {
-                observed,
-                words: cut(&words, FAILURE_LIMIT),
-                events: observation.events().map(Lifecycle::id).collect(),
-            }
-        }
+        Ok(observation) => Look::at(&observation, sight.failed),
         Err(failure) => {
             tracing::warn!(object = %cx.object().name_any(), "cannot observe: {failure}");
             Look {
-                observed: Observed::Failed { looks },
+                observed: Observed::Failed {
+                    looks: sight.failed,
+                },
                 words: cut(&failure.to_string(), FAILURE_LIMIT),
                 ..Look::nothing()
             }
@@ -76,17 +125,37 @@ pub(crate) async fn look<A: Application>(
 
 /// Asks the application what it adds to the status; where it cannot say, what it said before stays.
 pub(crate) async fn extra<A: Application>(
+    asker: &Asker<'_, A::Resource>,
     application: &A,
     cx: &Context<A::Resource>,
+    silence: &mut Silence,
 ) -> ExtraOf<A> {
-    let why = match asked(application.extra(cx)).await {
-        Ok(Ok(extra)) => return extra,
-        Ok(Err(failure)) => failure.to_string(),
-        Err(unanswered) => unanswered.to_string(),
+    let status = cx.object().status_of();
+    let before = || {
+        status
+            .map(|status| status.extra.clone())
+            .unwrap_or_default()
+    };
+    if silence.left().is_some() {
+        return before();
+    }
+    let limit = application.answer_limit();
+    let why = match asker.ask(limit, application.extra(cx)).await {
+        Ok(answer) => {
+            silence.end();
+            match answer {
+                Ok(extra) => return extra,
+                Err(failure) => failure.to_string(),
+            }
+        }
+        Err(unanswered) => {
+            if let Unanswered::TimedOut(_) = unanswered {
+                let seed = read::seed(cx.object().meta().uid.as_deref().unwrap_or_default());
+                silence.lasts(USUAL, seed);
+            }
+            unanswered.to_string()
+        }
     };
     tracing::warn!(object = %cx.object().name_any(), "cannot compute the extra status: {why}");
-    let status = cx.object().status_of();
-    status
-        .map(|status| status.extra.clone())
-        .unwrap_or_default()
+    before()
 }

@@ -17,8 +17,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::annotations;
+use crate::asked::Silence;
 use crate::clock::after;
 use crate::failure::Failure;
+use crate::look::Sight;
 use crate::pass::Walks;
 use crate::resources::Tended;
 use crate::work::Running;
@@ -183,8 +185,10 @@ pub(crate) struct Inner {
     pub(crate) started_under: i64,
     /// The task, which may still be ending after its work was cancelled.
     pub(crate) running: Option<Running>,
-    /// Looks at the application that failed in a row.
-    pub(crate) failed_looks: u32,
+    /// Looks at the application.
+    pub(crate) sight: Sight,
+    /// How long it is not asked for the extra status, because it did not answer.
+    pub(crate) extra_silence: Silence,
     /// When the extra status or a progress text was last written by itself.
     pub(crate) side_written: Option<Instant>,
     /// Writes that failed in a row.
@@ -348,7 +352,9 @@ impl Inner {
             && !self.released
             && self.attempt == 0
             && self.failures == 0
-            && self.failed_looks == 0
+            && self.sight.failed == 0
+            && self.sight.silence.is_none()
+            && self.extra_silence.is_none()
             && self.told.is_empty()
             && self.refused_events.is_empty()
             && self.undecodable.is_none()
@@ -401,6 +407,11 @@ impl Inner {
                 self.running.as_ref().is_some_and(|task| !task.is_over())
             }
         }
+    }
+
+    /// Whether the application did not answer the last question of some kind.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.sight.silence.is_none() || !self.extra_silence.is_none() || self.tended.is_silent()
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -543,7 +554,7 @@ mod tests {
         for change in [
             |inner: &mut Inner| inner.stage = Stage::Ended(Ok(Answer::Next)),
             |inner: &mut Inner| inner.attempt = 1,
-            |inner: &mut Inner| inner.failed_looks = 1,
+            |inner: &mut Inner| inner.sight.failed = 1,
             |inner: &mut Inner| inner.trouble.times = 1,
             |inner: &mut Inner| inner.released = true,
             |inner: &mut Inner| inner.vain = Some(Box::default()),

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
+use crate::asked::{QUESTIONS, Questions};
 use crate::backdoor::Backdoor;
 use crate::cached::reference;
 use crate::clock::Clock;
@@ -111,6 +112,7 @@ pub struct Operator<A: Application> {
     gate: Option<watch::Receiver<bool>>,
     pokes: Pokes<A::Resource>,
     concurrency: u16,
+    questions: usize,
     backoff: Backoff,
     shutdown_limit: Duration,
     streaming: bool,
@@ -128,6 +130,7 @@ impl<A: Application> Operator<A> {
             gate: None,
             pokes: stream::pending().boxed(),
             concurrency: CONCURRENCY,
+            questions: QUESTIONS,
             backoff: Backoff::default(),
             shutdown_limit: SHUTDOWN_LIMIT,
             streaming: false,
@@ -191,10 +194,24 @@ impl<A: Application> Operator<A> {
         self
     }
 
-    /// How many objects have their turn at the same time; 16 by default. Work is not counted: it runs beside.
+    /// How many objects are reconciled at the same time; 16 by default.
+    ///
+    /// A reconciliation that waits for your code is not counted: see [`questions`](Self::questions) and
+    /// [`actions`](Self::actions).
     #[must_use]
     pub fn concurrency(mut self, turns: u16) -> Self {
         self.concurrency = turns.max(1);
+        self
+    }
+
+    /// How many calls of your code (`observe`, `resources`, `extra`, steps of a pass) may wait for their answer at the
+    /// same time; 4,096 by default.
+    ///
+    /// Each holds its future and what your code holds, a connection for example.
+    /// A quarter of them is for applications that did not answer the last time, so that those that answer find a place.
+    #[must_use]
+    pub fn questions(mut self, places: usize) -> Self {
+        self.questions = places;
         self
     }
 
@@ -277,6 +294,7 @@ impl<A: Application> Operator<A> {
         let namespaces = if some.is_empty() { &all[..] } else { &some[..] };
         let application = Arc::new(self.application);
         let tasks = Tasks::default();
+        let questions = Arc::new(Questions::new(self.questions));
         let _tasks_end_here = tasks.end_with_this();
         let draining = CancellationToken::new();
         let hash = report::graph_hash(graph);
@@ -294,6 +312,7 @@ impl<A: Application> Operator<A> {
                 pass: A::pass(),
                 memory: Memory::default(),
                 tasks: tasks.clone(),
+                questions: Arc::clone(&questions),
                 clock: self.clock,
                 backdoor: self.backdoor.clone(),
                 backoff: self.backoff,

@@ -70,7 +70,7 @@ impl<A: Application> PassGraph<A> {
 
     /// How long one step may take; one minute by default.
     ///
-    /// A longer one is given up, and counts as failed: the others of its kind wait for the turn meanwhile.
+    /// A longer one is given up, and counts as failed. No other object waits meanwhile.
     #[must_use]
     pub fn step_limit(mut self, limit: Duration) -> Self {
         self.step_limit = limit;

@@ -49,7 +49,7 @@ pub use self::stamp::OWNER_LABEL;
 pub use self::template::{Template, TemplateError};
 pub use self::watches::Watches;
 use crate::application::{Application, StateOf};
-use crate::asked::asked;
+use crate::asked::Asker;
 use crate::clock::after;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -88,6 +88,11 @@ impl Tended {
     /// Whether the settlement is what this process has found.
     pub(crate) fn is_looked_at(&self) -> bool {
         self.looked_at
+    }
+
+    /// Whether the application did not say what is declared when it was asked last.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.efforts.has_failed(&None)
     }
 
     /// How long until they are to be looked at again, although nothing happens.
@@ -152,6 +157,7 @@ impl Tended {
 /// Brings the cluster to what the application declares for a state, and to what is declared beside it.
 pub(crate) async fn tend<A: Application>(
     shared: &Shared<A>,
+    asker: &Asker<'_, A::Resource>,
     cx: &Context<A::Resource>,
     tended: &mut Tended,
     state: StateOf<A>,
@@ -162,7 +168,7 @@ pub(crate) async fn tend<A: Application>(
     if tended.waits(&pace) {
         return;
     }
-    let declared = match declared(&*shared.application, cx, state).await {
+    let declared = match declared(asker, &*shared.application, cx, state).await {
         Ok(declared) => declared,
         Err(failure) => return tended.failed(failure, &pace),
     };
@@ -179,6 +185,7 @@ pub(crate) async fn tend<A: Application>(
 /// beside it; whether nothing of it is left.
 pub(crate) async fn clear<A: Application>(
     shared: &Shared<A>,
+    asker: &Asker<'_, A::Resource>,
     cx: &Context<A::Resource>,
     tended: &mut Tended,
     beside: Resources,
@@ -200,7 +207,7 @@ pub(crate) async fn clear<A: Application>(
     }
     let kept = match state {
         Some(state) if clear::leaves_something(&site, &beside) => {
-            match declared(&*shared.application, cx, state).await {
+            match declared(asker, &*shared.application, cx, state).await {
                 Ok(declared) => beside.and(declared),
                 // It is not known what is to be kept.
                 Err(failure) => {
@@ -253,16 +260,17 @@ pub(crate) fn pace<A: Application>(
 
 /// Asks the application what should exist; what hangs or panics has failed.
 async fn declared<A: Application>(
+    asker: &Asker<'_, A::Resource>,
     application: &A,
     cx: &Context<A::Resource>,
     state: StateOf<A>,
 ) -> Result<Resources, Failure> {
-    match asked(application.resources(cx, state)).await {
+    let question = application.resources(cx, state);
+    match asker.ask(application.answer_limit(), question).await {
         Ok(declared) => declared,
         Err(unanswered) => {
             let name = state.name();
-            let too_late = format!("what should exist in {name} was not said within 10 s");
-            Err(unanswered.failure(&too_late))
+            Err(unanswered.failure(&format!("what should exist in {name} was not said")))
         }
     }
 }

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
+use crate::asked::Questions;
 use crate::backdoor::Backdoor;
 use crate::cached::Cached;
 use crate::clock::Clock;
@@ -36,6 +37,7 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) pass: Option<PassGraph<A>>,
     pub(crate) memory: Memory,
     pub(crate) tasks: Tasks,
+    pub(crate) questions: Arc<Questions>,
     pub(crate) clock: Clock,
     pub(crate) backdoor: Backdoor,
     pub(crate) backoff: Backoff,

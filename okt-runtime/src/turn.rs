@@ -37,8 +37,9 @@ use crate::act::Actor;
 use crate::again::{Again, again};
 use crate::annotations;
 use crate::application::{Application, ExtraOf, StateOf};
+use crate::asked::Asker;
 use crate::backdoor::Flaw;
-use crate::cached::Cached;
+use crate::cached::{Cached, PlaceOf};
 use crate::change::{Change, change, is_about_resources};
 use crate::context::Context;
 use crate::failure::{Failure, chain};
@@ -64,13 +65,14 @@ const SAFETY: Duration = Duration::from_mins(1);
 pub(crate) async fn turn<A: Application>(
     shared: Arc<Shared<A>>,
     stored: &Cached<A::Resource>,
+    place: &PlaceOf<A::Resource>,
 ) -> Again {
     if !shared.may_act() {
         return Again::on_change();
     }
     let uid = stored.meta().uid.as_deref().unwrap_or_default();
     let known = shared.memory.of(uid);
-    let again = turn_of(&shared, stored, uid, &known).await;
+    let again = turn_of(&shared, stored, place, &known).await;
     shared.memory.end_turn(uid, &known);
     again
 }
@@ -78,9 +80,10 @@ pub(crate) async fn turn<A: Application>(
 async fn turn_of<A: Application>(
     shared: &Arc<Shared<A>>,
     stored: &Cached<A::Resource>,
-    uid: &str,
+    place: &PlaceOf<A::Resource>,
     known: &Arc<Known>,
 ) -> Again {
+    let uid = stored.meta().uid.as_deref().unwrap_or_default();
     let mut inner = known.inner.lock().await;
     if inner.released || (shared.draining.is_cancelled() && !inner.is_at_work()) {
         return Again::on_change();
@@ -126,6 +129,7 @@ async fn turn_of<A: Application>(
     };
     let turn = Turn {
         shared,
+        place,
         known,
         inner: &mut inner,
         cx: shared.context(Arc::clone(&object)),
@@ -144,6 +148,7 @@ type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
 
 struct Turn<'a, A: Application> {
     shared: &'a Arc<Shared<A>>,
+    place: &'a PlaceOf<A::Resource>,
     known: &'a Arc<Known>,
     inner: &'a mut Inner,
     cx: Context<A::Resource>,
@@ -152,14 +157,13 @@ struct Turn<'a, A: Application> {
     deleting: bool,
 }
 
-impl<A: Application> Turn<'_, A> {
+impl<'a, A: Application> Turn<'a, A> {
     async fn take(mut self) -> Again {
         let graph = StateOf::<A>::GRAPH;
         let revision = read::revision(&A::revision(&self.object));
         let recorded = read::record(self.position(), self.is_deletion_known(), revision);
         self.inner.heed_record(self.in_flight(&recorded).as_deref());
-        let poked = self.known.take_poke();
-        self.inner.poked |= poked;
+        let poked = self.take_poke();
 
         let look = self.observe(&recorded).await;
         let facts = self.facts(&look, revision);
@@ -210,6 +214,7 @@ impl<A: Application> Turn<'_, A> {
             None => self.settlement(&after, &decision, clearing),
         };
         let progress = self.progress(&decision);
+        let extra = self.extra().await;
         let report = Report {
             object: &*self.object,
             now: self.shared.clock.now(),
@@ -221,7 +226,7 @@ impl<A: Application> Turn<'_, A> {
             progress: progress.clone(),
             resources: &settlement,
             of_pass: &prelude.conditions,
-            extra: extra(&*self.shared.application, &self.cx).await,
+            extra,
             graph: &self.shared.graph,
         };
         let status = report.status();
@@ -310,9 +315,36 @@ impl<A: Application> Turn<'_, A> {
             creates: !self.deleting,
             prunes: prelude.prunes && !(jumped && (in_flight || goes)),
         };
+        let asker = self.asker();
         let (shared, tended) = (self.shared, &mut self.inner.tended);
         let beside = prelude.put.clone();
-        resources::tend(shared, &self.cx, tended, state, leave, beside).await;
+        resources::tend(shared, &asker, &self.cx, tended, state, leave, beside).await;
+    }
+
+    /// Whether somebody outside named the object: what waits may be asked again.
+    fn take_poke(&mut self) -> bool {
+        let poked = self.known.take_poke();
+        if poked {
+            self.inner.poked = true;
+            self.inner.sight.silence.end();
+        }
+        poked
+    }
+
+    /// What asks the application.
+    fn asker(&self) -> Asker<'a, A::Resource> {
+        Asker {
+            questions: &self.shared.questions,
+            place: self.place,
+            doubtful: self.inner.is_silent(),
+        }
+    }
+
+    /// Asks the application what it adds to the status.
+    async fn extra(&mut self) -> ExtraOf<A> {
+        let asker = self.asker();
+        let application = &*self.shared.application;
+        extra(&asker, application, &self.cx, &mut self.inner.extra_silence).await
     }
 
     /// How what the object owns stands, as far as the status says.
@@ -400,8 +432,9 @@ impl<A: Application> Turn<'_, A> {
         if taken || in_leaf {
             return Look::nothing();
         }
+        let asker = self.asker();
         let application = &*self.shared.application;
-        let seen = look(application, &self.cx, &mut self.inner.failed_looks).await;
+        let seen = look(&asker, application, &self.cx, &mut self.inner.sight).await;
         let ended_before = self.inner.has_ended();
         self.inner.catch_up();
         if self.inner.has_ended() && !ended_before {

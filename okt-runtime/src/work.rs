@@ -187,7 +187,8 @@ async fn by_fate<T, F: Future<Output = T>>(fate: Fate, handler: impl Fn() -> F) 
     }
 }
 
-fn seconds(time: Duration) -> String {
+/// A time for people.
+pub(crate) fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }
 

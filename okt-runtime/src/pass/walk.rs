@@ -10,7 +10,7 @@ use okt_core::{Answer, StateId};
 
 use super::{Pass, soonest};
 use crate::application::Application;
-use crate::asked::asked_within;
+use crate::asked::Asker;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
@@ -96,6 +96,7 @@ impl Walked {
 /// Walks through the pass of an object, and brings about what the steps have put.
 pub(crate) async fn walk<A: Application>(
     shared: &Arc<Shared<A>>,
+    asker: &Asker<'_, A::Resource>,
     cx: &Context<A::Resource>,
     tended: &mut Tended,
     pace: Pace,
@@ -124,11 +125,11 @@ pub(crate) async fn walk<A: Application>(
     while let Some(here) = walk.at() {
         given.enter(here, &walk);
         let step = (pass.take_step)(&*shared.application, &given, here);
-        let said = match asked_within(pass.step_limit, step).await {
+        let said = match asker.ask(pass.step_limit, step).await {
             Ok(said) => said,
             Err(unanswered) => {
-                let (limit, name) = (pass.step_limit, pass.graph().name_of(here));
-                Err(unanswered.failure(&format!("{name} was not done within {limit:?}")))
+                let name = pass.graph().name_of(here);
+                Err(unanswered.failure(&format!("{name} was not done")))
             }
         };
         walk.take(given.awaiting(said).map_err(Into::into));

@@ -66,6 +66,11 @@ impl Efforts {
         });
     }
 
+    /// Whether the last effort has failed.
+    pub(crate) fn has_failed(&self, subject: &Subject) -> bool {
+        (self.0.get(subject)).is_some_and(|effort| effort.failure.is_some())
+    }
+
     /// Forgets what has come out well.
     pub(crate) fn forget(&mut self, subject: &Subject) {
         self.0.remove(subject);

@@ -11,7 +11,6 @@ use crate::again::Again;
 use crate::annotations;
 use crate::application::{Application, StateOf};
 use crate::change::is_own;
-use crate::look::extra;
 use crate::object::LifecycleObject;
 use crate::pass::Walked;
 use crate::report::dated;
@@ -76,7 +75,7 @@ impl<A: Application> Turn<'_, A> {
             conditions: (conditions.into_iter())
                 .map(|condition| dated(&*self.object, now, condition))
                 .collect(),
-            extra: extra(&*self.shared.application, &self.cx).await,
+            extra: self.extra().await,
         };
         self.say(&status).await
     }

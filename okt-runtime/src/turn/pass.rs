@@ -19,8 +19,18 @@ impl<A: Application> Turn<'_, A> {
             state.map_or(StateId::UNKNOWN, Lifecycle::id),
         );
         self.inner.walks.echo = false;
+        let asker = self.asker();
         let tended = &mut self.inner.tended;
-        let walked = walk(self.shared, &self.cx, tended, pace, deleting, prunes).await?;
+        let walked = walk(
+            self.shared,
+            &asker,
+            &self.cx,
+            tended,
+            pace,
+            deleting,
+            prunes,
+        )
+        .await?;
         let generation = self.object.meta().generation.unwrap_or(0);
         self.inner.walks.take(&walked, generation, &pace);
         Some(walked)
@@ -28,6 +38,7 @@ impl<A: Application> Turn<'_, A> {
 
     /// Deletes what Kubernetes will not delete with the object; whether nothing of it is left.
     pub(super) async fn clear(&mut self, put: Resources) -> bool {
-        resources::clear(self.shared, &self.cx, &mut self.inner.tended, put).await
+        let asker = self.asker();
+        resources::clear(self.shared, &asker, &self.cx, &mut self.inner.tended, put).await
     }
 }

@@ -12,6 +12,7 @@ mod deletion;
 mod external;
 mod failing_writes;
 mod gate;
+mod hanging;
 mod input;
 mod life;
 mod nested;

@@ -166,7 +166,7 @@ async fn a_step_that_hangs_is_given_up_after_a_minute() {
     rig.pass(Duration::from_secs(61)).await;
     assert_eq!(
         says(&rig).await[0],
-        "Ready False TimedOut: Provision was not done within 60s"
+        "Ready False TimedOut: Provision was not done within 60 s"
     );
 }
 

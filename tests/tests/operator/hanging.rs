@@ -1,0 +1,140 @@
+//! Applications that hang: whatever part of their code it is, no other object waits for it.
+
+use std::time::Duration;
+
+use kube::Resource;
+use okt_tests::{Kiosk, KioskState::*, Kiosks, Part, Rig};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+type Market = Rig<Kiosks>;
+
+const HEALTHY: usize = 20;
+
+/// How much later than alone a wish of a healthy object may be carried out.
+const LATER: Duration = Duration::from_secs(2);
+
+fn kiosk(name: &str, hangs: &[Part]) -> Value {
+    json!({
+        "apiVersion": "demo.okt.dev/v1",
+        "kind": "Kiosk",
+        "metadata": { "name": name },
+        "spec": { "hangs": hangs },
+    })
+}
+
+/// Waits until something is so of all healthy objects; returns how long that took.
+async fn all(rig: &Market, what: &str, so: impl Fn(Option<&Kiosk>) -> bool) -> Duration {
+    let since = Instant::now();
+    for number in 0..HEALTHY {
+        let name = format!("healthy-{number}");
+        loop {
+            let kiosk = rig.get(&name).await;
+            if so(kiosk.as_ref()) {
+                break;
+            }
+            let waited = since.elapsed();
+            assert!(waited < Duration::from_mins(1), "{name} is not {what}");
+            rig.pass(Duration::from_millis(10)).await;
+        }
+    }
+    since.elapsed()
+}
+
+fn is_ready(kiosk: Option<&Kiosk>) -> bool {
+    let generation = kiosk.and_then(|kiosk| kiosk.meta().generation);
+    let status = kiosk.and_then(|kiosk| kiosk.status.as_ref());
+    let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
+    conditions.any(|it| {
+        it.type_ == "Ready" && it.status == "True" && it.observed_generation == generation
+    })
+}
+
+/// The wishes of healthy objects beside so many that hang, each in another part of its code: how long they take at the
+/// most.
+async fn longest(hanging: usize) -> Vec<(&'static str, Duration)> {
+    const PARTS: [Part; 4] = [Part::Observe, Part::Resources, Part::Extra, Part::Building];
+    let rig = Market::of().await;
+    for (number, part) in (0..hanging).zip(PARTS.into_iter().cycle()) {
+        rig.create_raw(kiosk(&format!("hanging-{number}"), &[part]))
+            .await;
+    }
+    let mut took = Vec::new();
+    for number in 0..HEALTHY {
+        rig.create_raw(kiosk(&format!("healthy-{number}"), &[]))
+            .await;
+    }
+    took.push(("created", all(&rig, "ready", is_ready).await));
+    // From here on looks of those that hang come at all times.
+    rig.pass(Duration::from_secs(63)).await;
+    for number in 0..HEALTHY {
+        let name = format!("healthy-{number}");
+        let maps = json!({ "spec": { "maps": { (&name): "a" } } });
+        rig.patch(&name, maps).await;
+    }
+    let changed = all(&rig, "ready after a change", is_ready).await;
+    took.push(("changed", changed));
+    rig.pass(Duration::from_secs(47)).await;
+    for number in 0..HEALTHY {
+        rig.delete(&format!("healthy-{number}")).await;
+    }
+    took.push(("deleted", all(&rig, "gone", |kiosk| kiosk.is_none()).await));
+    took
+}
+
+async fn nobody_waits_for(hanging: usize) {
+    let alone = longest(0).await;
+    let beside = longest(hanging).await;
+    for ((what, alone), (_, beside)) in alone.iter().zip(beside) {
+        println!("beside {hanging} that hang: {what} after {beside:?}, alone after {alone:?}");
+        assert!(
+            beside <= *alone + LATER,
+            "{what}: {beside:?}, alone {alone:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_256_applications_that_hang() {
+    nobody_waits_for(256).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_2000_applications_that_hang() {
+    nobody_waits_for(2000).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_part_that_does_not_answer_is_asked_less_and_less_often() {
+    for part in [Part::Observe, Part::Resources, Part::Extra] {
+        let rig = Market::of().await;
+        rig.create_raw(kiosk("quiet", &[part])).await;
+        rig.pass(Duration::from_mins(5)).await;
+        let before = rig.app.asked("quiet", part);
+        rig.pass(Duration::from_hours(1)).await;
+        let asked = rig.app.asked("quiet", part) - before;
+        assert!((9..=15).contains(&asked), "{part:?}: {asked} in an hour");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_application_that_does_not_answer_is_asked_less_and_less_often_and_that_is_said() {
+    let rig = Market::of().await;
+    rig.create_raw(kiosk("quiet", &[Part::Observe])).await;
+    rig.pass(Duration::from_mins(5)).await;
+    let ready = rig.condition("quiet", "Ready").await.expect("it is said");
+    assert_eq!((&*ready.status, &*ready.reason), ("Unknown", "Unreachable"));
+    assert!(
+        ready.message.contains("asked less and less often"),
+        "{}",
+        ready.message
+    );
+    // Once it answers it is asked as often as others.
+    rig.patch("quiet", json!({ "spec": { "hangs": [] } })).await;
+    rig.poke("quiet");
+    rig.until_ready("quiet", Open).await;
+    let before = rig.app.asked("quiet", Part::Observe);
+    rig.pass(Duration::from_mins(10)).await;
+    let asked = rig.app.asked("quiet", Part::Observe) - before;
+    assert!((18..=22).contains(&asked), "{asked}");
+}
