@@ -65,7 +65,8 @@ impl fmt::Display for Unanswered {
             Self::TimedOut(limit) => {
                 write!(
                     f,
-                    "no answer within {limit:?}; it is asked less and less often"
+                    "no answer within {}; it is asked less and less often",
+                    seconds(*limit)
                 )
             }
         }
