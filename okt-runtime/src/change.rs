@@ -50,6 +50,7 @@ pub(crate) fn change<K: LifecycleObject>(
     let number = |position: &Option<Position<K::State>>| position.as_ref().map(|p| p.transition);
     let same = old.observed_generation == next.observed_generation
         && number(&old.lifecycle) == number(&next.lifecycle)
+        && old.recorded_resources == next.recorded_resources
         && (old.lifecycle == next.lifecycle || silent(&old.lifecycle) == silent(&next.lifecycle))
         && same_conditions::<K>(&old.conditions, &next.conditions, pass);
     if !same {

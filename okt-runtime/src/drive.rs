@@ -22,9 +22,10 @@ use crate::failure::chain;
 use crate::guarded::api;
 use crate::looks::Looks;
 use crate::queue::{Queue, Urgency};
-use crate::resources::{PAGE, name_of};
+use crate::resources::{Name, PAGE, name_of};
 use crate::shared::{Request, Shared};
 use crate::turn::turn;
+use crate::wakes::Wakes;
 use crate::work::panic_text;
 
 /// How long after a turn that panicked the object has another.
@@ -74,12 +75,15 @@ pub(crate) async fn drive<A: Application>(
         queue.push(object, Urgency::Routine);
         std::future::ready(())
     });
-    let wake = |(namespace, name): (Option<String>, String)| {
-        let object = reference(&name, namespace.as_deref());
-        // A closed queue belongs to an operator that is stopping.
-        let _ = shared.queue.send(Request::Poke(object));
-    };
-    let others = shared.cluster.watch(&shared.client, wake);
+    let wakes = Wakes::new({
+        let requests = shared.queue.clone();
+        move |(namespace, name): Name| {
+            let object = reference(&name, namespace.as_deref());
+            // A closed queue belongs to an operator that is stopping.
+            let _ = requests.send(Request::Poke(object));
+        }
+    });
+    let others = (shared.cluster).watch(&shared.client, |name| wakes.wake(name));
     let fill = async {
         // None of them ends before the operator does.
         futures::join!(watched, requested, routine, others);
@@ -156,10 +160,9 @@ fn heed<A: Application>(
         // A list is in the store only when it is complete.
         Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
         Ok(watcher::Event::Delete(object)) => {
-            shared
-                .memory
-                .forget(object.meta().uid.as_deref().unwrap_or_default());
-            shared.cluster.forget(&name_of(&object));
+            let uid = object.meta().uid.as_deref().unwrap_or_default();
+            shared.memory.forget(uid);
+            shared.cluster.forget(&name_of(&object), uid);
         }
         Ok(watcher::Event::InitDone) => {
             let all = store.state();
@@ -168,7 +171,7 @@ fn heed<A: Application>(
                 .collect();
             shared.memory.keep_only(|uid| alive.contains(uid));
             let names: HashSet<_> = all.iter().map(|object| name_of(&**object)).collect();
-            shared.cluster.keep_only(|name| names.contains(name));
+            (shared.cluster).keep_only(|name| names.contains(name), |uid| alive.contains(uid));
             for object in &all {
                 let urgency = match object.meta().deletion_timestamp {
                     Some(_) => Urgency::Event,

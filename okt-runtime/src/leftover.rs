@@ -33,6 +33,9 @@ pub(crate) fn removal<K: LifecycleObject>(
             patch.insert("lifecycle".to_owned(), position.into());
         }
     }
+    if said.recorded_resources.is_empty() && !status.recorded_resources.is_empty() {
+        patch.insert("recordedResources".to_owned(), Value::Null);
+    }
     // They are merged by type, so those of others stay beside OKT's.
     let stays = |condition: &&Condition| {
         !is_own::<K::State>(&condition.type_, pass)

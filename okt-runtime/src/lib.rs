@@ -68,6 +68,7 @@ mod stored;
 mod turn;
 mod undecodable;
 mod union;
+mod wakes;
 mod widen;
 mod work;
 

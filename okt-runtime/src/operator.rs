@@ -279,6 +279,7 @@ impl<A: Application> Operator<A> {
         if crd.spec.scope == "Cluster" && !self.namespaces.is_empty() {
             return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
         }
+        let is_namespaced = crd.spec.scope != "Cluster";
         let mut stop = std::pin::pin!(stop);
         tokio::select! {
             reached = contact(&self.client) => {
@@ -307,6 +308,7 @@ impl<A: Application> Operator<A> {
                 client: self.client.clone(),
                 cluster: Arc::new(Cluster::new(
                     A::watches(Watches::default()),
+                    is_namespaced,
                     namespace.clone(),
                 )),
                 pass: A::pass(),

@@ -111,8 +111,7 @@ impl<K: LifecycleObject> Context<K> {
             tracing::error!(%kind, "asked for objects of a kind of which only the metadata is watched");
             return Vec::new();
         }
-        let uid = self.object().meta().uid.as_deref().unwrap_or_default();
-        let owned = self.cluster.owned(uid);
+        let owned = self.cluster.owned(self.object().meta());
         let of_kind = owned.iter().filter(|(key, _)| key.0 == number);
         of_kind
             .filter_map(|(_, kept)| decoded(api, &kept.text()))
@@ -188,7 +187,7 @@ impl<K: LifecycleObject> Context<K> {
         let meta = self.object().meta();
         let own = meta.namespace.as_deref();
         let kinds = &self.cluster.watches.owned;
-        let owned = self.cluster.owned(meta.uid.as_deref().unwrap_or_default());
+        let owned = self.cluster.owned(meta);
         let mut is_there = false;
         let mut unready = Vec::new();
         for (key, kept) in &owned {

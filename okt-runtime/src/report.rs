@@ -48,6 +48,8 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     pub(crate) progress: String,
     /// How what the object owns in the cluster stands.
     pub(crate) resources: &'a Settlement,
+    /// What is recorded of what the object owns.
+    pub(crate) recorded_resources: Vec<String>,
     /// What the states of the pass say.
     pub(crate) of_pass: &'a [conditions::Condition],
     pub(crate) extra: K::Extra,
@@ -97,6 +99,7 @@ impl<K: LifecycleObject> Report<'_, K> {
                 .chain(self.of_pass.iter().cloned())
                 .map(|condition| dated(self.object, self.now, condition))
                 .collect(),
+            recorded_resources: self.recorded_resources.clone(),
             extra: self.extra.clone(),
         }
     }

@@ -28,6 +28,7 @@ mod template;
 mod watches;
 mod waves;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::Resource;
@@ -39,6 +40,7 @@ pub(crate) use self::cluster::{Cluster, PAGE, name_of, named_from};
 pub use self::declared::{Declared, Resources};
 use self::efforts::Efforts;
 pub(crate) use self::efforts::Pace;
+pub(crate) use self::index::{MARK_LENGTH, Name};
 pub(crate) use self::kind::Kind;
 pub(crate) use self::ready::{Lack, lack};
 use self::settle::{Accepted, Settling};
@@ -72,6 +74,10 @@ pub(crate) struct Tended {
     looked_at: bool,
     efforts: Efforts,
     accepted: Accepted,
+    /// What the status is to record of them; none where nobody has looked.
+    pub(crate) to_record: Option<Vec<String>>,
+    /// Since when what is recorded is neither declared nor there.
+    absent: BTreeMap<String, Instant>,
     /// When they are to be looked at again.
     due: Option<Instant>,
 }
@@ -82,6 +88,7 @@ impl Tended {
         self.settlement == Settlement::AsDeclared
             && self.efforts.is_empty()
             && self.accepted.is_empty()
+            && self.absent.is_empty()
             && self.due.is_none()
     }
 
@@ -136,11 +143,14 @@ impl Tended {
             site,
             efforts: &mut self.efforts,
             accepted: &mut self.accepted,
+            absent: &mut self.absent,
             leave,
             pace,
             applied: 0,
         };
-        settling.settle(declared).await
+        let settled = settling.settle(declared).await;
+        self.to_record = Some(settled.to_record.iter().cloned().collect());
+        settled
     }
 
     fn tell(&mut self, settlement: Settlement) {
@@ -174,9 +184,9 @@ pub(crate) async fn tend<A: Application>(
     };
     tended.efforts.forget(&None);
     let declared = beside.and(declared);
-    let settled = tended
-        .settle(site(shared, cx), pace, leave, &declared)
-        .await;
+    let may_write = || shared.may_start();
+    let site = site(shared, cx, &may_write);
+    let settled = tended.settle(site, pace, leave, &declared).await;
     tended.due = settled.due.map(after);
     tended.tell(settled.settlement);
 }
@@ -190,9 +200,10 @@ pub(crate) async fn clear<A: Application>(
     tended: &mut Tended,
     beside: Resources,
 ) -> bool {
-    let site = site(shared, cx);
+    let may_write = || shared.may_act();
+    let site = site(shared, cx, &may_write);
     let hidden = shared.cluster.hidden();
-    if hidden.is_none() && !shared.cluster.owns_anything(site.uid()) {
+    if hidden.is_none() && !shared.cluster.owns_anything(site.object.meta()) {
         return true;
     }
     let state = cx.state();
@@ -236,11 +247,13 @@ pub(crate) async fn clear<A: Application>(
 fn site<'a, A: Application>(
     shared: &'a Shared<A>,
     cx: &'a Context<A::Resource>,
+    may_write: &'a (dyn Fn() -> bool + Send + Sync),
 ) -> Site<'a, A::Resource> {
     Site {
         client: &shared.client,
         cluster: &shared.cluster,
         object: cx.object(),
+        may_write,
     }
 }
 

@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::desired::REQUEST_LIMIT;
+use crate::resources::MARK_LENGTH;
 use crate::status::Status;
 use crate::stored::StoredGraph;
 
@@ -21,6 +22,8 @@ pub(crate) const REASON_LIMIT: usize = STATE_LIMIT;
 pub(crate) const FAILURE_LIMIT: usize = 512;
 /// How many transitions the history holds.
 pub(crate) const HISTORY_LIMIT: usize = 10;
+/// How many objects an object may own where no owner reference shows it.
+pub(crate) const RECORDED_LIMIT: usize = 64;
 /// How many conditions a status holds. The operator writes 29 at most; a limit near that would let the conditions of
 /// others make every write of the operator fail.
 const CONDITIONS_LIMIT: usize = 256;
@@ -41,6 +44,13 @@ impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
                 "observedGeneration": { "type": "integer", "format": "int64" },
                 "lifecycle": lifecycle(S::GRAPH),
                 "conditions": conditions(),
+                "recordedResources": {
+                    "type": "array",
+                    "description": "Hashes of the resources that the object owns where no owner reference shows it, written by its operator.",
+                    "maxItems": RECORDED_LIMIT,
+                    "x-kubernetes-list-type": "set",
+                    "items": { "type": "string", "maxLength": MARK_LENGTH },
+                },
             },
             "x-kubernetes-validations": [{
                 "rule": "!has(oldSelf.lifecycle) || has(self.lifecycle)",

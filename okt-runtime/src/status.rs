@@ -23,6 +23,9 @@ pub struct Status<S, Extra = ()> {
     pub lifecycle: Option<Position<S>>,
     /// Conditions, those of others included.
     pub conditions: Vec<Condition>,
+    /// What the object owns in the cluster where no owner reference shows it: a hash of the kind, the namespace and the
+    /// name of each. It is recorded before it is created, and only what stands here is believed to be owned.
+    pub recorded_resources: Vec<String>,
     /// What the application adds.
     pub extra: Extra,
 }
@@ -33,6 +36,7 @@ impl<S, Extra: Default> Default for Status<S, Extra> {
             observed_generation: None,
             lifecycle: None,
             conditions: Vec::new(),
+            recorded_resources: Vec::new(),
             extra: Extra::default(),
         }
     }
@@ -236,6 +240,8 @@ struct Read<S> {
     lifecycle: Option<Position<S>>,
     #[serde(default)]
     conditions: Vec<Condition>,
+    #[serde(default)]
+    recorded_resources: Vec<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -247,6 +253,7 @@ impl<'de, S: Lifecycle, Extra: DeserializeOwned + Default> Deserialize<'de> for 
             observed_generation: read.observed_generation,
             lifecycle: read.lifecycle,
             conditions: read.conditions,
+            recorded_resources: read.recorded_resources,
             // It is computed anew in every turn, so an older shape of it must not cost the position.
             extra: serde_json::from_value(Value::Object(read.rest)).unwrap_or_default(),
         })
@@ -263,6 +270,8 @@ struct Written<'a, S> {
     lifecycle: Option<&'a Position<S>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     conditions: &'a [Condition],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    recorded_resources: &'a [String],
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
@@ -283,6 +292,7 @@ impl<S: Lifecycle, Extra: Serialize> Serialize for Status<S, Extra> {
             observed_generation: self.observed_generation,
             lifecycle: self.lifecycle.as_ref(),
             conditions: &self.conditions,
+            recorded_resources: &self.recorded_resources,
             extra,
         }
         .serialize(serializer)

@@ -110,6 +110,7 @@ async fn turn_of<A: Application>(
         },
     };
     inner.undecodable = None;
+    shared.cluster.note_recorded(&object);
     if let Some(wait) = inner.trouble.wait(object.meta()) {
         return Again::after(wait);
     }
@@ -225,6 +226,7 @@ impl<'a, A: Application> Turn<'a, A> {
             failed: self.failed(&decision),
             progress: progress.clone(),
             resources: &settlement,
+            recorded_resources: self.recorded_resources(),
             of_pass: &prelude.conditions,
             extra,
             graph: &self.shared.graph,
@@ -345,6 +347,17 @@ impl<'a, A: Application> Turn<'a, A> {
         let asker = self.asker();
         let application = &*self.shared.application;
         extra(&asker, application, &self.cx, &mut self.inner.extra_silence).await
+    }
+
+    /// What is to be recorded of what the object owns: as before, where nobody has looked.
+    fn recorded_resources(&self) -> Vec<String> {
+        let before = || {
+            self.object
+                .status_of()
+                .map(|it| it.recorded_resources.clone())
+        };
+        let now = self.inner.tended.to_record.clone();
+        now.or_else(before).unwrap_or_default()
     }
 
     /// How what the object owns stands, as far as the status says.
@@ -470,7 +483,7 @@ impl<'a, A: Application> Turn<'a, A> {
             newer,
             observed: look.observed,
             events: &look.events,
-            owned: self.shared.cluster.owns_anything(self.uid),
+            owned: self.shared.cluster.owns_anything(self.object.meta()),
             task: self.inner.task(),
             attempt: self.inner.attempt.max(recorded_attempt),
             started_under: self.inner.started_under,

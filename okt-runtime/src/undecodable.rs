@@ -72,14 +72,14 @@ pub(crate) async fn undecodable<A: Application>(
 fn is_untouched<A: Application>(shared: &Shared<A>, meta: &ObjectMeta, text: &str) -> bool {
     // A pass records nothing of what it has begun.
     let leaves_no_trace = shared.pass_graph().is_some_and(Walk::finalizes);
-    let uid = meta.uid.as_deref().unwrap_or_default();
     has_lifecycle::<A::Resource>()
         && !leaves_no_trace
-        && !shared.cluster.owns_anything(uid)
+        && !shared.cluster.owns_anything(meta)
+        && pruned::field(text, &["status", "recordedResources"]).is_none()
         && pruned::field(text, &["status", "lifecycle"]).is_none()
 }
 
-/// A status of which only the conditions are written: the position stays as it is.
+/// A status of which only the conditions are written: the position and the record of what is owned stay as they are.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Said<'a> {
@@ -96,6 +96,8 @@ struct SaidStatus<'a> {
     conditions: &'a [Condition],
     #[serde(skip_serializing_if = "Option::is_none")]
     lifecycle: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded_resources: Option<&'a RawValue>,
 }
 
 /// Writes the conditions; returns the version of the object that says so.
@@ -127,7 +129,10 @@ async fn say<A: Application>(
     }
     let (now, why) = (shared.clock.now(), (REASON, message.as_str()));
     let conditions = stalled::<StateOf<A>>(meta, why, &conditions, now, shared.pass_graph());
-    let lifecycle = pruned::field(text, &["status", "lifecycle"]);
+    let kept = |name: &str| {
+        let text = pruned::field(text, &["status", name])?;
+        serde_json::from_str(text).ok()
+    };
     let said = Said {
         api_version: &A::Resource::api_version(&()),
         kind: &A::Resource::kind(&()),
@@ -137,7 +142,8 @@ async fn say<A: Application>(
         status: SaidStatus {
             observed_generation: meta.generation,
             conditions: &conditions,
-            lifecycle: lifecycle.and_then(|text| serde_json::from_str(text).ok()),
+            lifecycle: kept("lifecycle"),
+            recorded_resources: kept("recordedResources"),
         },
     };
     let api = api::<Cached<A::Resource>>(&shared.client, meta.namespace.as_deref());

@@ -82,24 +82,38 @@ fn anything(_: &mut SchemaGenerator) -> Schema {
 
 /// The operator of kiosks; clones share what they counted.
 #[derive(Clone, Default)]
-pub struct Kiosks(Arc<Mutex<HashMap<(String, Part), usize>>>);
+pub struct Kiosks(Arc<Mutex<Memory>>);
+
+#[derive(Default)]
+struct Memory {
+    asked: HashMap<(String, Part), usize>,
+    maps: HashMap<String, Vec<String>>,
+}
 
 impl Kiosks {
-    fn counts<T>(&self, of: impl FnOnce(&mut HashMap<(String, Part), usize>) -> T) -> T {
+    fn memory<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// How often a part of the code was asked about the kiosk of this name.
     pub fn asked(&self, name: &str, part: Part) -> usize {
-        self.counts(|counts| {
+        self.memory(|memory| {
             let key = (name.to_owned(), part);
-            counts.get(&key).copied().unwrap_or_default()
+            memory.asked.get(&key).copied().unwrap_or_default()
         })
+    }
+
+    /// The owned maps that the kiosk of this name has seen at the last look.
+    pub fn sees_maps(&self, name: &str) -> Vec<String> {
+        self.memory(|memory| memory.maps.get(name).cloned().unwrap_or_default())
     }
 
     /// Never returns where the spec says so.
     async fn ask(&self, kiosk: &Kiosk, part: Part) {
-        self.counts(|counts| *counts.entry((kiosk.name_any(), part)).or_default() += 1);
+        self.memory(|memory| {
+            let key = (kiosk.name_any(), part);
+            *memory.asked.entry(key).or_default() += 1;
+        });
         if kiosk.spec.hangs.contains(&part) {
             std::future::pending::<()>().await;
         }
@@ -129,6 +143,9 @@ impl Application for Kiosks {
 
     async fn observe(&self, cx: &Context<Kiosk>) -> Result<Observation<KioskState>, Failure> {
         self.ask(cx.object(), Part::Observe).await;
+        let maps = cx.owned::<ConfigMap>();
+        let maps = maps.iter().map(ResourceExt::name_any).collect();
+        self.memory(|memory| memory.maps.insert(cx.object().name_any(), maps));
         Ok(Observation::unobserved())
     }
 

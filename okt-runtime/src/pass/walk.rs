@@ -46,10 +46,6 @@ impl<K: LifecycleObject> Hands<K> {
         resources: &Resources,
         prunes: bool,
     ) -> Result<Settled, Failure> {
-        if !(self.may_act)() {
-            let why = "this operator may not act now; the next one goes on";
-            return Err(Failure::retry("NotLeading", why));
-        }
         if !self.finalizes && resources.leaves_something() {
             let why = "what is declared `unowned` or with a `wave` has to be deleted by the operator, and this pass has no way for deletion: declare a trigger `on_delete`";
             return Err(Failure::permanent("BadResource", why));
@@ -58,7 +54,9 @@ impl<K: LifecycleObject> Hands<K> {
             client: &self.client,
             cluster: &self.cluster,
             object: cx.object(),
+            may_write: &*self.may_act,
         };
+        site.check_lead()?;
         let leave = Leave {
             creates: self.creates,
             prunes,

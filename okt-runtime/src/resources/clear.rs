@@ -30,7 +30,7 @@ pub(crate) fn leaves_something<K: LifecycleObject>(
     site: &Site<'_, K>,
     resources: &Resources,
 ) -> bool {
-    let owned = site.cluster.owned(site.uid());
+    let owned = site.owned();
     !has_to_go(site, resources, &owned).first.is_empty()
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn clear<K: LifecycleObject>(
     efforts: &mut Efforts,
     pace: &Pace,
 ) -> Result<Left, Failure> {
-    let owned = site.cluster.owned(site.uid());
+    let owned = site.owned();
     let going = has_to_go(site, resources, &owned);
     let mut deleted = false;
     for (key, there) in &going.first {
@@ -68,7 +68,7 @@ fn has_to_go<'a, K: LifecycleObject>(
     let kept = site.kept(resources);
     let orphans = (site.object.meta().finalizers.iter().flatten()).any(|it| it == ORPHANS);
     let has_to_go = |there: &Kept, kind: &Kind| {
-        let in_waves = there.wave.is_some() && there.is_collected && !orphans;
+        let in_waves = there.wave.is_some() && there.reference.is_some() && !orphans;
         in_waves || (there.is_unowned && there.may_go(kind))
     };
     let going = owned

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
@@ -35,13 +36,15 @@ pub(crate) struct Cluster<K> {
 }
 
 impl<K: LifecycleObject> Cluster<K> {
-    pub(crate) fn new(watches: Watches<K>, namespace: Option<String>) -> Self {
+    /// Caches for objects that live in namespaces, or in none; `namespace` is the only one that is looked at.
+    pub(crate) fn new(watches: Watches<K>, namespaced: bool, namespace: Option<String>) -> Self {
         let kinds = watches.owned.len() + watches.referred.len();
+        let known = Index::new(watches.owned.clone(), namespaced);
         Self {
             watches,
             identity: Identity::of::<K>(),
             namespace,
-            known: Mutex::default(),
+            known: Mutex::new(known),
             missing: watch::Sender::new(kinds),
             heard: watch::Sender::default(),
         }
@@ -63,13 +66,21 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Everything that was made for an object.
-    pub(crate) fn owned(&self, uid: &str) -> BTreeMap<Key, Arc<Kept>> {
-        self.index().owned.get(uid).cloned().unwrap_or_default()
+    pub(crate) fn owned(&self, owner: &ObjectMeta) -> BTreeMap<Key, Arc<Kept>> {
+        self.index().owned_by(owner)
     }
 
     /// Whether anything was made for an object.
-    pub(crate) fn owns_anything(&self, uid: &str) -> bool {
-        self.index().owned.contains_key(uid)
+    pub(crate) fn owns_anything(&self, owner: &ObjectMeta) -> bool {
+        self.index().owns_anything(owner)
+    }
+
+    /// Notes what the status of an object records of what it owns.
+    pub(crate) fn note_recorded(&self, object: &K) {
+        let uid = object.meta().uid.as_deref().unwrap_or_default();
+        let status = object.status_of();
+        let marks = status.map_or(&[][..], |status| &status.recorded_resources);
+        self.index().note_recorded(uid, marks);
     }
 
     /// Why an owned kind cannot be listed, if so.
@@ -160,13 +171,16 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// An object is gone: nothing of it is to be woken any more.
-    pub(crate) fn forget(&self, object: &Name) {
-        self.index().forget_references(object);
+    pub(crate) fn forget(&self, object: &Name, uid: &str) {
+        let index = &mut *self.index();
+        index.forget_references(object);
+        index.note_recorded(uid, &[]);
     }
 
     /// Forgets every object but these, after a list.
-    pub(crate) fn keep_only(&self, alive: impl Fn(&Name) -> bool) {
+    pub(crate) fn keep_only(&self, alive: impl Fn(&Name) -> bool, uids: impl Fn(&str) -> bool) {
         let index = &mut *self.index();
+        index.keep_recorded(uids);
         let gone: Vec<Name> = (index.refers.keys())
             .filter(|name| !alive(name))
             .cloned()

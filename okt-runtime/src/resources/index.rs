@@ -3,9 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use sha2::{Digest, Sha256};
 
 use super::kept::Kept;
+use super::kind::Kind;
+use crate::read::hex;
+
+/// How many digits a mark has.
+pub(crate) const MARK_LENGTH: usize = 24;
 
 /// Namespace and name of an object.
 pub(crate) type Name = (Option<String>, String);
@@ -13,10 +20,19 @@ pub(crate) type Name = (Option<String>, String);
 /// Which object it is: its kind, by number, its namespace and its name.
 pub(crate) type Key = (usize, Option<String>, String);
 
-#[derive(Default)]
+/// What the caches hold, by name and by owner.
+///
+/// Labels and annotations say whose an object is, and who may write objects anywhere may say anything there. An object
+/// is believed to be somebody's only where its owner reference has the uid and it lives beside its owner (whoever may
+/// write there may also write the owner), or where the status of the owner records it ([`mark`]).
 pub(crate) struct Index {
-    /// By the uid of whom they were made for.
-    pub(crate) owned: HashMap<String, BTreeMap<Key, Arc<Kept>>>,
+    kinds: Vec<Kind>,
+    /// Whether the owners live in namespaces.
+    namespaced: bool,
+    /// By the uid that the labels say they were made for.
+    owned: HashMap<String, BTreeMap<Key, Arc<Kept>>>,
+    /// By the uid of an owner the marks that its status records.
+    recorded: HashMap<String, BTreeSet<String>>,
     /// Whose they are.
     owners: HashMap<Key, Owner>,
     pub(crate) referred: HashMap<Key, Arc<Kept>>,
@@ -51,6 +67,78 @@ pub(crate) enum Side {
 }
 
 impl Index {
+    /// Knows nothing of objects of these kinds yet.
+    pub(crate) fn new(kinds: Vec<Kind>, namespaced: bool) -> Self {
+        Self {
+            kinds,
+            namespaced,
+            owned: HashMap::new(),
+            recorded: HashMap::new(),
+            owners: HashMap::new(),
+            referred: HashMap::new(),
+            referrers: HashMap::new(),
+            refers: HashMap::new(),
+            taken: BTreeSet::new(),
+            unlisted: BTreeMap::new(),
+        }
+    }
+
+    /// Everything that was made for an object.
+    pub(crate) fn owned_by(&self, owner: &ObjectMeta) -> BTreeMap<Key, Arc<Kept>> {
+        let believed = self.believed(owner);
+        believed
+            .map(|(key, kept)| (key.clone(), Arc::clone(kept)))
+            .collect()
+    }
+
+    /// Whether anything was made for an object.
+    pub(crate) fn owns_anything(&self, owner: &ObjectMeta) -> bool {
+        self.believed(owner).next().is_some()
+    }
+
+    fn believed(&self, owner: &ObjectMeta) -> impl Iterator<Item = (&Key, &Arc<Kept>)> {
+        let uid = owner.uid.as_deref().unwrap_or_default();
+        let all = self.owned.get(uid).into_iter().flatten();
+        all.filter(move |(key, kept)| {
+            let is_beside = key.1 == owner.namespace;
+            (is_beside && kept.reference.is_some()) || self.is_recorded(uid, key)
+        })
+    }
+
+    fn is_recorded(&self, uid: &str, key: &Key) -> bool {
+        let recorded = self.recorded.get(uid);
+        recorded.is_some_and(|recorded| recorded.contains(&mark(&self.kinds[key.0], key)))
+    }
+
+    /// Notes what the status of an object records.
+    pub(crate) fn note_recorded(&mut self, uid: &str, marks: &[String]) {
+        if marks.is_empty() {
+            self.recorded.remove(uid);
+        } else if self
+            .recorded
+            .get(uid)
+            .is_none_or(|own| !own.iter().eq(marks))
+        {
+            let marks = marks.iter().cloned().collect();
+            self.recorded.insert(uid.to_owned(), marks);
+        }
+    }
+
+    /// Forgets what owners recorded that are no more.
+    pub(crate) fn keep_recorded(&mut self, alive: impl Fn(&str) -> bool) {
+        self.recorded.retain(|uid, _| alive(uid));
+    }
+
+    /// Who is to be woken when something happens to an object; nobody where its labels alone name somebody.
+    fn owner_name(&self, uid: &str, key: &Key, kept: &Kept) -> Option<Name> {
+        if self.is_recorded(uid, key) {
+            return kept.owner_name.as_deref().map(parsed);
+        }
+        let is_beside = key.1.is_some() == self.namespaced;
+        let name = kept.reference.clone().filter(|_| is_beside)?;
+        Some((key.1.clone(), name))
+    }
+
     pub(crate) fn put(&mut self, side: Side, kept: Kept) -> BTreeSet<Name> {
         match side {
             Side::Owned(number) => self.put_owned(number, kept),
@@ -128,8 +216,8 @@ impl Index {
             return before.and_then(|it| it.0.name).into_iter().collect();
         };
         let mut owner = Owner {
+            name: self.owner_name(&uid, &key, &kept),
             uid,
-            name: kept.owner_name.as_deref().map(parsed),
         };
         let mut woken: BTreeSet<Name> = owner.name.clone().into_iter().collect();
         let mut old = None;
@@ -190,6 +278,14 @@ fn lacking<'a>(number: usize, known: impl Iterator<Item = &'a Key>, fresh: &[Kep
         .filter(|key| key.0 == number && !listed.contains(*key))
         .cloned()
         .collect()
+}
+
+/// What a status records of an object that no owner reference shows to be owned: a hash of its kind, namespace and name.
+pub(crate) fn mark(kind: &Kind, key: &Key) -> String {
+    let (_, namespace, name) = key;
+    let namespace = namespace.as_deref().unwrap_or_default();
+    let text = format!("{}/{}/{namespace}/{name}", kind.api.group, kind.api.kind);
+    hex(&Sha256::digest(text))[..MARK_LENGTH].to_owned()
 }
 
 pub(crate) fn key_of(number: usize, kept: &Kept) -> Key {

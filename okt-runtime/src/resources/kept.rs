@@ -31,16 +31,16 @@ pub(crate) struct Kept {
     meta: ObjectMeta,
     /// The uid of the object that it was made for.
     pub(crate) owner: Option<String>,
-    /// Namespace and name of that object.
+    /// Namespace and name of that object, as an annotation has it: anybody may have put it there.
     pub(crate) owner_name: Option<String>,
+    /// The name of that object, where an owner reference has its uid: Kubernetes deletes this one with it.
+    pub(crate) reference: Option<String>,
     /// Whether an operator of OKT has applied it.
     pub(crate) is_applied: bool,
     /// A hash of what was applied last.
     pub(crate) applied: Option<String>,
     /// Whether the operator has to delete it, as it was declared.
     pub(crate) is_unowned: bool,
-    /// Whether Kubernetes deletes it with the object that it was made for.
-    pub(crate) is_collected: bool,
     /// In which wave it is deleted, where that was declared.
     pub(crate) wave: Option<u32>,
     /// Whether it may be deleted although its kind holds data.
@@ -86,13 +86,13 @@ impl Kept {
         let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();
         let annotation = |name: &str| meta.annotations.as_ref()?.get(name).cloned();
         let owner = label(OWNER_LABEL);
-        let owners = meta.owner_references.iter().flatten();
-        let is_collected = owners
-            .map(|it| &it.uid)
-            .any(|it| Some(it) == owner.as_ref());
+        let mut owners = meta.owner_references.iter().flatten();
+        let reference = owners
+            .find(|it| Some(&it.uid) == owner.as_ref())
+            .map(|it| it.name.clone());
         Ok(Self {
             is_applied,
-            is_collected,
+            reference,
             wave: annotation(WAVE_ANNOTATION).and_then(|wave| wave.parse().ok()),
             owner,
             owner_name: annotation(OWNER_NAME_ANNOTATION),

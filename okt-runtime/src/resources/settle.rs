@@ -10,20 +10,22 @@ use kube::api::{Patch, PatchParams};
 use okt_core::conditions;
 use okt_core::pass::Operations;
 use serde_json::Value;
+use tokio::time::Instant;
 
-use super::declared::{Declared, Resources};
+use super::declared::{Declared, Owner, Resources};
 use super::drift::{covers, owned_fields};
 use super::efforts::{Efforts, Pace};
-use super::index::Key;
+use super::index::{Key, mark};
 use super::kept::Kept;
 use super::ready::{Lack, lack};
-use super::site::{NO_ANSWER, Site, failure_of, listed};
+use super::site::{CONFLICT, NO_ANSWER, NOT_LEADING, Site, failure_of, listed};
 use super::stamp::{Applied, Place, named};
 use super::waves::Going;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
 use crate::patience::answer;
 use crate::read;
+use crate::schema::RECORDED_LIMIT;
 
 /// What could not be brought to be owned whole: a hash of the fields that are, by object.
 pub(crate) type Accepted = BTreeMap<Key, u64>;
@@ -69,6 +71,8 @@ pub(crate) struct Settling<'a, K> {
     pub(crate) site: Site<'a, K>,
     pub(crate) efforts: &'a mut Efforts,
     pub(crate) accepted: &'a mut Accepted,
+    /// Since when what is recorded is neither declared nor there.
+    pub(crate) absent: &'a mut BTreeMap<String, Instant>,
     pub(crate) leave: Leave,
     pub(crate) pace: Pace,
     /// How many objects were applied.
@@ -83,6 +87,14 @@ impl<'a, K> Deref for Settling<'a, K> {
     }
 }
 
+/// What is declared.
+#[derive(Default)]
+struct Wanted {
+    all: BTreeSet<Key>,
+    /// Of these what no owner reference shows.
+    unshown: BTreeSet<Key>,
+}
+
 /// What has come of one turn, and when something of it is due.
 pub(crate) struct Settled {
     pub(crate) settlement: Settlement,
@@ -93,11 +105,15 @@ pub(crate) struct Settled {
     pub(crate) made: BTreeSet<usize>,
     /// What was done.
     pub(crate) operations: Operations,
+    /// What the status is to record.
+    pub(crate) to_record: BTreeSet<String>,
 }
 
 /// What has come of one declared object.
 enum Outcome {
     Fine,
+    /// It is created once the status of its owner records it.
+    Unrecorded,
     /// It is not ready yet.
     Awaited(String),
     /// Its name is not free yet.
@@ -160,16 +176,17 @@ impl Outcomes {
             short: self.short,
             made: self.made,
             operations: self.operations,
+            to_record: BTreeSet::new(),
         }
     }
 }
 
-impl<K: LifecycleObject> Settling<'_, K> {
+impl<'a, K: LifecycleObject> Settling<'a, K> {
     /// Does what is to be done; one object that fails keeps none of the others from it.
     pub(crate) async fn settle(mut self, resources: &Resources) -> Settled {
         self.efforts.rest(&self.pace);
-        let owned = self.cluster.owned(self.uid());
-        let mut wanted = BTreeSet::new();
+        let owned = self.owned();
+        let mut wanted = Wanted::default();
         let mut outcomes = Outcomes::default();
         let mut all_told = true;
         for (index, declared) in resources.declared.iter().enumerate() {
@@ -199,6 +216,12 @@ impl<K: LifecycleObject> Settling<'_, K> {
                     outcomes.awaited(what);
                 }
                 Ok(Outcome::Going(what)) => outcomes.awaited(what),
+                Ok(Outcome::Unrecorded) => {
+                    outcomes.due_in(Duration::ZERO);
+                    let what = self.told(&key);
+                    let what = format!("{what} is recorded in the status before it is created");
+                    outcomes.awaited(what);
+                }
                 Ok(Outcome::Stuck(what)) => {
                     outcomes.made(index);
                     let failure = Failure::permanent("ResourceNotReady", what);
@@ -211,6 +234,11 @@ impl<K: LifecycleObject> Settling<'_, K> {
                         format!("{what} was changed again, and is applied anew after a wait");
                     outcomes.awaited(what);
                 }
+                // Whoever leads next brings it about.
+                Err(failure) if failure.reason() == NOT_LEADING => {
+                    outcomes.refused(failure);
+                    return self.settled(outcomes, &owned, &wanted, false);
+                }
                 Err(failure) => {
                     outcomes.operations.failed += 1;
                     let no_answer = failure.reason() == NO_ANSWER;
@@ -219,7 +247,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
                     outcomes.failed(failure, wait);
                     // The next one would wait as long for nothing.
                     if no_answer {
-                        return outcomes.settled();
+                        return self.settled(outcomes, &owned, &wanted, false);
                     }
                 }
             }
@@ -227,10 +255,10 @@ impl<K: LifecycleObject> Settling<'_, K> {
         outcomes.at = None;
         // Where something could not be declared, it is not known what is wanted no more.
         if self.leave.prunes && all_told {
-            self.accepted.retain(|key, _| wanted.contains(key));
+            self.accepted.retain(|key, _| wanted.all.contains(key));
             let kept = self.kept(resources);
             let surplus = owned.iter().filter(|(key, there)| {
-                !wanted.contains(*key)
+                !wanted.all.contains(*key)
                     && !kept.contains(*key)
                     && (there.may_go(self.kind(key)) || there.is_deleting())
             });
@@ -266,7 +294,64 @@ impl<K: LifecycleObject> Settling<'_, K> {
             }
             outcomes.awaited.extend(going.awaited(&self.site));
         }
-        outcomes.settled()
+        let is_whole = self.leave.prunes && all_told;
+        self.settled(outcomes, &owned, &wanted, is_whole)
+    }
+
+    /// What has come of it, and what the status is to record; `is_whole` where all that is wanted is known.
+    fn settled(
+        &mut self,
+        mut outcomes: Outcomes,
+        owned: &BTreeMap<Key, Arc<Kept>>,
+        wanted: &Wanted,
+        is_whole: bool,
+    ) -> Settled {
+        let unshown = owned.iter().filter(|(key, there)| {
+            let is_shown = there.reference.is_some() && self.is_beside(key);
+            !is_shown
+        });
+        let unshown = unshown.map(|(key, _)| key).chain(&wanted.unshown);
+        let mut to_record: BTreeSet<String> = unshown.map(|key| self.mark(key)).collect();
+        for recorded in self.recorded() {
+            if to_record.contains(recorded) {
+                self.absent.remove(recorded);
+                continue;
+            }
+            let since = *(self.absent.entry(recorded.clone())).or_insert_with(Instant::now);
+            // What was created a moment ago may not be in the cache yet.
+            if !is_whole || since.elapsed() < ABSENT {
+                to_record.insert(recorded.clone());
+                outcomes.due_in(ABSENT);
+            }
+        }
+        self.absent.retain(|mark, _| to_record.contains(mark));
+        let mut settled = outcomes.settled();
+        settled.to_record = to_record;
+        settled
+    }
+
+    /// Whether an object lives where an owner reference says whose it is: in the namespace of its owner, or in none.
+    fn is_beside(&self, key: &Key) -> bool {
+        key.1 == self.object.meta().namespace
+    }
+
+    /// Whether no owner reference shows whose an object is, so that the status of its owner has to record it.
+    fn is_unshown(&self, declared: &Declared, key: &Key) -> bool {
+        declared.owner == Owner::None || !self.is_beside(key)
+    }
+
+    fn is_recorded(&self, key: &Key) -> bool {
+        self.recorded().contains(&self.mark(key))
+    }
+
+    fn mark(&self, key: &Key) -> String {
+        mark(self.kind(key), key)
+    }
+
+    /// What the status records.
+    fn recorded(&self) -> &'a [String] {
+        let status = self.site.object.status_of();
+        status.map_or(&[], |status| &status.recorded_resources)
     }
 
     /// Notes that something could not be done; how long it waits until it is tried again.
@@ -279,7 +364,7 @@ impl<K: LifecycleObject> Settling<'_, K> {
         Some((wait, failure.cloned()))
     }
 
-    fn stamp(&self, declared: &Declared, wanted: &mut BTreeSet<Key>) -> Result<Applied, Failure> {
+    fn stamp(&self, declared: &Declared, wanted: &mut Wanted) -> Result<Applied, Failure> {
         let place = Place {
             object: self.object,
             kinds: &self.cluster.watches.owned,
@@ -296,8 +381,16 @@ impl<K: LifecycleObject> Settling<'_, K> {
         let key = key_of(&applied);
         let what = self.told(&key);
         let wrong = |why: String| Err(Failure::permanent("BadResource", why));
-        if !wanted.insert(key) {
+        if !wanted.all.insert(key.clone()) {
             return wrong(format!("{what} is declared twice"));
+        }
+        if self.is_unshown(declared, &key) {
+            wanted.unshown.insert(key);
+        }
+        if wanted.unshown.len() > RECORDED_LIMIT {
+            return wrong(format!(
+                "{what} has no owner reference, as {RECORDED_LIMIT} others: a status records no more of them"
+            ));
         }
         if declared.ready && self.cluster.is_bare(applied.kind) {
             return wrong(format!(
@@ -319,18 +412,26 @@ impl<K: LifecycleObject> Settling<'_, K> {
             let why = format!("{what}: its kind cannot be listed: {why}");
             return Err(Failure::retry("ResourceNotWatched", why));
         }
-        let there = match there {
-            Some(there) => Some(there),
-            None => self.found(&key, &what, declared).await?,
-        };
-        let Some(there) = there else {
-            return self.create(declared, applied, &what).await;
-        };
+        match there {
+            Some(there) => self.maintain(declared, applied, &there).await,
+            None => self.create(declared, applied).await,
+        }
+    }
+
+    /// Brings what is there to what was declared.
+    async fn maintain(
+        &mut self,
+        declared: &Declared,
+        applied: &Applied,
+        there: &Kept,
+    ) -> Result<Outcome, Failure> {
+        let key = key_of(applied);
+        let what = self.told(&key);
         if there.is_deleting() {
             // Its name is free when it is gone, and that is an event.
             return Ok(Outcome::Going(format!("{what} is being deleted")));
         }
-        if declared.once || self.is_as_applied(&key, &there, applied) {
+        if declared.once || self.is_as_applied(&key, there, applied) {
             return self.standing(declared, &key, || there.value());
         }
         // A hash that was rubbed out is no news.
@@ -345,26 +446,32 @@ impl<K: LifecycleObject> Settling<'_, K> {
         if !is_news {
             tracing::info!(resource = what, "somebody has changed it: it is repaired");
         }
-        let seen = there.meta().uid.as_deref();
-        let made = self.apply(applied, seen, &what).await?;
+        let uid = there.meta().uid.as_deref().unwrap_or_default();
+        let made = self.apply(applied, Target::Existing(uid)).await?;
         self.standing(declared, &key, || Ok(made))
     }
 
-    async fn create(
-        &mut self,
-        declared: &Declared,
-        applied: &Applied,
-        what: &str,
-    ) -> Result<Outcome, Failure> {
+    /// Creates an object, and never changes one that is there already.
+    async fn create(&mut self, declared: &Declared, applied: &Applied) -> Result<Outcome, Failure> {
         let key = key_of(applied);
         if !self.leave.creates {
             return Ok(Outcome::Fine);
         }
+        if self.is_unshown(declared, &key) && !self.is_recorded(&key) {
+            return Ok(Outcome::Unrecorded);
+        }
         if let Some((wait, _)) = self.wait(&key) {
             return Ok(Outcome::Held(wait));
         }
-        let made = self.apply(applied, None, what).await?;
-        self.standing(declared, &key, || Ok(made))
+        match self.apply(applied, Target::Absent).await {
+            Ok(made) => self.standing(declared, &key, || Ok(made)),
+            Err(failure) if failure.reason() == CONFLICT => {
+                let found = self.found(&key, declared).await?;
+                // A lost answer, or a label that somebody rubbed out: it is the object's own.
+                self.maintain(declared, applied, &found).await
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
     fn standing(
@@ -395,33 +502,28 @@ impl<K: LifecycleObject> Settling<'_, K> {
                 }))
     }
 
-    /// What has this name although the cache does not show it: the object's own, whose label was rubbed out, or
-    /// somebody else's, which would be changed, and deleted with the object.
-    async fn found(
-        &self,
-        key: &Key,
-        what: &str,
-        declared: &Declared,
-    ) -> Result<Option<Arc<Kept>>, Failure> {
-        if !self.leave.creates {
-            return Ok(None);
-        }
+    /// Returns what has this name although the cache does not show it as the object's own.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not the object's own and not to be adopted; a retry helps when it is gone.
+    async fn found(&self, key: &Key, declared: &Declared) -> Result<Kept, Failure> {
+        let what = self.told(key);
         let found = answer(self.api(key).get_opt(&key.2)).await;
-        let Some(found) = found.map_err(|error| failure_of(what, &error))? else {
-            return Ok(None);
-        };
-        let object = found.value().map_err(|why| unreadable(what, &why))?;
+        let found = found.map_err(|error| failure_of(&what, &error))?;
+        let found = found
+            .ok_or_else(|| Failure::retry(CONFLICT, format!("{what} was there a moment ago")))?;
+        let object = found.value().map_err(|why| unreadable(&what, &why))?;
         let manager = &self.cluster.identity.manager;
         let uid = self.uid();
-        let is_ours = match &found.owner {
-            Some(owner) => owner == uid,
-            None => {
-                found.owner_name.as_deref() == Some(&*named(self.object.meta()))
-                    && owned_fields(&object, manager).is_some()
-            }
-        };
-        if is_ours || is_owned_by(&object, uid) || declared.adopts {
-            Ok(Some(Arc::new(found)))
+        let is_shown = self.is_beside(key) && is_owned_by(&object, uid);
+        // It is recorded, and was made by this operator for this object.
+        let is_recorded = self.is_recorded(key)
+            && owned_fields(&object, manager).is_some()
+            && found.owner.as_deref().is_none_or(|owner| owner == uid)
+            && found.owner_name.as_deref() == Some(&*named(self.object.meta()));
+        if is_shown || is_recorded || declared.adopts {
+            Ok(found)
         } else if found.is_deleting() {
             Err(Failure::retry(
                 "NotOwned",
@@ -437,31 +539,28 @@ impl<K: LifecycleObject> Settling<'_, K> {
         }
     }
 
-    /// Applies an object: the one that was seen, or where none was, a new one.
-    async fn apply(
-        &mut self,
-        applied: &Applied,
-        seen: Option<&str>,
-        what: &str,
-    ) -> Result<Value, Failure> {
+    /// Applies an object.
+    ///
+    /// # Errors
+    ///
+    /// [`CONFLICT`] where the target is not what is there.
+    async fn apply(&mut self, applied: &Applied, target: Target<'_>) -> Result<Value, Failure> {
+        self.check_lead()?;
         let key = key_of(applied);
+        let what = self.told(&key);
         let manager = &self.cluster.identity.manager;
-        let params = PatchParams::apply(manager);
+        let params = PatchParams::apply(manager).force();
         let mut body = applied.body.clone();
-        let params = match seen {
-            Some(uid) => {
-                // Another one that has its name by now is somebody else's.
-                body["metadata"]["uid"] = uid.into();
-                params.force()
-            }
-            None => params,
-        };
+        match target {
+            Target::Existing(uid) => body["metadata"]["uid"] = uid.into(),
+            Target::Absent => body["metadata"]["resourceVersion"] = NO_VERSION.into(),
+        }
         let api = self.api(&key);
         let made = answer(api.patch(&key.2, &params, &Patch::Apply(&body))).await;
-        let made = made.map_err(|error| failure_of(what, &error))?;
+        let made = made.map_err(|error| failure_of(&what, &error))?;
         self.efforts.made(Some(key.clone()), &self.pace, None);
         self.applied += 1;
-        let object = made.value().map_err(|why| unreadable(what, &why))?;
+        let object = made.value().map_err(|why| unreadable(&what, &why))?;
         let owned = owned_fields(&object, manager);
         // A server may drop what it does not know; to say it again would change nothing, again and again.
         match owned.filter(|owned| !covers(owned, &applied.body)) {
@@ -472,6 +571,22 @@ impl<K: LifecycleObject> Settling<'_, K> {
         Ok(object)
     }
 }
+
+/// What an apply may change: another object than this is left as it is (409).
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    /// The object of this uid: another one that has its name by now is somebody else's.
+    Existing(&'a str),
+    /// Nothing: the object is created.
+    Absent,
+}
+
+/// The version of an apply that only creates: no stored object has it, as the first revision of etcd is that of the empty
+/// store, and the API server compares versions only where there is an object.
+const NO_VERSION: &str = "1";
+
+/// How long something may be recorded that is neither declared nor there.
+const ABSENT: Duration = Duration::from_mins(1);
 
 /// Somebody nested an object deeper than a parser goes.
 fn unreadable(what: &str, why: &str) -> Failure {

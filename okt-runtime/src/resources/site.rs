@@ -1,6 +1,7 @@
 //! One object, and the place where what it owns is: requests about it, and words for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kube::api::{DeleteParams, Preconditions};
 use kube::core::Request;
@@ -18,6 +19,12 @@ use crate::patience::answer;
 /// The reason of a failure to which the server had nothing to say.
 pub(crate) const NO_ANSWER: &str = "ResourceUnanswered";
 
+/// The reason of a failure where something else is there than was expected.
+pub(crate) const CONFLICT: &str = "ResourceConflict";
+
+/// The reason of a failure of an operator that does not lead.
+pub(crate) const NOT_LEADING: &str = "NotLeading";
+
 /// How many things are named in a message.
 const NAMED: usize = 3;
 
@@ -26,6 +33,8 @@ pub(crate) struct Site<'a, K> {
     pub(crate) client: &'a Client,
     pub(crate) cluster: &'a Cluster<K>,
     pub(crate) object: &'a K,
+    /// Asked before each write: the lead may be lost between two of them.
+    pub(crate) may_write: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
 impl<K: LifecycleObject> Site<'_, K> {
@@ -35,6 +44,11 @@ impl<K: LifecycleObject> Site<'_, K> {
 
     pub(crate) fn kind(&self, key: &Key) -> &Kind {
         &self.cluster.watches.owned[key.0]
+    }
+
+    /// What was made for the object.
+    pub(crate) fn owned(&self) -> BTreeMap<Key, Arc<Kept>> {
+        self.cluster.owned(self.object.meta())
     }
 
     /// What is neither made nor changed nor deleted.
@@ -52,6 +66,7 @@ impl<K: LifecycleObject> Site<'_, K> {
 
     /// Deletes an object, and what it owns before it.
     pub(crate) async fn delete(&self, key: &Key, there: &Kept) -> Result<(), Failure> {
+        self.check_lead()?;
         let what = self.told(key);
         let params = DeleteParams::foreground().preconditions(Preconditions {
             uid: there.meta().uid.clone(),
@@ -70,6 +85,19 @@ impl<K: LifecycleObject> Site<'_, K> {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(error) => Err(failure_of(&what, &error)),
         }
+    }
+
+    /// Checks that this operator may still write.
+    ///
+    /// # Errors
+    ///
+    /// Where another one leads, or none: whoever comes next goes on.
+    pub(crate) fn check_lead(&self) -> Result<(), Failure> {
+        if (self.may_write)() {
+            return Ok(());
+        }
+        let why = "this operator may not act now; the next one goes on";
+        Err(Failure::retry(NOT_LEADING, why))
     }
 
     /// Asks for a deletion; the answer, which is the object or a status, is not read.
@@ -120,7 +148,7 @@ pub(crate) fn failure_of(what: &str, error: &kube::Error) -> Failure {
         400 | 422 => Failure::permanent("ResourceRefused", message),
         403 => Failure::retry("ResourceForbidden", message),
         404 => Failure::retry("ResourceNotFound", message),
-        409 => Failure::retry("ResourceConflict", message),
+        409 => Failure::retry(CONFLICT, message),
         _ => Failure::retry("ResourceFailed", message),
     }
 }

@@ -75,6 +75,7 @@ impl<A: Application> Turn<'_, A> {
             conditions: (conditions.into_iter())
                 .map(|condition| dated(&*self.object, now, condition))
                 .collect(),
+            recorded_resources: self.recorded_resources(),
             extra: self.extra().await,
         };
         self.say(&status).await

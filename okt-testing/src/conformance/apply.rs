@@ -21,6 +21,30 @@ async fn an_apply_creates_what_is_not_there(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn an_apply_with_a_version_creates_what_is_not_there_and_changes_nothing_else(
+    world: &World,
+) -> Outcome {
+    let apply = |color: &'static str| async move {
+        let mut config = world.widget("a", json!({ "color": color }));
+        // The version of the empty store: no object has it.
+        config.metadata.resource_version = Some("1".to_owned());
+        let params = by("m").force();
+        (world.widgets())
+            .patch("a", &params, &Patch::Apply(&config))
+            .await
+    };
+    let made = apply("red").await?;
+    ensure_eq!(
+        fields_of(&made, "m"),
+        Some(json!({ "f:spec": { "f:color": {} } }))
+    );
+    let status = refusal(apply("blue").await)?;
+    ensure_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
+    let there = world.get("a").await?;
+    ensure_eq!(version(&there)?, version(&made)?);
+    Ok(())
+}
+
 async fn an_identical_apply_keeps_the_resource_version(world: &World) -> Outcome {
     let made = world
         .apply_spec(&by("m"), "a", json!({ "color": "red" }))
@@ -294,6 +318,7 @@ async fn an_apply_to_what_has_not_the_types_of_its_schema_is_500(world: &World) 
 
 behaviours! { "apply":
     further an_apply_creates_what_is_not_there,
+    further an_apply_with_a_version_creates_what_is_not_there_and_changes_nothing_else,
     9 an_identical_apply_keeps_the_resource_version,
     10 a_field_of_another_applier_is_409_with_its_name,
     further several_conflicts_are_listed_by_manager,

@@ -18,6 +18,7 @@ mod life;
 mod nested;
 mod numbers;
 mod observation;
+mod ownership;
 mod pass_and_life;
 mod passes;
 mod pausing;
