@@ -45,15 +45,12 @@ enum Command {
     Conform(Conform),
     /// What `run` starts commands with
     #[command(hide = true)]
-    Launch {
-        /// What is to be started, JSON
-        order: String,
-    },
+    Launch,
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Launch { order } => launch(&order),
+        Command::Launch => launch(),
         Command::Conform(arguments) => conform(arguments),
         Command::Check { file, elsewhere } => {
             let machine = if elsewhere {
