@@ -42,4 +42,4 @@ use self::config::is_state;
 pub use self::config::{Config, ConfigError, Machine};
 pub use self::conform::{Conform, conform};
 pub use self::launch::launch;
-pub use self::run::{RunError, run};
+pub use self::run::{RunError, free, run};

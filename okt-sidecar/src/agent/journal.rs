@@ -46,6 +46,9 @@ pub enum JournalError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// Something stands in it that no agent has written; only a person can tell what was done.
+    #[error("{0}")]
+    Damaged(String),
 }
 
 /// Something stands in a journal that no agent has written; a retry does not help.

@@ -4,9 +4,11 @@ use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 use tokio::net::{TcpListener, UnixListener};
 
 use super::serve::ServeError;
@@ -157,18 +159,20 @@ fn unix(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    // Under another name until it has its permissions: nobody may come in before.
+    // Under another name until it can be used, so that there is always one here.
     let mut own = path.as_os_str().to_owned();
     own.push(format!(".{}", std::process::id()));
     let own = PathBuf::from(own);
     let _ = fs::remove_file(&own);
-    let listener = UnixListener::bind(&own)?;
-    let placed = fs::set_permissions(&own, fs::Permissions::from_mode(mode))
-        .and_then(|()| fs::symlink_metadata(&own))
-        .and_then(|file| fs::rename(&own, path).map(|()| file));
-    match placed {
-        Ok(file) => Ok((
-            listener,
+    let opened = closed(&own, mode).and_then(|socket| {
+        rustix::net::listen(&socket, BACKLOG)?;
+        let file = fs::symlink_metadata(&own)?;
+        fs::rename(&own, path)?;
+        Ok((socket, file))
+    });
+    match opened {
+        Ok((socket, file)) => Ok((
+            UnixListener::from_std(socket.into())?,
             SocketFile {
                 path: path.to_owned(),
                 device: file.dev(),
@@ -179,5 +183,37 @@ fn unix(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
             let _ = fs::remove_file(&own);
             Err(error)
         }
+    }
+}
+
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// A socket with its permissions that nobody can connect to yet: it does not listen.
+fn closed(path: &Path, mode: u32) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn nobody_can_connect_to_a_socket_before_it_has_its_permissions() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let socket = closed(&path, 0o620).unwrap();
+        let mode = fs::symlink_metadata(&path).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o620);
+        let refused = UnixStream::connect(&path).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        rustix::net::listen(&socket, BACKLOG).unwrap();
+        UnixStream::connect(&path).unwrap();
     }
 }

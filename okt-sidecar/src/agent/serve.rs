@@ -171,7 +171,8 @@ impl<W: Work> Bound<W> {
             tracing::info!(place = %listen, tls = tls.is_some(), "listens");
             let entrance = match (&door, &token) {
                 (Door::Tcp(_), Some(token)) => Entrance::Token(Arc::clone(token)),
-                (Door::Tcp(_), None) | (Door::Unix(..), _) => Entrance::Open,
+                (Door::Tcp(_), None) => Entrance::ThisMachine,
+                (Door::Unix(..), _) => Entrance::Open,
             };
             let front = Arc::clone(&started.front);
             let doorway = Doorway {
@@ -229,7 +230,7 @@ async fn refresh(token: Option<Arc<Token>>, certificates: Vec<Arc<Tls>>) {
         let troubles = read.await.unwrap_or_default();
         if troubles != told {
             for trouble in &troubles {
-                tracing::warn!(trouble, "what was read before is used on");
+                tracing::warn!(trouble, "a file that was read before cannot be read");
             }
             told = troubles;
         }

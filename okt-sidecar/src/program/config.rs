@@ -13,6 +13,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::wire::ObjectRef;
+
 mod complaints;
 mod fields;
 mod machine;
@@ -30,6 +32,8 @@ pub struct Config {
     pub(crate) tls: Option<Tls>,
     pub(crate) data: PathBuf,
     pub(crate) scratch: PathBuf,
+    /// The object that the agent belongs to; none leaves that to the first request.
+    pub(crate) object: Option<ObjectRef>,
     pub(crate) graph: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) application: Option<Application>,

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::proc::Identity;
+use crate::private;
 
 /// A directory of notes.
 pub(crate) struct Notes {
@@ -17,7 +18,8 @@ pub(crate) struct Notes {
 
 impl Notes {
     pub(crate) fn open(directory: &Path) -> io::Result<Self> {
-        fs::create_dir_all(directory)?;
+        // Signals are sent to those who stand here.
+        private::directory(directory, 0o700, private::sync)?;
         Ok(Self {
             directory: directory.to_owned(),
         })

@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::children::Children;
 use super::config::{Config, Listen};
 use super::work::Program;
-use crate::agent::{self, Agent, ServeError};
+use crate::agent::{self, Agent, JournalError, ServeError};
+use crate::wire::Owner;
 
 /// An agent could not run.
 #[derive(Debug, thiserror::Error)]
@@ -80,12 +81,7 @@ async fn live(config: Config) -> Result<(), RunError> {
     let reaping = tokio::spawn(async move { reaper.reap().await });
     let mut ending = Ending::new().map_err(cannot("hear signals"))?;
 
-    let journal = config.data.join("journal");
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&journal)
-        .map_err(cannot(format!("make {}", journal.display())))?;
+    let journal = journal(&config);
     let data = config.data.display().to_string();
     let program = Program::open(config, children)
         .await
@@ -116,6 +112,21 @@ async fn live(config: Config) -> Result<(), RunError> {
     done
 }
 
+fn journal(config: &Config) -> PathBuf {
+    config.data.join("journal")
+}
+
+/// Frees the agent of a configuration, which must not run; see [`free`](crate::free).
+///
+/// Returns the owner that it had.
+///
+/// # Errors
+///
+/// [`JournalError`].
+pub fn free(config: &Config) -> Result<Option<Owner>, JournalError> {
+    agent::free(&journal(config))
+}
+
 fn place(config: &Config) -> agent::Listen {
     match (&config.listen, &config.tls) {
         (Listen::Tcp(address), None) => agent::Listen::tcp(*address),
@@ -133,6 +144,9 @@ fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
         // The probe has a limit of its own; this is for two of them and for their ends.
         .look_limit(config.probe.timeout * 2 + Duration::from_secs(15))
         .cancel_limit(longest_end(config));
+    if let Some(object) = &config.object {
+        agent = agent.object(&object.namespace, &object.name);
+    }
     if let Some(graph) = &config.graph {
         agent = agent.graph(graph);
     }

@@ -13,6 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use tokio::net::unix::pipe::{OpenOptions, Receiver};
 
 use super::users::Person;
+use crate::private;
 use crate::work::{Done, Fault, Task};
 
 /// A directory of one attempt; removed when it is dropped.
@@ -40,11 +41,7 @@ impl Scratch {
     /// Makes it, for this person to use.
     pub(crate) fn make(under: &Path, task: &Task, person: Option<&Person>) -> io::Result<Self> {
         let directory = place(under, task.id().as_str(), task.attempt());
-        // Whoever may not list it may still pass through it to a directory of its own.
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(under)?;
+        shared(under)?;
         forget(&directory);
         fs::DirBuilder::new().mode(0o700).create(&directory)?;
         let input = serde_json::to_vec(task.input())?;
@@ -132,6 +129,14 @@ impl Scratch {
             .map_err(|error| format!("cannot read OKT_RESULT: {error}"))?;
         tell(&String::from_utf8_lossy(&text))
     }
+}
+
+/// Makes or checks the directory that holds those of all attempts.
+///
+/// Whoever may not list it may still pass through it to a directory of its own.
+pub(crate) fn shared(under: &Path) -> io::Result<()> {
+    private::directory(under, 0o711, private::sync)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", under.display())))
 }
 
 impl Drop for Scratch {

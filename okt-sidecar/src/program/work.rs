@@ -42,6 +42,7 @@ impl Program {
     /// The agent's directory cannot be written.
     pub(crate) async fn open(config: Config, children: Children) -> io::Result<Self> {
         let notes = Arc::new(Notes::open(&config.data.join("notes"))?);
+        scratch::shared(&config.scratch)?;
         if let Some(left) = notes.read("probe")
             && end_left(&left, Duration::from_secs(1), LEFT).await
         {

@@ -229,7 +229,7 @@ impl Site {
         self.transition += 1;
         let id = format!("u1.{}", self.transition);
         let body = json!({
-            "state": state, "input": input, "fence": { "transition": self.transition },
+            "state": state, "input": input, "fence": { "transition": self.transition, "recordedAt": "2026-11-20T10:00:01Z" },
             "owner": { "uid": "u1", "createdAt": "2026-11-20T10:00:00Z", "name": "orders", "namespace": "shop" },
         });
         let path = format!("/lifecycle/v1/actions/{id}");

@@ -22,6 +22,7 @@ use super::complaints::{Complaints, ConfigError};
 use super::fields::{Field, Fields};
 use super::tree::{Node, Place};
 use super::{Config, Limits, Listen, Machine, Surroundings, Tls, machine};
+use crate::wire::ObjectRef;
 
 /// A configuration is written by hand: what is longer is another file.
 const LONGEST_FILE: u64 = 1024 * 1024;
@@ -88,6 +89,7 @@ impl Reader {
             )
             .and_then(|field| field.path(&mut self.complaints));
         let scratch = (fields.take("scratch")).and_then(|field| field.path(&mut self.complaints));
+        let object = fields.take("object").and_then(|field| self.object(&field));
         let graph = fields
             .take("graph")
             .and_then(|field| field.text(&mut self.complaints));
@@ -130,6 +132,7 @@ impl Reader {
             tls,
             scratch: scratch.unwrap_or_else(|| data.join("scratch")),
             data,
+            object,
             graph,
             limits: limits.unwrap_or_default(),
             application,
@@ -186,6 +189,24 @@ impl Reader {
         Some(Tls {
             certificate: self.file(certificate)?,
             key: self.file(key)?,
+        })
+    }
+
+    fn object(&mut self, field: &Field<'_>) -> Option<ObjectRef> {
+        let mut fields = field.fields(&mut self.complaints)?;
+        let namespace = fields.take("namespace");
+        let namespace = namespace.map_or(Some(String::new()), |it| it.text(&mut self.complaints));
+        let name = fields
+            .need(
+                &mut self.complaints,
+                "name",
+                "`metadata.name` of the object",
+            )
+            .and_then(|it| it.text(&mut self.complaints));
+        fields.end(&mut self.complaints);
+        Some(ObjectRef {
+            namespace: namespace?,
+            name: name?,
         })
     }
 
