@@ -92,6 +92,7 @@ impl Client {
     /// # Errors
     ///
     /// The certificates cannot be read, or TLS cannot be set up with them; a retry helps when they have changed.
+    /// [`EndpointError::Unsafe`]: only another endpoint helps.
     pub fn new(endpoint: &Endpoint) -> Result<Self, EndpointError> {
         Ok(Self::with(endpoint, Transport::of(endpoint)?))
     }

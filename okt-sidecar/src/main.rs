@@ -49,7 +49,7 @@ enum Command {
     ///
     /// The agent is really asked for work, and claimed for an object of the test: take one whose application nobody
     /// needs. Ends with 1 if a rule is broken.
-    Conform(Conform),
+    Conform(Box<Conform>),
     /// What `run` starts commands with
     #[command(hide = true)]
     Launch,
@@ -58,7 +58,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Launch => launch(),
-        Command::Conform(arguments) => conform(arguments),
+        Command::Conform(arguments) => conform(*arguments),
         Command::Check { file, elsewhere } => {
             let machine = if elsewhere {
                 Machine::Elsewhere

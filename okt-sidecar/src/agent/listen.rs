@@ -12,6 +12,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 use tokio::net::{TcpListener, UnixListener};
 
 use super::serve::ServeError;
+use super::tls::Files;
 
 /// A place where an agent listens.
 ///
@@ -29,8 +30,7 @@ pub struct Listen(pub(super) Place);
 pub(super) enum Place {
     Tcp {
         address: SocketAddr,
-        /// The certificate and its key.
-        tls: Option<(PathBuf, PathBuf)>,
+        tls: Option<Files>,
     },
     Unix {
         path: PathBuf,
@@ -41,7 +41,8 @@ pub(super) enum Place {
 impl Listen {
     /// A TCP address; port 0 takes a free one.
     ///
-    /// On anything but loopback the agent needs a [token](super::Agent::token_file).
+    /// On anything but loopback the agent needs a [token](super::Agent::token_file), or clients with
+    /// [certificates](Self::mutual_tls).
     pub fn tcp(address: SocketAddr) -> Self {
         Self(Place::Tcp { address, tls: None })
     }
@@ -69,10 +70,37 @@ impl Listen {
     #[must_use]
     pub fn tls(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         match &mut self.0 {
-            Place::Tcp { tls, .. } => *tls = Some((certificate.into(), key.into())),
+            Place::Tcp { tls, .. } => {
+                *tls = Some(Files {
+                    certificate: certificate.into(),
+                    key: key.into(),
+                    client_ca: None,
+                });
+            }
             Place::Unix { .. } => {}
         }
         self
+    }
+
+    /// TLS, where clients too prove who they are: with a certificate that one of those in `client_ca` has signed.
+    ///
+    /// A client without one cannot say anything, so no token is needed.
+    /// The authority should sign certificates of operators and nothing else: whoever has one may give orders.
+    #[must_use]
+    pub fn mutual_tls(
+        self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        client_ca: impl Into<PathBuf>,
+    ) -> Self {
+        let mut this = self.tls(certificate, key);
+        if let Place::Tcp {
+            tls: Some(files), ..
+        } = &mut this.0
+        {
+            files.client_ca = Some(client_ca.into());
+        }
+        this
     }
 
     /// Whether anybody but this machine can come in.

@@ -95,6 +95,8 @@ pub(crate) enum Listen {
 pub(crate) struct Tls {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
+    /// Clients must prove a certificate that one of these has signed.
+    pub(crate) client_ca: Option<PathBuf>,
 }
 
 /// How much an agent takes; what the file does not say is left to the agent.

@@ -131,7 +131,11 @@ fn place(config: &Config) -> agent::Listen {
     match (&config.listen, &config.tls) {
         (Listen::Tcp(address), None) => agent::Listen::tcp(*address),
         (Listen::Tcp(address), Some(tls)) => {
-            agent::Listen::tcp(*address).tls(&tls.certificate, &tls.key)
+            let listen = agent::Listen::tcp(*address);
+            match &tls.client_ca {
+                None => listen.tls(&tls.certificate, &tls.key),
+                Some(client_ca) => listen.mutual_tls(&tls.certificate, &tls.key, client_ca),
+            }
         }
         (Listen::Unix { path, mode }, _) => agent::Listen::unix(path).mode(*mode),
     }

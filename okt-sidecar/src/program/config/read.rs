@@ -117,10 +117,11 @@ impl Reader {
         if let Some(Listen::Tcp(address)) = &listen
             && !address.ip().to_canonical().is_loopback()
             && token_file.is_none()
+            && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none())
         {
             let text = format!(
-                "`tokenFile` is missing: whoever reaches {address} could give orders; listen on 127.0.0.1 or \
-                 unix:/path otherwise"
+                "`tokenFile` or `tls.clientCa` is missing: whoever reaches {address} could give orders; listen on \
+                 127.0.0.1 or unix:/path otherwise"
             );
             fields.wrong(&mut self.complaints, text);
         }
@@ -185,10 +186,17 @@ impl Reader {
         let mut fields = field.fields(&mut self.complaints)?;
         let certificate = fields.need(&mut self.complaints, "certificate", "a file of PEM");
         let key = fields.need(&mut self.complaints, "key", "a file of PEM");
+        let client_ca = fields.take("clientCa");
+        // One that is named and wrong must not count as none.
+        let client_ca = match client_ca {
+            None => Some(None),
+            some => self.file(some).map(Some),
+        };
         fields.end(&mut self.complaints);
         Some(Tls {
             certificate: self.file(certificate)?,
             key: self.file(key)?,
+            client_ca: client_ca?,
         })
     }
 
