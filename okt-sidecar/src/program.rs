@@ -10,6 +10,7 @@
 //! | the work of a state, step by step; requests among them | `job`, `call` |
 //! | where the application is | `probe` |
 //! | the application as a process | `application` |
+//! | the application that another program has started | `recognise` |
 //! | the files that a command shares with the agent | `scratch` |
 //! | a command and all that it starts, what it prints | `command`, `group` |
 //! | a process that begins nothing before it is on record | `launch` |
@@ -33,6 +34,7 @@ mod launch;
 mod notes;
 mod probe;
 mod proc;
+mod recognise;
 mod run;
 mod scratch;
 mod users;

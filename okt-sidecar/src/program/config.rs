@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::recognise::PidFile;
 use crate::wire::ObjectRef;
 
 mod complaints;
@@ -131,9 +132,7 @@ pub(crate) struct StopStep {
 /// How a process is found that this agent did not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Recognise {
-    /// The file holds the process id, in its first line; the process has this name and was there before the
-    /// file was written last.
-    PidFile { file: PathBuf, name: String },
+    PidFile(PidFile),
     /// It prints the process id, or nothing.
     Command(Vec<String>),
 }
