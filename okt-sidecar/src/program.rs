@@ -27,6 +27,8 @@ mod children;
 mod command;
 mod config;
 mod conform;
+#[cfg(test)]
+mod fuzz;
 mod group;
 mod http;
 mod job;

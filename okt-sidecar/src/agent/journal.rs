@@ -146,7 +146,7 @@ fn line(change: &Change) -> std::io::Result<Vec<u8>> {
 }
 
 /// What the lines of a journal lead to.
-fn read(file: &Path, content: &[u8]) -> Result<Memory, Damage> {
+pub(super) fn read(file: &Path, content: &[u8]) -> Result<Memory, Damage> {
     let mut memory = Memory::default();
     let mut rest = content;
     let mut number = 0;

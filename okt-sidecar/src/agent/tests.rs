@@ -4,6 +4,7 @@ mod belonging;
 mod codes;
 mod crash;
 mod disk;
+mod fuzz;
 mod going;
 mod openapi;
 mod puppet;

@@ -73,7 +73,7 @@ pub(crate) fn all() -> io::Result<Vec<Stat>> {
     Ok(pids.filter_map(stat).collect())
 }
 
-fn parse(line: &str) -> Option<Stat> {
+pub(super) fn parse(line: &str) -> Option<Stat> {
     // The name stands in parentheses and may hold anything, parentheses and spaces too.
     let (head, tail) = line.rsplit_once(')')?;
     let (pid, name) = head.split_once(" (")?;

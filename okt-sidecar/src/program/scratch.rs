@@ -181,7 +181,7 @@ fn say(task: &Task, line: &[u8]) {
     }
 }
 
-fn tell(text: &str) -> Result<Told, String> {
+pub(super) fn tell(text: &str) -> Result<Told, String> {
     let mut told = Told::default();
     for (n, line) in (1..)
         .zip(text.lines())

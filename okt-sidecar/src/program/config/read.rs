@@ -27,6 +27,9 @@ use crate::wire::ObjectRef;
 /// A configuration is written by hand: what is longer is another file.
 const LONGEST_FILE: u64 = 1024 * 1024;
 
+/// How deep tables and lists may stand in each other; what needs more is another file, and would need a large stack.
+const DEEPEST: usize = 32;
+
 pub(super) fn read(file: &Path, machine: Machine) -> Result<Config, ConfigError> {
     let text = fs::metadata(file).and_then(|about| {
         if about.len() > LONGEST_FILE {
@@ -53,7 +56,10 @@ pub(super) fn parse(file: &Path, text: &str, machine: Machine) -> Result<Config,
         complaints: Complaints::default(),
         machine,
     };
-    let config = match serde_saphyr::from_str::<Node>(text) {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: DEEPEST },
+    };
+    let config = match serde_saphyr::from_str_with_options::<Node>(text, options) {
         Ok(node) => reader.config(&Field::whole(&node)),
         Err(error) => {
             let place = error
