@@ -36,7 +36,7 @@ pub const BODY_LIMIT: usize = 256 * 1024;
 /// As a text they may be short, and in memory a hundred times as large.
 pub const VALUES_LIMIT: usize = 5_000;
 
-/// The longest text that a sighting, a failure or a progress carries, in bytes; longer ones are cut.
+/// The longest text that a sighting, a failure, a progress or a refusal carries, in bytes; longer ones are cut.
 pub const TEXT_LIMIT: usize = 1024;
 
 /// How long a request for the end of an action may wait, in seconds; longer waits are shortened.

@@ -12,7 +12,7 @@ use tower::ServiceExt as _;
 use super::super::journal;
 use super::super::memory::{Change, Memory};
 use super::puppet::{Life, work};
-use crate::wire::{Code, Problem};
+use crate::wire::{Code, Problem, TEXT_LIMIT};
 
 /// The longest answer to one request: a list of all that is remembered.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -106,7 +106,11 @@ fn every_request_is_answered_in_the_documented_form() {
                 let problem: Problem = serde_json::from_slice(&body).expect("a problem");
                 assert_eq!(problem.status, status);
                 assert!(problem.code != Code::Other && !problem.detail.is_empty());
-                assert!(problem.detail.len() <= 2048, "{}", problem.detail.len());
+                assert!(
+                    problem.detail.len() <= TEXT_LIMIT,
+                    "{}",
+                    problem.detail.len()
+                );
             } else {
                 assert!([200, 201, 202].contains(&status), "{status}");
             }
@@ -121,6 +125,24 @@ fn every_request_is_answered_in_the_documented_form() {
         assert!(life.ready().await);
         assert_eq!(life.status().await["fence"], fence);
     });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_short_whatever_it_quotes() {
+    let life = Life::new().await;
+    let mut elsewhere = work("Once", 1, 1, &json!({}));
+    elsewhere["from"] = vec!["x".repeat(128); 1000].into();
+    let long = "x".repeat(60_000);
+    for answer in [
+        life.put("a", elsewhere).await,
+        life.put("a", json!({ "state": 1, long.clone(): 1 })).await,
+        life.get(&format!("a?{long}=1")).await,
+        life.call("PUT", &format!("/{long}"), Value::Null).await,
+    ] {
+        assert!(answer.status >= 400, "{}", answer.status);
+        let detail = answer.json["detail"].as_str().expect("a text");
+        assert!((1..=TEXT_LIMIT).contains(&detail.len()), "{}", detail.len());
+    }
 }
 
 /// The lines of an agent's journal, as JSON.
