@@ -371,6 +371,44 @@ fn root_never_loads_what_the_environment_of_a_command_names() {
 }
 
 #[test]
+fn a_scratch_directory_that_others_could_have_put_there_is_refused() {
+    let mut site = Site::new(
+        &("scratch: \"{dir}/shared/scratch\"\n".to_owned() + &scripts(&[("Go", "true", "")])),
+    );
+    std::fs::create_dir_all(site.path("shared/theirs")).expect("a directory");
+    std::os::unix::fs::symlink(site.path("shared/theirs"), site.path("shared/scratch"))
+        .expect("a link");
+    let refused = |site: &Site| {
+        let run = site
+            .command(&["run", "okt.yaml"])
+            .output()
+            .expect("it ends");
+        assert_eq!(run.status.code(), Some(1));
+        String::from_utf8_lossy(&run.stderr).into_owned()
+    };
+    let said = refused(&site);
+    assert!(
+        said.contains("shared/scratch: it is no directory, or a symbolic link"),
+        "{said}"
+    );
+    std::fs::remove_file(site.path("shared/scratch")).expect("it is there");
+    std::fs::create_dir(site.path("shared/scratch")).expect("a directory");
+    let open = |mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(site.path("shared/scratch"), mode).expect("its own");
+    };
+    open(0o777);
+    let said = refused(&site);
+    assert!(
+        said.contains("shared/scratch: everybody can write to it"),
+        "{said}"
+    );
+    open(0o755);
+    site.start();
+    assert_eq!(site.done("Go")["phase"], "Succeeded");
+}
+
+#[test]
 fn what_a_command_prints_last_is_kept() {
     let mut site = Site::running(&scripts(&[("Short", "printf first; printf last >&2", "")]));
     for _ in 0..40 {
