@@ -2,11 +2,12 @@
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -67,7 +68,14 @@ fn lock(data: &Path) -> Result<File, RunError> {
         .mode(0o711)
         .create(data)
         .map_err(what())?;
-    let lock = File::create(data.join("lock")).map_err(what())?;
+    // The directory may be a volume that others write to: no link of theirs is followed.
+    let lock = File::options()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(data.join("lock"))
+        .map_err(what())?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(RunError::InUse(data.to_owned())),

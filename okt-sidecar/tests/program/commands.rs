@@ -371,6 +371,20 @@ fn root_never_loads_what_the_environment_of_a_command_names() {
 }
 
 #[test]
+fn a_link_in_the_agents_directory_makes_it_change_no_other_file() {
+    let site = Site::new(&scripts(&[("Go", "true", "")]));
+    std::fs::create_dir(site.path("data")).expect("a directory");
+    site.write("precious", "kept");
+    std::os::unix::fs::symlink(site.path("precious"), site.path("data/lock")).expect("a link");
+    let run = site
+        .command(&["run", "okt.yaml"])
+        .output()
+        .expect("it ends");
+    assert_eq!(run.status.code(), Some(1));
+    assert_eq!(site.read("precious"), "kept");
+}
+
+#[test]
 fn a_scratch_directory_that_others_could_have_put_there_is_refused() {
     let mut site = Site::new(
         &("scratch: \"{dir}/shared/scratch\"\n".to_owned() + &scripts(&[("Go", "true", "")])),
