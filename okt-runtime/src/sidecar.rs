@@ -7,6 +7,7 @@
 //! use std::convert::Infallible;
 //! use std::process::ExitCode;
 //!
+//! use kube::ResourceExt;
 //! use okt_runtime::sidecar::{Agents, Delegated, Endpoint, EndpointError};
 //! # use kube::CustomResource;
 //! # use okt_runtime::{Desired, LifecycleSpec, Status, lifecycle_graph};
@@ -17,11 +18,14 @@
 //! # pub enum StoreState { #[entry] #[child(Open)] Start, #[rest] #[child(End)] Open, #[leaf(idle)] End }
 //! # #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 //! # #[kube(group = "demo.okt.dev", version = "v1", kind = "Store", namespaced, status = "Status<StoreState>")]
-//! # pub struct StoreSpec { #[serde(default)] pub lifecycle: Desired<StoreState>, pub host: String }
+//! # pub struct StoreSpec { #[serde(default)] pub lifecycle: Desired<StoreState> }
 //!
 //! fn agent_of(store: &Store) -> Result<Endpoint, EndpointError> {
-//!     let endpoint = Endpoint::parse(&format!("https://{}:8470", store.spec.host))?;
-//!     Ok(endpoint.token_file("/run/agents/token").ca_file("/run/agents/ca.crt"))
+//!     let (namespace, name) = (store.namespace().unwrap_or_default(), store.name_any());
+//!     let endpoint = Endpoint::parse(&format!("https://{name}.{namespace}.svc:8470"))?;
+//!     Ok(endpoint
+//!         .ca_file("/run/agents/ca.crt")
+//!         .token_file(format!("/run/agents/tokens/{namespace}/{name}")))
 //! }
 //!
 //! #[tokio::main]
@@ -29,6 +33,13 @@
 //!     okt_runtime::main(|_| async { Ok::<_, Infallible>(Delegated(Agents::at(agent_of))) }).await
 //! }
 //! ```
+//!
+//! Build the endpoint from the namespace and name of the object, and not from a field of its spec: the author of the
+//! object could name any host there, and the operator would speak to it.
+//! Where the address has to come from the spec, say with [`Endpoint::server_name`] which name the agent's certificate
+//! must be for.
+//! Give each agent a token of its own, or a certificate for the name of its object, so that no agent can speak for
+//! another one, and no token opens two.
 //!
 //! An author with handlers of their own calls [`Agents::perform`] in those states whose work an agent does, and
 //! [`Agents::observe`] in `observe`.

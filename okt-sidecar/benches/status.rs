@@ -56,7 +56,7 @@ fn main() -> Outcome<()> {
     let requests = if measured { 20_000 } else { 100 };
     let mut agent = Beside::start()?;
     let address = agent.address;
-    let work = r#"{"state":"Servicing","owner":{"uid":"7c5d","createdAt":"2026-11-20T10:00:00Z"},"fence":{"transition":1}}"#;
+    let work = r#"{"state":"Servicing","owner":{"uid":"7c5d","createdAt":"2026-11-20T10:00:00Z","name":"orders"},"fence":{"transition":1,"recordedAt":"2026-11-20T10:00:01Z"}}"#;
     let mut keeper = TcpStream::connect(address)?;
     keeper.set_nodelay(true)?;
     let put = format!(

@@ -54,7 +54,7 @@ use self::service::{Entrance, Front};
 use self::settings::Settings;
 pub use self::tls::TlsError;
 pub use self::token::TokenError;
-use crate::wire::AgentInfo;
+use crate::wire::{AgentInfo, ObjectRef, Owner};
 use crate::work::{Offer, Work};
 
 /// How many requests may wait for the disk.
@@ -134,6 +134,20 @@ impl<W: Work> Agent<W> {
         self
     }
 
+    /// The namespace (empty for a cluster-scoped object) and name of the object that it belongs to.
+    ///
+    /// Requests for other objects are refused.
+    /// Without this the agent belongs to the object of the first request that it takes.
+    /// An agent whose journal belongs to another object is [freed](free) first.
+    #[must_use]
+    pub fn object(mut self, namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        self.settings.object = Some(ObjectRef {
+            namespace: namespace.into(),
+            name: name.into(),
+        });
+        self
+    }
+
     /// The hash of the graph that it was made for; operators with another one are refused.
     #[must_use]
     pub fn graph(mut self, hash: impl Into<String>) -> Self {
@@ -199,7 +213,10 @@ impl<W: Work> Agent<W> {
         self
     }
 
-    /// The file with the bearer token that requests over TCP have to carry; read again when it changes.
+    /// The file with the bearer token that requests over TCP have to carry.
+    ///
+    /// It is read again every second: another token takes the place of the old one, and nobody is let in while the
+    /// file is gone or empty.
     #[must_use]
     pub fn token_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.token = Some(file.into());
@@ -226,7 +243,14 @@ impl<W: Work> Agent<W> {
         let opened = tokio::task::spawn_blocking(move || open(&directory, gate))
             .await
             .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
-        let (journal, memory, trouble) = opened;
+        let (journal, mut memory, trouble) = opened;
+        if let Some(object) = &settings.object
+            && let Some(owner) = &memory.owner
+            && owner.object() != *object
+        {
+            tracing::info!(from = %owner.object(), to = %object, "the agent belongs to another object from now on");
+            memory.free();
+        }
         let offers = offers(&work);
         let settings = Arc::new(settings);
         let metrics = Arc::new(Metrics::new());
@@ -327,6 +351,31 @@ impl fmt::Debug for Started {
             .field("boot_id", &self.front.boot_id)
             .finish_non_exhaustive()
     }
+}
+
+/// Frees an agent that does not run: it belongs to no object any more, and every epoch counts as new.
+///
+/// The next request that is taken binds it again.
+/// The actions that were done stay remembered, so none of them is done twice.
+/// Returns the owner that it had.
+///
+/// # Errors
+///
+/// [`JournalError`]: the agent runs, its directory cannot be used, or its journal is damaged.
+pub fn free(journal_directory: &Path) -> Result<Option<Owner>, JournalError> {
+    let open = Journal::open(journal_directory, Box::new(|_| Ok(())))?;
+    let (mut journal, mut memory) = match open {
+        Opened::Usable(journal, memory) => (journal, memory),
+        Opened::Damaged(_, damage) => return Err(JournalError::Damaged(damage.to_string())),
+    };
+    let owner = memory.free();
+    journal
+        .rewrite(&memory)
+        .map_err(|source| JournalError::Open {
+            path: journal_directory.to_owned(),
+            source,
+        })?;
+    Ok(owner)
 }
 
 fn open(directory: &Path, gate: Gate) -> Result<(Journal, Memory, Option<Trouble>), JournalError> {

@@ -33,11 +33,14 @@ pub(crate) use self::transport::Reply;
 use self::transport::{Ask, Transport};
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, BODY_LIMIT, Code,
-    Problem, VERSION, Versions, WAIT_LIMIT,
+    Problem, Seen, TEXT_LIMIT, VERSION, Versions, WAIT_LIMIT,
 };
 
 /// The longest list of actions or output that is read, in bytes.
 const LONG_LIMIT: usize = 4 * 1024 * 1024;
+
+/// How many of the versions are told that an agent speaks and this client does not.
+const VERSIONS_SHOWN: usize = 8;
 
 /// One agent, as an operator speaks to it; clones share their connections.
 ///
@@ -92,6 +95,7 @@ impl Client {
     /// # Errors
     ///
     /// The certificates cannot be read, or TLS cannot be set up with them; a retry helps when they have changed.
+    /// [`EndpointError::Unsafe`]: only another endpoint helps.
     pub fn new(endpoint: &Endpoint) -> Result<Self, EndpointError> {
         Ok(Self::with(endpoint, Transport::of(endpoint)?))
     }
@@ -143,7 +147,12 @@ impl Client {
     ///
     /// A [`ClientError`] says whether a retry helps.
     pub async fn status(&self) -> Result<AgentStatus, ClientError> {
-        json(&self.ask_for(Ask::get("/status".to_owned())).await?)
+        let mut status: AgentStatus = json(&self.ask_for(Ask::get("/status".to_owned())).await?)?;
+        status.action = status.action.map(bounded);
+        if let Seen::Unreachable { why } = &mut status.application.seen {
+            *why = cut(std::mem::take(why));
+        }
+        Ok(status)
     }
 
     /// The actions that the agent remembers, the newest first.
@@ -154,7 +163,7 @@ impl Client {
     pub async fn actions(&self) -> Result<Vec<ActionReport>, ClientError> {
         let ask = Ask::get("/actions".to_owned()).at_most(LONG_LIMIT);
         let list: Actions = json(&self.ask_for(ask).await?)?;
-        Ok(list.actions)
+        Ok(list.actions.into_iter().map(bounded).collect())
     }
 
     /// Asks for work.
@@ -271,7 +280,8 @@ impl Client {
         if !*self.negotiated() {
             let versions = self.versions().await?.versions;
             if !versions.iter().any(|version| version == VERSION) {
-                return Err(ClientError::NoCommonVersion { spoken: versions });
+                let spoken = versions.into_iter().take(VERSIONS_SHOWN).map(cut).collect();
+                return Err(ClientError::NoCommonVersion { spoken });
             }
             *self.negotiated() = true;
         }
@@ -335,15 +345,35 @@ impl Client {
 fn json<T: DeserializeOwned>(reply: &Reply) -> Result<T, ClientError> {
     serde_json::from_slice(&reply.body).map_err(|error| ClientError::Foreign {
         status: reply.status.as_u16(),
-        detail: format!("the body is not of the right form: {error}"),
+        // It quotes what was sent, which may be long.
+        detail: cut(format!("the body is not of the right form: {error}")),
     })
+}
+
+/// A text of an agent, no longer than the protocol allows.
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_LIMIT {
+        text.truncate(text.floor_char_boundary(TEXT_LIMIT - '…'.len_utf8()));
+        text.push('…');
+    }
+    text
+}
+
+/// The same for the texts of a report, which end in front of people.
+fn bounded(mut report: ActionReport) -> ActionReport {
+    report.message = cut(report.message);
+    report.reason = report.reason.map(cut);
+    if let Some(progress) = &mut report.progress {
+        progress.message = cut(std::mem::take(&mut progress.message));
+    }
+    report
 }
 
 /// A report of the action that was asked for, and of no other one.
 fn report_of(id: &ActionId, reply: &Reply) -> Result<ActionReport, ClientError> {
     let report: ActionReport = json(reply)?;
     if report.id == *id {
-        Ok(report)
+        Ok(bounded(report))
     } else {
         Err(ClientError::Foreign {
             status: reply.status.as_u16(),
@@ -355,7 +385,10 @@ fn report_of(id: &ActionId, reply: &Reply) -> Result<ActionReport, ClientError> 
 /// What an answer that is no success says.
 fn refusal(reply: &Reply) -> ClientError {
     match serde_json::from_slice::<Problem>(&reply.body) {
-        Ok(problem) => ClientError::Refused(problem),
+        Ok(problem) => ClientError::Refused(Problem {
+            detail: cut(problem.detail),
+            ..problem
+        }),
         Err(_) => ClientError::Foreign {
             status: reply.status.as_u16(),
             detail: "it is no success, and does not say in the form of a problem why".to_owned(),

@@ -294,15 +294,18 @@ checks! {
     "too-large", "a body of more than 256 KiB is 413 TooLarge" => bounds::too_large;
     "media-type", "a body that is said to be no JSON is 415 UnsupportedMediaType" => bounds::media_type;
     "slow", "connections on which no request arrives are closed, and keep nobody away" => bounds::slow;
-    "fenced-transition", "a new id of a lower transition or run is 412 Fenced" => fencing::transition;
+    "fenced-transition", "a new id of a lower transition or run that was not recorded later is 412 Fenced" => fencing::transition;
+    "restored-transition", "a new id of a lower transition that was recorded later is taken" => fencing::restored;
     "fenced-asking", "PUT of a lower epoch is 412 Fenced" => fencing::asking;
     "fenced-cancelling", "DELETE of a lower epoch is 412 Fenced, and cancels nothing" => fencing::cancelling;
     "fenced-acknowledging", "an acknowledgement of a lower epoch is 412 Fenced" => fencing::acknowledging;
+    "far-epoch", "an epoch more than 1,000,000 above the highest is 400 BadRequest, and not taken" => fencing::far_epoch;
     "other-graph", "where the agent has a graph, another one is 412 OtherGraph" => fencing::graph;
-    "foreign-owner", "an owner that is older, or as old with another uid, is 412 ForeignOwner" => fencing::foreign_owner;
+    "foreign-owner", "an owner that is older, or has another namespace or name, is 412 ForeignOwner" => fencing::foreign_owner;
     "restart-guesses-nothing", "what was under way when the agent was killed is Unknown or resumed, and not begun by itself" => restart::guesses_nothing;
     "restart-keeps-results", "results that nobody acknowledged survive a kill" => restart::keeps_results;
     "restart-keeps-fences", "epoch and owner survive a kill" => restart::keeps_fences;
     "problem-documents", "every refusal is a problem document that says what the table says of its code" => world::problem_documents;
-    "newer-owner", "an owner that is newer takes the application over" => fencing::newer_owner;
+    "newer-owner", "an owner of the same name that is newer takes the application over" => fencing::newer_owner;
+    "same-second-owner", "an owner that is as old with a new uid takes over, and the one before never comes back" => fencing::same_second_owner;
 }

@@ -19,6 +19,8 @@ mod agent;
 pub mod client;
 #[cfg(feature = "client")]
 pub mod conformance;
+#[cfg(feature = "agent")]
+mod private;
 #[cfg(feature = "program")]
 pub mod program;
 pub mod wire;
@@ -27,7 +29,7 @@ mod work;
 
 #[cfg(feature = "agent")]
 pub use self::agent::{
-    Agent, Bound, JournalError, Listen, ServeError, Started, TlsError, TokenError,
+    Agent, Bound, JournalError, Listen, ServeError, Started, TlsError, TokenError, free,
 };
 #[cfg(feature = "agent")]
 pub use self::work::{Done, Fault, Leftover, NOTES_LIMIT, NotRemembered, Offer, Task, Work};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use okt_sidecar::program::{Config, Conform, Machine, RunError, conform, launch, run};
+use okt_sidecar::program::{Config, Conform, Machine, RunError, conform, free, launch, run};
 use tracing_subscriber::EnvFilter;
 
 /// The agent beside an application: says where it is and does its work
@@ -38,23 +38,27 @@ enum Command {
         #[arg(long)]
         elsewhere: bool,
     },
+    /// Frees an agent that does not run: it belongs to no object any more
+    ///
+    /// The next request binds it again, whatever its object, its epoch and its age; what was done is remembered.
+    Free {
+        /// The configuration, YAML
+        file: PathBuf,
+    },
     /// Checks whether an agent keeps the protocol
     ///
     /// The agent is really asked for work, and claimed for an object of the test: take one whose application nobody
     /// needs. Ends with 1 if a rule is broken.
-    Conform(Conform),
+    Conform(Box<Conform>),
     /// What `run` starts commands with
     #[command(hide = true)]
-    Launch {
-        /// What is to be started, JSON
-        order: String,
-    },
+    Launch,
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Launch { order } => launch(&order),
-        Command::Conform(arguments) => conform(arguments),
+        Command::Launch => launch(),
+        Command::Conform(arguments) => conform(*arguments),
         Command::Check { file, elsewhere } => {
             let machine = if elsewhere {
                 Machine::Elsewhere
@@ -69,6 +73,23 @@ fn main() -> ExitCode {
                 },
             )
         }
+        Command::Free { file } => match read(&file, Machine::Elsewhere) {
+            Err(code) => code,
+            Ok(config) => match free(&config) {
+                Ok(Some(owner)) => {
+                    println!("the agent belonged to {} ({})", owner.object(), owner.uid);
+                    ExitCode::SUCCESS
+                }
+                Ok(None) => {
+                    println!("the agent belonged to no object");
+                    ExitCode::SUCCESS
+                }
+                Err(error) => {
+                    eprintln!("okt-sidecar: {error}");
+                    ExitCode::FAILURE
+                }
+            },
+        },
         Command::Run { file } => match read(&file, Machine::Here) {
             Err(code) => code,
             Ok(config) => {

@@ -10,6 +10,7 @@
 //! | the work of a state, step by step; requests among them | `job`, `call` |
 //! | where the application is | `probe` |
 //! | the application as a process | `application` |
+//! | the application that another program has started | `recognise` |
 //! | the files that a command shares with the agent | `scratch` |
 //! | a command and all that it starts, what it prints | `command`, `group` |
 //! | a process that begins nothing before it is on record | `launch` |
@@ -26,6 +27,8 @@ mod children;
 mod command;
 mod config;
 mod conform;
+#[cfg(test)]
+mod fuzz;
 mod group;
 mod http;
 mod job;
@@ -33,6 +36,7 @@ mod launch;
 mod notes;
 mod probe;
 mod proc;
+mod recognise;
 mod run;
 mod scratch;
 mod users;
@@ -42,4 +46,4 @@ use self::config::is_state;
 pub use self::config::{Config, ConfigError, Machine};
 pub use self::conform::{Conform, conform};
 pub use self::launch::launch;
-pub use self::run::{RunError, run};
+pub use self::run::{RunError, free, run};

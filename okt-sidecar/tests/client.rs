@@ -219,13 +219,14 @@ async fn an_attempt_whose_beginning_was_not_heard_of_is_not_followed_by_another(
             owner: Owner {
                 uid: "uid".to_owned(),
                 created_at: "2026-11-21T08:00:00Z".parse().expect("a time"),
-                name: String::new(),
+                name: "orders".to_owned(),
                 namespace: String::new(),
             },
             fence: Fence {
                 epoch: 0,
                 transition: 1,
                 run: 1,
+                recorded_at: "2026-11-21T08:00:01Z".parse().expect("a time"),
             },
             graph: None,
             from: Vec::new(),

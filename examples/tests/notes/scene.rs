@@ -153,6 +153,7 @@ pub(crate) fn order(state: &str, transition: u64, settings: &Settings) -> Order 
                 epoch: 0,
                 transition,
                 run: 1,
+                recorded_at: "2026-11-20T10:00:01Z".parse().expect("a time"),
             },
             graph: None,
             from: Vec::new(),

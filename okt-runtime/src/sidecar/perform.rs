@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use okt_core::Lifecycle;
 use okt_sidecar::client::{Carried, ClientError, News, Order};
 use okt_sidecar::wire::{ActionId, ActionReport, ActionRequest, Code, Fence};
@@ -33,8 +34,8 @@ impl<K: LifecycleObject> Agents<K> {
     ///
     /// # Flow
     ///
-    /// The agent is asked under the name `<uid>.<transition>`, with `.<k>` for the k-th run, until it has done the
-    /// work; its progress is passed on.
+    /// The agent is asked under the name `<uid>.<transition>`, with `.<k>` for the k-th run and `-<token>` where the
+    /// id of the action ends in `@<token>`, until it has done the work; its progress is passed on.
     /// Cancelled, this returns when the agent has ended the work; dropped, as when the operator stops, it leaves
     /// the work alone, and the next operator finds it by its name.
     ///
@@ -59,7 +60,7 @@ impl<K: LifecycleObject> Agents<K> {
             Failure::retry("NoState", "the object is in no state that the graph knows")
         })?;
         let client = (self.find)(action.object())?;
-        let name = action.id().replace('/', ".");
+        let name = name_of(action.id());
         let again = self.begin(action, &name);
         let order = self.order(action, state, &name, again)?;
         let began = Instant::now();
@@ -127,6 +128,7 @@ impl<K: LifecycleObject> Agents<K> {
                 epoch: self.term(),
                 transition,
                 run,
+                recorded_at: recorded_at(object),
             },
             graph: Some(self.graph.as_ref().to_owned()),
             from: from.map(|state| state.name().to_owned()).collect(),
@@ -136,8 +138,21 @@ impl<K: LifecycleObject> Agents<K> {
     }
 }
 
-/// Transition and run of an action (e.g. 12 and 2 of `7c5d/12/2`).
+/// The name of an action at its agent, such as `7c5d.12.2-k3x9` for `7c5d/12/2@k3x9`.
+fn name_of(id: &str) -> String {
+    id.replace('/', ".").replace('@', "-")
+}
+
+/// When the work was recorded in the object's status, the same for every request for the same attempt.
+fn recorded_at<K: LifecycleObject>(object: &K) -> Timestamp {
+    let position = (object.status_of()).and_then(|status| status.lifecycle.as_ref());
+    let begun = position.and_then(|position| position.action.as_ref()?.started_at);
+    (begun.or_else(|| position?.since)).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// Transition and run of an action (e.g. 12 and 2 of `7c5d/12/2` and of `7c5d/12/2@k3x9`).
 fn numbers(id: &str) -> Option<(u64, u64)> {
+    let (id, _) = id.split_once('@').unwrap_or((id, ""));
     let mut parts = id.split('/').skip(1);
     let transition = parts.next()?.parse().ok()?;
     let run = match parts.next() {
@@ -176,5 +191,27 @@ fn words_of(report: &ActionReport) -> String {
         (Some(percent), "") => format!("{percent} %"),
         (Some(percent), message) => format!("{percent} %: {message}"),
         (None, message) => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_named_and_numbered_with_and_without_a_token_at_its_end() {
+        for (id, name, at) in [
+            ("7c5d/12", "7c5d.12", (12, 1)),
+            ("7c5d/12/2", "7c5d.12.2", (12, 2)),
+            ("7c5d/12@k3x9", "7c5d.12-k3x9", (12, 1)),
+            ("7c5d/12/2@k3x9", "7c5d.12.2-k3x9", (12, 2)),
+        ] {
+            assert_eq!(name_of(id), name);
+            assert!(name.parse::<ActionId>().is_ok(), "{name}");
+            assert_eq!(numbers(id), Some(at), "{id}");
+        }
+        for id in ["7c5d", "7c5d/", "7c5d/x@1", "7c5d/1/@2", "@7c5d/1"] {
+            assert_eq!(numbers(id), None, "{id}");
+        }
     }
 }

@@ -19,8 +19,8 @@ impl<K: LifecycleObject> Agents<K> {
     /// An agent that does not answer, and an application that does not answer its agent, are unreachable, never
     /// absent.
     /// What an agent says that was made for another graph counts as far as its names are known here.
-    /// Where a newer object has claimed the application, it is unreachable for the older one: what is seen of it
-    /// is the newer one's.
+    /// An agent that belongs to another namespace and name, or to a newer object of the same ones, is unreachable:
+    /// what it sees is that object's application.
     pub async fn observe(&self, cx: &Context<K>) -> Observation<K::State> {
         let client = match (self.find)(cx.object()) {
             Ok(client) => client,
@@ -41,14 +41,7 @@ impl<K: LifecycleObject> Agents<K> {
 }
 
 fn sighting<K: LifecycleObject>(object: &K, status: AgentStatus) -> Observation<K::State> {
-    if let Some(owner) = &status.owner
-        && is_newer(owner, &owner_of(object))
-    {
-        let name = format!("{}/{}", owner.namespace, owner.name);
-        let why = format!(
-            "its agent serves {}, which was created later",
-            name.trim_start_matches('/')
-        );
+    if let Some(why) = foreign(&owner_of(object), &status) {
         return Observation::unreachable(why);
     }
     let observation = match status.application.seen {
@@ -68,7 +61,73 @@ fn sighting<K: LifecycleObject>(object: &K, status: AgentStatus) -> Observation<
     })
 }
 
-/// Whether an agent that serves this owner refuses `us`.
-fn is_newer(owner: &Owner, us: &Owner) -> bool {
-    owner.uid != us.uid && owner.created_at >= us.created_at
+/// Why the agent is not ours, if so; it refuses our work for the same reason.
+fn foreign(us: &Owner, status: &AgentStatus) -> Option<String> {
+    let own = us.object();
+    if let Some(object) = status.object.as_ref().filter(|object| **object != own) {
+        return Some(format!(
+            "the agent belongs to {object}, not to {own}: correct the endpoint, or free the agent with `okt-sidecar free`"
+        ));
+    }
+    let owner = status.owner.as_ref()?;
+    let newer = owner.uid != us.uid && owner.created_at > us.created_at;
+    newer.then(|| {
+        format!(
+            "the agent serves a newer {own}, created at {}",
+            owner.created_at
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_value, json};
+
+    fn owner(uid: &str, second: u8) -> Owner {
+        from_value(json!({
+            "uid": uid, "name": "orders", "namespace": "shop",
+            "createdAt": format!("2026-11-20T10:00:{second:02}Z"),
+        }))
+        .unwrap()
+    }
+
+    fn status(owner: Option<&Owner>, object: Option<(&str, &str)>) -> AgentStatus {
+        let object =
+            object.map(|(namespace, name)| json!({ "namespace": namespace, "name": name }));
+        from_value(json!({
+            "agent": { "name": "a", "version": "1" }, "bootId": "1", "states": [],
+            "application": { "seen": "in", "state": "Running" },
+            "owner": owner, "object": object,
+            "fence": { "transition": 1, "recordedAt": "2026-11-20T10:00:00Z" },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_status_of_an_agent_that_belongs_to_another_object_is_not_believed() {
+        let us = owner("us", 5);
+        for object in [("shop", "wishes"), ("evil", "orders"), ("", "orders")] {
+            let why = foreign(&us, &status(None, Some(object))).expect("it is foreign");
+            assert!(
+                why.contains("not to shop/orders: correct the endpoint"),
+                "{why}"
+            );
+        }
+        let bound = Some(("shop", "orders"));
+        for (uid, second, believed) in [
+            ("us", 9, true),
+            ("old", 4, true),
+            ("twin", 5, true),
+            ("new", 6, false),
+        ] {
+            let status = status(Some(&owner(uid, second)), bound);
+            assert_eq!(foreign(&us, &status).is_none(), believed, "{uid}");
+        }
+        assert_eq!(
+            foreign(&us, &status(None, None)),
+            None,
+            "it belongs to nobody yet"
+        );
+    }
 }

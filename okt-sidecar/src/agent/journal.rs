@@ -46,6 +46,9 @@ pub enum JournalError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// Something stands in it that no agent has written; only a person can tell what was done.
+    #[error("{0}")]
+    Damaged(String),
 }
 
 /// Something stands in a journal that no agent has written; a retry does not help.
@@ -143,7 +146,7 @@ fn line(change: &Change) -> std::io::Result<Vec<u8>> {
 }
 
 /// What the lines of a journal lead to.
-fn read(file: &Path, content: &[u8]) -> Result<Memory, Damage> {
+pub(super) fn read(file: &Path, content: &[u8]) -> Result<Memory, Damage> {
     let mut memory = Memory::default();
     let mut rest = content;
     let mut number = 0;

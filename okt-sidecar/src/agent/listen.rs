@@ -4,12 +4,15 @@ use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 use tokio::net::{TcpListener, UnixListener};
 
 use super::serve::ServeError;
+use super::tls::Files;
 
 /// A place where an agent listens.
 ///
@@ -27,8 +30,7 @@ pub struct Listen(pub(super) Place);
 pub(super) enum Place {
     Tcp {
         address: SocketAddr,
-        /// The certificate and its key.
-        tls: Option<(PathBuf, PathBuf)>,
+        tls: Option<Files>,
     },
     Unix {
         path: PathBuf,
@@ -39,7 +41,8 @@ pub(super) enum Place {
 impl Listen {
     /// A TCP address; port 0 takes a free one.
     ///
-    /// On anything but loopback the agent needs a [token](super::Agent::token_file).
+    /// On anything but loopback the agent needs a [token](super::Agent::token_file), or clients with
+    /// [certificates](Self::mutual_tls).
     pub fn tcp(address: SocketAddr) -> Self {
         Self(Place::Tcp { address, tls: None })
     }
@@ -67,10 +70,37 @@ impl Listen {
     #[must_use]
     pub fn tls(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         match &mut self.0 {
-            Place::Tcp { tls, .. } => *tls = Some((certificate.into(), key.into())),
+            Place::Tcp { tls, .. } => {
+                *tls = Some(Files {
+                    certificate: certificate.into(),
+                    key: key.into(),
+                    client_ca: None,
+                });
+            }
             Place::Unix { .. } => {}
         }
         self
+    }
+
+    /// TLS, where clients too prove who they are: with a certificate that one of those in `client_ca` has signed.
+    ///
+    /// A client without one cannot say anything, so no token is needed.
+    /// The authority should sign certificates of operators and nothing else: whoever has one may give orders.
+    #[must_use]
+    pub fn mutual_tls(
+        self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        client_ca: impl Into<PathBuf>,
+    ) -> Self {
+        let mut this = self.tls(certificate, key);
+        if let Place::Tcp {
+            tls: Some(files), ..
+        } = &mut this.0
+        {
+            files.client_ca = Some(client_ca.into());
+        }
+        this
     }
 
     /// Whether anybody but this machine can come in.
@@ -157,18 +187,20 @@ fn unix(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    // Under another name until it has its permissions: nobody may come in before.
+    // Under another name until it can be used, so that there is always one here.
     let mut own = path.as_os_str().to_owned();
     own.push(format!(".{}", std::process::id()));
     let own = PathBuf::from(own);
     let _ = fs::remove_file(&own);
-    let listener = UnixListener::bind(&own)?;
-    let placed = fs::set_permissions(&own, fs::Permissions::from_mode(mode))
-        .and_then(|()| fs::symlink_metadata(&own))
-        .and_then(|file| fs::rename(&own, path).map(|()| file));
-    match placed {
-        Ok(file) => Ok((
-            listener,
+    let opened = closed(&own, mode).and_then(|socket| {
+        rustix::net::listen(&socket, BACKLOG)?;
+        let file = fs::symlink_metadata(&own)?;
+        fs::rename(&own, path)?;
+        Ok((socket, file))
+    });
+    match opened {
+        Ok((socket, file)) => Ok((
+            UnixListener::from_std(socket.into())?,
             SocketFile {
                 path: path.to_owned(),
                 device: file.dev(),
@@ -179,5 +211,37 @@ fn unix(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
             let _ = fs::remove_file(&own);
             Err(error)
         }
+    }
+}
+
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// A socket with its permissions that nobody can connect to yet: it does not listen.
+fn closed(path: &Path, mode: u32) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn nobody_can_connect_to_a_socket_before_it_has_its_permissions() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let socket = closed(&path, 0o620).unwrap();
+        let mode = fs::symlink_metadata(&path).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o620);
+        let refused = UnixStream::connect(&path).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        rustix::net::listen(&socket, BACKLOG).unwrap();
+        UnixStream::connect(&path).unwrap();
     }
 }

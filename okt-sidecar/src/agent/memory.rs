@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::wire::{ActionId, ActionReport, Fence, Owner};
+use crate::wire::{ActionId, ActionReport, Fence, ObjectRef, Owner};
 
 /// How many actions are remembered that may be forgotten, for people.
 const KEPT: usize = 32;
@@ -22,13 +23,18 @@ pub(super) const REMEMBERED_LIMIT: usize = 512;
 /// How many ids are remembered that were cancelled before they were asked for: a request on its way arrives soon.
 const WITHDRAWN: usize = 64;
 
+/// How many uids of earlier owners are remembered: none of them comes back.
+const SUPERSEDED: usize = 64;
+
 /// What an agent remembers.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Memory {
-    /// Whose request was taken last.
+    /// Whose request was taken last; its namespace and name are those that the agent belongs to.
     pub(super) owner: Option<Owner>,
-    /// The newest request that was taken.
+    /// The last request that was taken, with the highest epoch.
     pub(super) fence: Fence,
+    /// The uids of earlier owners, the newest last.
+    superseded: VecDeque<String>,
     /// In the order in which their last attempts were recorded.
     actions: Vec<Arc<Remembered>>,
     /// Cancelled before they were asked for, the newest last.
@@ -62,9 +68,12 @@ pub(super) struct Change {
     /// From now on the requests of this owner are taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<Owner>,
-    /// The newest request that was taken.
+    /// The last request that was taken, with the highest epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fence: Option<Fence>,
+    /// The uids of owners that another one has superseded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) superseded: Vec<String>,
     /// An action as it is from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) action: Option<Remembered>,
@@ -118,6 +127,7 @@ impl Memory {
         let Change {
             owner,
             fence,
+            superseded,
             action,
             note,
             forgotten,
@@ -152,9 +162,48 @@ impl Memory {
             let forgotten: BTreeSet<_> = forgotten.into_iter().collect();
             (self.actions).retain(|action| !forgotten.contains(&action.report.id));
         }
-        self.withdrawn.extend(withdrawn);
-        let many = self.withdrawn.len().saturating_sub(WITHDRAWN);
-        self.withdrawn.drain(..many);
+        extend(&mut self.withdrawn, withdrawn, WITHDRAWN);
+        extend(&mut self.superseded, superseded, SUPERSEDED);
+    }
+
+    /// The step that takes an attempt of a request, at this moment by the agent's clock.
+    pub(super) fn taken(&self, action: Remembered, now: Timestamp) -> Change {
+        let (owner, superseded) = match &self.owner {
+            // As it was recorded first.
+            Some(owner) if owner.uid == action.owner.uid => (owner.clone(), Vec::new()),
+            before => {
+                let mut owner = action.owner.clone();
+                // A time that has not come yet would keep every later object out until it has.
+                owner.created_at = owner.created_at.min(now);
+                let uids = before.iter().map(|before| before.uid.clone());
+                (owner, uids.collect())
+            }
+        };
+        Change {
+            owner: Some(owner),
+            fence: Some(action.fence),
+            superseded,
+            forgotten: self.forgettable(&action.owner, action.fence),
+            action: Some(action),
+            ..Change::default()
+        }
+    }
+
+    /// The namespace and name that the agent belongs to: those of its settings, or of its owner.
+    pub(super) fn object(&self, of_settings: Option<&ObjectRef>) -> Option<ObjectRef> {
+        (of_settings.cloned()).or_else(|| self.owner.as_ref().map(Owner::object))
+    }
+
+    /// Whether another owner has taken the place of the one with this uid.
+    pub(super) fn is_superseded(&self, uid: &str) -> bool {
+        self.superseded.iter().any(|past| past == uid)
+    }
+
+    /// Forgets to whom the agent belongs and which requests are too old; what was done is remembered.
+    pub(super) fn free(&mut self) -> Option<Owner> {
+        self.fence = Fence::default();
+        self.superseded.clear();
+        self.owner.take()
     }
 
     /// The steps that lead here from nothing.
@@ -163,6 +212,7 @@ impl Memory {
             owner: self.owner.clone(),
             fence: Some(self.fence),
             withdrawn: self.withdrawn.iter().cloned().collect(),
+            superseded: self.superseded.iter().cloned().collect(),
             ..Change::default()
         };
         let actions = self.actions.iter().map(|action| Change {
@@ -188,6 +238,13 @@ impl Memory {
         let many = old.len().saturating_sub(KEPT);
         old.into_iter().take(many).collect()
     }
+}
+
+/// Adds these, and forgets the oldest beyond `most`.
+fn extend<T>(to: &mut VecDeque<T>, new: Vec<T>, most: usize) {
+    to.extend(new);
+    let many = to.len().saturating_sub(most);
+    to.drain(..many);
 }
 
 /// Tells two inputs apart, whatever the order of their fields.

@@ -3,7 +3,10 @@
 //! No I/O and no clock; what a verdict asks for is done by the actor.
 
 use super::memory::{Memory, REMEMBERED_LIMIT, Remembered, fingerprint};
-use crate::wire::{Acknowledgement, ActionId, ActionRequest, Code, Phase, Problem, Seen};
+use crate::wire::{
+    Acknowledgement, ActionId, ActionRequest, Code, EPOCH_STEP, Fence, ObjectRef, Phase, Problem,
+    Seen,
+};
 use crate::work::Offer;
 
 /// What the rules look at beside the request.
@@ -11,6 +14,8 @@ use crate::work::Offer;
 pub(super) struct Standing<'a> {
     pub(super) memory: &'a Memory,
     pub(super) offers: &'a [Offer],
+    /// The namespace and name that the agent's settings bind it to.
+    pub(super) object: Option<&'a ObjectRef>,
     pub(super) graph: Option<&'a str>,
     pub(super) stopping: bool,
     pub(super) seen: &'a Seen,
@@ -58,13 +63,14 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
     let Standing {
         memory,
         offers,
+        object,
         graph,
         stopping,
         seen,
     } = standing;
     let refuse = |code, detail: String| Asked::Refuse(Problem::new(code, detail));
 
-    // 2: a deposed operator.
+    // 1 and 2: an absurd epoch, and a deposed operator.
     if let Err(fenced) = epoch(memory, request.fence.epoch) {
         return Asked::Refuse(fenced);
     }
@@ -85,25 +91,9 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
         }
     }
 
-    // 5 and 6: an object that was deleted, or a view of one that is old.
-    if let Some(owner) = &memory.owner {
-        if owner.uid != request.owner.uid {
-            if request.owner.created_at <= owner.created_at {
-                let detail = format!(
-                    "{} of {} is newer than {}",
-                    owner.uid, owner.created_at, request.owner.created_at
-                );
-                return refuse(Code::ForeignOwner, detail);
-            }
-        } else if (request.fence.transition, request.fence.run)
-            < (memory.fence.transition, memory.fence.run)
-        {
-            let detail = format!(
-                "run {} of transition {} was taken",
-                memory.fence.run, memory.fence.transition
-            );
-            return refuse(Code::Fenced, detail);
-        }
+    // 5 and 6: another object, one that was deleted, or a view of one that is old.
+    if let Err(problem) = belongs(memory, object, request) {
+        return Asked::Refuse(problem);
     }
 
     // 7 and 8: operator and agent do not fit together.
@@ -156,6 +146,52 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
     Asked::Begin {
         attempt: known.map_or(1, |known| known.report.attempt.saturating_add(1)),
     }
+}
+
+/// Rules 5 and 6: whether the agent belongs to the owner of a request, and the request is not an old one of it.
+fn belongs(
+    memory: &Memory,
+    object: Option<&ObjectRef>,
+    request: &ActionRequest,
+) -> Result<(), Problem> {
+    let ActionRequest {
+        owner: theirs,
+        fence,
+        ..
+    } = request;
+    let refuse = |code, detail: String| Err(Problem::new(code, detail));
+    let object = memory.object(object).unwrap_or_else(|| theirs.object());
+    if object != theirs.object() {
+        let detail = format!("this agent belongs to {object}, not to {}", theirs.object());
+        return refuse(Code::ForeignOwner, detail);
+    }
+    let Some(owner) = &memory.owner else {
+        return Ok(());
+    };
+    if owner.uid == theirs.uid {
+        if fence.is_older_than(&memory.fence) {
+            let Fence {
+                transition,
+                run,
+                recorded_at,
+                ..
+            } = memory.fence;
+            let detail = format!(
+                "run {run} of transition {transition}, recorded at {recorded_at}, was taken"
+            );
+            return refuse(Code::Fenced, detail);
+        }
+    } else if memory.is_superseded(&theirs.uid) {
+        let detail = format!("{} has taken the place of {}", owner.uid, theirs.uid);
+        return refuse(Code::ForeignOwner, detail);
+    } else if theirs.created_at < owner.created_at {
+        let detail = format!(
+            "{} of {} is newer than {}",
+            owner.uid, owner.created_at, theirs.created_at
+        );
+        return refuse(Code::ForeignOwner, detail);
+    }
+    Ok(())
 }
 
 /// In what a request asks for other work than what is known under its id.
@@ -221,12 +257,18 @@ pub(super) fn no_such_action(id: &ActionId) -> Problem {
     Problem::new(Code::NoSuchAction, format!("nothing is known of {id}"))
 }
 
-/// Whether an operator of this term is not yet deposed.
+/// Whether an operator of this term is not yet deposed, and the term is none that no operator can have.
 fn epoch(memory: &Memory, epoch: u64) -> Result<(), Problem> {
     let highest = memory.fence.epoch;
     if epoch < highest {
         let detail = format!("a request of the epoch {highest} was taken, this one is of {epoch}");
         return Err(Problem::new(Code::Fenced, detail));
+    }
+    if epoch - highest > EPOCH_STEP {
+        let detail = format!(
+            "the epoch {epoch} is more than {EPOCH_STEP} above {highest}, the highest that was taken"
+        );
+        return Err(Problem::new(Code::BadRequest, detail));
     }
     Ok(())
 }

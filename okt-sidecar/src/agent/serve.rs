@@ -51,8 +51,10 @@ pub enum ServeError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Others than this machine could give orders; a token helps, or an address of loopback.
-    #[error("listen on {0}: a token is needed on anything but loopback")]
+    /// Others than this machine could give orders; a token helps, or certificates of clients, or an address of loopback.
+    #[error(
+        "listen on {0}: a token, or certificates of clients, are needed on anything but loopback"
+    )]
     NoToken(String),
     /// The agent would listen nowhere.
     #[error("an agent needs an address or a socket to listen on")]
@@ -106,16 +108,14 @@ impl<W: Work> Agent<W> {
         let mut doors = Vec::new();
         let mut opened = Vec::new();
         for listen in listens {
-            if listen.is_exposed() && token.is_none() {
+            let tls = match &listen.0 {
+                Place::Tcp { tls, .. } => tls.clone().map(Tls::read).transpose()?.map(Arc::new),
+                Place::Unix { .. } => None,
+            };
+            let asks_clients = tls.as_ref().is_some_and(|tls| tls.asks_clients());
+            if listen.is_exposed() && token.is_none() && !asks_clients {
                 return Err(ServeError::NoToken(listen.to_string()));
             }
-            let tls = match &listen.0 {
-                Place::Tcp {
-                    tls: Some((certificate, key)),
-                    ..
-                } => Some(Arc::new(Tls::read(certificate.clone(), key.clone())?)),
-                Place::Tcp { tls: None, .. } | Place::Unix { .. } => None,
-            };
             let (door, listen) = Door::open(&listen).await?;
             doors.push((door, tls));
             opened.push(listen);
@@ -169,9 +169,11 @@ impl<W: Work> Bound<W> {
         let mut serving = JoinSet::new();
         for ((door, tls), listen) in doors.into_iter().zip(listens) {
             tracing::info!(place = %listen, tls = tls.is_some(), "listens");
+            let asks_clients = tls.as_ref().is_some_and(|tls| tls.asks_clients());
             let entrance = match (&door, &token) {
                 (Door::Tcp(_), Some(token)) => Entrance::Token(Arc::clone(token)),
-                (Door::Tcp(_), None) | (Door::Unix(..), _) => Entrance::Open,
+                (Door::Tcp(_), None) if !asks_clients => Entrance::ThisMachine,
+                (Door::Tcp(_) | Door::Unix(..), _) => Entrance::Open,
             };
             let front = Arc::clone(&started.front);
             let doorway = Doorway {
@@ -229,7 +231,7 @@ async fn refresh(token: Option<Arc<Token>>, certificates: Vec<Arc<Tls>>) {
         let troubles = read.await.unwrap_or_default();
         if troubles != told {
             for trouble in &troubles {
-                tracing::warn!(trouble, "what was read before is used on");
+                tracing::warn!(trouble, "a file that was read before cannot be read");
             }
             told = troubles;
         }

@@ -53,6 +53,8 @@ pub(super) struct Front {
 pub(super) enum Entrance {
     /// Whoever has a way to the door.
     Open,
+    /// Whoever names this machine as the host: a browser on it can be led here by a name of somebody else.
+    ThisMachine,
     /// Whoever carries the token.
     Token(Arc<Token>),
 }
@@ -114,16 +116,22 @@ async fn door(
         .find(|known| *known == path)
         .unwrap_or("other");
     let health = matches!(path, "/livez" | "/readyz");
-    let admitted = match &entrance {
-        Entrance::Open => true,
-        Entrance::Token(token) => health || token.admits(request.headers()),
+    let refused = match &entrance {
+        Entrance::Token(token) if !health && !token.admits(request.headers()) => {
+            let detail = "a bearer token is needed, and the one that was given is not it";
+            Some(Problem::new(Code::Unauthorized, detail))
+        }
+        Entrance::ThisMachine if !request::is_for_this_machine(&request) => {
+            let detail =
+                "without a token only requests to localhost, 127.0.0.1 or [::1] are answered";
+            Some(Problem::new(Code::ForeignHost, detail))
+        }
+        Entrance::Open | Entrance::ThisMachine | Entrance::Token(_) => None,
     };
     let waits = (request.uri().query()).is_some_and(|query| query.contains("wait="));
-    let answer = if admitted {
-        next.run(request).await
-    } else {
-        let detail = "a bearer token is needed, and the one that was given is not it";
-        Problem::new(Code::Unauthorized, detail).into_response()
+    let answer = match refused {
+        None => next.run(request).await,
+        Some(problem) => problem.into_response(),
     };
     let took = (!waits).then(|| begun.elapsed());
     (front.metrics).answered(method, path, answer.status().as_u16(), took);
@@ -334,6 +342,7 @@ impl Front {
             states: self.states.clone(),
             application: board.seen(),
             action: (board.memory.actions().last()).map(|action| board.report(action)),
+            object: board.memory.object(self.settings.object.as_ref()),
             owner: board.memory.owner.clone(),
             fence: board.memory.fence,
         }

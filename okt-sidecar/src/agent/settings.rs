@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use crate::wire::AgentInfo;
+use crate::wire::{AgentInfo, ObjectRef};
 
 /// What an agent is set to.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) agent: AgentInfo,
+    /// The namespace and name that it belongs to; none leaves that to the first owner.
+    pub(super) object: Option<ObjectRef>,
     pub(super) graph: Option<String>,
     pub(super) look_every: Duration,
     pub(super) look_limit: Duration,
@@ -26,6 +28,7 @@ impl Default for Settings {
                 name: env!("CARGO_PKG_NAME").to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             },
+            object: None,
             graph: None,
             look_every: Duration::from_secs(5),
             look_limit: Duration::from_secs(5),

@@ -1,19 +1,30 @@
-//! The certificate of an agent: from files, read again when they change.
+//! The certificate of an agent, and those that clients must prove: from files, read again when they change.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use sha2::{Digest, Sha256};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-/// A certificate and its key.
+/// The files that TLS needs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Files {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+    /// Whose signature the certificates of clients must have; none asks for no certificate.
+    pub(super) client_ca: Option<PathBuf>,
+}
+
+/// What the files hold.
 pub(super) struct Tls {
-    certificate: PathBuf,
-    key: PathBuf,
+    files: Files,
     current: RwLock<Current>,
 }
 
@@ -24,57 +35,66 @@ struct Current {
 
 /// A certificate cannot be used; a retry helps once somebody has mended the files.
 #[derive(Debug, thiserror::Error)]
-#[error("read the certificate {} and its key {}: {why}", .certificate.display(), .key.display())]
+#[error("read the certificates of TLS, {files}: {why}")]
 pub struct TlsError {
-    certificate: PathBuf,
-    key: PathBuf,
+    files: Files,
     why: String,
+}
+
+impl fmt::Display for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} with the key {}",
+            self.certificate.display(),
+            self.key.display()
+        )?;
+        if let Some(client_ca) = &self.client_ca {
+            write!(f, " and {} for clients", client_ca.display())?;
+        }
+        Ok(())
+    }
 }
 
 impl Tls {
     /// Reads the files.
-    pub(super) fn read(certificate: PathBuf, key: PathBuf) -> Result<Self, TlsError> {
-        match read(&certificate, &key, None) {
+    pub(super) fn read(files: Files) -> Result<Self, TlsError> {
+        match read(&files, None) {
             Ok(Some(current)) => Ok(Self {
-                certificate,
-                key,
+                files,
                 current: RwLock::new(current),
             }),
             Ok(None) => Err(TlsError {
-                certificate,
-                key,
+                files,
                 why: "they are empty".to_owned(),
             }),
-            Err(why) => Err(TlsError {
-                certificate,
-                key,
-                why,
-            }),
+            Err(why) => Err(TlsError { files, why }),
         }
     }
 
-    /// Reads the files again, where they have changed; the certificate stays as it is where that fails.
+    /// Reads the files again, where they have changed; the certificates stay as they are where that fails.
     ///
     /// # Errors
     ///
     /// The files do not fit together, such as between the writing of the one and the other; later they may.
     pub(super) fn refresh(&self) -> Result<(), TlsError> {
-        let digest = (self.current.read())
+        let known = (self.current.read())
             .unwrap_or_else(PoisonError::into_inner)
             .digest;
-        match read(&self.certificate, &self.key, Some(digest)) {
-            Ok(None) => Ok(()),
-            Ok(Some(new)) => {
-                *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
-                tracing::info!(certificate = %self.certificate.display(), "took the new certificate");
-                Ok(())
-            }
-            Err(why) => Err(TlsError {
-                certificate: self.certificate.clone(),
-                key: self.key.clone(),
-                why,
-            }),
+        let current = read(&self.files, Some(known)).map_err(|why| TlsError {
+            files: self.files.clone(),
+            why,
+        })?;
+        if let Some(current) = current {
+            *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
+            tracing::info!(files = %self.files, "took the new certificates");
         }
+        Ok(())
+    }
+
+    /// Whether clients must prove who they are.
+    pub(super) fn asks_clients(&self) -> bool {
+        self.files.client_ca.is_some()
     }
 
     /// What takes the next connection.
@@ -85,34 +105,63 @@ impl Tls {
 }
 
 /// Nothing where the files are as they were.
-fn read(
-    certificate: &PathBuf,
-    key: &PathBuf,
-    known: Option<[u8; 32]>,
-) -> Result<Option<Current>, String> {
-    let certificate = std::fs::read(certificate).map_err(|error| error.to_string())?;
-    let key = std::fs::read(key).map_err(|error| error.to_string())?;
-    let digest = Sha256::new()
-        .chain_update(certificate.len().to_le_bytes())
-        .chain_update(&certificate)
-        .chain_update(&key)
-        .finalize()
-        .into();
+fn read(files: &Files, known: Option<[u8; 32]>) -> Result<Option<Current>, String> {
+    let content = |file: &PathBuf| {
+        std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))
+    };
+    let certificate = content(&files.certificate)?;
+    let key = content(&files.key)?;
+    let client_ca = files.client_ca.as_ref().map(content).transpose()?;
+    let mut digest = Sha256::new();
+    for content in [Some(&certificate), Some(&key), client_ca.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        digest.update(content.len().to_le_bytes());
+        digest.update(content);
+    }
+    let digest = digest.finalize().into();
     if known == Some(digest) {
         return Ok(None);
     }
-    let chain = CertificateDer::pem_slice_iter(&certificate)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| format!("the certificate: {error}"))?;
-    if chain.is_empty() {
-        return Err("the file holds no certificate".to_owned());
-    }
+    let chain = chain_of(&certificate).map_err(|why| format!("the certificate: {why}"))?;
     let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| format!("the key: {error}"))?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key))
         .map_err(|error| error.to_string())?;
+    let builder = match client_ca {
+        None => builder.with_no_client_auth(),
+        Some(pem) => {
+            let verifier =
+                verifier(&pem, provider).map_err(|why| format!("that of clients: {why}"))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = (builder.with_single_cert(chain, key)).map_err(|error| error.to_string())?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
     Ok(Some(Current { digest, acceptor }))
+}
+
+fn chain_of(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let chain = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| error.to_string())?;
+    if chain.is_empty() {
+        return Err("the file holds no certificate".to_owned());
+    }
+    Ok(chain)
+}
+
+/// Lets in clients whose certificate one of these has signed.
+fn verifier(
+    pem: &[u8],
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in chain_of(pem)? {
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    (WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build())
+        .map_err(|error| error.to_string())
 }

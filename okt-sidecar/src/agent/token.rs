@@ -16,7 +16,8 @@ const LIMIT: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct Token {
     file: PathBuf,
-    digest: RwLock<[u8; 32]>,
+    /// None while the file holds no token.
+    digest: RwLock<Option<[u8; 32]>>,
 }
 
 /// A token cannot be used; a retry helps once somebody has mended the file.
@@ -32,19 +33,20 @@ impl Token {
     pub(super) fn read(file: &Path) -> Result<Self, TokenError> {
         Ok(Self {
             file: file.to_owned(),
-            digest: RwLock::new(read(file)?),
+            digest: RwLock::new(Some(read(file)?)),
         })
     }
 
-    /// Reads the file again; the token stays as it is where that fails.
+    /// Reads the file again; nobody is admitted while it holds no token, so removing the file revokes the token.
     ///
     /// # Errors
     ///
     /// The file holds no token now; trying again later may help.
     pub(super) fn refresh(&self) -> Result<(), TokenError> {
-        let digest = read(&self.file)?;
+        let read = read(&self.file);
+        let digest = read.as_ref().ok().copied();
         *self.digest.write().unwrap_or_else(PoisonError::into_inner) = digest;
-        Ok(())
+        read.map(drop)
     }
 
     /// Whether a request carries it; how long that takes does not tell how much of it was right.
@@ -57,7 +59,10 @@ impl Token {
         let Some((scheme, token)) = bytes.split_at_checked("Bearer ".len()) else {
             return false;
         };
-        let digest = self.digest.read().unwrap_or_else(PoisonError::into_inner);
+        let digest = *self.digest.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(digest) = digest else {
+            return false;
+        };
         let same: bool = (digest.as_slice())
             .ct_eq(Sha256::digest(token).as_slice())
             .into();

@@ -25,7 +25,7 @@ const FRESH: Duration = Duration::from_mins(10);
 /// use okt_sidecar::client::{Clients, Endpoint};
 ///
 /// let clients = Clients::default();
-/// let client = clients.of(&Endpoint::parse("http://orders-0.orders:8470")?)?;
+/// let client = clients.of(&Endpoint::parse("http://127.0.0.1:8470")?)?;
 /// # Ok::<(), okt_sidecar::client::EndpointError>(())
 /// ```
 #[derive(Debug, Default)]
@@ -46,12 +46,15 @@ struct Entry {
     used: Instant,
 }
 
-/// What the certificates of agents are checked against.
+/// What the certificates of agents are checked against, and with which one the client proves itself.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Trust {
     NoTls,
-    Machine,
-    File(PathBuf),
+    Tls {
+        /// None: the machine's.
+        ca_file: Option<PathBuf>,
+        identity: Option<(PathBuf, PathBuf)>,
+    },
 }
 
 impl Clients {
@@ -60,6 +63,7 @@ impl Clients {
     /// # Errors
     ///
     /// The certificates cannot be read, or TLS cannot be set up with them; a retry helps when they have changed.
+    /// [`EndpointError::Unsafe`]: only another endpoint helps.
     pub fn of(&self, endpoint: &Endpoint) -> Result<Client, EndpointError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -90,17 +94,19 @@ impl Kept {
         trust: Trust,
         now: Instant,
     ) -> Result<Transport, EndpointError> {
+        endpoint.check()?;
         if matches!(endpoint.address, Address::Unix(_)) {
             return Transport::of(endpoint);
         }
         if let Some((transport, made)) = self.transports.get(&trust)
             && !trust.is_stale(now, *made)
         {
-            return Ok(transport.towards(endpoint));
+            return transport.towards(endpoint);
         }
-        let transport = Transport::of(endpoint)?;
-        self.transports.insert(trust, (transport.clone(), now));
-        Ok(transport)
+        let transport = Transport::shared(endpoint)?;
+        let towards = transport.towards(endpoint);
+        self.transports.insert(trust, (transport, now));
+        towards
     }
 
     /// Forgets those that nobody has used; looked for rarely enough to cost nothing.
@@ -115,12 +121,13 @@ impl Kept {
 
 impl Trust {
     fn of(endpoint: &Endpoint) -> Self {
-        match (&endpoint.address, &endpoint.ca_file) {
-            (Address::Url(url), None) if url.starts_with("https:") => Self::Machine,
-            (Address::Url(url), Some(path)) if url.starts_with("https:") => {
-                Self::File(path.clone())
+        if endpoint.is_tls() {
+            Self::Tls {
+                ca_file: endpoint.ca_file.clone(),
+                identity: endpoint.identity.clone(),
             }
-            (Address::Url(_) | Address::Unix(_), _) => Self::NoTls,
+        } else {
+            Self::NoTls
         }
     }
 

@@ -1,6 +1,7 @@
 //! Where an agent is, and how it is spoken to.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -19,9 +20,9 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// use okt_sidecar::client::Endpoint;
 ///
 /// let beside = Endpoint::unix("/run/orders/agent.sock");
-/// let over_there = Endpoint::parse("https://orders-0.orders:8470")?
-///     .token_file("/var/run/secrets/agents/token")
-///     .ca_file("/var/run/secrets/agents/ca.crt");
+/// let over_there = Endpoint::parse("https://orders.shop.svc:8470")?
+///     .ca_file("/run/agents/ca.crt")
+///     .token_file("/run/agents/tokens/shop/orders");
 /// assert_eq!(beside, "unix:/run/orders/agent.sock".parse()?);
 /// assert!(Endpoint::parse("orders-0:8470").is_err());
 /// # Ok::<(), okt_sidecar::client::EndpointError>(())
@@ -31,6 +32,9 @@ pub struct Endpoint {
     pub(super) address: Address,
     pub(super) token: Option<TokenSource>,
     pub(super) ca_file: Option<PathBuf>,
+    pub(super) server_name: Option<String>,
+    /// The client's certificate and its key.
+    pub(super) identity: Option<(PathBuf, PathBuf)>,
     pub(super) timeout: Duration,
 }
 
@@ -62,6 +66,14 @@ pub enum EndpointError {
         /// What is wrong with it, and what would be right.
         why: &'static str,
     },
+    /// What the endpoint would send or check is not safe at its address; only another endpoint helps.
+    #[error("cannot speak to `{address}`: {why}")]
+    Unsafe {
+        /// The address.
+        address: String,
+        /// What is not safe there, and what would be.
+        why: &'static str,
+    },
     /// A file cannot be read, or holds nothing that can be used; a retry helps when it has changed.
     #[error("cannot use {}: {why}", .path.display())]
     File {
@@ -85,7 +97,7 @@ impl EndpointError {
     /// Whether only another endpoint helps.
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::Address { .. } | Self::Token => true,
+            Self::Address { .. } | Self::Unsafe { .. } | Self::Token => true,
             Self::File { .. } | Self::Tls { .. } => false,
         }
     }
@@ -121,9 +133,10 @@ impl Endpoint {
         if uri.query().is_some() || address.contains(['@', '#']) {
             return Err(wrong("a user, a query or a fragment has no place in it"));
         }
-        Ok(Self::at(Address::Url(
-            address.trim_end_matches('/').to_owned(),
-        )))
+        let scheme = uri.scheme_str().unwrap_or_default();
+        let rest = address.get(scheme.len()..).unwrap_or_default();
+        let rest = rest.trim_end_matches('/');
+        Ok(Self::at(Address::Url(scheme.to_ascii_lowercase() + rest)))
     }
 
     /// An agent behind a Unix socket.
@@ -136,11 +149,13 @@ impl Endpoint {
             address,
             token: None,
             ca_file: None,
+            server_name: None,
+            identity: None,
             timeout: TIMEOUT,
         }
     }
 
-    /// The token that the agent asks for.
+    /// The token that the agent asks for; see [`token_file`](Self::token_file).
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(TokenSource::Text(token.into()));
@@ -148,6 +163,10 @@ impl Endpoint {
     }
 
     /// The file that holds the token; read again when the agent refuses what it held.
+    ///
+    /// A token is sent only over `https://`, over a Unix socket, or to a loopback address.
+    /// Give each agent a token of its own, in a file named after the namespace and name of its object: whoever gets
+    /// hold of one agent's token then has no other agent.
     #[must_use]
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.token = Some(TokenSource::File(path.into()));
@@ -159,6 +178,35 @@ impl Endpoint {
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.ca_file = Some(path.into());
+        self
+    }
+
+    /// The name that the agent's certificate must be for, instead of the host of the address.
+    ///
+    /// Where the host comes from the spec of an object, its author could name a host of theirs, with a certificate of
+    /// its own: a name made of the namespace and name of the object can be proved by its agent only.
+    ///
+    /// ```
+    /// use okt_sidecar::client::Endpoint;
+    ///
+    /// let endpoint = Endpoint::parse("https://10.0.0.7:8470")?.server_name("orders.shop");
+    /// # Ok::<(), okt_sidecar::client::EndpointError>(())
+    /// ```
+    #[must_use]
+    pub fn server_name(mut self, name: impl Into<String>) -> Self {
+        self.server_name = Some(name.into());
+        self
+    }
+
+    /// The certificate (its chain) that the client proves itself with, and its key, both files of PEM; read when a
+    /// client is made.
+    #[must_use]
+    pub fn identity_files(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Self {
+        self.identity = Some((certificate.into(), key.into()));
         self
     }
 
@@ -176,6 +224,44 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl Endpoint {
+    /// Refuses to send a token where others can read it, and to leave out a proof that was asked for.
+    pub(super) fn check(&self) -> Result<(), EndpointError> {
+        let refuse = |why| {
+            Err(EndpointError::Unsafe {
+                address: self.to_string(),
+                why,
+            })
+        };
+        if self.is_tls() {
+            return Ok(());
+        }
+        if self.ca_file.is_some() || self.server_name.is_some() || self.identity.is_some() {
+            return refuse("certificates and names are proved over https:// only");
+        }
+        if self.token.is_some() && !self.is_local() {
+            return refuse(
+                "a token is sent only over https://, over a Unix socket, or to a loopback address such as 127.0.0.1",
+            );
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        matches!(&self.address, Address::Url(url) if url.starts_with("https:"))
+    }
+
+    /// Whether requests stay on this machine, whoever answers for names.
+    fn is_local(&self) -> bool {
+        let url = match &self.address {
+            Address::Unix(_) => return true,
+            Address::Url(url) => url,
+        };
+        let uri = url.parse::<Uri>().unwrap_or_default();
+        let host = uri.host().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+
     pub(crate) fn has_token(&self) -> bool {
         self.token.is_some()
     }
@@ -227,6 +313,8 @@ impl fmt::Debug for Endpoint {
         f.debug_struct("Endpoint")
             .field("address", &format_args!("{self}"))
             .field("ca_file", &self.ca_file)
+            .field("server_name", &self.server_name)
+            .field("identity", &self.identity)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }

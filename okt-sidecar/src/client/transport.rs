@@ -13,12 +13,12 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Collected, Full, LengthLimitError, Limited};
-use hyper_rustls::{ConfigBuilderExt, HttpsConnectorBuilder};
+use hyper_rustls::{ConfigBuilderExt, FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde::Serialize;
 use tokio::net::UnixStream;
@@ -50,6 +50,8 @@ pub(super) struct Transport {
     /// The beginning of every URL.
     base: Arc<str>,
     way: BoxCloneSyncService<Request<ServiceBody>, Response<AnswerBody>, BoxError>,
+    /// With which certificates, over TLS.
+    tls: Option<Arc<ClientConfig>>,
 }
 
 /// A request.
@@ -122,26 +124,51 @@ impl Ask {
 impl Transport {
     /// The way to an endpoint.
     pub(super) fn of(endpoint: &Endpoint) -> Result<Self, EndpointError> {
-        let transport = match &endpoint.address {
+        endpoint.check()?;
+        Self::shared(endpoint)?.towards(endpoint)
+    }
+
+    /// What the ways to all endpoints of the same certificates are made of.
+    pub(super) fn shared(endpoint: &Endpoint) -> Result<Self, EndpointError> {
+        Ok(match &endpoint.address {
             Address::Unix(path) => Self::over(pooled(Socket(path.as_path().into()))),
-            Address::Url(url) if url.starts_with("https:") => {
-                let secured = HttpsConnectorBuilder::new()
-                    .with_tls_config(tls(endpoint.ca_file.as_deref())?)
-                    .https_only()
-                    .enable_http1()
-                    .wrap_connector(tcp());
-                Self::over(pooled(secured))
-            }
+            Address::Url(_) if endpoint.is_tls() => Self::secured(Arc::new(tls(endpoint)?), None),
             Address::Url(_) => Self::over(pooled(tcp())),
-        };
-        Ok(transport.towards(endpoint))
+        })
     }
 
     /// The way to another endpoint over what this one is made of.
-    pub(super) fn towards(&self, endpoint: &Endpoint) -> Self {
-        Self {
+    pub(super) fn towards(&self, endpoint: &Endpoint) -> Result<Self, EndpointError> {
+        let way = match (&self.tls, &endpoint.server_name) {
+            (Some(tls), Some(name)) => {
+                let wrong = |_| EndpointError::Tls {
+                    why: format!("`{name}` is no name that a certificate could be for"),
+                };
+                let name = ServerName::try_from(name.clone()).map_err(wrong)?;
+                // Connections of its own: another agent at the same address has another name.
+                Self::secured(Arc::clone(tls), Some(name))
+            }
+            (_, _) => self.clone(),
+        };
+        Ok(Self {
             base: base(endpoint),
-            way: self.way.clone(),
+            ..way
+        })
+    }
+
+    /// Over TLS, to those who prove this name, or else the host of the URL.
+    fn secured(tls: Arc<ClientConfig>, name: Option<ServerName<'static>>) -> Self {
+        let builder = HttpsConnectorBuilder::new()
+            .with_tls_config(ClientConfig::clone(&tls))
+            .https_only();
+        let builder = match name {
+            Some(name) => builder.with_server_name_resolver(FixedServerNameResolver::new(name)),
+            None => builder,
+        };
+        let connector = builder.enable_http1().wrap_connector(tcp());
+        Self {
+            tls: Some(tls),
+            ..Self::over(pooled(connector))
         }
     }
 
@@ -163,6 +190,7 @@ impl Transport {
         Self {
             base: "http://agent".into(),
             way: BoxCloneSyncService::new(service),
+            tls: None,
         }
     }
 
@@ -296,35 +324,48 @@ impl tower::Service<Uri> for Socket {
     }
 }
 
-/// Trusts what is signed by the certificates of a file, or by those of the machine.
-fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, EndpointError> {
+/// Trusts what is signed by the certificates of a file, or by those of the machine; proves who the client is, where
+/// it has a certificate.
+fn tls(endpoint: &Endpoint) -> Result<ClientConfig, EndpointError> {
     let wrong = |why: String| EndpointError::Tls { why };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(error.to_string()))?;
-    let builder = match ca_file {
+    let builder = match &endpoint.ca_file {
         Some(path) => builder.with_root_certificates(certificates(path)?),
         None => (builder.with_native_roots()).map_err(|error| wrong(error.to_string()))?,
     };
-    Ok(builder.with_no_client_auth())
+    let Some((certificate, key)) = &endpoint.identity else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let own = PrivateKeyDer::from_pem_file(key).map_err(|error| in_file(key, error))?;
+    (builder.with_client_auth_cert(chain_in(certificate)?, own))
+        .map_err(|error| in_file(certificate, error))
 }
 
 fn certificates(path: &Path) -> Result<RootCertStore, EndpointError> {
-    let wrong = |why: String| EndpointError::File {
-        path: path.to_owned(),
-        why,
-    };
     let mut store = RootCertStore::empty();
-    let found = CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?;
-    for certificate in found {
-        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-        (store.add(certificate)).map_err(|error| wrong(error.to_string()))?;
-    }
-    if store.is_empty() {
-        return Err(wrong("there is no certificate in it".to_owned()));
+    for certificate in chain_in(path)? {
+        (store.add(certificate)).map_err(|error| in_file(path, error))?;
     }
     Ok(store)
+}
+
+fn chain_in(path: &Path) -> Result<Vec<CertificateDer<'static>>, EndpointError> {
+    let found = CertificateDer::pem_file_iter(path).map_err(|error| in_file(path, error))?;
+    let found: Vec<_> = (found.collect::<Result<_, _>>()).map_err(|error| in_file(path, error))?;
+    if found.is_empty() {
+        return Err(in_file(path, "there is no certificate in it"));
+    }
+    Ok(found)
+}
+
+fn in_file(path: &Path, why: impl fmt::Display) -> EndpointError {
+    EndpointError::File {
+        path: path.to_owned(),
+        why: why.to_string(),
+    }
 }
 
 fn unanswered(error: &(dyn Error + 'static)) -> ClientError {

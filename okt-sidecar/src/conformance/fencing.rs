@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::json;
 
 use super::world::{Check, Stop, World, expect, same};
-use crate::wire::{Code, Phase};
+use crate::wire::{Code, EPOCH_STEP, Phase};
 
 pub(super) async fn transition(world: &mut World<'_>) -> Check {
     let (older, mut newer) = (world.brief(), world.brief());
@@ -73,15 +73,49 @@ pub(super) async fn graph(world: &mut World<'_>) -> Check {
     world.refused(&work, Code::OtherGraph).await.map(drop)
 }
 
+pub(super) async fn restored(world: &mut World<'_>) -> Check {
+    let (mut lower, higher) = (world.brief(), world.brief());
+    world.done(&higher, Phase::Succeeded).await?;
+    lower.request.fence.recorded_at = higher.request.fence.recorded_at + Duration::from_millis(1);
+    world.done(&lower, Phase::Succeeded).await?;
+    // What is recorded next, as after this.
+    let next = world.brief();
+    world.done(&next, Phase::Succeeded).await.map(drop)
+}
+
+pub(super) async fn far_epoch(world: &mut World<'_>) -> Check {
+    let highest = world.client.status().await?.fence.epoch;
+    let mut work = world.brief();
+    work.request.fence.epoch = highest.saturating_add(EPOCH_STEP + 1);
+    world.refused(&work, Code::BadRequest).await?;
+    let path = format!("/actions/{}?epoch={}", work.id, u64::MAX);
+    let reply = world.send(Method::DELETE, &path, None).await?;
+    world.is_refusal(&reply, Code::BadRequest)?;
+    let epoch = world.client.status().await?.fence.epoch;
+    same("the epoch of the status", epoch, highest)
+}
+
 pub(super) async fn foreign_owner(world: &mut World<'_>) -> Check {
     let bound = world.brief();
     world.done(&bound, Phase::Succeeded).await?;
-    let mut as_old = world.brief();
-    as_old.request.owner.uid.push_str("-twin");
-    world.refused(&as_old, Code::ForeignOwner).await?;
-    let mut older = as_old;
+    let mut older = world.brief();
+    older.request.owner.uid.push_str("-older");
     older.request.owner.created_at -= Duration::from_hours(1);
-    world.refused(&older, Code::ForeignOwner).await.map(drop)
+    world.refused(&older, Code::ForeignOwner).await?;
+    let mut others = [world.brief(), world.brief()];
+    others[0].request.owner.name.push_str("-other");
+    others[1].request.owner.namespace.push_str("-other");
+    for mut other in others {
+        other.request.owner.uid.push_str("-other");
+        other.request.owner.created_at += Duration::from_secs(1);
+        world.refused(&other, Code::ForeignOwner).await?;
+    }
+    let object = world.client.status().await?.object;
+    same(
+        "the object of the status",
+        object,
+        Some(world.owner.object()),
+    )
 }
 
 pub(super) async fn newer_owner(world: &mut World<'_>) -> Check {
@@ -96,5 +130,20 @@ pub(super) async fn newer_owner(world: &mut World<'_>) -> Check {
     let owner = world.client.status().await?.owner.map(|owner| owner.uid);
     same("the owner", owner, Some(work.request.owner.uid.clone()))?;
     let back = world.brief();
-    world.refused(&back, Code::ForeignOwner).await.map(drop)
+    world.refused(&back, Code::ForeignOwner).await?;
+    world.owner = work.request.owner;
+    Ok(())
+}
+
+pub(super) async fn same_second_owner(world: &mut World<'_>) -> Check {
+    let before = world.brief();
+    world.done(&before, Phase::Succeeded).await?;
+    let mut work = world.brief();
+    work.request.owner.uid.push_str("-twin");
+    world.done(&work, Phase::Succeeded).await?;
+    let mut back = world.brief();
+    back.request.owner.created_at += Duration::from_hours(1);
+    world.refused(&back, Code::ForeignOwner).await?;
+    world.owner = work.request.owner;
+    Ok(())
 }

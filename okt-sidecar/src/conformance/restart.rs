@@ -68,7 +68,7 @@ pub(super) async fn keeps_fences(world: &mut World<'_>) -> Check {
     deposed.request.fence.epoch -= 1;
     world.refused(&deposed, Code::Fenced).await?;
     let mut foreign = world.brief();
-    foreign.request.owner.uid.push_str("-twin");
+    foreign.request.owner.name.push_str("-other");
     world.refused(&foreign, Code::ForeignOwner).await.map(drop)
 }
 

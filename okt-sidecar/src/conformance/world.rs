@@ -59,6 +59,8 @@ pub(super) struct World<'s> {
     pub(super) states: States,
     pub(super) owner: Owner,
     pub(super) epoch: u64,
+    /// When the first work was recorded; each transition is a second later.
+    pub(super) recorded_at: Timestamp,
     transition: u64,
     /// What was wrong with refusals that had the right code.
     wrong_problems: Vec<String>,
@@ -82,6 +84,11 @@ impl<'s> World<'s> {
         let created_at = (status.owner.as_ref()).map_or(now, |owner| now.max(owner.created_at));
         let created_at = created_at + Duration::from_millis(1);
         let uid = format!("conformance-{:x}", now.as_nanosecond());
+        // An agent that belongs to an object is asked as a later object of the same name.
+        let (namespace, name) = match status.object {
+            Some(object) => (object.namespace, object.name),
+            None => (String::new(), "conformance".to_owned()),
+        };
         Ok(Self {
             client,
             restart: subject.restart.as_deref(),
@@ -90,10 +97,11 @@ impl<'s> World<'s> {
             owner: Owner {
                 uid,
                 created_at,
-                name: "conformance".to_owned(),
-                namespace: String::new(),
+                name,
+                namespace,
             },
             epoch: status.fence.epoch.saturating_add(1),
+            recorded_at: now,
             transition: 0,
             wrong_problems: Vec::new(),
             refusals: 0,
@@ -120,6 +128,7 @@ impl<'s> World<'s> {
     /// New work of a state, of the next transition.
     pub(super) fn work(&mut self, state: &str) -> Work {
         self.transition += 1;
+        let recorded_at = self.recorded_at + Duration::from_secs(self.transition);
         let id = format!("{}.{}", self.owner.uid, self.transition);
         Work {
             id: id.parse().expect("letters, digits, a dash and a dot"),
@@ -130,6 +139,7 @@ impl<'s> World<'s> {
                     epoch: self.epoch,
                     transition: self.transition,
                     run: 1,
+                    recorded_at,
                 },
                 graph: None,
                 from: Vec::new(),

@@ -2,7 +2,6 @@
 //!
 //! Nobody starts it but the work of a state: when it ends, the agent says that it is down.
 
-use std::fs;
 use std::future::pending;
 use std::io;
 use std::process::Stdio;
@@ -18,6 +17,8 @@ use super::group::end_left;
 use super::launch::{Held, Launch, Launcher};
 use super::notes::Notes;
 use super::proc::{self, Identity, Stat};
+use super::recognise::{self, FirstSeen};
+use super::users;
 use crate::work::Fault;
 
 /// The process of the application, as far as there is one.
@@ -27,6 +28,8 @@ pub(crate) struct Application {
     pub(crate) notes: Arc<Notes>,
     /// How the one that this agent started has ended.
     pub(crate) ended: Arc<Mutex<Option<String>>>,
+    /// The pid file, as it was when it was seen first.
+    pub(crate) first_seen: Mutex<Option<FirstSeen>>,
 }
 
 /// The name of its note.
@@ -37,9 +40,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// For what does not end by KILL.
 const LIMIT: Duration = Duration::from_secs(30);
-
-/// A pid file is written by a process that runs already; clocks of files are coarse.
-const SLACK: Duration = Duration::from_secs(2);
 
 impl Application {
     /// The process, if there is one.
@@ -57,8 +57,14 @@ impl Application {
         }
         match &self.config.recognise {
             None => Ok(None),
-            Some(Recognise::PidFile { file, name }) => {
-                by_file(file, name).map_err(|error| format!("{}: {error}", file.display()))
+            Some(Recognise::PidFile(file)) => {
+                let owner = self.owner()?;
+                let mut first_seen = self
+                    .first_seen
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                (file.find(owner, &self.notes, &mut first_seen))
+                    .map_err(|why| format!("{}: {why}", file.path.display()))
             }
             Some(Recognise::Command(command)) => self.by_command(command).await,
         }
@@ -94,7 +100,19 @@ impl Application {
         let pid: i32 = (word.parse().ok().filter(|pid| *pid > 1)).ok_or_else(|| {
             format!("the command of `recognise` says {word:?}, which is no process")
         })?;
-        Ok(proc::stat(pid).filter(Stat::lives))
+        let Some(found) = proc::stat(pid).filter(Stat::lives) else {
+            return Ok(None);
+        };
+        recognise::is_of(&found, self.owner()?)
+            .map(|is_there| is_there.then_some(found))
+            .map_err(|why| format!("the command of `recognise` says {pid}: {why}"))
+    }
+
+    /// The user whose process the application is.
+    fn owner(&self) -> Result<u32, String> {
+        let around = &self.config.around;
+        let person = users::find(around.user.as_deref(), around.group.as_deref())?;
+        Ok(person.map_or_else(|| rustix::process::geteuid().as_raw(), |person| person.uid))
     }
 
     /// Starts it unless it runs; `note` has to have written down who it is before it begins.
@@ -209,33 +227,6 @@ impl Application {
         }
         Ok(())
     }
-}
-
-/// The process that a pid file names.
-fn by_file(file: &std::path::Path, name: &str) -> io::Result<Option<Stat>> {
-    let (text, written) = match fs::read_to_string(file)
-        .and_then(|text| Ok((text, fs::metadata(file)?.modified()?)))
-    {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let pid = text
-        .lines()
-        .next()
-        .and_then(|line| line.trim().parse().ok());
-    let Some(found) = pid.filter(|pid| *pid > 1).and_then(proc::stat) else {
-        return Ok(None);
-    };
-    let begun = proc::began(&found)?;
-    // Whatever has the number now: it is not the one that wrote the file.
-    let is_it = found.lives() && named(&found.name, name) && begun <= written + SLACK;
-    Ok(is_it.then_some(found))
-}
-
-/// The kernel keeps 15 bytes of a name.
-fn named(found: &str, name: &str) -> bool {
-    found == name || (found.len() == 15 && name.starts_with(found))
 }
 
 /// The whole group of a process that leads one, itself too; otherwise only itself.

@@ -13,6 +13,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::recognise::PidFile;
+use crate::wire::ObjectRef;
+
 mod complaints;
 mod fields;
 mod machine;
@@ -30,6 +33,8 @@ pub struct Config {
     pub(crate) tls: Option<Tls>,
     pub(crate) data: PathBuf,
     pub(crate) scratch: PathBuf,
+    /// The object that the agent belongs to; none leaves that to the first request.
+    pub(crate) object: Option<ObjectRef>,
     pub(crate) graph: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) application: Option<Application>,
@@ -91,6 +96,8 @@ pub(crate) enum Listen {
 pub(crate) struct Tls {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
+    /// Clients must prove a certificate that one of these has signed.
+    pub(crate) client_ca: Option<PathBuf>,
 }
 
 /// How much an agent takes; what the file does not say is left to the agent.
@@ -125,9 +132,7 @@ pub(crate) struct StopStep {
 /// How a process is found that this agent did not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Recognise {
-    /// The file holds the process id, in its first line; the process has this name and was there before the
-    /// file was written last.
-    PidFile { file: PathBuf, name: String },
+    PidFile(PidFile),
     /// It prints the process id, or nothing.
     Command(Vec<String>),
 }

@@ -28,6 +28,12 @@ pub struct Conform {
     /// The certificates (PEM) that the agent's is checked against, instead of the machine's
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    /// The name that the agent's certificate must be for, instead of the host of the address
+    #[arg(long, value_name = "NAME")]
+    server_name: Option<String>,
+    /// The certificate and the key (PEM) to prove who asks
+    #[arg(long, value_names = ["CERTIFICATE", "KEY"], num_args = 2)]
+    identity_files: Option<Vec<PathBuf>>,
     /// A command for `sh -c` that kills the agent as kill -9 does and starts it again; without it that is not checked
     #[arg(long, value_name = "COMMAND")]
     restart: Option<String>,
@@ -74,6 +80,12 @@ fn subject(conform: Conform) -> Result<Subject, EndpointError> {
     }
     if let Some(file) = conform.ca_file {
         endpoint = endpoint.ca_file(file);
+    }
+    if let Some(name) = conform.server_name {
+        endpoint = endpoint.server_name(name);
+    }
+    if let Some([certificate, key]) = conform.identity_files.as_deref() {
+        endpoint = endpoint.identity_files(certificate, key);
     }
     let states = States {
         brief: conform.brief,

@@ -8,7 +8,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::proc::Identity;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::private;
 
 /// A directory of notes.
 pub(crate) struct Notes {
@@ -17,7 +20,8 @@ pub(crate) struct Notes {
 
 impl Notes {
     pub(crate) fn open(directory: &Path) -> io::Result<Self> {
-        fs::create_dir_all(directory)?;
+        // Signals are sent to those who stand here.
+        private::directory(directory, 0o700, private::sync)?;
         Ok(Self {
             directory: directory.to_owned(),
         })
@@ -28,14 +32,14 @@ impl Notes {
     }
 
     /// Writes it whole or not at all.
-    pub(crate) fn write(&self, name: &str, identity: &Identity) -> io::Result<()> {
+    pub(crate) fn write(&self, name: &str, note: &impl Serialize) -> io::Result<()> {
         let (file, new) = (self.file(name), self.directory.join(format!("{name}.new")));
-        fs::write(&new, serde_json::to_vec(identity)?)?;
+        fs::write(&new, serde_json::to_vec(note)?)?;
         fs::rename(new, file)
     }
 
     /// What stands there; a note that cannot be read is of a machine that has failed since, with all that ran.
-    pub(crate) fn read(&self, name: &str) -> Option<Identity> {
+    pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let text = fs::read(self.file(name)).ok()?;
         let note = serde_json::from_slice(&text);
         note.inspect_err(|error| tracing::warn!(name, %error, "a note cannot be read"))

@@ -120,7 +120,7 @@ pub(crate) fn meant(answer: &Answer) -> Sighting {
 }
 
 /// The first word is the state, the others are events.
-fn read(answer: &[u8]) -> Result<Sighting, String> {
+pub(super) fn read(answer: &[u8]) -> Result<Sighting, String> {
     let line = first_line(answer);
     let mut words = line.split_whitespace();
     let sighting = match words.next() {

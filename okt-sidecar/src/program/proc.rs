@@ -6,9 +6,10 @@
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, SystemTime};
+use std::path::PathBuf;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 
@@ -72,7 +73,7 @@ pub(crate) fn all() -> io::Result<Vec<Stat>> {
     Ok(pids.filter_map(stat).collect())
 }
 
-fn parse(line: &str) -> Option<Stat> {
+pub(super) fn parse(line: &str) -> Option<Stat> {
     // The name stands in parentheses and may hold anything, parentheses and spaces too.
     let (head, tail) = line.rsplit_once(')')?;
     let (pid, name) = head.split_once(" (")?;
@@ -160,19 +161,32 @@ pub(crate) fn signal(process: &Stat, signal: Signal) -> io::Result<()> {
     pidfd_send_signal(&descriptor, signal).or_else(gone)
 }
 
-/// When a process was started, by the clock of the machine.
-pub(crate) fn began(process: &Stat) -> io::Result<SystemTime> {
-    let uptime = fs::read_to_string("/proc/uptime")?;
-    let uptime: f64 = (uptime.split_whitespace().next())
-        .and_then(|seconds| seconds.parse().ok())
-        .ok_or(io::ErrorKind::InvalidData)?;
-    let start = Duration::from_secs(process.start) / TICKS_PER_SECOND;
-    let ago = Duration::from_secs_f64(uptime.max(0.0)).saturating_sub(start);
-    (SystemTime::now().checked_sub(ago)).ok_or_else(|| io::ErrorKind::InvalidData.into())
+/// How long the kernel has run, in the ticks of [`Stat::start`]; no clock that is set changes it.
+pub(crate) fn now() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    let ticks = now.tv_nsec / (1_000_000_000 / TICKS_PER_SECOND);
+    u64::try_from(now.tv_sec * TICKS_PER_SECOND + ticks).unwrap_or(0)
+}
+
+/// The real, effective, saved and file system user of a process; none where it is gone.
+pub(crate) fn users(pid: i32) -> Option<[u32; 4]> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let users: Vec<u32> = line
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    users.try_into().ok()
+}
+
+/// Where a process works.
+pub(crate) fn directory(pid: i32) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd"))
 }
 
 /// What `/proc` counts in, on every architecture that Rust has Linux for.
-const TICKS_PER_SECOND: u32 = 100;
+const TICKS_PER_SECOND: i64 = 100;
 
 #[cfg(test)]
 mod tests {
@@ -187,6 +201,26 @@ mod tests {
             (stat.state, stat.parent, stat.group, stat.start),
             ('S', 3, 5, 4711)
         );
+    }
+
+    #[test]
+    fn processes_and_the_agent_count_time_alike() {
+        let before = now();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep runs");
+        let start = stat(child.id().cast_signed()).expect("it is there").start;
+        let after = now();
+        let own = rustix::process::geteuid().as_raw();
+        let users = users(child.id().cast_signed());
+        child.kill().expect("a child");
+        child.wait().expect("a child");
+        assert!(
+            (before..=after).contains(&start),
+            "{before} {start} {after}"
+        );
+        assert_eq!(users, Some([own; 4]));
     }
 
     #[test]

@@ -2,18 +2,20 @@
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::children::Children;
 use super::config::{Config, Listen};
 use super::work::Program;
-use crate::agent::{self, Agent, ServeError};
+use crate::agent::{self, Agent, JournalError, ServeError};
+use crate::wire::Owner;
 
 /// An agent could not run.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +68,14 @@ fn lock(data: &Path) -> Result<File, RunError> {
         .mode(0o711)
         .create(data)
         .map_err(what())?;
-    let lock = File::create(data.join("lock")).map_err(what())?;
+    // The directory may be a volume that others write to: no link of theirs is followed.
+    let lock = File::options()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(data.join("lock"))
+        .map_err(what())?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(RunError::InUse(data.to_owned())),
@@ -80,12 +89,7 @@ async fn live(config: Config) -> Result<(), RunError> {
     let reaping = tokio::spawn(async move { reaper.reap().await });
     let mut ending = Ending::new().map_err(cannot("hear signals"))?;
 
-    let journal = config.data.join("journal");
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&journal)
-        .map_err(cannot(format!("make {}", journal.display())))?;
+    let journal = journal(&config);
     let data = config.data.display().to_string();
     let program = Program::open(config, children)
         .await
@@ -116,11 +120,30 @@ async fn live(config: Config) -> Result<(), RunError> {
     done
 }
 
+fn journal(config: &Config) -> PathBuf {
+    config.data.join("journal")
+}
+
+/// Frees the agent of a configuration, which must not run; see [`free`](crate::free).
+///
+/// Returns the owner that it had.
+///
+/// # Errors
+///
+/// [`JournalError`].
+pub fn free(config: &Config) -> Result<Option<Owner>, JournalError> {
+    agent::free(&journal(config))
+}
+
 fn place(config: &Config) -> agent::Listen {
     match (&config.listen, &config.tls) {
         (Listen::Tcp(address), None) => agent::Listen::tcp(*address),
         (Listen::Tcp(address), Some(tls)) => {
-            agent::Listen::tcp(*address).tls(&tls.certificate, &tls.key)
+            let listen = agent::Listen::tcp(*address);
+            match &tls.client_ca {
+                None => listen.tls(&tls.certificate, &tls.key),
+                Some(client_ca) => listen.mutual_tls(&tls.certificate, &tls.key, client_ca),
+            }
         }
         (Listen::Unix { path, mode }, _) => agent::Listen::unix(path).mode(*mode),
     }
@@ -133,6 +156,9 @@ fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
         // The probe has a limit of its own; this is for two of them and for their ends.
         .look_limit(config.probe.timeout * 2 + Duration::from_secs(15))
         .cancel_limit(longest_end(config));
+    if let Some(object) = &config.object {
+        agent = agent.object(&object.namespace, &object.name);
+    }
     if let Some(graph) = &config.graph {
         agent = agent.graph(graph);
     }

@@ -13,6 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use tokio::net::unix::pipe::{OpenOptions, Receiver};
 
 use super::users::Person;
+use crate::private;
 use crate::work::{Done, Fault, Task};
 
 /// A directory of one attempt; removed when it is dropped.
@@ -40,11 +41,7 @@ impl Scratch {
     /// Makes it, for this person to use.
     pub(crate) fn make(under: &Path, task: &Task, person: Option<&Person>) -> io::Result<Self> {
         let directory = place(under, task.id().as_str(), task.attempt());
-        // Whoever may not list it may still pass through it to a directory of its own.
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o711)
-            .create(under)?;
+        shared(under)?;
         forget(&directory);
         fs::DirBuilder::new().mode(0o700).create(&directory)?;
         let input = serde_json::to_vec(task.input())?;
@@ -134,6 +131,14 @@ impl Scratch {
     }
 }
 
+/// Makes or checks the directory that holds those of all attempts.
+///
+/// Whoever may not list it may still pass through it to a directory of its own.
+pub(crate) fn shared(under: &Path) -> io::Result<()> {
+    private::directory(under, 0o711, private::sync)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", under.display())))
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
         forget(&self.directory);
@@ -176,7 +181,7 @@ fn say(task: &Task, line: &[u8]) {
     }
 }
 
-fn tell(text: &str) -> Result<Told, String> {
+pub(super) fn tell(text: &str) -> Result<Told, String> {
     let mut told = Told::default();
     for (n, line) in (1..)
         .zip(text.lines())

@@ -1,10 +1,8 @@
 //! An application whose answers are commands and requests from a file: the `Work` of the program `okt-sidecar`.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-use tokio::sync::Mutex;
 
 use super::application::Application;
 use super::children::Children;
@@ -28,7 +26,7 @@ pub(crate) struct Program {
     pub(super) notes: Arc<Notes>,
     pub(super) application: Option<Application>,
     /// Held while somebody looks: work that waits for a state looks too.
-    looking: Mutex<()>,
+    looking: tokio::sync::Mutex<()>,
 }
 
 /// How long what is left of an earlier agent may take to end before that is called a failure.
@@ -42,6 +40,7 @@ impl Program {
     /// The agent's directory cannot be written.
     pub(crate) async fn open(config: Config, children: Children) -> io::Result<Self> {
         let notes = Arc::new(Notes::open(&config.data.join("notes"))?);
+        scratch::shared(&config.scratch)?;
         if let Some(left) = notes.read("probe")
             && end_left(&left, Duration::from_secs(1), LEFT).await
         {
@@ -53,6 +52,7 @@ impl Program {
             launcher: launcher.clone(),
             notes: Arc::clone(&notes),
             ended: Arc::default(),
+            first_seen: Mutex::default(),
         });
         if let Some(application) = &application
             && let Ok(Some(found)) = application.find().await
@@ -65,7 +65,7 @@ impl Program {
             launcher,
             notes,
             application,
-            looking: Mutex::new(()),
+            looking: tokio::sync::Mutex::new(()),
         })
     }
 

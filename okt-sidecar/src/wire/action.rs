@@ -11,8 +11,8 @@ use super::owner::{Fence, Owner, strict};
 
 /// The name of one piece of work, chosen by the operator: 1 to 128 of the characters `A-Z a-z 0-9 . _ -`.
 ///
-/// An operator of OKT names it `<uid>.<transition>`, with `.<k>` for the k-th run; the slashes of its own
-/// spelling would need escapes in a path.
+/// An operator of OKT names it `<uid>.<transition>`, with `.<k>` for the k-th run and `-<token>` where its own name
+/// ends in `@<token>`: the slashes and the `@` of its own spelling would need escapes in a path.
 ///
 /// ```
 /// use okt_sidecar::wire::ActionId;

@@ -1,5 +1,7 @@
 //! Whose request it is, and which of two requests is the older one.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -9,31 +11,50 @@ use serde::{Deserialize, Serialize};
 pub struct Owner {
     /// `metadata.uid`: names the object for ever.
     pub uid: String,
-    /// `metadata.creationTimestamp`: of two objects that claim an application, the newer one has it.
+    /// `metadata.creationTimestamp`: of two objects of one namespace and name, the newer one has the application.
     pub created_at: Timestamp,
-    /// The name, for people.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// `metadata.name`: an agent belongs to one namespace and name.
     pub name: String,
-    /// The namespace, for people; empty for a cluster-scoped object.
+    /// `metadata.namespace`; empty for a cluster-scoped object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
 }
 
-/// How new a request is: a request that is older than one that was taken is refused.
+impl Owner {
+    /// The namespace and name, which a later object of another uid may have too.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
+}
+
+/// The namespace and name that an agent belongs to.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    /// Empty for a cluster-scoped object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// `namespace/name`, or only the name of a cluster-scoped object.
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.namespace.is_empty() {
+            write!(f, "{}/", self.namespace)?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// How new a request is: a request that is older than the last one that was taken is refused.
 ///
-/// Compared in the order of its fields, and only between requests of one owner, the epoch apart: it never falls,
-/// whoever asks.
-///
-/// ```
-/// use okt_sidecar::wire::Fence;
-///
-/// let deposed = Fence { epoch: 3, transition: 12, run: 1 };
-/// let leading = Fence { epoch: 4, transition: 11, run: 1 };
-/// assert!(deposed < leading);
-/// ```
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
-)]
+/// The epoch never falls, whoever asks; see [`is_older_than`](Self::is_older_than) for the other fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fence {
     /// The operator's term: how often the lead has changed hands (`leaseTransitions`); 0 without a lease.
@@ -44,6 +65,32 @@ pub struct Fence {
     /// Which run within the transition, from 1: the work is done again for a new revision.
     #[serde(default = "first_run")]
     pub run: u64,
+    /// When the operator recorded this work in the object's status, by the operator's clock.
+    pub recorded_at: Timestamp,
+}
+
+impl Fence {
+    /// Whether a request is older than the last one that was taken of the same owner, epochs apart.
+    ///
+    /// It is if its transition and run are lower, and it was not recorded later.
+    /// Lower numbers that were recorded later are new work: after a restore of the cluster's data an object counts its
+    /// transitions from an earlier one again.
+    /// Higher numbers are new work whatever the clock says.
+    ///
+    /// ```
+    /// use okt_sidecar::wire::Fence;
+    ///
+    /// let taken = Fence { epoch: 4, transition: 12, run: 1, recorded_at: "2026-11-21T09:00:00Z".parse()? };
+    /// let stale = Fence { transition: 11, recorded_at: "2026-11-21T08:00:00Z".parse()?, ..taken };
+    /// let restored = Fence { transition: 11, recorded_at: "2026-11-21T10:00:00Z".parse()?, ..taken };
+    /// assert!(stale.is_older_than(&taken));
+    /// assert!(!restored.is_older_than(&taken));
+    /// # Ok::<(), jiff::Error>(())
+    /// ```
+    pub fn is_older_than(&self, taken: &Self) -> bool {
+        (self.transition, self.run) < (taken.transition, taken.run)
+            && self.recorded_at <= taken.recorded_at
+    }
 }
 
 fn first_run() -> u64 {
@@ -60,7 +107,6 @@ pub(super) mod strict {
     struct Owner {
         uid: String,
         created_at: Timestamp,
-        #[serde(default)]
         name: String,
         #[serde(default)]
         namespace: String,
@@ -74,6 +120,7 @@ pub(super) mod strict {
         transition: u64,
         #[serde(default = "super::first_run")]
         run: u64,
+        recorded_at: Timestamp,
     }
 
     /// An owner that has no other fields.

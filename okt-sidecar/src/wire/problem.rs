@@ -89,7 +89,7 @@ codes! {
     NotEnded = 409, Time, true;
     /// A newer request was taken: another operator leads, or the object is further.
     Fenced = 412, Operations, false;
-    /// A newer object has claimed this application.
+    /// The agent belongs to another namespace and name, or to a newer object of the same ones.
     ForeignOwner = 412, Operations, false;
     /// The agent was made for another graph.
     OtherGraph = 412, Operations, true;
@@ -97,6 +97,8 @@ codes! {
     WrongState = 412, Time, true;
     /// The body is longer than an agent reads, or holds more values.
     TooLarge = 413, Client, false;
+    /// The request names another host than this machine, and the agent is for this machine only.
+    ForeignHost = 421, Client, false;
     /// The body is said to be something else than JSON.
     UnsupportedMediaType = 415, Client, false;
     /// The agent does no work of this state.

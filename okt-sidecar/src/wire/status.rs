@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::action::ActionReport;
-use super::owner::{Fence, Owner};
+use super::owner::{Fence, ObjectRef, Owner};
 
 /// The versions that an agent speaks, the answer to `GET /lifecycle`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -33,10 +33,13 @@ pub struct AgentStatus {
     /// The action that is under way, or the one that ended last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ActionReport>,
+    /// The namespace and name that the agent belongs to; none before it was bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRef>,
     /// Whose requests are taken; none before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
-    /// The newest request that was taken.
+    /// The last request that was taken, with the highest epoch.
     pub fence: Fence,
 }
 

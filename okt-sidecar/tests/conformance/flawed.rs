@@ -59,12 +59,16 @@ flaws! {
     HugeIsMalformed => "too-large",
     IgnoresMediaType => "media-type",
     IgnoresTransitions => "fenced-transition",
+    IgnoresRecordedAt => "restored-transition",
+    TakesFarEpochs => "far-epoch",
     IgnoresEpochOfAsking => "fenced-asking",
     IgnoresEpochOfCancelling => "fenced-cancelling",
     IgnoresEpochOfAcknowledging => "fenced-acknowledging",
     IgnoresGraph => "other-graph",
     IgnoresAgeOfOwners => "foreign-owner",
+    IgnoresNames => "foreign-owner",
     KeepsTheFirstOwner => "newer-owner",
+    LetsOwnersComeBack => "same-second-owner",
     ForgetsAll => "restart-keeps-results",
     ProblemsArePlainJson => "problem-documents",
     ProblemsSayRetry => "problem-documents",
@@ -273,6 +277,28 @@ impl Wrong {
             Flaw::IgnoresTransitions if asked.asks() => asked.change(|body| {
                 body["fence"]["transition"] = json!(self.memory(next));
                 body["fence"]["run"] = json!(1);
+            }),
+            Flaw::IgnoresRecordedAt if asked.asks() => asked.change(|body| {
+                body["fence"]["recordedAt"] = json!("2026-11-21T09:00:00Z");
+            }),
+            Flaw::TakesFarEpochs if asked.asks() => asked.change(|body| {
+                let epoch = body["fence"]["epoch"].as_u64().unwrap_or_default();
+                body["fence"]["epoch"] = json!(epoch.min(1_000_000));
+            }),
+            Flaw::IgnoresNames if asked.asks() => asked.change(|body| {
+                body["owner"]["name"] = json!("conformance");
+                body["owner"]["namespace"] = json!("");
+            }),
+            Flaw::LetsOwnersComeBack if asked.asks() => asked.change(|body| {
+                let uid = body["owner"]["uid"].as_str().unwrap_or_default().to_owned();
+                let time = self.memory(|memory| {
+                    if memory.owner.as_ref() != Some(&uid) {
+                        memory.owner = Some(uid.clone());
+                        memory.counter += 1;
+                    }
+                    memory.counter
+                });
+                body["owner"]["uid"] = json!(format!("{uid}-{time}"));
             }),
             Flaw::IgnoresEpochOfAsking if asked.asks() => {
                 asked.change(|body| body["fence"]["epoch"] = json!(1_000_000));

@@ -245,6 +245,28 @@ fn an_agent_that_is_told_to_end_leaves_it_or_stops_it_as_the_file_says() {
     assert_eq!(site.read("bye"), "bye\n");
 }
 
+/// A process that the agent has not started; it ends with the test, however that ends.
+struct Stranger(std::process::Child);
+
+impl Stranger {
+    fn new() -> Self {
+        let mut sleep = std::process::Command::new("sleep");
+        let sleep = sleep.arg("1000").stdout(std::process::Stdio::null());
+        Self(sleep.spawn().expect("it runs"))
+    }
+
+    fn lives(&mut self) -> bool {
+        self.0.try_wait().expect("a child").is_none()
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn one_that_somebody_else_has_started_is_known_by_its_pid_file() {
     let mut site = Site::running(
@@ -253,34 +275,31 @@ fn one_that_somebody_else_has_started_is_known_by_its_pid_file() {
          states: { Stopping: { application: stop }, Starting: { application: start } }\n",
     );
     is_seen(&site, "Down");
-    let mut own = std::process::Command::new("sleep")
-        .arg("1000")
-        .spawn()
-        .expect("it runs");
-    let pid = own.id().to_string();
+    let mut own = Stranger::new();
+    let pid = own.0.id().to_string();
     site.write("pid", &format!("{pid}\n/somewhere\n"));
     is_seen(&site, "Running");
     assert!(site.read("asked").lines().all(|line| line == pid));
 
-    // The file is older than the process: it was written by one that had the id before.
+    // The clock has gone back since: that does not make it dead, nor start another one.
     let file = std::fs::File::options()
         .write(true)
         .open(site.path("pid"))
         .expect("a file");
     file.set_modified(SystemTime::now() - Duration::from_hours(1))
         .expect("its own");
-    is_seen(&site, "Down");
-    assert_eq!(site.done("Stopping")["phase"], "Succeeded");
-    let spared = own.try_wait().expect("a child").is_none();
+    assert_eq!(site.done("Starting")["phase"], "Succeeded");
+    is_seen(&site, "Running");
     // The process has another name.
     site.write("pid", &format!("{}\n", std::process::id()));
     let stopped = site.done("Stopping");
+    let spared = own.lives();
 
     site.write("pid", &format!("{pid}\n"));
     is_seen(&site, "Running");
     let last = site.done("Stopping");
-    own.kill().expect("a child");
-    let status = own.wait().expect("a child");
+    own.0.kill().expect("a child");
+    let status = own.0.wait().expect("a child");
     assert!(spared, "a stranger was ended");
     assert_eq!(
         (&stopped["phase"], &last["phase"]),
@@ -291,6 +310,35 @@ fn one_that_somebody_else_has_started_is_known_by_its_pid_file() {
         Some(15)
     );
     assert_eq!(site.done("Starting")["reason"], "NoCommand");
+}
+
+#[test]
+fn a_pid_file_aims_no_signal_at_another_users_process_nor_at_the_agent() {
+    if !rustix::process::geteuid().is_root() {
+        say("not root: not tested with a pid file that names a process of another user");
+        return;
+    }
+    let mut site = Site::running(
+        "application:\n  recognise: { pidFile: \"{dir}/pid\", name: sleep }\n  user: nobody\n  down: Down\n  stop: [{ signal: TERM, wait: 5s }]\n\
+         probe: { command: [echo, Running], every: 50ms }\n\
+         states: { Stopping: { application: stop } }\n",
+    );
+    let mut roots = Stranger::new();
+    site.write("pid", &format!("{}\n", roots.0.id()));
+    let action = site.done("Stopping");
+    let spared = roots.lives();
+    assert!(spared, "a process of root was ended");
+    assert_eq!(action["reason"], "NotKnown", "{action}");
+    assert!(
+        site.seen()["why"]
+            .as_str()
+            .is_some_and(|why| why.contains("is of user 0"))
+    );
+    for pid in [site.pid(), 1] {
+        site.write("pid", &format!("{pid}\n"));
+        assert_eq!(site.done("Stopping")["phase"], "Succeeded");
+    }
+    is_seen(&site, "Down");
 }
 
 /// Needs a namespace of its own, which not every machine gives; where it does not, the test says so.

@@ -40,7 +40,32 @@ fn an_agent_made_of_commands_keeps_every_rule() {
     let output = conform(&site, &socket, &[]);
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
-    assert!(said.ends_with("45 checks, 0 broken\n"), "{said}");
+    assert!(said.ends_with("48 checks, 0 broken\n"), "{said}");
+}
+
+#[test]
+fn an_agent_is_freed_by_a_person_while_it_does_not_run() {
+    let mut site = Site::running(WORK);
+    site.done("Quick");
+    let free = |site: &Site| {
+        let output = site
+            .command(&["free", "okt.yaml"])
+            .output()
+            .expect("it runs");
+        (
+            output.status.code(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    };
+    let (code, _, why) = free(&site);
+    assert_eq!(code, Some(1), "it runs");
+    assert!(why.contains("belongs to an agent that runs"), "{why}");
+    site.kill();
+    let freed = "the agent belonged to shop/orders (u1)\n".to_owned();
+    assert_eq!(free(&site), (Some(0), freed, String::new()));
+    let nobody = "the agent belonged to no object\n".to_owned();
+    assert_eq!(free(&site), (Some(0), nobody, String::new()));
 }
 
 #[test]

@@ -21,8 +21,8 @@ const CROWD: usize = 400;
 fn dense(state: &str, transition: u64) -> String {
     let nested: Vec<_> = (0..2450).map(|_| r#"{"":1}"#).collect();
     format!(
-        r#"{{"state":"{state}","fence":{{"transition":{transition}}},
-            "owner":{{"uid":"u1","createdAt":"2026-11-20T10:00:00Z"}},"input":{{"all":[{}]}}}}"#,
+        r#"{{"state":"{state}","fence":{{"transition":{transition},"recordedAt":"2026-11-20T10:00:01Z"}},
+            "owner":{{"uid":"u1","createdAt":"2026-11-20T10:00:00Z","name":"orders","namespace":"shop"}},"input":{{"all":[{}]}}}}"#,
         nested.join(",")
     )
 }

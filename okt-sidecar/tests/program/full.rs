@@ -91,8 +91,8 @@ fn ask(site: &Site, method: &str, path: &str, body: &str) -> (u16, Value) {
 
 fn put(site: &Site, transition: u64) -> (u16, Value) {
     let body = json!({
-        "state": "Servicing", "fence": { "transition": transition },
-        "owner": { "uid": "u1", "createdAt": "2026-11-20T10:00:00Z" },
+        "state": "Servicing", "fence": { "transition": transition, "recordedAt": "2026-11-20T10:00:01Z" },
+        "owner": { "uid": "u1", "createdAt": "2026-11-20T10:00:00Z", "name": "orders", "namespace": "shop" },
         // Longer than what may be left of the journal's last block.
         "input": { "text": "x".repeat(10_000) },
     });

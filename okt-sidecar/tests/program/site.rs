@@ -16,6 +16,9 @@ use tempfile::TempDir;
 /// For what takes a moment; on a busy machine that may be long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Names the site in the environment of its agent, and of all that runs below: one of the few that commands inherit.
+const MARK: &str = "LC_SITE";
+
 /// Tells whoever runs the tests what was left out here, also where the test passes.
 pub(crate) fn say(what: &str) {
     // Where nobody reads there is nobody to tell.
@@ -75,12 +78,18 @@ impl Site {
         command
             .args(arguments)
             .current_dir(self.directory.path())
-            .env("SITE", self.text());
+            .env(MARK, self.text());
         command
     }
 
     pub(crate) fn start(&mut self) {
-        let command = self.command(&["run", "okt.yaml"]);
+        self.start_with(&[]);
+    }
+
+    /// Starts it with these variables in its own environment.
+    pub(crate) fn start_with(&mut self, environment: &[(&str, &str)]) {
+        let mut command = self.command(&["run", "okt.yaml"]);
+        command.envs(environment.iter().copied());
         self.start_as(command, 200);
     }
 
@@ -103,7 +112,7 @@ impl Site {
             .args(own.get_args());
         command
             .current_dir(self.directory.path())
-            .env("SITE", self.text());
+            .env(MARK, self.text());
         self.start_as(command, ready);
     }
 
@@ -220,7 +229,7 @@ impl Site {
         self.transition += 1;
         let id = format!("u1.{}", self.transition);
         let body = json!({
-            "state": state, "input": input, "fence": { "transition": self.transition },
+            "state": state, "input": input, "fence": { "transition": self.transition, "recordedAt": "2026-11-20T10:00:01Z" },
             "owner": { "uid": "u1", "createdAt": "2026-11-20T10:00:00Z", "name": "orders", "namespace": "shop" },
         });
         let path = format!("/lifecycle/v1/actions/{id}");
@@ -275,7 +284,7 @@ impl Site {
     /// The processes below this agent and its predecessors, that agent apart; those that have set `mark` if there
     /// is one.
     pub(crate) fn below(&self, mark: Option<&str>) -> Vec<i32> {
-        let site = format!("SITE={}", self.text());
+        let site = format!("{MARK}={}", self.text());
         let agent = self.agent.as_ref().map(|agent| agent.id().cast_signed());
         let entries = fs::read_dir("/proc").expect("Linux").flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

@@ -65,7 +65,7 @@ pub(crate) async fn status(address: SocketAddr) -> Answer {
 
 /// The body of a request for work.
 pub(crate) fn work() -> String {
-    r#"{"state":"Servicing","owner":{"uid":"7c5d","createdAt":"2026-11-20T10:00:00Z"},
-        "fence":{"epoch":1,"transition":1}}"#
+    r#"{"state":"Servicing","owner":{"uid":"7c5d","createdAt":"2026-11-20T10:00:00Z","name":"orders"},
+        "fence":{"epoch":1,"transition":1,"recordedAt":"2026-11-20T10:00:01Z"}}"#
         .to_owned()
 }

@@ -4,6 +4,7 @@ mod stage;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use okt_sidecar::wire::{Fence, Phase, Seen};
 use okt_tests::{DatabaseState::*, Databases, SiteState, Sites};
 use serde_json::json;
@@ -354,8 +355,10 @@ async fn of_two_operators_the_older_is_refused_and_changes_nothing() {
         epoch: 5,
         transition: 4,
         run: 1,
+        recorded_at: fence.recorded_at,
     };
     assert_eq!(fence, last);
+    assert!(fence.recorded_at > Timestamp::UNIX_EPOCH);
 }
 
 #[tokio::test(start_paused = true)]

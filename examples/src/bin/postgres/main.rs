@@ -52,7 +52,7 @@ enum Agent {
     /// What okt-sidecar does with this file.
     Agent { file: PathBuf },
     /// What an agent starts its commands with.
-    Launch { order: String },
+    Launch,
 }
 
 fn main() -> ExitCode {
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         // It brings a runtime of its own.
         Some("agent" | "launch") => match Agent::parse() {
             Agent::Agent { file } => agent(&file),
-            Agent::Launch { order } => okt_sidecar::program::launch(&order),
+            Agent::Launch => okt_sidecar::program::launch(),
         },
         _ => plays(),
     }

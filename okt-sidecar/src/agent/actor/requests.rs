@@ -75,6 +75,7 @@ impl<W: Work> Actor<W> {
         let standing = Standing {
             memory: &self.memory,
             offers: &self.offers,
+            object: self.settings.object.as_ref(),
             graph: self.settings.graph.as_deref(),
             stopping,
             seen: &seen,
@@ -93,12 +94,13 @@ impl<W: Work> Actor<W> {
                 action.report.message = String::from("it was cancelled before it was asked for");
                 action.report.ended_at = Some(action.report.started_at);
                 action.input.clear();
-                let change = self.taken(action);
+                let change = self.memory.taken(action, Timestamp::now());
                 self.record(change).await.map_err(cannot_record)?;
                 self.tell(&id, false)
             }
             rules::Asked::Begin { attempt } => {
-                let change = self.taken(begun(id.clone(), request, attempt));
+                let action = begun(id.clone(), request, attempt);
+                let change = self.memory.taken(action, Timestamp::now());
                 self.record(change).await.map_err(cannot_record)?;
                 // As it is remembered now, and once only: what it is to be done with may be large.
                 if let Some(action) = self.memory.action(&id).cloned() {
@@ -207,17 +209,6 @@ impl<W: Work> Actor<W> {
             ..Change::default()
         };
         self.record(change).await.or_else(|why| refuse(key, why))
-    }
-
-    /// A change that takes an attempt, and whose it is.
-    fn taken(&self, action: Remembered) -> Change {
-        Change {
-            owner: Some(action.owner.clone()),
-            fence: Some(action.fence),
-            forgotten: self.memory.forgettable(&action.owner, action.fence),
-            action: Some(action),
-            ..Change::default()
-        }
     }
 
     /// A change that takes the term of an operator, if that is a new one.

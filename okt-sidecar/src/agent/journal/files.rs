@@ -1,11 +1,12 @@
 //! The files of a journal: one that is locked, one that is added to, and one that takes its place.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{Gate, JournalError};
+use crate::private;
 
 /// The files of a journal.
 pub(super) struct Files {
@@ -37,17 +38,19 @@ pub(crate) enum Step {
 
 impl Files {
     /// Locks the journal and reads it.
-    pub(super) fn open(directory: &Path, gate: Gate) -> Result<(Self, Vec<u8>), JournalError> {
+    pub(super) fn open(directory: &Path, mut gate: Gate) -> Result<(Self, Vec<u8>), JournalError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| JournalError::Open { path, source }
         };
         // What is asked for may hold secrets: nobody else may read it.
-        (DirBuilder::new().recursive(true).mode(0o700))
-            .create(directory)
-            .map_err(failed(directory))?;
+        private::directory(directory, 0o700, |parent| {
+            gate(Step::SyncDirectory)?;
+            private::sync(parent)
+        })
+        .map_err(failed(directory))?;
         let lock_path = directory.join("lock");
-        let lock = (private().create(true).truncate(false))
+        let lock = (writable().create(true).truncate(false))
             .open(&lock_path)
             .map_err(failed(&lock_path))?;
         match lock.try_lock() {
@@ -107,19 +110,19 @@ impl Files {
         *journal = None;
         let new = directory.join("journal.new");
         gate(Step::Create)?;
-        let mut file = private().create(true).truncate(true).open(&new)?;
+        let mut file = writable().create(true).truncate(true).open(&new)?;
         write(&mut file, content, gate)?;
         sync(&file, gate)?;
         gate(Step::Rename)?;
         fs::rename(&new, path)?;
         gate(Step::SyncDirectory)?;
-        File::open(directory)?.sync_all()?;
+        private::sync(directory)?;
         *journal = Some(file);
         Ok(())
     }
 }
 
-fn private() -> OpenOptions {
+fn writable() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
     options

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use jiff::Timestamp;
+
 use super::super::memory::{Change, Memory};
 use super::{Journal, JournalError, Opened, Step};
 use crate::wire::Fence;
@@ -16,6 +18,7 @@ fn epoch(epoch: u64) -> Change {
             epoch,
             transition: 1,
             run: 1,
+            recorded_at: Timestamp::UNIX_EPOCH,
         }),
         ..Change::default()
     }
@@ -51,6 +54,20 @@ fn what_was_added_is_there_again() {
     assert_eq!(open(directory.path()).1.fence.epoch, 3);
     written(directory.path(), &[4]);
     assert_eq!(open(directory.path()).1.fence.epoch, 4);
+}
+
+#[test]
+fn the_directory_of_a_new_journal_is_on_disk_before_it_is_used() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("new");
+    let gate = |step| match step {
+        Step::SyncDirectory => Err(io::Error::other("no space left on the device")),
+        _ => Ok(()),
+    };
+    let opened = Journal::open(&directory, Box::new(gate));
+    assert!(matches!(opened, Err(JournalError::Open { .. })));
+    assert!(!directory.exists());
+    open(&directory);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::super::actor::requests::begun;
 use super::super::memory::{Change, Memory, Remembered};
 use super::{Acknowledged, Asked, Cancelled, Standing, acknowledged, asked, cancelled};
 use crate::wire::{
-    Acknowledgement, ActionId, ActionRequest, Code, Fence, Owner, Phase, Problem, Seen,
+    Acknowledgement, ActionId, ActionRequest, Code, Fence, ObjectRef, Owner, Phase, Problem, Seen,
 };
 use crate::work::Offer;
 
@@ -16,16 +16,21 @@ fn id(text: &str) -> ActionId {
     text.parse().unwrap()
 }
 
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
 fn owner(uid: &str, created_at: i64) -> Owner {
     Owner {
         uid: uid.to_owned(),
-        created_at: Timestamp::from_second(created_at).unwrap(),
-        name: String::new(),
-        namespace: String::new(),
+        created_at: at(created_at),
+        name: "orders".to_owned(),
+        namespace: "shop".to_owned(),
     }
 }
 
-/// Of the object `new`, for this transition and run, by the operator of this term.
+/// Of the object `new`, for this transition and run, by the operator of this term; recorded a second after the one
+/// before.
 fn request(epoch: u64, transition: u64, run: u64) -> ActionRequest {
     ActionRequest {
         state: "Servicing".to_owned(),
@@ -34,6 +39,7 @@ fn request(epoch: u64, transition: u64, run: u64) -> ActionRequest {
             epoch,
             transition,
             run,
+            recorded_at: at(i64::try_from(1000 + 10 * transition + run).unwrap()),
         },
         graph: None,
         from: Vec::new(),
@@ -45,6 +51,8 @@ fn request(epoch: u64, transition: u64, run: u64) -> ActionRequest {
 struct Agent {
     memory: Memory,
     offers: Vec<Offer>,
+    object: Option<ObjectRef>,
+    now: Timestamp,
     stopping: bool,
     seen: Seen,
 }
@@ -66,6 +74,8 @@ impl Agent {
         Self {
             memory: Memory::default(),
             offers: offers.into(),
+            object: None,
+            now: at(1_000_000),
             stopping: false,
             seen: Seen::Unobserved,
         }
@@ -75,6 +85,7 @@ impl Agent {
         let standing = Standing {
             memory: &self.memory,
             offers: &self.offers,
+            object: self.object.as_ref(),
             graph: Some("sha256:own"),
             stopping: self.stopping,
             seen: &self.seen,
@@ -87,13 +98,7 @@ impl Agent {
         let asked = self.ask(name, request);
         if let Asked::Begin { attempt } = asked {
             let action = begun(id(name), request.clone(), attempt);
-            self.memory.apply(Change {
-                owner: Some(action.owner.clone()),
-                fence: Some(action.fence),
-                forgotten: self.memory.forgettable(&action.owner, action.fence),
-                action: Some(action),
-                ..Change::default()
-            });
+            self.memory.apply(self.memory.taken(action, self.now));
         }
         asked
     }
@@ -170,11 +175,9 @@ fn rule_4_what_runs_succeeded_or_is_not_acknowledged_is_told() {
 #[test]
 fn rule_5_a_newer_object_takes_over_and_an_older_one_never_again() {
     let mut agent = Agent::with(Phase::Succeeded, true);
-    for (uid, created_at) in [("old", 99), ("twin", 100)] {
-        let mut foreign = request(3, 9, 9);
-        foreign.owner = owner(uid, created_at);
-        assert_eq!(refused(agent.ask("b", &foreign)).code, Code::ForeignOwner);
-    }
+    let mut foreign = request(3, 9, 9);
+    foreign.owner = owner("old", 99);
+    assert_eq!(refused(agent.ask("b", &foreign)).code, Code::ForeignOwner);
     let mut newer = request(3, 1, 1);
     newer.owner = owner("newer", 101);
     assert_eq!(agent.take("b", &newer), Asked::Begin { attempt: 1 });
@@ -182,6 +185,139 @@ fn rule_5_a_newer_object_takes_over_and_an_older_one_never_again() {
     agent.end("b", Phase::Succeeded, true);
     let before = refused(agent.ask("c", &request(3, 9, 9)));
     assert_eq!(before.code, Code::ForeignOwner);
+}
+
+#[test]
+fn rule_5_an_agent_belongs_to_one_namespace_and_name_whatever_else_is_created_later() {
+    let agent = Agent::with(Phase::Succeeded, true);
+    let mut bound = Agent::new();
+    bound.object = Some(request(0, 0, 0).owner.object());
+    for agent in [agent, bound] {
+        for (namespace, name) in [("shop", "wishes"), ("evil", "orders"), ("", "orders")] {
+            let mut foreign = request(3, 9, 9);
+            foreign.owner = Owner {
+                name: name.to_owned(),
+                namespace: namespace.to_owned(),
+                ..owner("later", 999)
+            };
+            let problem = refused(agent.ask("b", &foreign));
+            assert_eq!(problem.code, Code::ForeignOwner);
+            assert!(
+                problem.detail.contains("belongs to shop/orders"),
+                "{}",
+                problem.detail
+            );
+        }
+        let mut newer = request(3, 1, 1);
+        newer.owner = owner("newer", 101);
+        assert_eq!(agent.ask("b", &newer), Asked::Begin { attempt: 1 });
+    }
+}
+
+#[test]
+fn rule_5_an_object_made_anew_in_the_same_second_takes_over_and_no_uid_comes_back() {
+    let mut agent = Agent::with(Phase::Succeeded, true);
+    for (number, uid) in (0..).zip(["twin", "third"]) {
+        let mut twin = request(3, 1, 1);
+        twin.owner = owner(uid, 100);
+        let name = format!("b{number}");
+        assert_eq!(agent.take(&name, &twin), Asked::Begin { attempt: 1 });
+        agent.end(&name, Phase::Succeeded, true);
+    }
+    for uid in ["new", "twin"] {
+        let mut back = request(3, 9, 9);
+        back.owner = owner(uid, 999);
+        assert_eq!(
+            refused(agent.ask("c", &back)).code,
+            Code::ForeignOwner,
+            "{uid}"
+        );
+    }
+}
+
+#[test]
+fn rule_5_a_time_of_creation_that_has_not_come_yet_keeps_no_later_object_out() {
+    let mut agent = Agent::new();
+    agent.now = at(500);
+    let mut absurd = request(0, 1, 1);
+    absurd.owner.created_at = Timestamp::MAX;
+    assert_eq!(agent.take("a", &absurd), Asked::Begin { attempt: 1 });
+    agent.end("a", Phase::Succeeded, true);
+    agent.now = at(700);
+    absurd.fence.transition = 2;
+    assert_eq!(agent.take("b", &absurd), Asked::Begin { attempt: 1 });
+    agent.end("b", Phase::Succeeded, true);
+    let recorded = agent.memory.owner.as_ref().map(|owner| owner.created_at);
+    assert_eq!(recorded, Some(at(500)), "when it was first heard of");
+    let mut next = request(0, 1, 1);
+    next.owner = owner("next", 600);
+    assert_eq!(agent.take("c", &next), Asked::Begin { attempt: 1 });
+}
+
+#[test]
+fn an_epoch_that_no_operator_can_have_is_a_mistake_and_locks_nobody_out() {
+    let mut agent = Agent::with(Phase::Succeeded, true);
+    let mut far = request(3 + super::EPOCH_STEP, 6, 1);
+    assert_eq!(agent.ask("b", &far), Asked::Begin { attempt: 1 });
+    for epoch in [4 + super::EPOCH_STEP, u64::MAX] {
+        far.fence.epoch = epoch;
+        assert_eq!(refused(agent.take("b", &far)).code, Code::BadRequest);
+        assert_eq!(refused(agent.take("a", &far)).code, Code::BadRequest);
+        let code = |problem: Problem| problem.code;
+        let Cancelled::Refuse(problem) = cancelled(&agent.memory, &id("a"), epoch) else {
+            panic!("it is taken");
+        };
+        assert_eq!(code(problem), Code::BadRequest);
+        let acknowledgement = Acknowledgement { attempt: 1, epoch };
+        let Acknowledged::Refuse(problem) = acknowledged(&agent.memory, &id("a"), acknowledgement)
+        else {
+            panic!("it is taken");
+        };
+        assert_eq!(code(problem), Code::BadRequest);
+    }
+    assert_eq!(
+        agent.take("b", &request(3, 6, 1)),
+        Asked::Begin { attempt: 1 }
+    );
+}
+
+#[test]
+fn an_agent_that_is_freed_takes_any_owner_and_still_does_nothing_twice() {
+    let mut agent = Agent::with(Phase::Succeeded, true);
+    assert_eq!(
+        agent.memory.free().map(|owner| owner.uid),
+        Some("new".to_owned())
+    );
+    let mut other = request(0, 1, 1);
+    other.owner = Owner {
+        name: "wishes".to_owned(),
+        ..owner("other", 1)
+    };
+    assert_eq!(agent.take("b", &other), Asked::Begin { attempt: 1 });
+    agent.end("b", Phase::Succeeded, true);
+    assert_eq!(agent.take("a", &request(3, 5, 2)), Asked::Tell);
+}
+
+#[test]
+fn rule_6_lower_numbers_that_were_recorded_later_are_new_work() {
+    let mut agent = Agent::with(Phase::Succeeded, true);
+    // The cluster's data was restored: transitions repeat.
+    let mut restored = request(3, 2, 1);
+    restored.fence.recorded_at = at(2000);
+    assert_eq!(agent.take("b", &restored), Asked::Begin { attempt: 1 });
+    agent.end("b", Phase::Succeeded, true);
+    assert_eq!(agent.memory.fence, restored.fence, "the last one counts");
+    let mut stale = request(3, 1, 1);
+    assert_eq!(refused(agent.ask("c", &stale)).code, Code::Fenced);
+    stale.fence.recorded_at = at(2000);
+    assert_eq!(
+        refused(agent.ask("c", &stale)).code,
+        Code::Fenced,
+        "not later"
+    );
+    // The operator's clock went back: the object moves on all the same.
+    let moves_on = request(3, 3, 1);
+    assert_eq!(agent.take("c", &moves_on), Asked::Begin { attempt: 1 });
 }
 
 #[test]
@@ -295,7 +431,7 @@ fn who_cancels_or_acknowledges_must_lead_and_name_what_there_is() {
 /// Something that happens to an agent.
 #[derive(Clone, Debug)]
 enum Event {
-    Ask(String, ActionRequest),
+    Ask(String, Box<ActionRequest>),
     End(Phase),
     Acknowledge(String, u32, u64),
     Crash,
@@ -306,9 +442,12 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let ask = (name.clone(), 0..3u64, 0..4u64, 0..3u64, 0..3i64, 0..3u8).prop_map(
         |(name, epoch, transition, run, created_at, input)| {
             let mut request = request(epoch, transition, run);
+            // So that lower numbers were sometimes recorded later.
+            let recorded = i64::from(input) * i64::try_from(run).unwrap();
+            request.fence.recorded_at = at(recorded);
             request.owner = owner(&format!("o{created_at}"), created_at);
             request.input = Map::from_iter([("n".to_owned(), Value::from(input / 2))]);
-            Event::Ask(name, request)
+            Event::Ask(name, Box::new(request))
         },
     );
     let end = prop_oneof![
@@ -342,7 +481,9 @@ proptest! {
                         if let Some(owner) = &before.owner {
                             prop_assert!(request.owner.created_at >= owner.created_at);
                             if owner.uid == request.owner.uid {
-                                prop_assert!(request.fence >= before.fence);
+                                prop_assert!(!request.fence.is_older_than(&before.fence));
+                            } else {
+                                prop_assert!(!before.is_superseded(&request.owner.uid));
                             }
                         }
                         if let Some(known) = before.action(&id(&name)) {

@@ -15,7 +15,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 use super::super::connections::Busy;
-use super::super::output::cut;
 use super::Front;
 use crate::wire::{BODY_LIMIT, Code, Problem, VALUES_LIMIT};
 
@@ -83,8 +82,7 @@ impl Front {
         let read = parse(&bytes);
         drop((bytes, large));
         let read = read.map_err(|why| {
-            // It quotes what was sent, which may be long.
-            let detail = cut(format!("the body is not right: {why}"), 1024);
+            let detail = format!("the body is not right: {why}");
             Problem::new(Code::BadRequest, detail)
         })?;
         Ok((read, place))

@@ -4,10 +4,13 @@ use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Json, Response};
 
-use crate::wire::{Code, Problem};
+use super::super::output::cut;
+use crate::wire::{Code, Problem, TEXT_LIMIT};
 
 impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+    fn into_response(mut self) -> Response {
+        // It quotes what was sent, which may be long.
+        self.detail = cut(self.detail, TEXT_LIMIT);
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut answer = (status, Json(&self)).into_response();
         let kind = HeaderValue::from_static("application/problem+json");

@@ -1,7 +1,11 @@
 //! Rule 1: what a request must say, whatever it asks for.
 
-use axum::extract::Path;
+use std::net::IpAddr;
+
 use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Request};
+use axum::http::header::HOST;
+use axum::http::uri::Authority;
 
 use crate::wire::{ActionId, ActionRequest, Code, Problem};
 
@@ -10,7 +14,7 @@ pub(super) fn bounded(request: &ActionRequest) -> Result<(), Problem> {
     let mut texts = vec![
         ("state", request.state.as_str(), 1, 128),
         ("owner.uid", &request.owner.uid, 1, 128),
-        ("owner.name", &request.owner.name, 0, 253),
+        ("owner.name", &request.owner.name, 1, 253),
         ("owner.namespace", &request.owner.namespace, 0, 253),
         (
             "graph",
@@ -30,6 +34,30 @@ pub(super) fn bounded(request: &ActionRequest) -> Result<(), Problem> {
         return Err(Problem::new(Code::BadRequest, "from names too many states"));
     }
     Ok(())
+}
+
+/// Whether a request names this machine as the host that it is for, and no other one.
+pub(super) fn is_for_this_machine(request: &Request) -> bool {
+    let named = request.headers().get_all(HOST).iter();
+    let mut named = named.map(|host| host.to_str().unwrap_or_default());
+    let (Some(host), None) = (named.next(), named.next()) else {
+        return false;
+    };
+    let whole = request.uri().authority().map(Authority::as_str);
+    is_this_machine(host) && whole.is_none_or(is_this_machine)
+}
+
+fn is_this_machine(authority: &str) -> bool {
+    let Ok(authority) = authority.parse::<Authority>() else {
+        return false;
+    };
+    let host = authority.host();
+    let ip = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
+    let is_this = host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback());
+    is_this && !authority.as_str().contains('@')
 }
 
 /// The id in a path.

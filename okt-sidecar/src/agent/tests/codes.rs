@@ -124,7 +124,7 @@ async fn every_operation_answers_each_code_that_the_document_names_for_it() {
     let refused = [
         (put(1, 2, |_| {}).await, "Fenced"),
         (
-            put(2, 3, |it| it["owner"]["uid"] = json!("0")).await,
+            put(2, 3, |it| it["owner"]["name"] = json!("other")).await,
             "ForeignOwner",
         ),
         (

@@ -126,6 +126,7 @@ fn the_document_names_each_code_and_where_it_comes_from() {
     // Each code is one of some operation, those apart that are of none; and its status is named there.
     let mut given: BTreeSet<_> = [
         Code::Unauthorized,
+        Code::ForeignHost,
         Code::NotFound,
         Code::UnsupportedVersion,
         Code::MethodNotAllowed,
@@ -191,7 +192,7 @@ async fn real_answers_fit_their_schemas() {
     let dancing = work("Dancing", 2, 3, &input);
     let older = work("Once", 2, 1, &input);
     let mut foreign = work("Once", 2, 3, &input);
-    foreign["owner"] = json!({ "uid": "0", "createdAt": "2020-01-01T00:00:00Z" });
+    foreign["owner"] = json!({ "uid": "0", "createdAt": "2020-01-01T00:00:00Z", "name": "orders", "namespace": "shop" });
     let mut other_graph = work("Once", 2, 3, &input);
     other_graph["graph"] = json!("sha256:other");
     let mut elsewhere = work("Once", 2, 3, &input);
@@ -320,11 +321,14 @@ async fn what_the_schema_of_a_request_refuses_the_agent_refuses() {
         ("/state", json!("")),
         ("/state", json!(7)),
         ("/owner", json!({ "uid": "7c5d" })),
+        ("/owner/name", json!("")),
         ("/owner/uid", json!("")),
         ("/owner/uid", json!("7".repeat(129))),
         ("/owner/name", json!("n".repeat(254))),
         ("/owner/kind", json!("Database")),
         ("/fence", json!({})),
+        ("/fence", json!({ "transition": 1 })),
+        ("/fence/recordedAt", json!(7)),
         ("/fence/epoch", json!(-1)),
         ("/fence/transition", json!(1.5)),
         ("/fence/term", json!(1)),

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tower::ServiceExt as _;
 
 use super::super::journal::Step;
-use super::super::{Agent, JournalError, Started};
+use super::super::{Agent, Started};
 use crate::wire::Sighting;
 use crate::work::{Done, Fault, Leftover, Offer, Task, Work};
 
@@ -188,9 +188,7 @@ impl Life {
         let agent = Agent::new(Puppet(Arc::clone(&world)), directory.path()).graph("sha256:own");
         let started = match set(agent).start().await {
             Ok(started) => started,
-            Err(error @ (JournalError::Locked(_) | JournalError::Open { .. })) => {
-                panic!("{error}")
-            }
+            Err(error) => panic!("{error}"),
         };
         Self {
             world,
@@ -288,8 +286,8 @@ pub(super) async fn answer(router: Router, request: Request<Body>) -> Answer {
 pub(super) fn work(state: &str, epoch: u64, transition: u64, input: &Value) -> Value {
     json!({
         "state": state,
-        "owner": { "uid": "7c5d", "createdAt": "2026-11-20T10:00:00Z" },
-        "fence": { "epoch": epoch, "transition": transition },
+        "owner": { "uid": "7c5d", "createdAt": "2026-11-20T10:00:00Z", "name": "orders", "namespace": "shop" },
+        "fence": { "epoch": epoch, "transition": transition, "recordedAt": "2026-11-20T10:00:01Z" },
         "input": input,
     })
 }

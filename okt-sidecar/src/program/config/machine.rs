@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::Surroundings;
 use super::complaints::{Complaints, nearest};
 use super::fields::Field;
+use crate::program::launch::DEFAULT_PATH;
 use crate::program::users;
 
 /// The program of a command exists and can be run.
@@ -26,7 +27,7 @@ pub(super) fn program(
     }
     let path = (environment.get("PATH").cloned())
         .or_else(|| env::var("PATH").ok())
-        .unwrap_or_default();
+        .unwrap_or_else(|| DEFAULT_PATH.to_owned());
     let directories: Vec<PathBuf> = env::split_paths(&path).collect();
     if !directories
         .iter()

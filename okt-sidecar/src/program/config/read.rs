@@ -22,9 +22,13 @@ use super::complaints::{Complaints, ConfigError};
 use super::fields::{Field, Fields};
 use super::tree::{Node, Place};
 use super::{Config, Limits, Listen, Machine, Surroundings, Tls, machine};
+use crate::wire::ObjectRef;
 
 /// A configuration is written by hand: what is longer is another file.
 const LONGEST_FILE: u64 = 1024 * 1024;
+
+/// How deep tables and lists may stand in each other; what needs more is another file, and would need a large stack.
+const DEEPEST: usize = 32;
 
 pub(super) fn read(file: &Path, machine: Machine) -> Result<Config, ConfigError> {
     let text = fs::metadata(file).and_then(|about| {
@@ -52,7 +56,10 @@ pub(super) fn parse(file: &Path, text: &str, machine: Machine) -> Result<Config,
         complaints: Complaints::default(),
         machine,
     };
-    let config = match serde_saphyr::from_str::<Node>(text) {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: DEEPEST },
+    };
+    let config = match serde_saphyr::from_str_with_options::<Node>(text, options) {
         Ok(node) => reader.config(&Field::whole(&node)),
         Err(error) => {
             let place = error
@@ -88,6 +95,7 @@ impl Reader {
             )
             .and_then(|field| field.path(&mut self.complaints));
         let scratch = (fields.take("scratch")).and_then(|field| field.path(&mut self.complaints));
+        let object = fields.take("object").and_then(|field| self.object(&field));
         let graph = fields
             .take("graph")
             .and_then(|field| field.text(&mut self.complaints));
@@ -115,10 +123,11 @@ impl Reader {
         if let Some(Listen::Tcp(address)) = &listen
             && !address.ip().to_canonical().is_loopback()
             && token_file.is_none()
+            && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none())
         {
             let text = format!(
-                "`tokenFile` is missing: whoever reaches {address} could give orders; listen on 127.0.0.1 or \
-                 unix:/path otherwise"
+                "`tokenFile` or `tls.clientCa` is missing: whoever reaches {address} could give orders; listen on \
+                 127.0.0.1 or unix:/path otherwise"
             );
             fields.wrong(&mut self.complaints, text);
         }
@@ -130,6 +139,7 @@ impl Reader {
             tls,
             scratch: scratch.unwrap_or_else(|| data.join("scratch")),
             data,
+            object,
             graph,
             limits: limits.unwrap_or_default(),
             application,
@@ -182,10 +192,35 @@ impl Reader {
         let mut fields = field.fields(&mut self.complaints)?;
         let certificate = fields.need(&mut self.complaints, "certificate", "a file of PEM");
         let key = fields.need(&mut self.complaints, "key", "a file of PEM");
+        let client_ca = fields.take("clientCa");
+        // One that is named and wrong must not count as none.
+        let client_ca = match client_ca {
+            None => Some(None),
+            some => self.file(some).map(Some),
+        };
         fields.end(&mut self.complaints);
         Some(Tls {
             certificate: self.file(certificate)?,
             key: self.file(key)?,
+            client_ca: client_ca?,
+        })
+    }
+
+    fn object(&mut self, field: &Field<'_>) -> Option<ObjectRef> {
+        let mut fields = field.fields(&mut self.complaints)?;
+        let namespace = fields.take("namespace");
+        let namespace = namespace.map_or(Some(String::new()), |it| it.text(&mut self.complaints));
+        let name = fields
+            .need(
+                &mut self.complaints,
+                "name",
+                "`metadata.name` of the object",
+            )
+            .and_then(|it| it.text(&mut self.complaints));
+        fields.end(&mut self.complaints);
+        Some(ObjectRef {
+            namespace: namespace?,
+            name: name?,
         })
     }
 

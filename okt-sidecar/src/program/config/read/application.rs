@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use super::Reader;
 use crate::program::config::fields::Field;
 use crate::program::config::{Application, OnExit, Recognise, StopStep, Surroundings};
+use crate::program::recognise::PidFile;
 
 impl Reader {
     pub(super) fn application(&mut self, field: &Field<'_>) -> Option<Application> {
@@ -71,6 +72,7 @@ impl Reader {
         let mut fields = field.fields(&mut self.complaints)?;
         let file = fields.take("pidFile");
         let name = fields.take("name");
+        let directory = fields.take("directory");
         let command = fields.take("command");
         if file.is_some() == command.is_some() {
             fields.wrong(
@@ -83,12 +85,20 @@ impl Reader {
                         process that is another one by now";
             fields.wrong(&mut self.complaints, text);
         }
+        if let Some(directory) = directory.as_ref().filter(|_| file.is_none()) {
+            let text = "`directory` goes with `pidFile` and `name`";
+            directory.wrong(&mut self.complaints, text);
+        }
         fields.end(&mut self.complaints);
         match (file, name, command) {
-            (Some(file), Some(name), _) => Some(Recognise::PidFile {
-                file: file.path(&mut self.complaints)?,
+            (Some(file), Some(name), _) => Some(Recognise::PidFile(PidFile {
+                path: file.path(&mut self.complaints)?,
                 name: name.text(&mut self.complaints)?,
-            }),
+                directory: match directory {
+                    None => None,
+                    Some(directory) => Some(directory.path(&mut self.complaints)?),
+                },
+            })),
             (_, _, Some(command)) => self.command(&command, around).map(Recognise::Command),
             (_, _, None) => None,
         }

@@ -1,0 +1,107 @@
+//! To which object an agent belongs, after crashes too, and how a person frees it.
+
+use serde_json::{Value, json};
+
+use super::super::free;
+use super::puppet::{Life, work};
+
+/// A request of an object of this uid, created in this year, with this name.
+fn of(uid: &str, year: i64, name: &str) -> Value {
+    let mut request = work("Once", 1, 1, &json!({}));
+    request["owner"]["uid"] = json!(uid);
+    request["owner"]["createdAt"] = json!(format!("{year}-01-01T00:00:00Z"));
+    request["owner"]["name"] = json!(name);
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn to_whom_an_agent_belongs_survives_a_crash() {
+    let life = Life::new().await;
+    assert_eq!(life.status().await["object"], Value::Null);
+    for (id, uid) in [("a", "first"), ("b", "second")] {
+        assert_eq!(life.put(id, of(uid, 2020, "orders")).await.status, 201);
+        life.end(id).await;
+    }
+    let life = life.crash().await;
+    let bound = json!({ "namespace": "shop", "name": "orders" });
+    assert_eq!(life.status().await["object"], bound);
+    let foreign = (412, "ForeignOwner");
+    // The file is written anew from what is remembered: twice, so that this is tried too.
+    let life = life.crash().await;
+    assert_eq!(
+        life.put("c", of("first", 2025, "orders")).await.code(),
+        foreign
+    );
+    assert_eq!(
+        life.put("c", of("third", 2025, "wishes")).await.code(),
+        foreign
+    );
+    assert_eq!(life.put("c", of("third", 2025, "orders")).await.status, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_of_creation_in_the_future_is_recorded_as_the_agents_own_time() {
+    let life = Life::new().await;
+    assert_eq!(life.put("a", of("first", 9000, "orders")).await.status, 201);
+    life.end("a").await;
+    let status = life.status().await;
+    let recorded = status["owner"]["createdAt"].as_str().expect("a time");
+    assert!(recorded < "9000", "{recorded}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_bind_an_agent_before_anybody_asks_and_outdo_its_journal() {
+    let life = Life::with(|agent| agent.object("shop", "orders")).await;
+    let bound = json!({ "namespace": "shop", "name": "orders" });
+    assert_eq!(life.status().await["object"], bound);
+    let foreign = (412, "ForeignOwner");
+    assert_eq!(
+        life.put("a", of("uid", 2020, "wishes")).await.code(),
+        foreign
+    );
+    let mut far = of("uid", 2020, "orders");
+    far["fence"]["epoch"] = json!(900_000);
+    assert_eq!(life.put("a", far).await.status, 201);
+    life.end("a").await;
+    let Life {
+        world,
+        directory,
+        started,
+    } = life;
+    drop(started);
+    let life = Life::start(world, directory, |agent| agent.object("shop", "wishes")).await;
+    assert_eq!(
+        life.put("b", of("uid", 2020, "orders")).await.code(),
+        foreign
+    );
+    // Older, and led by another operator: all of that was the other object's.
+    assert_eq!(life.put("b", of("other", 2010, "wishes")).await.status, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_frees_an_agent_that_does_not_run_and_what_it_did_stays_done() {
+    let life = Life::new().await;
+    assert_eq!(life.put("a", of("first", 2020, "orders")).await.status, 201);
+    life.end("a").await;
+    assert!(free(life.directory.path()).is_err(), "it runs");
+    let Life {
+        world,
+        directory,
+        started,
+    } = life;
+    drop(started);
+    let owner = loop {
+        // What was dropped lets go of the disk when its threads are through.
+        match free(directory.path()) {
+            Ok(owner) => break owner.expect("it had one"),
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!(owner.object().to_string(), "shop/orders");
+    let life = Life::start(world, directory, |agent| agent).await;
+    assert_eq!(life.status().await["object"], Value::Null);
+    assert_eq!(life.put("b", of("other", 2010, "wishes")).await.status, 201);
+    life.end("b").await;
+    assert_eq!(life.put("a", of("first", 2020, "orders")).await.status, 200);
+    assert_eq!(life.world.count("begin a"), 1);
+}

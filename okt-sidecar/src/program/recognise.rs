@@ -1,0 +1,383 @@
+//! The application that another program has started: known by its pid file, and by what else is true of it.
+//!
+//! Whoever can write the file decides which process it names, and a file outlives its process, whose id another
+//! process gets then.
+//! So a process counts only if it has the name and the user of the application, works in its directory where the
+//! file of the agent says which one that is, and was there already when the agent saw the pid file as it is for the
+//! first time.
+//! Both times are counted since the boot of the machine: no clock that is set changes what is found.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use super::notes::Notes;
+use super::proc::{self, Stat};
+
+/// How an application is known that the agent has not started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct PidFile {
+    /// It holds the process id, in its first line.
+    pub(crate) path: PathBuf,
+    /// The name of the process.
+    pub(crate) name: String,
+    /// Where the process works.
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// A pid file as it was written last, and when it was first seen so.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FirstSeen {
+    written: Written,
+    /// The boot of the kernel, and the namespace in which the id counts.
+    world: String,
+    /// In ticks since the boot.
+    at: u64,
+}
+
+/// What tells two versions of a file apart; the time is not compared with any other one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    device: u64,
+    inode: u64,
+    modified: (i64, i64),
+    pid: i32,
+}
+
+/// The name of the note for the agent that comes next.
+const NOTE: &str = "pid-file";
+
+/// How much of a pid file is read, in bytes.
+const LONGEST: u64 = 4096;
+
+impl PidFile {
+    /// The process that the file names, if it is the application of this user.
+    ///
+    /// # Errors
+    ///
+    /// Nobody knows whether it is: something cannot be read, or all but the user is right.
+    pub(crate) fn find(
+        &self,
+        owner: u32,
+        notes: &Notes,
+        first_seen: &mut Option<FirstSeen>,
+    ) -> Result<Option<Stat>, String> {
+        let Some(written) = self.read().map_err(|error| error.to_string())? else {
+            return Ok(None);
+        };
+        let pid = written.pid;
+        let world = proc::world().map_err(|error| error.to_string())?;
+        let seen = first_seen
+            .take()
+            .or_else(|| notes.read(NOTE))
+            .filter(|seen| seen.written == written);
+        let seen = seen.unwrap_or_else(|| {
+            let seen = FirstSeen {
+                written,
+                world: world.clone(),
+                at: proc::now(),
+            };
+            if let Err(error) = notes.write(NOTE, &seen) {
+                tracing::warn!(%error, "cannot note down when the pid file was first seen");
+            }
+            seen
+        });
+        let seen = first_seen.insert(seen);
+        let Some(found) = proc::stat(pid).filter(Stat::lives) else {
+            return Ok(None);
+        };
+        let wrote_it = seen.world == world && found.start <= seen.at;
+        if !wrote_it || !named(&found.name, &self.name) {
+            return Ok(None);
+        }
+        if let Some(directory) = &self.directory {
+            let works_in = match proc::directory(pid) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                works_in => {
+                    works_in.map_err(|error| format!("where process {pid} works: {error}"))?
+                }
+            };
+            // Below a link both are the same directory.
+            let directory = directory
+                .canonicalize()
+                .unwrap_or_else(|_| directory.clone());
+            if works_in != directory {
+                return Ok(None);
+            }
+        }
+        Ok(is_of(&found, owner)?.then_some(found))
+    }
+
+    /// What stands in the file; nothing where there is none, or it names no process.
+    fn read(&self) -> io::Result<Option<Written>> {
+        // Whose file it is may have put something else there: nothing is waited for.
+        let opened = File::options()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(&self.path);
+        let file = match opened {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        let mut text = Vec::new();
+        file.take(LONGEST).read_to_end(&mut text)?;
+        Ok(pid_in(&text).map(|pid| Written {
+            device: about.dev(),
+            inode: about.ino(),
+            modified: (about.mtime(), about.mtime_nsec()),
+            pid,
+        }))
+    }
+}
+
+/// The process id in the first line; neither the first process of the machine nor this one.
+pub(super) fn pid_in(text: &[u8]) -> Option<i32> {
+    let line = text.split(|byte| *byte == b'\n').next()?;
+    let pid = std::str::from_utf8(line).ok()?.trim().parse().ok()?;
+    (pid > 1 && pid != rustix::process::getpid().as_raw_nonzero().get()).then_some(pid)
+}
+
+/// Whether a process is there still, which has to be one of this user.
+///
+/// # Errors
+///
+/// It is another user's, or the agent itself.
+pub(crate) fn is_of(process: &Stat, owner: u32) -> Result<bool, String> {
+    let pid = process.pid;
+    if pid == rustix::process::getpid().as_raw_nonzero().get() {
+        return Err("that is the agent itself".to_owned());
+    }
+    let Some(users) = proc::users(pid) else {
+        return Ok(false);
+    };
+    // Read of this process, and not of one that has its id by now.
+    if proc::stat(pid).is_none_or(|now| now.start != process.start) {
+        return Ok(false);
+    }
+    match users.iter().find(|user| **user != owner) {
+        None => Ok(true),
+        Some(user) => Err(format!(
+            "process {pid} ({}) is of user {user}, not of user {owner}: say in `application.user` whose it is",
+            process.name
+        )),
+    }
+}
+
+/// The kernel keeps 15 bytes of a name.
+fn named(found: &str, name: &str) -> bool {
+    found == name || (found.len() == 15 && name.starts_with(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
+    use std::time::{Duration, SystemTime};
+
+    use rustix::process::geteuid;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A process, its pid file, and the notes of an agent.
+    struct Scene {
+        process: Child,
+        directory: TempDir,
+        file: PidFile,
+    }
+
+    impl Scene {
+        fn new(command: &mut Command) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let process = command.arg("60").spawn().unwrap();
+            let file = PidFile {
+                path: directory.path().join("pid"),
+                name: "sleep".to_owned(),
+                directory: None,
+            };
+            std::fs::write(&file.path, format!("{}\nmore\n", process.id())).unwrap();
+            Self {
+                process,
+                directory,
+                file,
+            }
+        }
+
+        fn notes(&self) -> Notes {
+            Notes::open(&self.directory.path().join("notes")).unwrap()
+        }
+
+        /// As an agent that has just started.
+        fn find(&self) -> Result<bool, String> {
+            let found = self.file.find(geteuid().as_raw(), &self.notes(), &mut None);
+            found.map(|found| found.is_some())
+        }
+
+        fn set_modified(&self, to: SystemTime) {
+            let file = File::options().write(true).open(&self.file.path).unwrap();
+            file.set_modified(to).unwrap();
+        }
+
+        /// As if the file had been seen first at another time.
+        fn seen(&self, change: impl FnOnce(&mut FirstSeen)) {
+            let mut seen = self.notes().read(NOTE).unwrap();
+            change(&mut seen);
+            self.notes().write(NOTE, &seen).unwrap();
+        }
+    }
+
+    impl Drop for Scene {
+        fn drop(&mut self) {
+            self.process.kill().unwrap();
+            self.process.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn no_clock_decides_whether_the_application_is_there() {
+        let scene = Scene::new(&mut Command::new("sleep"));
+        assert_eq!(scene.find(), Ok(true));
+        let hour = Duration::from_hours(1);
+        // As after a clock that went back, and after one that went ahead.
+        for modified in [
+            SystemTime::now() - hour,
+            SystemTime::UNIX_EPOCH,
+            SystemTime::now() + hour,
+        ] {
+            scene.set_modified(modified);
+            assert_eq!(scene.find(), Ok(true), "{modified:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_began_after_the_file_was_seen_is_another_one() {
+        let scene = Scene::new(&mut Command::new("sleep"));
+        assert_eq!(scene.find(), Ok(true));
+        let start = proc::stat(scene.process.id().cast_signed()).unwrap().start;
+        scene.seen(|seen| seen.at = start);
+        assert_eq!(scene.find(), Ok(true));
+        scene.seen(|seen| seen.at = start - 1);
+        assert_eq!(scene.find(), Ok(false));
+        // The file is written anew: that can be by this process.
+        scene.set_modified(SystemTime::now() + Duration::from_secs(1));
+        assert_eq!(scene.find(), Ok(true));
+        scene.seen(|seen| seen.world = "an earlier boot".to_owned());
+        assert_eq!(scene.find(), Ok(false));
+    }
+
+    #[test]
+    fn what_was_seen_is_remembered_where_nothing_can_be_written() {
+        let scene = Scene::new(&mut Command::new("sleep"));
+        let notes = scene.notes();
+        std::fs::remove_dir_all(scene.directory.path().join("notes")).unwrap();
+        let mut first_seen = None;
+        let owner = geteuid().as_raw();
+        assert!(
+            scene
+                .file
+                .find(owner, &notes, &mut first_seen)
+                .unwrap()
+                .is_some()
+        );
+        first_seen.as_mut().unwrap().at = 0;
+        assert!(
+            scene
+                .file
+                .find(owner, &notes, &mut first_seen)
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn neither_the_first_process_nor_the_agent_nor_another_name_is_the_application() {
+        let mut scene = Scene::new(&mut Command::new("sleep"));
+        let first = proc::stat(1).map_or_else(|| "init".to_owned(), |first| first.name);
+        let own = proc::stat(std::process::id().cast_signed()).unwrap().name;
+        for (pid, name) in [
+            ("1".to_owned(), first),
+            (std::process::id().to_string(), own),
+        ] {
+            std::fs::write(&scene.file.path, pid).unwrap();
+            scene.file.name = name;
+            assert_eq!(scene.find(), Ok(false));
+        }
+        std::fs::write(&scene.file.path, scene.process.id().to_string()).unwrap();
+        scene.file.name = "postgres".to_owned();
+        assert_eq!(scene.find(), Ok(false));
+    }
+
+    #[test]
+    fn a_process_of_another_user_is_not_the_application_and_that_is_told() {
+        if !geteuid().is_root() {
+            eprintln!("not root: not tested with a process of another user");
+            return;
+        }
+        let scene = Scene::new(Command::new("sleep").uid(65534).gid(65534));
+        let why = scene.find().unwrap_err();
+        assert!(
+            why.contains("is of user 65534, not of user 0: say in `application.user`"),
+            "{why}"
+        );
+        let found = scene.file.find(65534, &scene.notes(), &mut None);
+        assert!(found.unwrap().is_some());
+    }
+
+    #[test]
+    fn a_process_that_works_elsewhere_is_not_the_application() {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let mut scene = Scene::new(Command::new("sleep").current_dir(elsewhere.path()));
+        let link = scene.directory.path().join("link");
+        std::os::unix::fs::symlink(elsewhere.path(), &link).unwrap();
+        for (directory, is_it) in [
+            (elsewhere.path(), true),
+            (&link, true),
+            (scene.directory.path(), false),
+        ] {
+            scene.file.directory = Some(directory.to_owned());
+            assert_eq!(scene.find(), Ok(is_it), "{directory:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_stands_where_the_pid_file_should_be_is_read_at_once_and_no_further() {
+        let scene = Scene::new(&mut Command::new("sleep"));
+        let put = |what: &[u8]| std::fs::write(&scene.file.path, what).unwrap();
+        for what in [
+            &b""[..],
+            b"\xff\xfe",
+            b"-5",
+            b"0",
+            b"99999999999999",
+            b"12 34",
+            &[b'1'; 10_000],
+        ] {
+            put(what);
+            assert_eq!(scene.find(), Ok(false), "{:?}", &what[..what.len().min(9)]);
+        }
+        std::fs::remove_file(&scene.file.path).unwrap();
+        assert_eq!(scene.find(), Ok(false));
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &scene.file.path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        assert_eq!(scene.find(), Err("it is no file".to_owned()));
+        std::fs::remove_file(&scene.file.path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &scene.file.path).unwrap();
+        assert_eq!(scene.find(), Err("it is no file".to_owned()));
+    }
+}
