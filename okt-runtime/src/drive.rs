@@ -162,6 +162,7 @@ fn heed<A: Application>(
         Ok(watcher::Event::Delete(object)) => {
             let uid = object.meta().uid.as_deref().unwrap_or_default();
             shared.memory.forget(uid);
+            shared.places.leave(uid);
             shared.cluster.forget(&name_of(&object), uid);
         }
         Ok(watcher::Event::InitDone) => {
@@ -169,7 +170,9 @@ fn heed<A: Application>(
             let alive: HashSet<&str> = (all.iter())
                 .filter_map(|object| object.meta().uid.as_deref())
                 .collect();
-            shared.memory.keep_only(|uid| alive.contains(uid));
+            for uid in shared.memory.keep_only(|uid| alive.contains(uid)) {
+                shared.places.leave(&uid);
+            }
             let names: HashSet<_> = all.iter().map(|object| name_of(&**object)).collect();
             (shared.cluster).keep_only(|name| names.contains(name), |uid| alive.contains(uid));
             for object in &all {

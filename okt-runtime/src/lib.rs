@@ -47,6 +47,7 @@ mod owned;
 mod packed;
 mod pass;
 mod patience;
+mod places;
 mod program;
 mod progress;
 mod pruned;

@@ -135,17 +135,17 @@ impl Memory {
             .count()
     }
 
-    /// Forgets every object but these, after a list.
-    pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) {
-        self.objects().retain(|uid, entry| {
-            let keep = alive(uid);
-            if let Entry::Known(known) = entry
-                && !keep
-            {
+    /// Forgets every object but these, after a list; returns those that it forgot.
+    pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut objects = self.objects();
+        let gone = objects.extract_if(|uid, _| !alive(uid));
+        gone.map(|(uid, entry)| {
+            if let Entry::Known(known) = entry {
                 known.gone.cancel();
             }
-            keep
-        });
+            uid
+        })
+        .collect()
     }
 }
 
@@ -226,15 +226,28 @@ pub(crate) enum Stage {
         /// It said `Wait`: a poke brings it forward.
         asked: bool,
     },
-    /// It may begin as soon as what the object owns in the cluster is as the state asks for.
+    /// It may begin as soon as what the object owns in the cluster is as the state asks for, and a place is free.
     Held {
         /// It was in flight when this process began.
         resumed: bool,
         /// It had said `Wait`: it is the same attempt.
         asked: bool,
+        /// What it waits for.
+        why: Hold,
     },
     /// It ended and said this, which no turn has taken yet.
     Ended(Result<Answer, Failure>),
+}
+
+/// What work waits for that may begin otherwise.
+#[derive(Clone, Copy)]
+pub(crate) enum Hold {
+    /// What the object owns in the cluster is not as the state asks for.
+    Resources,
+    /// All places for actions are taken.
+    Place,
+    /// Its turn to be resumed comes at this time.
+    Slot(Instant),
 }
 
 /// Writes of one object that failed in a row, and how long the next one waits.
@@ -409,6 +422,17 @@ impl Inner {
         }
     }
 
+    /// Whether the work waits for a place, or for its turn to be resumed.
+    pub(crate) fn waits_for_place(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Held {
+                why: Hold::Place | Hold::Slot(_),
+                ..
+            }
+        )
+    }
+
     /// Whether the application did not answer the last question of some kind.
     pub(crate) fn is_silent(&self) -> bool {
         !self.sight.silence.is_none() || !self.extra_silence.is_none() || self.tended.is_silent()
@@ -574,7 +598,7 @@ mod tests {
         assert!(memory.objects().is_empty());
         assert!(known.gone.is_cancelled(), "its work is no longer wanted");
         turn(&memory, |inner| inner.seen = Some("7".to_owned()));
-        memory.keep_only(|_| false);
+        assert_eq!(memory.keep_only(|_| false), ["uid"]);
         assert!(memory.objects().is_empty());
     }
 

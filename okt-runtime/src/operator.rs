@@ -27,6 +27,7 @@ use crate::drive::{Settings, drive};
 use crate::memory::Memory;
 use crate::pass::PassGraph;
 use crate::patience::contact;
+use crate::places::{ACTIONS, Places};
 use crate::readiness::{Readiness, watch_crd};
 use crate::report;
 use crate::resources::{Cluster, Watches};
@@ -113,6 +114,7 @@ pub struct Operator<A: Application> {
     pokes: Pokes<A::Resource>,
     concurrency: u16,
     questions: usize,
+    actions: usize,
     backoff: Backoff,
     shutdown_limit: Duration,
     streaming: bool,
@@ -131,6 +133,7 @@ impl<A: Application> Operator<A> {
             pokes: stream::pending().boxed(),
             concurrency: CONCURRENCY,
             questions: QUESTIONS,
+            actions: ACTIONS,
             backoff: Backoff::default(),
             shutdown_limit: SHUTDOWN_LIMIT,
             streaming: false,
@@ -215,6 +218,17 @@ impl<A: Application> Operator<A> {
         self
     }
 
+    /// How many attempts of actions run at the same time; 4,096 by default.
+    ///
+    /// Further ones wait in order, deletions first, for which an eighth of the places is kept free.
+    /// After a restart the work that was in flight begins again one by one: as many attempts in 40 s as there are places.
+    /// What says `Wait` holds no place while it waits.
+    #[must_use]
+    pub fn actions(mut self, places: usize) -> Self {
+        self.actions = places;
+        self
+    }
+
     /// How the waits between failed attempts grow; from a second to five minutes by default.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
@@ -296,6 +310,7 @@ impl<A: Application> Operator<A> {
         let application = Arc::new(self.application);
         let tasks = Tasks::default();
         let questions = Arc::new(Questions::new(self.questions));
+        let places = Places::new(self.actions);
         let _tasks_end_here = tasks.end_with_this();
         let draining = CancellationToken::new();
         let hash = report::graph_hash(graph);
@@ -315,6 +330,7 @@ impl<A: Application> Operator<A> {
                 memory: Memory::default(),
                 tasks: tasks.clone(),
                 questions: Arc::clone(&questions),
+                places: Arc::clone(&places),
                 clock: self.clock,
                 backdoor: self.backdoor.clone(),
                 backoff: self.backoff,

@@ -24,6 +24,7 @@ use crate::memory::Memory;
 use crate::no_lifecycle::has_lifecycle;
 use crate::object::LifecycleObject;
 use crate::pass::PassGraph;
+use crate::places::Places;
 use crate::readiness::Readiness;
 use crate::resources::Cluster;
 use crate::work::Tasks;
@@ -38,6 +39,7 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) memory: Memory,
     pub(crate) tasks: Tasks,
     pub(crate) questions: Arc<Questions>,
+    pub(crate) places: Arc<Places>,
     pub(crate) clock: Clock,
     pub(crate) backdoor: Backdoor,
     pub(crate) backoff: Backoff,

@@ -67,10 +67,11 @@ pub(crate) async fn turn<A: Application>(
     stored: &Cached<A::Resource>,
     place: &PlaceOf<A::Resource>,
 ) -> Again {
+    let uid = stored.meta().uid.as_deref().unwrap_or_default();
     if !shared.may_act() {
+        shared.places.leave(uid);
         return Again::on_change();
     }
-    let uid = stored.meta().uid.as_deref().unwrap_or_default();
     let known = shared.memory.of(uid);
     let again = turn_of(&shared, stored, place, &known).await;
     shared.memory.end_turn(uid, &known);
@@ -85,6 +86,21 @@ async fn turn_of<A: Application>(
 ) -> Again {
     let uid = stored.meta().uid.as_deref().unwrap_or_default();
     let mut inner = known.inner.lock().await;
+    let again = reconcile(shared, stored, place, known, &mut inner).await;
+    if !inner.waits_for_place() {
+        shared.places.leave(uid);
+    }
+    again
+}
+
+async fn reconcile<A: Application>(
+    shared: &Arc<Shared<A>>,
+    stored: &Cached<A::Resource>,
+    place: &PlaceOf<A::Resource>,
+    known: &Arc<Known>,
+    inner: &mut Inner,
+) -> Again {
+    let uid = stored.meta().uid.as_deref().unwrap_or_default();
     if inner.released || (shared.draining.is_cancelled() && !inner.is_at_work()) {
         return Again::on_change();
     }
@@ -106,7 +122,7 @@ async fn turn_of<A: Application>(
         Some(object) => object,
         None => match stored.object() {
             Ok(object) => object,
-            Err(error) => return undecodable(shared, stored, &error, &mut inner).await,
+            Err(error) => return undecodable(shared, stored, &error, inner).await,
         },
     };
     inner.undecodable = None;
@@ -125,14 +141,14 @@ async fn turn_of<A: Application>(
                 inner.walks.echo = false;
                 object
             }
-            Err(error) => return unwritten_object(shared, &mut inner, &object, &error).await,
+            Err(error) => return unwritten_object(shared, inner, &object, &error).await,
         }
     };
     let turn = Turn {
         shared,
         place,
         known,
-        inner: &mut inner,
+        inner,
         cx: shared.context(Arc::clone(&object)),
         object,
         uid,

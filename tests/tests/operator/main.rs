@@ -31,6 +31,7 @@ mod resources;
 mod retries;
 mod rounds;
 mod sites;
+mod stampede;
 mod stopping;
 mod storm;
 mod strangers;
