@@ -14,6 +14,7 @@ use crate::cached::{Cached, named};
 use crate::clock::after;
 use crate::context::{Action, Context, Work};
 use crate::memory::{Hold, Inner, Known, Stage};
+use crate::object::LifecycleObject;
 use crate::places::{Place, Purpose, Wait};
 use crate::progress::Progress;
 use crate::read;
@@ -94,7 +95,7 @@ impl<A: Application> Actor<'_, A> {
             Stage::Absent | Stage::Running | Stage::Ended(_) => (resumed, false),
         };
         if let Some(action) = record.action {
-            self.inner.work = read::action_id(self.uid(), record.transition, action.run);
+            self.inner.work = self.id(record, action.run);
             self.inner.stage = Stage::Held {
                 resumed,
                 asked,
@@ -154,7 +155,7 @@ impl<A: Application> Actor<'_, A> {
         let Some(place) = self.place(record, resumed) else {
             return;
         };
-        let id = read::action_id(self.uid(), record.transition, action.run);
+        let id = self.id(record, action.run);
         // `Wait` asks for the same attempt again; everything else is a new one.
         let same = matches!(
             self.inner.stage,
@@ -188,6 +189,13 @@ impl<A: Application> Actor<'_, A> {
         self.inner.started_under = self.cx.object().meta().generation.unwrap_or(0);
         self.inner.running = Some(work::start(self.shared, state, work, place, before, look));
         self.inner.stage = Stage::Running;
+    }
+
+    /// The id of the work, as the position that was just written has it.
+    fn id(&self, record: &Record, run: u32) -> String {
+        let status = self.cx.object().status_of();
+        let position = status.and_then(|status| status.lifecycle.as_ref());
+        read::action_id(position, self.uid(), record.transition, run)
     }
 
     fn uid(&self) -> &str {

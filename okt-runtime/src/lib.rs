@@ -33,6 +33,7 @@ mod external;
 mod failure;
 mod finalizer;
 mod guarded;
+mod history;
 mod in_use;
 mod leftover;
 mod look;

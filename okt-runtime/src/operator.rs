@@ -24,6 +24,7 @@ use crate::cached::reference;
 use crate::clock::Clock;
 use crate::crd::CrdError;
 use crate::drive::{Settings, drive};
+use crate::history::History;
 use crate::memory::Memory;
 use crate::pass::PassGraph;
 use crate::patience::contact;
@@ -328,6 +329,7 @@ impl<A: Application> Operator<A> {
                 )),
                 pass: A::pass(),
                 memory: Memory::default(),
+                history: History::default(),
                 tasks: tasks.clone(),
                 questions: Arc::clone(&questions),
                 places: Arc::clone(&places),

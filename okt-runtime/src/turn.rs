@@ -101,12 +101,20 @@ async fn reconcile<A: Application>(
     inner: &mut Inner,
 ) -> Again {
     let uid = stored.meta().uid.as_deref().unwrap_or_default();
+    if known.take_rewinding() {
+        inner.rewind();
+    }
     if inner.released || (shared.draining.is_cancelled() && !inner.is_at_work()) {
         return Again::on_change();
     }
     if inner.is_behind(stored.meta().resource_version.as_deref()) {
+        let since = *inner.behind.get_or_insert_with(Instant::now);
+        if since.elapsed() >= SAFETY {
+            shared.history.doubt();
+        }
         return Again::after(SAFETY);
     }
+    inner.behind = None;
     if known.take_reopening() {
         inner.trouble = Trouble::default();
         inner.walks.echo = false;
@@ -302,8 +310,13 @@ impl<'a, A: Application> Turn<'a, A> {
             return Ok(true);
         }
         let backdoor = &self.shared.backdoor;
+        let newest = self.shared.history.newest();
         match report::write(&self.shared.client, &*self.object, status, backdoor).await {
-            Ok(written) => Ok(self.written(written, status).await),
+            Ok(written) => {
+                let version = written.meta().resource_version.as_deref();
+                self.shared.history.wrote(version, newest);
+                Ok(self.written(written, status).await)
+            }
             Err(error) => {
                 Err(unwritten_object(self.shared, self.inner, &self.object, &error).await)
             }
@@ -443,7 +456,7 @@ impl<'a, A: Application> Turn<'a, A> {
         let record = recorded.at()?;
         let action = record.action?;
         (record.in_flight(StateOf::<A>::GRAPH))
-            .then(|| read::action_id(self.uid, record.transition, action.run))
+            .then(|| read::action_id(self.position(), self.uid, record.transition, action.run))
     }
 
     /// Where the application is, unless that must not count.

@@ -28,6 +28,7 @@ mod progress;
 mod refusals;
 mod requests;
 mod resources;
+mod restored;
 mod retries;
 mod rounds;
 mod sites;
