@@ -202,7 +202,17 @@ const fn go(to: StateId, by: By, why: Why) -> Decision {
 /// Nothing is recorded: the object is new, or it is adopted where it stands.
 fn begin(graph: &Graph<'_>, facts: &Facts<'_>) -> Decision {
     if facts.deleting {
-        return Decision::Release { abandoned: false };
+        return match facts.observed {
+            // Its status was lost: what is there is led to its end.
+            Observed::In(state) if graph.get(state).is_some() => go(state, By::Jump, Why::Adopted),
+            Observed::Unreachable { .. } if facts.owned => Decision::Stand(Stand::Unsure),
+            Observed::In(_)
+            | Observed::Absent
+            | Observed::Unobserved
+            | Observed::Unforeseen
+            | Observed::Unreachable { .. }
+            | Observed::Failed { .. } => Decision::Release { abandoned: false },
+        };
     }
     let Some(entry) = graph.entry() else {
         return Decision::Stand(Stand::Unsure);

@@ -138,7 +138,7 @@ impl<A: Application> Operator<A> {
             backoff: Backoff::default(),
             shutdown_limit: SHUTDOWN_LIMIT,
             streaming: false,
-            clock: Clock::Wall,
+            clock: Clock::wall(),
             backdoor: Backdoor::default(),
         }
     }
@@ -333,7 +333,7 @@ impl<A: Application> Operator<A> {
                 tasks: tasks.clone(),
                 questions: Arc::clone(&questions),
                 places: Arc::clone(&places),
-                clock: self.clock,
+                clock: self.clock.clone(),
                 backdoor: self.backdoor.clone(),
                 backoff: self.backoff,
                 graph: hash.clone(),

@@ -27,7 +27,7 @@ use std::time::Duration;
 use kube::{Resource, ResourceExt};
 use okt_core::decide::{Decision, Ending, Stand, decide};
 use okt_core::facts::Facts;
-use okt_core::record::Recorded;
+use okt_core::record::{Phase, Recorded};
 use okt_core::{Lifecycle, Mark, StateId};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -138,6 +138,10 @@ async fn reconcile<A: Application>(
     if let Some(wait) = inner.trouble.wait(object.meta()) {
         return Again::after(wait);
     }
+    if is_newer(shared, &object) {
+        // A newer operator's object is not touched.
+        return Again::on_change();
+    }
     let object = if finalizer::is_set(object.meta()) || !shared.finalizes() {
         object
     } else {
@@ -167,6 +171,16 @@ async fn reconcile<A: Application>(
     } else {
         turn.walk().await
     }
+}
+
+/// Whether the state on record is one that the CRD knows and this operator does not.
+fn is_newer<A: Application>(shared: &Shared<A>, object: &A::Resource) -> bool {
+    let status = object.status_of();
+    let position = status.and_then(|status| status.lifecycle.as_ref());
+    position.is_some_and(|position| {
+        let crd = shared.readiness.borrow();
+        position.state.known().is_none() && crd.knows(position.state.as_str())
+    })
 }
 
 type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
@@ -338,13 +352,13 @@ impl<'a, A: Application> Turn<'a, A> {
         let position = self.position();
         let jumped = (position.and_then(|position| position.history.last()))
             .is_some_and(|last| last.cause.starts_with("Jump:"));
-        let in_flight = after
+        let came_out_well = after
             .at()
-            .is_some_and(|record| record.in_flight(StateOf::<A>::GRAPH));
+            .is_some_and(|record| (record.action).is_none_or(|action| action.phase == Phase::Done));
         let goes = matches!(decision, Decision::Go(_));
         let leave = Leave {
             creates: !self.deleting,
-            prunes: prelude.prunes && !(jumped && (in_flight || goes)),
+            prunes: prelude.prunes && !(jumped && (goes || !came_out_well)),
         };
         let asker = self.asker();
         let (shared, tended) = (self.shared, &mut self.inner.tended);
@@ -488,10 +502,6 @@ impl<'a, A: Application> Turn<'a, A> {
     fn facts<'f>(&self, look: &'f Look, revision: u64) -> Facts<'f> {
         let desired = self.object.spec_of().lifecycle();
         let position = self.position();
-        let newer = position.is_some_and(|position| {
-            let crd = self.shared.readiness.borrow();
-            position.state.known().is_none() && crd.knows(position.state.as_str())
-        });
         let recorded_attempt = position
             .and_then(|position| position.action.as_ref())
             .map_or(1, |action| action.attempt.max(1));
@@ -509,7 +519,7 @@ impl<'a, A: Application> Turn<'a, A> {
             deleting: self.deleting,
             abandoned: annotations::is_abandoned(self.object.meta()),
             paused: annotations::is_paused(self.object.meta()),
-            newer,
+            newer: is_newer(self.shared, &self.object),
             observed: look.observed,
             events: &look.events,
             owned: self.shared.cluster.owns_anything(self.object.meta()),

@@ -1,6 +1,7 @@
 //! Work beside the reconciler: one task per object, contained, cancellable, its result kept until a turn takes it.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,26 +17,43 @@ use crate::context::Action;
 use crate::failure::Failure;
 use crate::places::Place;
 use crate::progress::Progress;
+use crate::resources::{Name, name_of};
 use crate::shared::Shared;
 
 /// How long cancelled work may take to clean up before it is dropped.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// With how many names those are forgotten whose tasks are over.
+const MANY: usize = 1024;
+
 /// The tasks of one operator; clones are the same ones.
 #[derive(Clone, Default)]
-pub(crate) struct Tasks(Arc<Mutex<JoinSet<()>>>);
+pub(crate) struct Tasks {
+    running: Arc<Mutex<JoinSet<()>>>,
+    /// By the name of an object: cancelled when its last task is over.
+    last: Arc<Mutex<HashMap<Name, CancellationToken>>>,
+}
 
 impl Tasks {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
+    }
+
+    /// Returns the last task of the object of this name, which may be one of an object that is gone, and notes the next.
+    fn follow(&self, name: Name, over: CancellationToken) -> Option<CancellationToken> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() >= MANY {
+            last.retain(|_, over| !over.is_cancelled());
+        }
+        last.insert(name, over)
     }
 
     /// Ends all tasks, and waits until they are over.
     pub(crate) async fn end(&self) {
         let mut tasks = {
-            let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tasks = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *tasks)
         };
         tasks.shutdown().await;
@@ -52,7 +70,7 @@ pub(crate) struct EndOfTasks(Tasks);
 
 impl Drop for EndOfTasks {
     fn drop(&mut self) {
-        let mut tasks = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = (self.0.running.lock()).unwrap_or_else(PoisonError::into_inner);
         tasks.abort_all();
     }
 }
@@ -106,14 +124,18 @@ pub(crate) fn start<A: Application>(
     let slot = Arc::clone(&end);
     let over = CancellationToken::new();
     let guard = over.clone().drop_guard();
+    if let Some(before) = before {
+        before.cancel();
+    }
+    // An object that was given up and made anew has the same name: what was begun for the one before still ends.
+    let before = shared.tasks.follow(name_of(action.object()), over.clone());
     let sharing = Arc::clone(shared);
     shared.tasks.spawn(async move {
         let _place = place;
         if let Some(before) = before
-            && !before.is_over()
+            && !before.is_cancelled()
         {
-            before.cancel();
-            before.over.cancelled().await;
+            before.cancelled().await;
             // That may take half a minute, and the lead may be lost meanwhile.
             if !sharing.may_start() {
                 drop(guard);

@@ -14,6 +14,9 @@ use crate::resources::Pace;
 /// The shortest time between two walks that a step may ask for.
 const SHORTEST: Duration = Duration::from_millis(100);
 
+/// How long until the next walk where something is left to do and nothing says when.
+const UNDONE: Duration = Duration::from_mins(1);
+
 /// What is remembered of an object's walks.
 #[derive(Debug, Default)]
 pub(crate) struct Walks {
@@ -69,7 +72,7 @@ impl Walks {
     }
 
     /// Takes what a walk has come to; when the next one is due.
-    pub(crate) fn take(&mut self, walked: &Walked, generation: i64, pace: &Pace) {
+    pub(crate) fn take(&mut self, walked: &Walked, generation: i64, pace: &Pace, deleting: bool) {
         if self.waits.is_some_and(|(_, failed)| failed != generation) {
             self.failures = 0;
         }
@@ -95,7 +98,9 @@ impl Walks {
         };
         let asked = walked.walk.results().again.filter(|_| !gave_up);
         let times = [again, asked, walked.due];
-        let soonest = times.into_iter().flatten().min();
+        // Whoever gives up wants to be left alone, but an object that is being deleted must not be forgotten.
+        let is_left = walked.in_the_way().is_some() && (deleting || !gave_up);
+        let soonest = (times.into_iter().flatten().min()).or(is_left.then_some(UNDONE));
         // One of nothing would spin.
         self.due = soonest.map(|soonest| after(soonest.max(SHORTEST)));
     }

@@ -32,7 +32,7 @@ impl<A: Application> Turn<'_, A> {
         )
         .await?;
         let generation = self.object.meta().generation.unwrap_or(0);
-        self.inner.walks.take(&walked, generation, &pace);
+        self.inner.walks.take(&walked, generation, &pace, deleting);
         Some(walked)
     }
 

@@ -99,7 +99,7 @@ async fn work_on_the_way_out_is_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_of_which_nothing_is_recorded_just_goes() {
-    for sight in [Sight::Unobserved, Sight::Broken, Sight::In(Running)] {
+    for sight in [Sight::Unobserved, Sight::Absent, Sight::Broken] {
         let rig = Rig::without_operator().await;
         rig.app.sees("db", sight);
         let mut object = Databases::object("db", json!({}));
@@ -211,4 +211,39 @@ async fn an_annotation_to_give_up_does_nothing_without_a_deletion() {
         .metadata
         .finalizers;
     assert_eq!(finalizers, Some(vec![FINALIZER.to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_status_was_lost_is_led_to_its_end_where_its_application_is_seen() {
+    let rig = Rig::without_operator().await;
+    let mut object = Databases::object("db", json!({}));
+    object["metadata"]["finalizers"] = json!([okt_runtime::FINALIZER]);
+    rig.create_raw(object).await;
+    rig.delete("db").await;
+    rig.app.sees("db", Sight::In(Running));
+    rig.start();
+    rig.until_gone("db").await;
+    assert!(rig.app.states("db").contains(&Stopping), "it is stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_made_anew_begins_nothing_while_the_work_of_the_one_given_up_still_ends() {
+    let rig = Rig::new().await;
+    let cleaning = Duration::from_secs(20);
+    rig.app.next_time(Start, Reply::CleansUpFor(cleaning));
+    rig.create("db", json!({})).await;
+    rig.until_in("db", Start).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig.delete("db").await;
+    let uid = rig.get("db").await.expect("it is there").metadata.uid;
+    rig.annotate("db", okt_runtime::ABANDON_ANNOTATION, uid.as_deref())
+        .await;
+    rig.until_gone("db").await;
+    let given_up = tokio::time::Instant::now();
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    let ran = rig.app.ran();
+    let second = ran.iter().filter(|ran| ran.state == Start).nth(1);
+    let waited = second.expect("it ran").at - given_up;
+    assert!(waited > cleaning - Duration::from_secs(2), "{waited:?}");
 }

@@ -1,10 +1,12 @@
 //! The gate: acts only while it leads.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use okt_runtime::Answer;
 use okt_testing::Fault;
-use okt_tests::{DatabaseState::*, Databases, OPERATOR, Reply, Rig, Sight};
+use okt_tests::{DatabaseState::*, Databases, Kiosks, OPERATOR, Reply, Rig, Sight};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -233,4 +235,39 @@ async fn a_gate_that_nobody_holds_any_more_is_shut() {
     rig.wish("db", json!({ "state": "End" })).await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_deposed_stops_between_two_objects_of_a_list() {
+    let mut rig = Rig::<Kiosks>::without_operator_of().await;
+    let (gate, leading) = watch::channel(true);
+    rig.options.gate = Some(leading);
+    let gate = Arc::new(gate);
+    let count = Arc::new(AtomicUsize::new(0));
+    let deposed = {
+        let (gate, count) = (Arc::clone(&gate), Arc::clone(&count));
+        Fault::delay(Duration::from_millis(1)).matching(move |request| {
+            if request.resource == "configmaps" && request.is_write() {
+                let writes = count.fetch_add(1, Ordering::Relaxed) + 1;
+                gate.send_replace(writes < 3);
+            }
+            false
+        })
+    };
+    rig.server.inject(deposed);
+    rig.start();
+    let maps: serde_json::Map<_, _> = (0..20)
+        .map(|number| (format!("map-{number:02}"), json!("text")))
+        .collect();
+    rig.create_raw(json!({
+        "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "metadata": { "name": "kiosk" },
+        "spec": { "maps": maps },
+    }))
+    .await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(
+        count.load(Ordering::Relaxed),
+        3,
+        "nothing is written after that"
+    );
 }

@@ -176,3 +176,18 @@ async fn an_operator_that_stops_leaves_the_way_for_deletion_to_the_next() {
     assert_eq!(rig.app.script.taken()[..2], ["Check", "Finalize"]);
     assert!(rig.get("post").await.is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_way_for_deletion_that_gives_up_is_tried_again() {
+    let rig = Rig::<Queues>::of().await;
+    rig.create("queue", json!({})).await;
+    rig.until_ready("queue", Serving).await;
+    rig.app.script.say("Finalize", Say::GiveUp("not today"));
+    rig.delete("queue").await;
+    rig.pass(Duration::from_mins(10)).await;
+    let tried = rig.app.script.taken().into_iter();
+    let tried = tried.filter(|step| *step == "Finalize").count();
+    assert!((5..=60).contains(&tried), "{tried}");
+    rig.app.script.say("Finalize", Say::Done);
+    rig.until_gone("queue").await;
+}

@@ -281,3 +281,17 @@ async fn with_one_who_writes_into_the_position_again_and_again_nobody_fights() {
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_newer_operators_object_gets_no_finalizer_either() {
+    let rig = Rig::<Databases>::bare();
+    rig.define(newer()).await;
+    rig.create("db", json!({})).await;
+    let upgrading = json!({ "lifecycle": { "state": "Upgrading", "transition": 3, "jumps": 1 } });
+    rig.patch_status("db", upgrading)
+        .await
+        .expect("it is accepted");
+    rig.start();
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.wire.writes(), [""; 0]);
+}
