@@ -277,11 +277,7 @@ impl Names<'_> {
         let (status, finalizers) = (self.sub("status"), self.sub("finalizers"));
         [
             // `get` is for an object that does not decode, `patch` for the finalizer.
-            rule(
-                self.group,
-                &[self.plural],
-                &["get", "list", "watch", "patch"],
-            ),
+            rule(self.group, &[self.plural], &["list", "watch", "patch"]),
             rule(self.group, &[&status], &["patch"]),
             // Where the cluster asks for it (OpenShift does), owner references that block deletion need it.
             rule(self.group, &[&finalizers], &["update"]),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use kube::{Api, Client, Config};
 use okt_runtime::{Answer, Application, Declared, Operator, Resources, ServiceAccount, crd, rbac};
 use okt_testing::{Kubernetes, Verb};
@@ -14,7 +14,7 @@ use okt_tests::{
     Database, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Served, ShopState::Open, Shops,
     Sight, Stalls, definition,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The verb by which RBAC knows a request.
 fn verb(verb: Verb) -> String {
@@ -50,11 +50,24 @@ async fn an_operator_is_granted_what_it_asks_for_and_no_more() {
     assert_eq!(granted, asked(&rig));
 }
 
+/// The API of the kind of an object.
+fn dynamic(rig: &Rig<Shops>, object: &Value) -> Api<DynamicObject> {
+    let types: TypeMeta = serde_json::from_value(object.clone()).expect("its types");
+    let kind = GroupVersionKind::try_from(&types).expect("a kind");
+    let api = ApiResource::from_gvk(&kind);
+    if kind.kind == "ClusterRole" {
+        Api::all_with(rig.client.clone(), &api)
+    } else {
+        Api::namespaced_with(rig.client.clone(), "default", &api)
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_owned_and_referred_to_is_granted_and_no_more() {
     let rig = Rig::<Shops>::without_operator_of().await;
     let declared = |object| Declared::dynamic(object).unowned().prunable();
     let mut resources = Resources::new();
+    let mut foreign = Vec::new();
     for (api_version, kind) in [
         ("v1", "ConfigMap"),
         ("v1", "Secret"),
@@ -73,11 +86,26 @@ async fn what_is_owned_and_referred_to_is_granted_and_no_more() {
                 },
             });
         }
+        foreign.push(object.clone());
         resources = resources.with(declared(object));
+    }
+    // What has the names at first is somebody else's, and is looked at before anybody is blamed.
+    for object in &foreign {
+        let made = dynamic(&rig, object);
+        let object = serde_json::from_value(object.clone()).expect("an object");
+        made.create(&PostParams::default(), &object)
+            .await
+            .expect("it is accepted");
     }
     rig.app.declare(resources);
     rig.start();
     rig.create("shop", json!({})).await;
+    rig.until_reason("shop", "Ready", "NotOwned").await;
+    for object in &foreign {
+        let there = dynamic(&rig, object);
+        let gone = there.delete("a", &DeleteParams::default()).await;
+        gone.expect("it is accepted");
+    }
     rig.until_ready("shop", Open).await;
     rig.app.declare(Resources::new());
     rig.pass(Duration::from_mins(1)).await;
