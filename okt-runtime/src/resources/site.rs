@@ -7,7 +7,7 @@ use kube::api::{DeleteParams, Preconditions};
 use kube::core::Request;
 use kube::{Api, Client, Resource};
 
-use super::cluster::{Cluster, named_from};
+use super::cluster::Cluster;
 use super::declared::Resources;
 use super::index::Key;
 use super::kept::Kept;
@@ -53,12 +53,12 @@ impl<K: LifecycleObject> Site<'_, K> {
 
     /// What is neither made nor changed nor deleted.
     pub(crate) fn kept(&self, resources: &Resources) -> BTreeSet<Key> {
-        let own = self.object.meta().namespace.as_deref();
         let kept = resources.kept.iter();
-        kept.filter_map(|(api, name)| {
+        kept.filter_map(|(api, (namespace, name))| {
             let number = self.cluster.number_of(api)?;
             let kind = &self.cluster.watches.owned[number];
-            let (namespace, name) = named_from(kind, own, name);
+            let (namespace, name) =
+                (self.cluster).placed(self.object, kind, namespace.as_deref(), name)?;
             Some((number, namespace, name))
         })
         .collect()
