@@ -32,6 +32,8 @@ mod drive;
 mod external;
 mod failure;
 mod finalizer;
+#[cfg(test)]
+mod fuzz;
 mod guarded;
 mod in_use;
 mod leftover;

@@ -320,7 +320,7 @@ fn types(api: &ApiResource) -> TypeMeta {
 /// An object of another kind; one that its type cannot read is as good as none.
 pub(crate) fn decoded<T: DeserializeOwned>(api: &ApiResource, text: &str) -> Option<T> {
     let kind = &api.kind;
-    pruned::decode(text)
+    pruned::decode_unquoted(text)
         .inspect_err(|error| tracing::warn!(%kind, "cannot be read: {error}"))
         .ok()
 }

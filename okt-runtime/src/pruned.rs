@@ -13,6 +13,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::failure::unquoted;
+
 /// The field of the metadata that says who owns which field.
 const MANAGED_FIELDS: &str = "managedFields";
 
@@ -52,13 +54,31 @@ pub(crate) fn pruned(
     Ok(kept)
 }
 
-/// Decodes the text of an object, or says why that cannot be.
+/// Decodes the text of an object, or says why that cannot be, with the value that does not fit.
 pub(crate) fn decode<K: DeserializeOwned>(text: &str) -> Result<K, String> {
+    decode_saying(text, ToString::to_string)
+}
+
+/// Decodes the text of an object that may hold secrets, or says why that cannot be, without its values.
+pub(crate) fn decode_unquoted<K: DeserializeOwned>(text: &str) -> Result<K, String> {
+    decode_saying(text, unquoted)
+}
+
+fn decode_saying<K: DeserializeOwned>(
+    text: &str,
+    said: fn(&serde_json::Error) -> String,
+) -> Result<K, String> {
     serde_json::from_str(text).or_else(|error| {
         // Which field it was helps; where in the text is nothing that anybody could look up.
         match serde_json::from_str::<Value>(text).map(serde_path_to_error::deserialize) {
-            Ok(decoded) => decoded.map_err(|error| error.to_string()),
-            Err(_) => Err(error.to_string()),
+            Ok(decoded) => decoded.map_err(|error: serde_path_to_error::Error<_>| {
+                let why = said(error.inner());
+                match error.path().iter().next() {
+                    Some(_) => format!("{}: {why}", error.path()),
+                    None => why,
+                }
+            }),
+            Err(_) => Err(said(&error)),
         }
     })
 }

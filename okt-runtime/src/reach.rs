@@ -77,7 +77,7 @@ use kube::Client;
 pub use self::error::ReachError;
 pub use self::exec::Exec;
 pub use self::http::{Http, Request};
-pub use self::http_error::HttpError;
+pub use self::http_error::{Body, HttpError};
 pub use self::output::Output;
 pub use self::reply::Reply;
 pub use self::route::Route;
