@@ -34,7 +34,8 @@ const FUEL: u64 = 1_000_000;
 
 /// A YAML document with places to fill in (`{{ .. }}`), which makes one object.
 ///
-/// The language is that of [minijinja](https://docs.rs/minijinja); files cannot be included.
+/// The language is that of [minijinja](https://docs.rs/minijinja), without its filters `format` and `indent`, which
+/// take any amount of memory; files cannot be included.
 /// Every value is written as JSON, which is YAML too, so that none can break out of its place:
 /// write `name: {{ name }}` without quotes, and put texts together inside (`{{ name ~ "-web" }}`).
 /// What is not defined is an error, but for filters that make something of nothing (`default`, `join`).
@@ -110,6 +111,10 @@ impl Template {
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::Json);
         environment.set_fuel(Some(FUEL));
         environment.set_debug(true);
+        // They take a width, and so any amount of memory.
+        for unbounded in ["format", "indent"] {
+            environment.remove_filter(unbounded);
+        }
         let mut template = Self {
             environment,
             file: file.to_owned(),

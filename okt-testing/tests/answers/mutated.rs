@@ -96,6 +96,34 @@ fn every_crd_is_created_or_refused_and_so_is_every_object_of_it() {
 }
 
 #[test]
+fn a_rule_that_goes_too_deep_is_not_served_and_one_that_goes_as_deep_as_it_may_is() {
+    let shapes: [fn(usize) -> String; 4] = [
+        |deep| format!("{}true{}", "(".repeat(deep), ")".repeat(deep)),
+        |deep| format!("1{} > 0", " + 1".repeat(deep)),
+        |deep| format!("{}1{} != []", "[".repeat(deep), "]".repeat(deep)),
+        |deep| format!("{}true", "true ? true : ".repeat(deep / 2)),
+    ];
+    for shape in shapes {
+        for (deep, is_served) in [(38, true), (90, false), (20_000, false)] {
+            let rule = shape(deep);
+            with_server(async |server| {
+                let spec =
+                    json!({ "type": "object", "x-kubernetes-validations": [{ "rule": rule }] });
+                let schema = json!({ "type": "object", "properties": { "spec": spec } });
+                let (code, said) = post(server, CRDS, &crd(&schema)).await;
+                assert_eq!(code, if is_served { 201 } else { 501 }, "{deep} {said}");
+                if code == 201 {
+                    let mut object = thing();
+                    object["spec"] = json!({});
+                    let (code, said) = post(server, THINGS, &object).await;
+                    assert!(matches!(code, 201 | 422), "{code} {said}");
+                }
+            });
+        }
+    }
+}
+
+#[test]
 fn every_rule_is_taken_or_refused_and_so_is_every_object_under_it() {
     let table: Value = serde_json::from_str(include_str!("cel_values.json")).expect("JSON");
     let cases = table["cases"].as_array().expect("cases");

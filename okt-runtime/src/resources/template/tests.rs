@@ -90,8 +90,6 @@ fn no_value_is_in_a_message() {
         "a: {{ password | round }}",
         "a: {{ password | sum }}",
         "a: {{ password | items }}",
-        "a: {{ pin | format(password) }}",
-        "a: {{ password | format(pin, pin) }}",
         "a: {{ names | map(password) }}",
         "a: {{ names | select(password) }}",
         "a: {{ names | sort(attribute=password) | first | int }}",
@@ -122,7 +120,7 @@ kind: {{ labels.kind | default("ConfigMap") }}
 metadata: { name: {{ full }}, labels: {{ labels }} }
 data:
 {% for i in range(replicas) if i is odd %}
-  n{{ i }}: {{ "%05d" | format(i * replicas) }} # {{ loop.index }}
+  n{{ i }}: {{ "05" ~ (i * replicas) | string | trim }} # {{ loop.index }}
 {% else %}
   none: {{ [name, 1, none] | join(",") | upper | replace("A", "b") }}
 {% endfor %}
@@ -228,6 +226,14 @@ const BAD: &[(&str, &str)] = &[
     (
         "kind: A\nname: {{ name | shout }}",
         "web.yaml:2: `shout`: filter shout is unknown",
+    ),
+    (
+        "kind: A\nname: {{ '%09999999999999d' | format(1) }}",
+        "web.yaml:2: `format`: filter format is unknown",
+    ),
+    (
+        "kind: A\nname: {{ name | indent(9999999999999) }}",
+        "web.yaml:2: `indent`: filter indent is unknown",
     ),
     (
         "kind: A\nname: {{ now() }}",
