@@ -229,11 +229,11 @@ const BAD: &[(&str, &str)] = &[
     ),
     (
         "kind: A\nname: {{ '%09999999999999d' | format(1) }}",
-        "web.yaml:2: `format`: filter format is unknown",
+        "web.yaml:2: `format(1)`: filter format is unknown",
     ),
     (
         "kind: A\nname: {{ name | indent(9999999999999) }}",
-        "web.yaml:2: `indent`: filter indent is unknown",
+        "web.yaml:2: `indent(9999999999999)`: filter indent is unknown",
     ),
     (
         "kind: A\nname: {{ now() }}",
