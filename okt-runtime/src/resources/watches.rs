@@ -41,12 +41,15 @@ pub struct Watches<K> {
     pub(crate) forwards: bool,
 }
 
+/// What an object says of others.
+type Says<K, T> = Box<dyn Fn(&K) -> Vec<T> + Send + Sync>;
+
 /// To what an object refers.
 pub(crate) enum Names<K> {
     /// By name, in its own namespace.
-    Beside(Box<dyn Fn(&K) -> Vec<String> + Send + Sync>),
+    Beside(Says<K, String>),
     /// In any namespace.
-    Across(Box<dyn Fn(&K) -> Vec<Name> + Send + Sync>),
+    Across(Says<K, Name>),
 }
 
 impl<K> Names<K> {
