@@ -246,7 +246,7 @@ impl NotesStateHandler for Keeper {
         let server = self.of(cx)?;
         // One that an operator started which was killed may have shown up late.
         server.stop().await.map_err(|error| failure(&error))?;
-        let id = cx.id().replace('/', ".");
+        let id = cx.id().replace(['/', '@'], ".");
         match server.archive(&id, self.archive()).await {
             // Where it is not prepared, nothing was ever made.
             Ok(_) | Err(Error::NotPrepared { .. }) => Ok(()),

@@ -13,7 +13,9 @@ use crate::application::{Application, StateOf};
 use crate::cached::{Cached, named};
 use crate::clock::after;
 use crate::context::{Action, Context, Work};
-use crate::memory::{Inner, Known, Stage};
+use crate::memory::{Hold, Inner, Known, Stage};
+use crate::object::LifecycleObject;
+use crate::places::{Place, Purpose, Wait};
 use crate::progress::Progress;
 use crate::read;
 use crate::shared::Shared;
@@ -78,18 +80,48 @@ impl<A: Application> Actor<'_, A> {
 
     /// Starts the work of the state on record, or holds it back.
     fn begin(&mut self, record: &Record, resumed: bool, held: bool) {
-        if !held {
-            return self.start(record, resumed);
+        if held {
+            self.hold(record, resumed, Hold::Resources);
+        } else {
+            self.start(record, resumed);
         }
+    }
+
+    /// Holds the work of the state on record back, until the next reconciliation that finds nothing in the way.
+    fn hold(&mut self, record: &Record, resumed: bool, why: Hold) {
         let (resumed, asked) = match self.inner.stage {
-            Stage::Held { resumed, asked } => (resumed, asked),
+            Stage::Held { resumed, asked, .. } => (resumed, asked),
             Stage::Waiting { asked, .. } => (resumed, asked),
             Stage::Absent | Stage::Running | Stage::Ended(_) => (resumed, false),
         };
         if let Some(action) = record.action {
-            self.inner.work = read::action_id(self.uid(), record.transition, action.run);
-            self.inner.stage = Stage::Held { resumed, asked };
+            self.inner.work = self.id(record, action.run);
+            self.inner.stage = Stage::Held {
+                resumed,
+                asked,
+                why,
+            };
         }
+    }
+
+    /// A place for an attempt; none where it has to wait for one.
+    fn place(&mut self, record: &Record, resumed: bool) -> Option<Place> {
+        let purpose = match (self.cx.is_deleting(), resumed) {
+            (true, _) => Purpose::Leaving,
+            (false, true) => Purpose::Resuming,
+            (false, false) => Purpose::Working,
+        };
+        let wake = {
+            let (shared, object) = (Arc::clone(self.shared), self.reference());
+            move || shared.look_at(object)
+        };
+        let why = match self.shared.places.take(self.uid(), purpose, wake) {
+            Ok(place) => return Some(place),
+            Err(Wait::For(time)) => Hold::Slot(after(time)),
+            Err(Wait::UntilWoken) => Hold::Place,
+        };
+        self.hold(record, resumed, why);
+        None
     }
 
     /// The handler asked to be called again.
@@ -120,7 +152,10 @@ impl<A: Application> Actor<'_, A> {
         if !self.shared.may_start() {
             return;
         }
-        let id = read::action_id(self.uid(), record.transition, action.run);
+        let Some(place) = self.place(record, resumed) else {
+            return;
+        };
+        let id = self.id(record, action.run);
         // `Wait` asks for the same attempt again; everything else is a new one.
         let same = matches!(
             self.inner.stage,
@@ -152,8 +187,15 @@ impl<A: Application> Actor<'_, A> {
         self.inner.work = id;
         self.inner.poked = false;
         self.inner.started_under = self.cx.object().meta().generation.unwrap_or(0);
-        self.inner.running = Some(work::start(self.shared, state, work, before, look));
+        self.inner.running = Some(work::start(self.shared, state, work, place, before, look));
         self.inner.stage = Stage::Running;
+    }
+
+    /// The id of the work, as the position that was just written has it.
+    fn id(&self, record: &Record, run: u32) -> String {
+        let status = self.cx.object().status_of();
+        let position = status.and_then(|status| status.lifecycle.as_ref());
+        read::action_id(position, self.uid(), record.transition, run)
     }
 
     fn uid(&self) -> &str {

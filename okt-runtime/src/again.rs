@@ -9,7 +9,7 @@ use okt_core::{Cause, Lifecycle, Mark};
 use tokio::time::Instant;
 
 use crate::application::{Application, StateOf};
-use crate::memory::{Inner, Stage};
+use crate::memory::{Hold, Inner, Stage};
 
 /// How long until an object is looked at again of which nothing is recorded, or whose state is unknown.
 const UNSURE: Duration = Duration::from_secs(30);
@@ -74,9 +74,14 @@ pub(crate) fn again<A: Application>(
         // What is held back is due when it is let go, which is an event, or when the brake says so.
         (_, Decision::Stand(Stand::Paused)) => {}
         (_, Decision::Stand(Stand::Braking(left))) => due.push(*left),
-        (Stage::Waiting { due: at, .. }, _) => {
-            due.push(at.saturating_duration_since(Instant::now()));
-        }
+        (
+            Stage::Waiting { due: at, .. }
+            | Stage::Held {
+                why: Hold::Slot(at),
+                ..
+            },
+            _,
+        ) => due.push(at.saturating_duration_since(Instant::now())),
         (Stage::Absent | Stage::Running | Stage::Held { .. } | Stage::Ended(_), _) => {}
     }
     due.extend(inner.tended.due());

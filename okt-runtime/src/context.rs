@@ -84,7 +84,11 @@ impl<K: LifecycleObject> Action<K> {
         }
     }
 
-    /// Names this piece of work for ever, whatever restarts: `<uid>/<transition>`, with `/<k>` for the k-th revision.
+    /// Names this piece of work for ever, whatever restarts: `<uid>/<transition>@<time>`, with `/<k>` after the transition
+    /// for the k-th revision.
+    ///
+    /// The time is the one at which the work was recorded, in milliseconds as hexadecimal digits: a backup of the cluster
+    /// that is restored makes transitions again, and their work is other work. Do not read it.
     pub fn id(&self) -> &str {
         &self.work.id
     }

@@ -48,7 +48,7 @@ pub(crate) async fn drive<A: Application>(
     requests: mpsc::UnboundedReceiver<Request<A::Resource>>,
     settings: Settings,
 ) {
-    let (store, writer) = reflector::store::<Cached<A::Resource>>();
+    let (store, mut writer) = reflector::store::<Cached<A::Resource>>();
     let api = api::<Cached<A::Resource>>(&shared.client, settings.namespace.as_deref());
     let config = if settings.streaming {
         watcher::Config::default().streaming_lists()
@@ -56,13 +56,37 @@ pub(crate) async fn drive<A: Application>(
         watcher::Config::default().page_size(PAGE)
     };
     let queue = Queue::new(settings.concurrency);
-    let watched = watcher(api, config)
-        .default_backoff()
-        .reflect(writer)
-        .for_each(|event| {
-            heed(&shared, &store, &queue, event);
-            std::future::ready(())
-        });
+    let wakes = Wakes::new({
+        let requests = shared.queue.clone();
+        move |(namespace, name): Name| {
+            let object = reference(&name, namespace.as_deref());
+            // A closed queue belongs to an operator that is stopping.
+            let _ = requests.send(Request::Poke(object));
+        }
+    });
+    let watched = async {
+        loop {
+            let events = watcher(api.clone(), config.clone()).default_backoff();
+            let objects = events.for_each(|event| {
+                if let Ok(event) = &event {
+                    writer.apply_watcher_event(event);
+                }
+                heed(&shared, &store, &queue, event);
+                std::future::ready(())
+            });
+            let others = (shared.cluster).watch(&shared.client, |name| wakes.wake(name));
+            let namespace = settings.namespace.as_deref();
+            let went_back = (shared.history).went_back::<A::Resource>(&shared.client, namespace);
+            tokio::select! {
+                () = went_back => {
+                    shared.memory.rewind();
+                    shared.cluster.rewind();
+                }
+                // Neither ends before the operator does.
+                _ = async { futures::join!(objects, others) } => return,
+            }
+        }
+    };
     let requested = async {
         let mut requests = requests;
         while let Some(request) = requests.recv().await {
@@ -75,18 +99,9 @@ pub(crate) async fn drive<A: Application>(
         queue.push(object, Urgency::Routine);
         std::future::ready(())
     });
-    let wakes = Wakes::new({
-        let requests = shared.queue.clone();
-        move |(namespace, name): Name| {
-            let object = reference(&name, namespace.as_deref());
-            // A closed queue belongs to an operator that is stopping.
-            let _ = requests.send(Request::Poke(object));
-        }
-    });
-    let others = (shared.cluster).watch(&shared.client, |name| wakes.wake(name));
     let fill = async {
         // None of them ends before the operator does.
-        futures::join!(watched, requested, routine, others);
+        futures::join!(watched, requested, routine);
         std::future::pending::<()>().await;
     };
     let empty = reconcile_all(&shared, &store, &queue, &looks, &settings.stopping);
@@ -156,12 +171,20 @@ fn heed<A: Application>(
     event: Result<watcher::Event<Cached<A::Resource>>, watcher::Error>,
 ) {
     match event {
-        Ok(watcher::Event::Apply(object)) => queue.push(object.reference(), Urgency::Event),
+        Ok(watcher::Event::Apply(object)) => {
+            (shared.history).saw(object.meta().resource_version.as_deref());
+            queue.push(object.reference(), Urgency::Event);
+        }
         // A list is in the store only when it is complete.
-        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
+        Ok(watcher::Event::Init) => {}
+        Ok(watcher::Event::InitApply(object)) => {
+            (shared.history).saw(object.meta().resource_version.as_deref());
+        }
         Ok(watcher::Event::Delete(object)) => {
+            (shared.history).saw(object.meta().resource_version.as_deref());
             let uid = object.meta().uid.as_deref().unwrap_or_default();
             shared.memory.forget(uid);
+            shared.places.leave(uid);
             shared.cluster.forget(&name_of(&object), uid);
         }
         Ok(watcher::Event::InitDone) => {
@@ -169,7 +192,9 @@ fn heed<A: Application>(
             let alive: HashSet<&str> = (all.iter())
                 .filter_map(|object| object.meta().uid.as_deref())
                 .collect();
-            shared.memory.keep_only(|uid| alive.contains(uid));
+            for uid in shared.memory.keep_only(|uid| alive.contains(uid)) {
+                shared.places.leave(&uid);
+            }
             let names: HashSet<_> = all.iter().map(|object| name_of(&**object)).collect();
             (shared.cluster).keep_only(|name| names.contains(name), |uid| alive.contains(uid));
             for object in &all {

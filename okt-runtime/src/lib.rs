@@ -35,6 +35,7 @@ mod finalizer;
 #[cfg(test)]
 mod fuzz;
 mod guarded;
+mod history;
 mod in_use;
 mod leftover;
 mod look;
@@ -49,6 +50,7 @@ mod owned;
 mod packed;
 mod pass;
 mod patience;
+mod places;
 mod program;
 mod progress;
 mod pruned;

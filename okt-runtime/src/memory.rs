@@ -120,6 +120,16 @@ impl Memory {
         }
     }
 
+    /// The history of the API server went back: versions and writes that are remembered are of another one.
+    pub(crate) fn rewind(&self) {
+        for entry in self.objects().values_mut() {
+            match entry {
+                Entry::Settled(last) => *last = LastWrite::default(),
+                Entry::Known(known) => known.rewound.store(true, Ordering::Release),
+            }
+        }
+    }
+
     /// How many objects have work that runs, or that said something which no turn has taken yet.
     pub(crate) fn at_work(&self) -> usize {
         let at_work = |known: &&Arc<Known>| match known.inner.try_lock() {
@@ -135,17 +145,17 @@ impl Memory {
             .count()
     }
 
-    /// Forgets every object but these, after a list.
-    pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) {
-        self.objects().retain(|uid, entry| {
-            let keep = alive(uid);
-            if let Entry::Known(known) = entry
-                && !keep
-            {
+    /// Forgets every object but these, after a list; returns those that it forgot.
+    pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut objects = self.objects();
+        let gone = objects.extract_if(|uid, _| !alive(uid));
+        gone.map(|(uid, entry)| {
+            if let Entry::Known(known) = entry {
                 known.gone.cancel();
             }
-            keep
-        });
+            uid
+        })
+        .collect()
     }
 }
 
@@ -158,6 +168,8 @@ pub(crate) struct Known {
     pub(crate) poked: AtomicBool,
     /// The CRD or the leadership has changed: what was refused before may be taken now.
     pub(crate) reopened: AtomicBool,
+    /// The history of the API server went back: what is known of versions and writes is of another one.
+    pub(crate) rewound: AtomicBool,
     /// Locked for the length of a turn; turns of one object never overlap anyway.
     pub(crate) inner: tokio::sync::Mutex<Inner>,
 }
@@ -167,6 +179,8 @@ pub(crate) struct Known {
 pub(crate) struct Inner {
     /// The version of the object that the last own write made.
     pub(crate) seen: Option<String>,
+    /// Since when the cache has only had versions that are older.
+    pub(crate) behind: Option<Instant>,
     /// The object as that write's answer had it: the watch says the same again.
     pub(crate) written: Option<Arc<dyn Any + Send + Sync>>,
     /// The work of the present state.
@@ -226,15 +240,28 @@ pub(crate) enum Stage {
         /// It said `Wait`: a poke brings it forward.
         asked: bool,
     },
-    /// It may begin as soon as what the object owns in the cluster is as the state asks for.
+    /// It may begin as soon as what the object owns in the cluster is as the state asks for, and a place is free.
     Held {
         /// It was in flight when this process began.
         resumed: bool,
         /// It had said `Wait`: it is the same attempt.
         asked: bool,
+        /// What it waits for.
+        why: Hold,
     },
     /// It ended and said this, which no turn has taken yet.
     Ended(Result<Answer, Failure>),
+}
+
+/// What work waits for that may begin otherwise.
+#[derive(Clone, Copy)]
+pub(crate) enum Hold {
+    /// What the object owns in the cluster is not as the state asks for.
+    Resources,
+    /// All places for actions are taken.
+    Place,
+    /// Its turn to be resumed comes at this time.
+    Slot(Instant),
 }
 
 /// Writes of one object that failed in a row, and how long the next one waits.
@@ -344,6 +371,18 @@ impl Inner {
             .then_some(object)
     }
 
+    /// Forgets all that belongs to a history of the API server that is lost; work goes on if it still is on record.
+    pub(crate) fn rewind(&mut self) {
+        self.seen = None;
+        self.behind = None;
+        self.written = None;
+        self.vain = None;
+        self.undecodable = None;
+        self.released = false;
+        self.trouble = Trouble::default();
+        self.walks.echo = false;
+    }
+
     /// Whether all that is known is which version the last own write made.
     fn is_settled(&self) -> bool {
         let over = |running: &Running| running.is_over();
@@ -361,6 +400,7 @@ impl Inner {
             && self.tended.is_empty()
             && self.walks.is_empty()
             && self.vain.is_none()
+            && self.behind.is_none()
             && self.may_tidy()
             && self.trouble.times == 0
     }
@@ -407,6 +447,17 @@ impl Inner {
                 self.running.as_ref().is_some_and(|task| !task.is_over())
             }
         }
+    }
+
+    /// Whether the work waits for a place, or for its turn to be resumed.
+    pub(crate) fn waits_for_place(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Held {
+                why: Hold::Place | Hold::Slot(_),
+                ..
+            }
+        )
     }
 
     /// Whether the application did not answer the last question of some kind.
@@ -500,12 +551,18 @@ impl Known {
 
     /// Whether somebody wants something of the next turn.
     fn is_called(&self) -> bool {
-        self.poked.load(Ordering::Acquire) || self.reopened.load(Ordering::Acquire)
+        let flags = [&self.poked, &self.reopened, &self.rewound];
+        flags.iter().any(|flag| flag.load(Ordering::Acquire))
     }
 
     /// Whether somebody outside named the object since this was last asked.
     pub(crate) fn take_poke(&self) -> bool {
         self.poked.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether the history of the API server went back since this was last asked.
+    pub(crate) fn take_rewinding(&self) -> bool {
+        self.rewound.swap(false, Ordering::AcqRel)
     }
 
     /// Whether the CRD or the leadership has changed since this was last asked.
@@ -574,7 +631,7 @@ mod tests {
         assert!(memory.objects().is_empty());
         assert!(known.gone.is_cancelled(), "its work is no longer wanted");
         turn(&memory, |inner| inner.seen = Some("7".to_owned()));
-        memory.keep_only(|_| false);
+        assert_eq!(memory.keep_only(|_| false), ["uid"]);
         assert!(memory.objects().is_empty());
     }
 

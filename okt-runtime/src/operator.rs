@@ -24,9 +24,11 @@ use crate::cached::reference;
 use crate::clock::Clock;
 use crate::crd::CrdError;
 use crate::drive::{Settings, drive};
+use crate::history::History;
 use crate::memory::Memory;
 use crate::pass::PassGraph;
 use crate::patience::contact;
+use crate::places::{ACTIONS, Places};
 use crate::readiness::{Readiness, watch_crd};
 use crate::report;
 use crate::resources::{Cluster, Watches};
@@ -113,6 +115,7 @@ pub struct Operator<A: Application> {
     pokes: Pokes<A::Resource>,
     concurrency: u16,
     questions: usize,
+    actions: usize,
     backoff: Backoff,
     shutdown_limit: Duration,
     streaming: bool,
@@ -131,6 +134,7 @@ impl<A: Application> Operator<A> {
             pokes: stream::pending().boxed(),
             concurrency: CONCURRENCY,
             questions: QUESTIONS,
+            actions: ACTIONS,
             backoff: Backoff::default(),
             shutdown_limit: SHUTDOWN_LIMIT,
             streaming: false,
@@ -215,6 +219,17 @@ impl<A: Application> Operator<A> {
         self
     }
 
+    /// How many attempts of actions run at the same time; 4,096 by default.
+    ///
+    /// Further ones wait in order, deletions first, for which an eighth of the places is kept free.
+    /// After a restart the work that was in flight begins again one by one: as many attempts in 40 s as there are places.
+    /// What says `Wait` holds no place while it waits.
+    #[must_use]
+    pub fn actions(mut self, places: usize) -> Self {
+        self.actions = places;
+        self
+    }
+
     /// How the waits between failed attempts grow; from a second to five minutes by default.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
@@ -296,6 +311,7 @@ impl<A: Application> Operator<A> {
         let application = Arc::new(self.application);
         let tasks = Tasks::default();
         let questions = Arc::new(Questions::new(self.questions));
+        let places = Places::new(self.actions);
         let _tasks_end_here = tasks.end_with_this();
         let draining = CancellationToken::new();
         let hash = report::graph_hash(graph);
@@ -313,8 +329,10 @@ impl<A: Application> Operator<A> {
                 )),
                 pass: A::pass(),
                 memory: Memory::default(),
+                history: History::default(),
                 tasks: tasks.clone(),
                 questions: Arc::clone(&questions),
+                places: Arc::clone(&places),
                 clock: self.clock,
                 backdoor: self.backdoor.clone(),
                 backoff: self.backoff,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
 use okt_core::decide::Why;
 use okt_core::facts::{Named, Visit as VisitFact, Wish};
 use okt_core::record::{
@@ -128,25 +129,53 @@ fn action(recorded: &RecordedAction) -> Action {
     }
 }
 
-/// The id of a piece of work.
-pub(crate) fn action_id(uid: &str, transition: u64, run: u32) -> String {
-    match run {
+/// The id of the work of a state, as the position records it.
+///
+/// The one that was [minted](mint) when the work was recorded; a plain one where somebody else wrote the position.
+pub(crate) fn action_id<S>(
+    position: Option<&Position<S>>,
+    uid: &str,
+    transition: u64,
+    number: u32,
+) -> String {
+    let recorded = position.and_then(|position| position.action.as_ref());
+    let plain = plain_id(uid, transition, number);
+    let recorded = recorded.filter(|action| self::plain(&action.id) == plain);
+    recorded.map_or(plain, |action| action.id.clone())
+}
+
+/// A new id for the work of a state, which no other work has: not even where the history of the cluster went back and
+/// the same transition is made again, because the time at which it is recorded is part of it.
+pub(crate) fn mint(uid: &str, transition: u64, number: u32, now: Timestamp) -> String {
+    let plain = plain_id(uid, transition, number);
+    format!("{plain}{TOKEN}{:x}", now.as_millisecond())
+}
+
+/// What stands before the time in an id.
+const TOKEN: char = '@';
+
+fn plain_id(uid: &str, transition: u64, number: u32) -> String {
+    match number {
         0 | 1 => format!("{uid}/{transition}"),
-        _ => format!("{uid}/{transition}/{run}"),
+        _ => format!("{uid}/{transition}/{number}"),
     }
 }
 
 /// The transition whose work an id names.
 fn transition_of(id: &str) -> Option<u64> {
-    id.split('/').nth(1)?.parse().ok()
+    plain(id).split('/').nth(1)?.parse().ok()
 }
 
 /// Which run within its transition an id names.
 fn run(id: &str) -> u32 {
-    id.splitn(3, '/')
-        .nth(2)
+    (plain(id).splitn(3, '/').nth(2))
         .and_then(|run| run.parse().ok())
         .unwrap_or(1)
+}
+
+/// An id without its time.
+fn plain(id: &str) -> &str {
+    id.split(TOKEN).next().unwrap_or(id)
 }
 
 /// What the spec wishes, against what is recorded.

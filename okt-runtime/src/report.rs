@@ -159,8 +159,13 @@ impl<K: LifecycleObject> Report<'_, K> {
             .and_then(|old| old.action.as_ref())
             .filter(|_| went.is_none());
         let uid = self.object.meta().uid.as_deref().unwrap_or_default();
-        let id = read::action_id(uid, record.transition, action.run);
-        let same = old.filter(|old| old.id == id);
+        let known = self.old().filter(|_| went.is_none());
+        let before = read::action_id(known, uid, record.transition, action.run);
+        let same = old.filter(|old| old.id == before);
+        let id = match same {
+            Some(_) => before,
+            None => read::mint(uid, record.transition, action.run, self.now),
+        };
         let phase = match action.phase {
             CorePhase::Pending => Phase::Pending,
             CorePhase::Done => Phase::Done,

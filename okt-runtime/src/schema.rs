@@ -12,7 +12,7 @@ use crate::resources::MARK_LENGTH;
 use crate::status::Status;
 use crate::stored::StoredGraph;
 
-/// The longest action id: a uid, two 20-digit numbers and what is between.
+/// The longest action id: a uid, a 20-digit and a 10-digit number, a time of 16 digits and what is between.
 const ID_LIMIT: usize = 96;
 /// The longest progress message, in bytes.
 pub(crate) const PROGRESS_LIMIT: usize = 256;

@@ -20,10 +20,12 @@ use crate::backdoor::Backdoor;
 use crate::cached::Cached;
 use crate::clock::Clock;
 use crate::context::Context;
+use crate::history::History;
 use crate::memory::Memory;
 use crate::no_lifecycle::has_lifecycle;
 use crate::object::LifecycleObject;
 use crate::pass::PassGraph;
+use crate::places::Places;
 use crate::readiness::Readiness;
 use crate::resources::Cluster;
 use crate::work::Tasks;
@@ -36,8 +38,10 @@ pub(crate) struct Shared<A: Application> {
     /// The pass that is walked through in every turn.
     pub(crate) pass: Option<PassGraph<A>>,
     pub(crate) memory: Memory,
+    pub(crate) history: History,
     pub(crate) tasks: Tasks,
     pub(crate) questions: Arc<Questions>,
+    pub(crate) places: Arc<Places>,
     pub(crate) clock: Clock,
     pub(crate) backdoor: Backdoor,
     pub(crate) backoff: Backoff,

@@ -149,7 +149,8 @@ pub enum Outcome {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedAction {
-    /// Names this piece of work for ever: `<uid>/<transition>`, with `/<k>` for the k-th revision.
+    /// Names this piece of work for ever: `<uid>/<transition>@<time>`, with `/<k>` after the transition for the k-th
+    /// revision.
     pub id: String,
     /// The attempt, from 1; only attempts that a trigger counts are recorded.
     #[serde(default)]

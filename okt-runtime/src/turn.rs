@@ -67,10 +67,11 @@ pub(crate) async fn turn<A: Application>(
     stored: &Cached<A::Resource>,
     place: &PlaceOf<A::Resource>,
 ) -> Again {
+    let uid = stored.meta().uid.as_deref().unwrap_or_default();
     if !shared.may_act() {
+        shared.places.leave(uid);
         return Again::on_change();
     }
-    let uid = stored.meta().uid.as_deref().unwrap_or_default();
     let known = shared.memory.of(uid);
     let again = turn_of(&shared, stored, place, &known).await;
     shared.memory.end_turn(uid, &known);
@@ -85,12 +86,35 @@ async fn turn_of<A: Application>(
 ) -> Again {
     let uid = stored.meta().uid.as_deref().unwrap_or_default();
     let mut inner = known.inner.lock().await;
+    let again = reconcile(shared, stored, place, known, &mut inner).await;
+    if !inner.waits_for_place() {
+        shared.places.leave(uid);
+    }
+    again
+}
+
+async fn reconcile<A: Application>(
+    shared: &Arc<Shared<A>>,
+    stored: &Cached<A::Resource>,
+    place: &PlaceOf<A::Resource>,
+    known: &Arc<Known>,
+    inner: &mut Inner,
+) -> Again {
+    let uid = stored.meta().uid.as_deref().unwrap_or_default();
+    if known.take_rewinding() {
+        inner.rewind();
+    }
     if inner.released || (shared.draining.is_cancelled() && !inner.is_at_work()) {
         return Again::on_change();
     }
     if inner.is_behind(stored.meta().resource_version.as_deref()) {
+        let since = *inner.behind.get_or_insert_with(Instant::now);
+        if since.elapsed() >= SAFETY {
+            shared.history.doubt();
+        }
         return Again::after(SAFETY);
     }
+    inner.behind = None;
     if known.take_reopening() {
         inner.trouble = Trouble::default();
         inner.walks.echo = false;
@@ -106,7 +130,7 @@ async fn turn_of<A: Application>(
         Some(object) => object,
         None => match stored.object() {
             Ok(object) => object,
-            Err(error) => return undecodable(shared, stored, &error, &mut inner).await,
+            Err(error) => return undecodable(shared, stored, &error, inner).await,
         },
     };
     inner.undecodable = None;
@@ -125,14 +149,14 @@ async fn turn_of<A: Application>(
                 inner.walks.echo = false;
                 object
             }
-            Err(error) => return unwritten_object(shared, &mut inner, &object, &error).await,
+            Err(error) => return unwritten_object(shared, inner, &object, &error).await,
         }
     };
     let turn = Turn {
         shared,
         place,
         known,
-        inner: &mut inner,
+        inner,
         cx: shared.context(Arc::clone(&object)),
         object,
         uid,
@@ -286,8 +310,13 @@ impl<'a, A: Application> Turn<'a, A> {
             return Ok(true);
         }
         let backdoor = &self.shared.backdoor;
+        let newest = self.shared.history.newest();
         match report::write(&self.shared.client, &*self.object, status, backdoor).await {
-            Ok(written) => Ok(self.written(written, status).await),
+            Ok(written) => {
+                let version = written.meta().resource_version.as_deref();
+                self.shared.history.wrote(version, newest);
+                Ok(self.written(written, status).await)
+            }
             Err(error) => {
                 Err(unwritten_object(self.shared, self.inner, &self.object, &error).await)
             }
@@ -427,7 +456,7 @@ impl<'a, A: Application> Turn<'a, A> {
         let record = recorded.at()?;
         let action = record.action?;
         (record.in_flight(StateOf::<A>::GRAPH))
-            .then(|| read::action_id(self.uid, record.transition, action.run))
+            .then(|| read::action_id(self.position(), self.uid, record.transition, action.run))
     }
 
     /// Where the application is, unless that must not count.

@@ -14,6 +14,7 @@ use crate::application::{Application, StateOf};
 use crate::backdoor::{Attempt, Backdoor, Fate};
 use crate::context::Action;
 use crate::failure::Failure;
+use crate::places::Place;
 use crate::progress::Progress;
 use crate::shared::Shared;
 
@@ -93,6 +94,7 @@ pub(crate) fn start<A: Application>(
     shared: &Arc<Shared<A>>,
     state: StateOf<A>,
     action: Action<A::Resource>,
+    place: Place,
     before: Option<Running>,
     ended: impl FnOnce() + Send + 'static,
 ) -> Running {
@@ -106,6 +108,7 @@ pub(crate) fn start<A: Application>(
     let guard = over.clone().drop_guard();
     let sharing = Arc::clone(shared);
     shared.tasks.spawn(async move {
+        let _place = place;
         if let Some(before) = before
             && !before.is_over()
         {

@@ -283,6 +283,35 @@ impl ApiServer {
         self.shared.lock().compact();
     }
 
+    /// A backup of all that is stored, as a snapshot of etcd is.
+    ///
+    /// # Example
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Namespace;
+    /// # use kube::Api;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), kube::Error> {
+    /// let server = okt_testing::ApiServer::new();
+    /// let namespaces: Api<Namespace> = Api::all(server.client());
+    /// let backup = server.backup();
+    /// namespaces.delete("kube-public", &Default::default()).await?;
+    /// server.restore(&backup);
+    /// assert!(namespaces.get("kube-public").await.is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup(&self) -> Backup {
+        Backup(Arc::new(self.shared.lock().backup()))
+    }
+
+    /// Restores a backup, as is done with etcd: the versions of objects go back and repeat, and all watches end.
+    ///
+    /// [`versions`](Self::versions) has only what happens from here on.
+    pub fn restore(&self, backup: &Backup) {
+        self.shared.lock().restore(&backup.0);
+        self.end_watches();
+    }
+
     /// Ends all running watches, as a restart of a real server does; clients watch anew.
     pub fn end_watches(&self) {
         for sight in self.shared.sights() {
@@ -290,6 +319,10 @@ impl ApiServer {
         }
     }
 }
+
+/// A backup of all that is stored: see [`ApiServer::backup`].
+#[derive(Clone, Debug)]
+pub struct Backup(Arc<crate::store::Store>);
 
 impl Default for ApiServer {
     fn default() -> Self {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{Timestamp, Unit};
 use tokio::time::Instant;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Clock {
     wall: Timestamp,
     started: Instant,

@@ -177,7 +177,7 @@ mod sight;
 mod store;
 mod stored;
 
-pub use api_server::ApiServer;
+pub use api_server::{ApiServer, Backup};
 pub use endpoint::Endpoint;
 pub use faults::{Chaos, EventKind, Fault, Injected, OnEvent, OnRequest, Seed, Strike, What};
 #[cfg(feature = "kubernetes")]

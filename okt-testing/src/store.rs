@@ -490,6 +490,42 @@ impl Store {
         }
     }
 
+    /// A copy of what is stored, without the changes that led there and without watches.
+    pub(crate) fn backup(&self) -> Self {
+        let collections = self.collections.iter().map(|(id, collection)| {
+            let copy = Collection {
+                objects: collection.objects.clone(),
+                hiding: collection.hiding.clone(),
+                forgotten: self.version,
+                dropped: self.version,
+                begun: collection.begun,
+                ..Collection::default()
+            };
+            (id.clone(), copy)
+        });
+        Self {
+            clock: self.clock.clone(),
+            version: self.version,
+            uids: self.uids,
+            kinds: self.kinds.clone(),
+            collections: collections.collect(),
+            dependents: self.dependents.clone(),
+            alive: self.alive.clone(),
+            retired: Vec::new(),
+            keeps_all: self.keeps_all,
+        }
+    }
+
+    /// Takes the place of what is stored with what was: versions repeat from here on, uids do not.
+    pub(crate) fn restore(&mut self, backup: &Self) {
+        *self = Self {
+            uids: self.uids,
+            keeps_all: self.keeps_all,
+            clock: self.clock.clone(),
+            ..backup.backup()
+        };
+    }
+
     /// Whether changes after a version can still be told.
     ///
     /// # Errors

@@ -53,6 +53,8 @@ pub(crate) struct Watch {
     bookmark: Option<Instant>,
     /// How often the watches of the replica had been ended when this one began.
     endings: u64,
+    /// Changes up to this version are not told: a watch may start from a version that is yet to come.
+    after: u64,
     /// Everything up to this version was told; no bookmark is older.
     told: u64,
     /// Whether the kind is gone: no change comes any more.
@@ -124,7 +126,7 @@ impl Watch {
 
     /// Takes up the change that the replica has come to see.
     fn see(&mut self) {
-        let Some(change) = self.next.take() else {
+        let Some(change) = self.next.take().filter(|it| it.version > self.after) else {
             return;
         };
         let shared = Arc::clone(&self.audience.shared);

@@ -182,7 +182,8 @@ impl Scene {
         }
         // Each transition has its one id, each id its one job, each job was done once.
         let done = self.press.done().into_iter();
-        let mut done: Vec<_> = done.map(|done| (done.id, done.job.work)).collect();
+        let plain = |id: String| id.split('@').next().unwrap_or_default().to_owned();
+        let mut done: Vec<_> = (done.map(|done| (plain(done.id), done.job.work))).collect();
         done.sort();
         jobs.sort();
         assert_eq!(done, jobs);

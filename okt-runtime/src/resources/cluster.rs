@@ -226,6 +226,13 @@ impl<K: LifecycleObject> Cluster<K> {
         let _ = index.put_owned(number, kept);
     }
 
+    /// The history of the API server went back: all kinds are listed anew, and nothing is known until then.
+    pub(crate) fn rewind(&self) {
+        self.index().clear();
+        let kinds = self.watches.owned.len() + self.watches.referred.len();
+        self.missing.send_replace(kinds);
+    }
+
     /// Watches all kinds, and calls `wake` for each object that something happened to; for ever.
     pub(crate) async fn watch(&self, client: &Client, wake: impl Fn(Name)) {
         let owned = self.watches.owned.iter().enumerate();

@@ -83,6 +83,11 @@ impl Index {
         }
     }
 
+    /// Forgets all objects; who refers to what, and what is recorded, is noted anew by those that do.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(std::mem::take(&mut self.kinds), self.namespaced);
+    }
+
     /// Everything that was made for an object.
     pub(crate) fn owned_by(&self, owner: &ObjectMeta) -> BTreeMap<Key, Arc<Kept>> {
         let believed = self.believed(owner);

@@ -21,10 +21,6 @@ use crate::packed::Packed;
 use crate::pruned;
 
 /// An object that an application owns or refers to.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own, read off the object; no combination is excluded"
-)]
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// Only what says which object it is.

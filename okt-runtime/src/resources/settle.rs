@@ -254,48 +254,59 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         }
         outcomes.at = None;
         // Where something could not be declared, it is not known what is wanted no more.
-        if self.leave.prunes && all_told {
-            self.accepted.retain(|key, _| wanted.all.contains(key));
-            let kept = self.kept(resources);
-            let surplus = owned.iter().filter(|(key, there)| {
-                !wanted.all.contains(*key)
-                    && !kept.contains(*key)
-                    && (there.may_go(self.kind(key)) || there.is_deleting())
-            });
-            let going = Going::of(surplus);
-            for (key, there) in &going.first {
-                if there.is_deleting() {
+        let is_whole = self.leave.prunes && all_told;
+        if is_whole {
+            self.prune(resources, &owned, &wanted, &mut outcomes).await;
+        }
+        self.settled(outcomes, &owned, &wanted, is_whole)
+    }
+
+    /// Deletes what is declared no more.
+    async fn prune(
+        &mut self,
+        resources: &Resources,
+        owned: &BTreeMap<Key, Arc<Kept>>,
+        wanted: &Wanted,
+        outcomes: &mut Outcomes,
+    ) {
+        self.accepted.retain(|key, _| wanted.all.contains(key));
+        let kept = self.kept(resources);
+        let surplus = owned.iter().filter(|(key, there)| {
+            !wanted.all.contains(*key)
+                && !kept.contains(*key)
+                && (there.may_go(self.kind(key)) || there.is_deleting())
+        });
+        let going = Going::of(surplus);
+        for (key, there) in &going.first {
+            if there.is_deleting() {
+                continue;
+            }
+            match self.wait(key) {
+                Some((wait, Some(failure))) => {
+                    outcomes.failed(failure, wait);
                     continue;
                 }
-                match self.wait(key) {
-                    Some((wait, Some(failure))) => {
-                        outcomes.failed(failure, wait);
-                        continue;
-                    }
-                    // It was told to go a moment ago.
-                    Some((wait, None)) => {
-                        outcomes.due_in(wait);
-                        continue;
-                    }
-                    None => {}
+                // It was told to go a moment ago.
+                Some((wait, None)) => {
+                    outcomes.due_in(wait);
+                    continue;
                 }
-                match self.delete(key, there).await {
-                    Ok(()) => {
-                        outcomes.operations.deleted += 1;
-                        let wait = (self.efforts).made(Some((*key).clone()), &self.pace, None);
-                        outcomes.due_in(wait);
-                    }
-                    Err(failure) => {
-                        outcomes.operations.failed += 1;
-                        let wait = self.failed(key, &failure);
-                        outcomes.failed(failure, wait);
-                    }
+                None => {}
+            }
+            match self.delete(key, there).await {
+                Ok(()) => {
+                    outcomes.operations.deleted += 1;
+                    let wait = (self.efforts).made(Some((*key).clone()), &self.pace, None);
+                    outcomes.due_in(wait);
+                }
+                Err(failure) => {
+                    outcomes.operations.failed += 1;
+                    let wait = self.failed(key, &failure);
+                    outcomes.failed(failure, wait);
                 }
             }
-            outcomes.awaited.extend(going.awaited(&self.site));
         }
-        let is_whole = self.leave.prunes && all_told;
-        self.settled(outcomes, &owned, &wanted, is_whole)
+        outcomes.awaited.extend(going.awaited(&self.site));
     }
 
     /// What has come of it, and what the status is to record; `is_whole` where all that is wanted is known.

@@ -79,6 +79,26 @@ async fn a_watch_tells_what_happens_while_it_runs(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn a_watch_from_a_version_to_come_tells_nothing_before_it(world: &World) -> Outcome {
+    let first = world.create("a", json!({})).await?;
+    let from = version(&first)?.parse::<u64>().ok().given()? + 2;
+    let api = world.widgets();
+    let events = api
+        .watch(&WatchParams::default(), &from.to_string())
+        .await?;
+    let mut later = Vec::new();
+    for name in ["b", "c", "d", "e"] {
+        let made = world.create(name, json!({})).await?;
+        if version(&made)?.parse::<u64>().ok().given()? > from {
+            later.push(format!("ADDED {name}"));
+        }
+    }
+    ensure!(later.len() < 4, "one was made before that version");
+    let told = events.take(later.len()).map_ok(|event| short(&event));
+    ensure_eq!(told.try_collect::<Vec<_>>().await?, later);
+    Ok(())
+}
+
 async fn a_removal_carries_its_own_version(world: &World) -> Outcome {
     let first = world.create("a", json!({})).await?;
     world
@@ -298,6 +318,7 @@ async fn a_watch_ends_at_its_timeout(world: &World) -> Outcome {
 behaviours! { "watch":
     33 a_watch_tells_everything_after_its_version_in_order,
     further a_watch_tells_what_happens_while_it_runs,
+    further a_watch_from_a_version_to_come_tells_nothing_before_it,
     further a_removal_carries_its_own_version,
     further a_write_that_changes_nothing_is_no_event,
     37 leaving_a_selection_is_deleted_and_entering_it_added,

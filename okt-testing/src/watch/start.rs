@@ -70,6 +70,7 @@ impl Watch {
         Ok(Self {
             endings: audience.sight.endings(),
             audience,
+            after,
             told: after,
             closed: false,
             over: !out.is_empty(),

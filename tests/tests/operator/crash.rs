@@ -37,8 +37,9 @@ async fn scenario(rig: &Rig) -> Vec<String> {
             .action
             .expect("an action")
             .id
-            .rsplit('/')
+            .split('@')
             .next()
+            .and_then(|id| id.rsplit('/').next())
             .unwrap_or_default()
             .to_owned(),
     );

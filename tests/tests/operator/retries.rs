@@ -203,7 +203,8 @@ async fn a_new_revision_makes_failed_work_another_piece_of_work() {
         .await;
     rig.until_in("db", End).await;
     let again = rig.app.ran().pop().expect("a run");
-    assert_eq!(again.id, format!("{failed}/2"));
+    let plain = |id: &str| id.split('@').next().map(str::to_owned);
+    assert_eq!(plain(&again.id), plain(&failed).map(|id| format!("{id}/2")));
     assert_eq!(again.attempt, 1);
 }
 

@@ -1,0 +1,290 @@
+//! Places for actions: how many attempts run at the same time, and in which order those begin that have to wait.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::clock::after;
+
+/// How many attempts run at the same time, by default.
+pub(crate) const ACTIONS: usize = 4096;
+
+/// Of this many places one is for deletions alone.
+const LEAVING_SHARE: usize = 8;
+
+/// In this time as many resumed attempts begin as there are places.
+const RAMP: Duration = Duration::from_secs(40);
+
+/// Why an attempt begins; the order is the one in which they get places.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Purpose {
+    /// The object is being deleted.
+    Leaving,
+    /// The work is new, or tried again.
+    Working,
+    /// The work was in flight when this process began.
+    Resuming,
+}
+
+/// The places of the attempts of one operator.
+pub(crate) struct Places(Mutex<State>);
+
+struct State {
+    limit: usize,
+    running: usize,
+    /// Who waits, in order.
+    waiting: BTreeMap<(Purpose, u64), Waiter>,
+    /// The rank of each object that waits.
+    ranks: HashMap<String, (Purpose, u64)>,
+    /// Places that were given to objects that waited, until their attempts begin.
+    granted: HashMap<String, Place>,
+    arrived: u64,
+    /// When the next resumed attempt may begin.
+    resumes: Instant,
+    /// When each object may resume.
+    slots: HashMap<String, Instant>,
+}
+
+struct Waiter {
+    uid: String,
+    wake: Box<dyn FnOnce() + Send>,
+}
+
+/// The place of an attempt; dropped, it is free again.
+pub(crate) struct Place(Arc<Places>);
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Place")
+    }
+}
+
+/// An attempt cannot begin yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    /// Its turn to be resumed comes after this time.
+    For(Duration),
+    /// All places are taken; the object is woken when there is one.
+    UntilWoken,
+}
+
+impl Places {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State {
+            limit: limit.max(1),
+            running: 0,
+            waiting: BTreeMap::new(),
+            ranks: HashMap::new(),
+            granted: HashMap::new(),
+            arrived: 0,
+            resumes: Instant::now(),
+            slots: HashMap::new(),
+        })))
+    }
+
+    /// Returns a place for an attempt for the object of this uid.
+    ///
+    /// # Errors
+    ///
+    /// Where it has to wait; it keeps its turn as long as it is asked for again and [`leave`](Self::leave) is not
+    /// called.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        uid: &str,
+        purpose: Purpose,
+        wake: impl FnOnce() + Send + 'static,
+    ) -> Result<Place, Wait> {
+        let mut state = self.state();
+        if let Some(place) = state.granted.remove(uid) {
+            state.slots.remove(uid);
+            return Ok(place);
+        }
+        if purpose == Purpose::Resuming {
+            let left = state.slot(uid).saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                return Err(Wait::For(left));
+            }
+        }
+        let is_next = |state: &State| {
+            let first = state.waiting.keys().next();
+            first.is_none_or(|first| match state.ranks.get(uid) {
+                Some(own) => own <= first,
+                None => purpose < first.0,
+            })
+        };
+        if state.has_room(purpose) && is_next(&state) {
+            state.forget(uid);
+            state.slots.remove(uid);
+            state.running = state.running.saturating_add(1);
+            return Ok(Place(Arc::clone(self)));
+        }
+        let rank = match state.ranks.get(uid).copied() {
+            Some(rank) if rank.0 == purpose => rank,
+            _ => {
+                state.forget(uid);
+                state.arrived = state.arrived.wrapping_add(1);
+                (purpose, state.arrived)
+            }
+        };
+        state.ranks.insert(uid.to_owned(), rank);
+        let waiter = Waiter {
+            uid: uid.to_owned(),
+            wake: Box::new(wake),
+        };
+        state.waiting.insert(rank, waiter);
+        Err(Wait::UntilWoken)
+    }
+
+    /// The object of this uid wants no place any more; one that it was given is free again.
+    pub(crate) fn leave(&self, uid: &str) {
+        let place = {
+            let mut state = self.state();
+            state.forget(uid);
+            state.slots.remove(uid);
+            state.granted.remove(uid)
+        };
+        // It takes the lock again.
+        drop(place);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives free places to those who wait.
+    fn grant(self: &Arc<Self>) {
+        loop {
+            let mut state = self.state();
+            let Some((&rank, _)) = state.waiting.first_key_value() else {
+                return;
+            };
+            if !state.has_room(rank.0) {
+                return;
+            }
+            let Some(waiter) = state.waiting.remove(&rank) else {
+                return;
+            };
+            state.ranks.remove(&waiter.uid);
+            state.running = state.running.saturating_add(1);
+            let place = Place(Arc::clone(self));
+            state.granted.insert(waiter.uid, place);
+            drop(state);
+            (waiter.wake)();
+        }
+    }
+}
+
+impl State {
+    fn has_room(&self, purpose: Purpose) -> bool {
+        let reserved = match purpose {
+            Purpose::Leaving => 0,
+            Purpose::Working | Purpose::Resuming => self.limit / LEAVING_SHARE,
+        };
+        self.running < self.limit.saturating_sub(reserved)
+    }
+
+    fn forget(&mut self, uid: &str) {
+        if let Some(rank) = self.ranks.remove(uid) {
+            self.waiting.remove(&rank);
+        }
+    }
+
+    /// When an object may resume its work: one after the other, so that a restart is no stampede.
+    fn slot(&mut self, uid: &str) -> Instant {
+        if let Some(slot) = self.slots.get(uid) {
+            return *slot;
+        }
+        let now = Instant::now();
+        let slot = self.resumes.max(now);
+        let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
+        let pause = RAMP.checked_div(limit).unwrap_or_default();
+        self.resumes = after(slot.saturating_duration_since(now).saturating_add(pause));
+        self.slots.insert(uid.to_owned(), slot);
+        slot
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let places = &self.0;
+        let mut state = places.state();
+        state.running = state.running.saturating_sub(1);
+        drop(state);
+        places.grant();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(woken: &Arc<Mutex<Vec<&'static str>>>) -> Vec<&'static str> {
+        std::mem::take(&mut *woken.lock().expect("no panic"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn deletions_have_a_share_and_come_first_and_the_others_wait_in_their_order() {
+        let places = Places::new(8);
+        let woken: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+        let take = |uid: &'static str, purpose| {
+            let woken = Arc::clone(&woken);
+            places.take(uid, purpose, move || {
+                woken.lock().expect("no panic").push(uid);
+            })
+        };
+        let mut running: Vec<_> = (0..7)
+            .map(|_| take("running", Purpose::Working).expect("a place"))
+            .collect();
+        assert_eq!(
+            take("first", Purpose::Working).err(),
+            Some(Wait::UntilWoken)
+        );
+        assert_eq!(
+            take("second", Purpose::Working).err(),
+            Some(Wait::UntilWoken)
+        );
+        let leaving = take("leaving", Purpose::Leaving).expect("a place");
+        assert_eq!(take("late", Purpose::Leaving).err(), Some(Wait::UntilWoken));
+        drop(leaving);
+        assert_eq!(names(&woken), ["late"]);
+        places.leave("late");
+        drop(running.pop());
+        assert_eq!(names(&woken), ["first"]);
+        // Whoever asks again keeps the turn, and nobody overtakes.
+        assert_eq!(
+            take("second", Purpose::Working).err(),
+            Some(Wait::UntilWoken)
+        );
+        assert_eq!(
+            take("third", Purpose::Working).err(),
+            Some(Wait::UntilWoken)
+        );
+        // What was given and is not wanted goes on to the next.
+        places.leave("first");
+        assert_eq!(names(&woken), ["second"]);
+        assert!(take("second", Purpose::Working).is_ok());
+        assert_eq!(names(&woken), ["third"], "its place was dropped at once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn resumed_attempts_begin_one_after_the_other() {
+        let places = Places::new(40);
+        let begin = Instant::now();
+        let mut waits: Vec<Duration> = Vec::new();
+        for object in 0..10 {
+            let uid = object.to_string();
+            match places.take(&uid, Purpose::Resuming, || {}) {
+                Ok(_) => waits.push(Duration::ZERO),
+                Err(Wait::For(wait)) => waits.push(wait),
+                Err(Wait::UntilWoken) => panic!("there are places"),
+            }
+        }
+        let seconds: Vec<u64> = waits.iter().map(Duration::as_secs).collect();
+        assert_eq!(seconds, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert!(places.take("5", Purpose::Resuming, || {}).is_ok());
+        assert_eq!(begin.elapsed(), Duration::from_secs(5));
+    }
+}

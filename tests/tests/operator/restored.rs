@@ -1,0 +1,98 @@
+//! A backup of the cluster that is restored: its history goes back, and versions and transitions repeat.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use okt_tests::{DatabaseState, DatabaseState::*, Kiosks, Rig};
+use serde_json::json;
+
+/// Many writes, so that versions are far beyond those of the backup.
+async fn churn(rig: &Rig) {
+    for number in 0..200 {
+        let label = json!({ "metadata": { "labels": { "n": number.to_string() } } });
+        rig.patch("other", label).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restore_objects_go_on_and_no_id_names_two_pieces_of_work() {
+    let rig = Rig::new().await;
+    for name in ["db", "other", "quiet"] {
+        rig.create(name, json!({})).await;
+    }
+    for name in ["db", "other", "quiet"] {
+        rig.until_ready(name, Running).await;
+    }
+    let backup = rig.server.backup();
+    let before = rig.position("db").await;
+    // In the history that is lost the database is stopped.
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_ready("db", End).await;
+    churn(&rig).await;
+    rig.pass(Duration::from_mins(1)).await;
+
+    rig.server.restore(&backup);
+    assert_eq!(rig.position("db").await, before);
+    rig.pass(Duration::from_mins(12)).await;
+    // In the one that counts it fails and is backed up.
+    rig.wish("quiet", json!({ "state": "End" })).await;
+    rig.wish(
+        "db",
+        json!({ "visit": { "state": "Servicing", "request": "1" } }),
+    )
+    .await;
+    rig.pass(Duration::from_mins(1)).await;
+    let trail = rig.position("db").await.trail;
+    assert_eq!(trail, ">Start>Running>Servicing>Running>");
+    rig.until_ready("quiet", End).await;
+
+    let mut works: BTreeMap<String, DatabaseState> = BTreeMap::new();
+    for ran in rig.app.ran() {
+        let work = works.entry(ran.id.clone()).or_insert(ran.state);
+        assert_eq!(*work, ran.state, "{} names two pieces of work", ran.id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_was_released_in_the_lost_history_is_led_again() {
+    let rig = Rig::new().await;
+    for name in ["db", "other"] {
+        rig.create(name, json!({})).await;
+        rig.until_ready(name, Running).await;
+    }
+    let backup = rig.server.backup();
+    rig.delete("db").await;
+    rig.until_gone("db").await;
+    churn(&rig).await;
+    rig.server.restore(&backup);
+    rig.pass(Duration::from_mins(12)).await;
+    rig.wish("db", json!({ "state": "End" })).await;
+    rig.until_ready("db", End).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_owned_is_read_anew_after_a_restore() {
+    let rig = Rig::<Kiosks>::of().await;
+    let kiosk = json!({
+        "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "metadata": { "name": "kiosk" },
+        "spec": { "maps": { "map": "a" } },
+    });
+    rig.create_raw(kiosk).await;
+    rig.until_ready("kiosk", okt_tests::KioskState::Open).await;
+    let backup = rig.server.backup();
+    for text in 0..100 {
+        let maps = json!({ "spec": { "maps": { "map": text.to_string(), "another": "b" } } });
+        rig.patch("kiosk", maps).await;
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    rig.server.restore(&backup);
+    rig.pass(Duration::from_mins(12)).await;
+    assert_eq!(rig.app.sees_maps("kiosk"), ["map"]);
+    rig.patch("kiosk", json!({ "spec": { "maps": { "map": "c" } } }))
+        .await;
+    rig.pass(Duration::from_secs(5)).await;
+    let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
+        kube::Api::namespaced(rig.client.clone(), "default");
+    let map = maps.get("map").await.expect("a map");
+    assert_eq!(map.data.expect("data")["text"], "c");
+}
