@@ -208,4 +208,17 @@ mod tests {
         let why = decode::<Vec<u8>>(r#"[1, "x"]"#).expect_err("no number");
         assert_eq!(why, "[1]: invalid type: string \"x\", expected u8");
     }
+
+    #[test]
+    fn an_object_that_may_hold_secrets_is_refused_without_its_values() {
+        type Secret = k8s_openapi::api::core::v1::Secret;
+        let text = r#"{"metadata":{"name":"a"},"data":{"password":["hunter2"]}}"#;
+        let why = decode_unquoted::<Secret>(text).expect_err("it is none");
+        assert_eq!(why, "data.password: a value does not fit its type");
+        let text = r#"{"metadata":{"name":"a"},"data":"hunter2"}"#;
+        let why = decode_unquoted::<Secret>(text).expect_err("it is none");
+        assert_eq!(why, "data: a value does not fit its type");
+        let why = decode::<Secret>(text).expect_err("it is none");
+        assert!(why.contains("hunter2"), "{why}");
+    }
 }

@@ -27,7 +27,7 @@
 //!         Self { reach, http }
 //!     }
 //!
-//!     /// Failures say what was asked, what was answered, and whether trying again helps.
+//!     /// Failures say what was asked, the status of the answer, and whether trying again helps.
 //!     async fn clients_of(&self, namespace: &str, name: &str) -> Result<u32, Failure> {
 //!         let health = format!("http://{name}.{namespace}.svc:8080/health");
 //!         let health: Health = self.http.get(health).send().await?.json()?;
