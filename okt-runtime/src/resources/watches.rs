@@ -189,7 +189,7 @@ impl<K> Watches<K> {
     /// use kube::runtime::watcher::Config;
     /// # use okt_runtime::Watches;
     /// # struct Issuer { namespace: String, name: String }
-    /// # fn example<K>(watches: Watches<K>, issuer_of: fn(&K) -> Issuer) -> Watches<K> {
+    /// # fn example<K: 'static>(watches: Watches<K>, issuer_of: fn(&K) -> Issuer) -> Watches<K> {
     /// let shared = Config::default().labels("demo.okt.dev/shared=true");
     /// watches.refers_across::<Secret>(shared, move |database| {
     ///     let issuer = issuer_of(database);
