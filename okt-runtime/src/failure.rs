@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use okt_core::pass::Failed;
+use serde_json::error::Category;
 
 /// The failure of a handler or an observation.
 ///
@@ -43,6 +44,16 @@ impl Failure {
     /// The failure of a step.
     pub(crate) fn of_step(failed: Failed) -> Self {
         Self(failed)
+    }
+
+    /// The same with more to say.
+    #[cfg(feature = "reach")]
+    pub(crate) fn saying(mut self, more: &str) -> Self {
+        if !more.is_empty() {
+            self.0.message.push_str(": ");
+            self.0.message.push_str(more);
+        }
+        self
     }
 
     /// One word for machines.
@@ -98,6 +109,20 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
+/// Says why a text does not decode, without the values in it, which may be secret.
+///
+/// Of what JSON does not allow, and of a missing field, the error quotes none itself.
+pub(crate) fn unquoted(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    if error.classify() != Category::Data || said.starts_with("missing field `") {
+        return said;
+    }
+    match (error.line(), error.column()) {
+        (0, _) => "a value does not fit its type".to_owned(),
+        (line, column) => format!("a value does not fit its type at line {line} column {column}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +134,42 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("the key is lost")]
     struct Inner;
+
+    #[test]
+    fn why_a_text_does_not_decode_is_said_without_its_values() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Login {
+            #[expect(dead_code, reason = "it is read, and that is all")]
+            port: u16,
+        }
+        for (text, said) in [
+            (
+                r#"{"port":"hunter2"}"#,
+                "a value does not fit its type at line 1 column 17",
+            ),
+            (
+                r#"{"port":4711000}"#,
+                "a value does not fit its type at line 1 column 15",
+            ),
+            (
+                r#"{"hunter2":1}"#,
+                "a value does not fit its type at line 1 column 10",
+            ),
+            (
+                r#""hunter2""#,
+                "a value does not fit its type at line 1 column 9",
+            ),
+            ("{}", "missing field `port` at line 1 column 2"),
+            ("hunter2", "expected value at line 1 column 1"),
+            ("", "EOF while parsing a value at line 1 column 0"),
+        ] {
+            let error = serde_json::from_str::<Login>(text).expect_err(text);
+            assert_eq!(unquoted(&error), said, "{text}");
+        }
+        let error = serde_json::from_value::<Login>("hunter2".into()).expect_err("a text");
+        assert_eq!(unquoted(&error), "a value does not fit its type");
+    }
 
     #[test]
     fn an_error_is_told_with_its_causes() {

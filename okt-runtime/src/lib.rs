@@ -32,6 +32,8 @@ mod drive;
 mod external;
 mod failure;
 mod finalizer;
+#[cfg(test)]
+mod fuzz;
 mod guarded;
 mod history;
 mod in_use;

@@ -4,13 +4,14 @@ use std::fmt;
 
 use kube::Resource;
 use kube::core::{ApiResource, DynamicObject, TypeMeta};
+use kube::runtime::reflector::ObjectRef;
 use serde::de::DeserializeOwned;
 
 use crate::context::{Action, Context};
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
 use crate::pruned;
-use crate::resources::{Lack, lack, listed, named_from};
+use crate::resources::{Lack, is_name, lack, listed, placed};
 
 /// Which of the objects that were made for an object.
 ///
@@ -26,6 +27,7 @@ use crate::resources::{Lack, lack, listed, named_from};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Which {
     api: Option<ApiResource>,
+    namespace: Option<String>,
     name: Option<String>,
 }
 
@@ -34,6 +36,7 @@ impl Which {
     pub fn all() -> Self {
         Self {
             api: None,
+            namespace: None,
             name: None,
         }
     }
@@ -47,14 +50,25 @@ impl Which {
     pub fn of_dynamic(api: ApiResource) -> Self {
         Self {
             api: Some(api),
+            namespace: None,
             name: None,
         }
     }
 
-    /// Of these the one with a name, which has to be there: a name in the object's own namespace, or `namespace/name`.
+    /// Of these the one with this name, which has to be there.
+    ///
+    /// It is the one in the object's own namespace, or that lives in none, unless [`within`](Self::within) says
+    /// another namespace.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// The one with the name that [`named`](Self::named) says is in this namespace instead of the object's own.
+    #[must_use]
+    pub fn within(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
         self
     }
 }
@@ -120,29 +134,58 @@ impl<K: LifecycleObject> Context<K> {
 
     /// An object that this one refers to, as the cache has it; none where it does not exist.
     ///
-    /// The kind must be among what [`watches`](crate::Application::watches) says is referred to; `name` is one in
-    /// the object's own namespace, or `namespace/name`.
+    /// The kind must be among what [`watches`](crate::Application::watches) says is referred to.
+    /// `name` is one in the object's own namespace, or of an object that lives in none; every other text names
+    /// nothing.
     pub fn referred<T>(&self, name: &str) -> Option<T>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
-        self.referred_of(&ApiResource::erase::<T>(&()), name)
+        self.referred_of(&ApiResource::erase::<T>(&()), false, (None, name))
     }
 
-    /// The same for a kind that is no Rust type.
+    /// An object in any namespace that this one refers to, as the cache has it; none where it does not exist.
+    ///
+    /// The kind must be among what [`Watches::refers_across`](crate::Watches::refers_across) says; what it says about
+    /// who reaches what then holds here.
+    /// A reference without a namespace means the object's own.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use kube::runtime::reflector::ObjectRef;
+    /// use okt_runtime::{Context, LifecycleObject};
+    ///
+    /// # fn example<K: LifecycleObject>(cx: &Context<K>) -> Option<Secret> {
+    /// cx.referred_across(&ObjectRef::<Secret>::new("issuer").within("certificates"))
+    /// # }
+    /// ```
+    pub fn referred_across<T>(&self, object: &ObjectRef<T>) -> Option<T>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let name = (object.namespace.as_deref(), &*object.name);
+        self.referred_of(&ApiResource::erase::<T>(&()), true, name)
+    }
+
+    /// The same as [`referred`](Self::referred) for a kind that is no Rust type.
     pub fn referred_dynamic(&self, api: &ApiResource, name: &str) -> Option<DynamicObject> {
-        let mut object: DynamicObject = self.referred_of(api, name)?;
+        let mut object: DynamicObject = self.referred_of(api, false, (None, name))?;
         object.types = Some(types(api));
         Some(object)
     }
 
-    fn referred_of<T: DeserializeOwned>(&self, api: &ApiResource, name: &str) -> Option<T> {
-        if !self.cluster.refers_to(api) {
+    fn referred_of<T: DeserializeOwned>(
+        &self,
+        api: &ApiResource,
+        across: bool,
+        name: (Option<&str>, &str),
+    ) -> Option<T> {
+        if !self.cluster.refers_to(api, across) {
             let kind = &api.kind;
-            tracing::error!(%kind, "asked for an object of a kind that `watches` does not say is referred to");
+            let how = if across { "refers_across" } else { "refers" };
+            tracing::error!(%kind, "asked for an object of a kind that `watches` does not declare with `{how}`");
         }
-        let own = self.object().meta().namespace.as_deref();
-        let kept = self.cluster.referred(api, own, name)?;
+        let kept = self.cluster.referred(self.object(), api, across, name)?;
         decoded(api, &kept.text())
     }
 
@@ -165,10 +208,11 @@ impl<K: LifecycleObject> Context<K> {
         let lacking = |why: &str, is_stuck| {
             let kind = which.api.as_ref().map(|api| api.kind.clone());
             vec![Unready {
-                name: which
-                    .name
-                    .clone()
-                    .unwrap_or_else(|| "of any name".to_owned()),
+                name: match (&which.namespace, &which.name) {
+                    (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
+                    (None, Some(name)) => name.clone(),
+                    (_, None) => "of any name".to_owned(),
+                },
                 kind,
                 why: why.to_owned(),
                 is_stuck,
@@ -192,8 +236,10 @@ impl<K: LifecycleObject> Context<K> {
         let mut unready = Vec::new();
         for (key, kept) in &owned {
             let kind = &kinds[key.0];
-            let is_named = (which.name.as_deref())
-                .is_none_or(|name| named_from(kind, own, name) == (key.1.clone(), key.2.clone()));
+            let is_named = which.name.as_deref().is_none_or(|name| {
+                let placed = placed(kind, own, which.namespace.as_deref(), name);
+                placed.is_some_and(|placed| placed == (key.1.clone(), key.2.clone()))
+            });
             if number.is_some_and(|number| number != key.0) || !is_named {
                 continue;
             }
@@ -221,10 +267,11 @@ impl<K: LifecycleObject> Context<K> {
                 is_stuck,
             });
         }
-        if which.name.is_some() && !is_there {
-            return lacking("it is not there", false);
+        match which.name.as_deref() {
+            Some(name) if !is_name(name) => lacking("no object can have this name", true),
+            Some(_) if !is_there => lacking("it is not there", false),
+            Some(_) | None => unready,
         }
-        unready
     }
 }
 
@@ -273,7 +320,7 @@ fn types(api: &ApiResource) -> TypeMeta {
 /// An object of another kind; one that its type cannot read is as good as none.
 pub(crate) fn decoded<T: DeserializeOwned>(api: &ApiResource, text: &str) -> Option<T> {
     let kind = &api.kind;
-    pruned::decode(text)
+    pruned::decode_unquoted(text)
         .inspect_err(|error| tracing::warn!(%kind, "cannot be read: {error}"))
         .ok()
 }

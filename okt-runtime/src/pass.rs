@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Resource;
+use kube::runtime::reflector::ObjectRef;
 use okt_core::pass::{Operations, Results};
 use okt_core::{Answer, Graph, Kind, PassDispatch, StateId, Step};
 use serde::Serialize;
@@ -162,10 +163,17 @@ impl<K: LifecycleObject> Pass<K> {
         put.resources.declared.push(declared);
     }
 
-    /// What is of this kind and name is neither made nor changed nor deleted.
+    /// Leaves the object of this kind and name in the object's own namespace as it is: see
+    /// [`Resources::keep`].
     pub fn keep<T: Resource<DynamicType = (), Scope: 'static>>(&self, name: impl Into<String>) {
         let mut put = self.put_mut();
         put.resources = std::mem::take(&mut put.resources).keep::<T>(name);
+    }
+
+    /// The same for an object that may be in another namespace.
+    pub fn keep_across<T: Resource>(&self, object: &ObjectRef<T>) {
+        let mut put = self.put_mut();
+        put.resources = std::mem::take(&mut put.resources).keep_across(object);
     }
 
     /// Brings about what was put so far, one request for each object that is not as declared.

@@ -13,6 +13,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::failure::unquoted;
+
 /// The field of the metadata that says who owns which field.
 const MANAGED_FIELDS: &str = "managedFields";
 
@@ -52,13 +54,31 @@ pub(crate) fn pruned(
     Ok(kept)
 }
 
-/// Decodes the text of an object, or says why that cannot be.
+/// Decodes the text of an object, or says why that cannot be, with the value that does not fit.
 pub(crate) fn decode<K: DeserializeOwned>(text: &str) -> Result<K, String> {
+    decode_saying(text, ToString::to_string)
+}
+
+/// Decodes the text of an object that may hold secrets, or says why that cannot be, without its values.
+pub(crate) fn decode_unquoted<K: DeserializeOwned>(text: &str) -> Result<K, String> {
+    decode_saying(text, unquoted)
+}
+
+fn decode_saying<K: DeserializeOwned>(
+    text: &str,
+    said: fn(&serde_json::Error) -> String,
+) -> Result<K, String> {
     serde_json::from_str(text).or_else(|error| {
         // Which field it was helps; where in the text is nothing that anybody could look up.
         match serde_json::from_str::<Value>(text).map(serde_path_to_error::deserialize) {
-            Ok(decoded) => decoded.map_err(|error| error.to_string()),
-            Err(_) => Err(error.to_string()),
+            Ok(decoded) => decoded.map_err(|error: serde_path_to_error::Error<_>| {
+                let why = said(error.inner());
+                match error.path().iter().next() {
+                    Some(_) => format!("{}: {why}", error.path()),
+                    None => why,
+                }
+            }),
+            Err(_) => Err(said(&error)),
         }
     })
 }
@@ -187,5 +207,18 @@ mod tests {
     fn why_a_text_does_not_decode_is_said_with_the_field_and_not_with_the_line() {
         let why = decode::<Vec<u8>>(r#"[1, "x"]"#).expect_err("no number");
         assert_eq!(why, "[1]: invalid type: string \"x\", expected u8");
+    }
+
+    #[test]
+    fn an_object_that_may_hold_secrets_is_refused_without_its_values() {
+        type Secret = k8s_openapi::api::core::v1::Secret;
+        let text = r#"{"metadata":{"name":"a"},"data":{"password":["hunter2"]}}"#;
+        let why = decode_unquoted::<Secret>(text).expect_err("it is none");
+        assert_eq!(why, "data.password: a value does not fit its type");
+        let text = r#"{"metadata":{"name":"a"},"data":"hunter2"}"#;
+        let why = decode_unquoted::<Secret>(text).expect_err("it is none");
+        assert_eq!(why, "data: a value does not fit its type");
+        let why = decode::<Secret>(text).expect_err("it is none");
+        assert!(why.contains("hunter2"), "{why}");
     }
 }

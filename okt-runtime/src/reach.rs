@@ -27,7 +27,7 @@
 //!         Self { reach, http }
 //!     }
 //!
-//!     /// Failures say what was asked, what was answered, and whether trying again helps.
+//!     /// Failures say what was asked, the status of the answer, and whether trying again helps.
 //!     async fn clients_of(&self, namespace: &str, name: &str) -> Result<u32, Failure> {
 //!         let health = format!("http://{name}.{namespace}.svc:8080/health");
 //!         let health: Health = self.http.get(health).send().await?.json()?;
@@ -77,7 +77,7 @@ use kube::Client;
 pub use self::error::ReachError;
 pub use self::exec::Exec;
 pub use self::http::{Http, Request};
-pub use self::http_error::HttpError;
+pub use self::http_error::{Body, HttpError};
 pub use self::output::Output;
 pub use self::reply::Reply;
 pub use self::route::Route;

@@ -3,6 +3,7 @@
 //! | part | what |
 //! |---|---|
 //! | `kind`, `watches`, `declared`, `template` | what an author says |
+//! | `names` | where an object is that another one names |
 //! | `plain`, `stamp` | what every applied object carries |
 //! | `kept`, `index`, `cluster` | what is there: the caches |
 //! | `drift`, `ready` | how it compares with what was said |
@@ -18,6 +19,7 @@ mod efforts;
 mod index;
 mod kept;
 mod kind;
+mod names;
 mod plain;
 mod ready;
 mod settle;
@@ -36,12 +38,13 @@ use okt_core::{Lifecycle, StateId};
 use tokio::time::Instant;
 
 use self::clear::Left;
-pub(crate) use self::cluster::{Cluster, PAGE, name_of, named_from};
+pub(crate) use self::cluster::{Cluster, PAGE, name_of};
 pub use self::declared::{Declared, Resources};
 use self::efforts::Efforts;
 pub(crate) use self::efforts::Pace;
 pub(crate) use self::index::{MARK_LENGTH, Name};
 pub(crate) use self::kind::Kind;
+pub(crate) use self::names::{is_name, placed};
 pub(crate) use self::ready::{Lack, lack};
 use self::settle::{Accepted, Settling};
 pub(crate) use self::settle::{Leave, Settled, Settlement};

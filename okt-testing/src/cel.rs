@@ -9,6 +9,7 @@ mod check;
 mod compile;
 mod cost;
 mod decl;
+mod depth;
 mod functions;
 mod known;
 mod library;

@@ -1,7 +1,9 @@
-//! A shelf: an application that owns kiosks and refers to some, a kind with a free field.
+//! A shelf: an application that owns kiosks, a kind with a free field, and refers to some here and elsewhere.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher::Config;
 use kube::{Api, Client, CustomResource, ResourceExt};
 use okt_runtime::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status, Watches,
@@ -46,6 +48,29 @@ pub struct ShelfSpec {
     /// Where the shelf should be in its life.
     #[serde(default)]
     pub lifecycle: Desired<ShelfState>,
+    /// Names of kiosks that it refers to.
+    #[serde(default)]
+    pub kiosks: Vec<String>,
+    /// Kiosks that it refers to in any namespace.
+    #[serde(default)]
+    pub across: Vec<Elsewhere>,
+}
+
+/// A kiosk, wherever it is.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Elsewhere {
+    /// Its namespace; none means that of the shelf.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl Elsewhere {
+    fn reference(&self) -> ObjectRef<Kiosk> {
+        let mut reference = ObjectRef::new(&self.name);
+        reference.namespace.clone_from(&self.namespace);
+        reference
+    }
 }
 
 /// The operator of shelves; clones share what they saw.
@@ -78,11 +103,25 @@ impl Application for Shelves {
         watches
             .owns::<Kiosk>()
             .refers::<Kiosk>(|_| vec!["referred".to_owned()])
+            .refers::<Kiosk>(|shelf| shelf.spec.kiosks.clone())
+            .refers_across::<Kiosk>(Config::default().labels("!private"), |shelf| {
+                let across = shelf.spec.across.iter();
+                across.map(Elsewhere::reference).collect()
+            })
     }
 
     async fn observe(&self, cx: &Context<Shelf>) -> Result<Observation<ShelfState>, Failure> {
         let kiosks = cx.owned::<Kiosk>();
-        let referred = cx.referred::<Kiosk>("referred");
+        let spec = &cx.object().spec;
+        let names = ["referred"]
+            .into_iter()
+            .chain(spec.kiosks.iter().map(String::as_str));
+        let across = spec.across.iter();
+        let across = across.filter_map(|it| cx.referred_across(&it.reference()));
+        let referred: Vec<Kiosk> = names
+            .filter_map(|name| cx.referred(name))
+            .chain(across)
+            .collect();
         let seen = kiosks.iter().chain(&referred);
         let seen = seen.map(ResourceExt::name_any).collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = seen;

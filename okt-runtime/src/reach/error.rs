@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use super::output::Output;
-use crate::failure::chain;
+use crate::failure::{Failure, chain};
 
 /// Why a pod or a Service could not be reached, or a command in a container did not succeed.
 ///
 /// It converts into a [`Failure`](crate::Failure) whose reason is the name of the variant;
 /// [`retry_helps`](Self::retry_helps) says whether that is one that is tried again.
+///
+/// A message says how much a command printed, not what: it may be secret, and a failure goes into the status of the
+/// object and into events, which more people read than the application's Secrets.
+/// The text is in the log at level `debug`, and in a failure that you make with [`with_output`](Self::with_output).
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReachError {
@@ -78,7 +82,7 @@ pub enum ReachError {
         limit: usize,
     },
     /// The command ended with another exit code than 0.
-    #[error("{what}: exit code {code}{}", .output.last_words())]
+    #[error("{what}: exit code {code} ({})", .output.size())]
     CommandFailed {
         /// What was asked for.
         what: String,
@@ -93,6 +97,29 @@ impl ReachError {
     /// Whether the same may succeed later, though nobody has changed what was asked for.
     pub fn retry_helps(&self) -> bool {
         !matches!(self, Self::Unaskable { .. } | Self::OutputTooLong { .. })
+    }
+
+    /// A failure whose message has the end of what the command printed, for one that prints no secrets.
+    ///
+    /// It is the end of the standard error, or of the standard output where that is empty, 256 bytes at most.
+    /// Every other error is the failure that `?` makes of it.
+    ///
+    /// ```no_run
+    /// use okt_runtime::Failure;
+    /// use okt_runtime::reach::{Reach, ReachError};
+    ///
+    /// # async fn example(reach: Reach) -> Result<(), Failure> {
+    /// let vacuum = reach.exec("team-a", "db-0", ["vacuumdb", "--all"]);
+    /// vacuum.run().await.map_err(ReachError::with_output)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_output(self) -> Failure {
+        let output = match &self {
+            Self::CommandFailed { output, .. } => output.shown(),
+            _ => String::new(),
+        };
+        Failure::from(self).saying(&output)
     }
 
     /// What is asked of the cluster before something can be connected to may take only so long.

@@ -221,7 +221,10 @@ fn outcome(what: &str, status: Status, output: Output) -> Result<Output, ReachEr
         is_code.then_some(cause.message)?
     });
     match code.and_then(|code| code.parse().ok()) {
-        Some(code) => Err(ReachError::CommandFailed { what, code, output }),
+        Some(code) => {
+            tracing::debug!(command = what, code, "it printed: {}", output.logged());
+            Err(ReachError::CommandFailed { what, code, output })
+        }
         None => Err(ReachError::Refused {
             what,
             why: status.message.unwrap_or_else(|| {

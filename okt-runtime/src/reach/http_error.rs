@@ -1,10 +1,19 @@
 //! Why a request got no good answer, and whether sending it again helps.
 
+use std::fmt;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
 
 use super::error::ReachError;
+use crate::failure::Failure;
+
+/// How much of a body a message shows that is to have it, in bytes: a status has room for half a kibibyte.
+const SHOWN: usize = 256;
+
+/// How much of it the debug log shows, in bytes.
+const LOGGED: usize = 4096;
 
 /// Why an HTTP request got no good answer.
 ///
@@ -12,6 +21,10 @@ use super::error::ReachError;
 /// `HttpServiceUnavailable`), else the name of the variant; [`retry_helps`](Self::retry_helps) says whether it is
 /// one that is tried again.
 /// The query of a URL may be secret, and is left out of messages.
+///
+/// So is the body of an answer: a failure goes into the status of the object and into events, which more people read
+/// than the application's Secrets.
+/// The text is in the log at level `debug`, and in a failure that you make with [`with_body`](Self::with_body).
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
@@ -51,14 +64,16 @@ pub enum HttpError {
         after: Duration,
     },
     /// The answer is no success; a redirection is none, it is not followed.
-    #[error("{request}: {status}{}", after_colon(.says))]
+    #[error("{request}: {status}{}", answered(.redirect.as_deref(), .body))]
     Status {
         /// Method and URL.
         request: String,
         /// The status of the answer.
         status: StatusCode,
-        /// The beginning of its body, or where it redirects to.
-        says: String,
+        /// Where it redirects to, without a query.
+        redirect: Option<String>,
+        /// Its body.
+        body: Body,
     },
     /// The body of the answer is longer than was to be read.
     #[error("{request}: an answer ({status}) of more than {limit} bytes")]
@@ -71,7 +86,7 @@ pub enum HttpError {
         limit: usize,
     },
     /// The answer is a success, but not the JSON that was expected.
-    #[error("{request}: an answer ({status}) of another form: {why}{}", after_colon(.says))]
+    #[error("{request}: an answer ({status}, {body}) of another form: {why}")]
     AnswerMalformed {
         /// Method and URL.
         request: String,
@@ -79,8 +94,8 @@ pub enum HttpError {
         status: StatusCode,
         /// What is wrong with it.
         why: String,
-        /// The beginning of its body.
-        says: String,
+        /// Its body.
+        body: Body,
     },
 }
 
@@ -96,6 +111,29 @@ impl HttpError {
             | Self::Unanswered { .. }
             | Self::TimedOut { .. } => None,
         }
+    }
+
+    /// A failure whose message has the beginning of the answer's body, for an application that puts no secrets there.
+    ///
+    /// It is 256 bytes at most, on one line.
+    /// An error without a body is the failure that `?` makes of it.
+    ///
+    /// ```no_run
+    /// use okt_runtime::Failure;
+    /// use okt_runtime::reach::{Http, HttpError};
+    ///
+    /// # async fn example(http: Http) -> Result<(), Failure> {
+    /// let reload = http.post("http://proxy.team-a.svc:9901/reload");
+    /// reload.send().await.map_err(HttpError::with_body)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_body(self) -> Failure {
+        let body = match &self {
+            Self::Status { body, .. } | Self::AnswerMalformed { body, .. } => body.shown(),
+            _ => String::new(),
+        };
+        Failure::from(self).saying(&body)
     }
 
     /// Whether the same request may get a good answer later, though nobody has changed it.
@@ -161,12 +199,60 @@ fn named(status: StatusCode) -> String {
     named
 }
 
-fn after_colon(text: &str) -> String {
-    if text.is_empty() {
-        String::new()
-    } else {
-        format!(": {text}")
+/// What a message says of an answer besides its status.
+fn answered(redirect: Option<&str>, body: &Body) -> String {
+    match redirect {
+        Some(to) => format!(": redirects to {to}, which is not followed"),
+        None => format!(" ({body})"),
     }
+}
+
+/// The body of an answer that is an error; `Display` and `Debug` show how much, not what.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Body(pub(super) Bytes);
+
+impl Body {
+    /// The body as it is.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// As a message may show it that is to have it.
+    fn shown(&self) -> String {
+        beginning(&self.0, SHOWN)
+    }
+
+    /// As the debug log shows it.
+    pub(super) fn logged(&self) -> String {
+        beginning(&self.0, LOGGED)
+    }
+}
+
+impl fmt::Display for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The beginning of a text on one line, cut between characters.
+pub(super) fn beginning(bytes: &[u8], limit: usize) -> String {
+    // Cut early, for a body may be long; what it leaves of a character at the end is dropped below.
+    let start = &bytes[..bytes.len().min(4 * limit)];
+    let text = String::from_utf8_lossy(start);
+    let words: Vec<_> = text
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let line = words.join(" ");
+    let shown = &line[..line.floor_char_boundary(limit)];
+    let cut = shown.len() < line.len() || start.len() < bytes.len();
+    format!("{shown}{}", if cut { "…" } else { "" })
 }
 
 #[cfg(test)]
@@ -190,5 +276,25 @@ mod tests {
             named(StatusCode::from_u16(599).expect("a status")),
             "Http599"
         );
+    }
+
+    #[test]
+    fn a_beginning_is_one_line_and_cut_between_characters() {
+        let beginning = |bytes: &[u8]| beginning(bytes, SHOWN);
+        assert_eq!(beginning(b""), "");
+        assert_eq!(
+            beginning(b"  <html>\r\n\t<body>\x1b[31m "),
+            "<html> <body> [31m"
+        );
+        let long = "é".repeat(400);
+        assert_eq!(beginning(long.as_bytes()), format!("{}…", "é".repeat(128)));
+        assert_eq!(beginning(&[b' '; 4000]), "…");
+        assert_eq!(beginning(&[0xff, b'a']), "\u{fffd}a");
+    }
+
+    #[test]
+    fn a_body_is_not_in_the_debug_text() {
+        let body = Body(Bytes::from_static(b"hunter2"));
+        assert_eq!(format!("{body:?}"), "7 bytes");
     }
 }

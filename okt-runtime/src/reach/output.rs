@@ -8,10 +8,13 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// How much of the standard error is kept, in bytes.
 const STDERR_LIMIT: usize = 64 * 1024;
 
-/// How much of the standard error an error message shows, in bytes: a status has room for half a kibibyte in all.
+/// How much of what was printed a message shows that is to have it, in bytes: a status has room for half a kibibyte.
 const SHOWN: usize = 256;
 
-/// What a command printed.
+/// How much of it the debug log shows, in bytes.
+const LOGGED: usize = 4096;
+
+/// What a command printed; `Debug` shows how much, not what.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Output {
     /// All that it wrote to its standard output.
@@ -31,28 +34,41 @@ impl Output {
         String::from_utf8_lossy(&self.stderr)
     }
 
-    /// The end of the standard error for a message; of a command that wrote nothing there, its standard output's.
-    pub(super) fn last_words(&self) -> String {
+    /// How much it is, for a message.
+    pub(super) fn size(&self) -> String {
+        let (stdout, stderr) = (self.stdout.len(), self.stderr.len());
+        format!("{stdout} bytes on its standard output, {stderr} on its standard error")
+    }
+
+    /// The same as a message may show it that is to have it.
+    pub(super) fn shown(&self) -> String {
+        self.last_words(SHOWN)
+    }
+
+    /// The same as the debug log shows it.
+    pub(super) fn logged(&self) -> String {
+        self.last_words(LOGGED)
+    }
+
+    /// The end of the standard error; of a command that wrote nothing there, its standard output's.
+    fn last_words(&self, limit: usize) -> String {
         let said = match self.stderr_text().trim() {
             "" => self.stdout_text(),
             _ => self.stderr_text(),
         };
         let said = said.trim();
-        if said.is_empty() {
-            return String::new();
-        }
-        let from = said.len().saturating_sub(SHOWN);
+        let from = said.len().saturating_sub(limit);
         let shown = &said[said.ceil_char_boundary(from)..];
         let cut = if from > 0 { "…" } else { "" };
-        format!(": {cut}{shown}")
+        format!("{cut}{shown}")
     }
 }
 
 impl fmt::Debug for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Output")
-            .field("stdout", &self.stdout_text())
-            .field("stderr", &self.stderr_text())
+            .field("stdout", &format_args!("{} bytes", self.stdout.len()))
+            .field("stderr", &format_args!("{} bytes", self.stderr.len()))
             .finish()
     }
 }
@@ -97,13 +113,23 @@ mod tests {
             stderr: text.as_bytes().to_vec(),
             stdout: b"result".to_vec(),
         };
-        assert_eq!(stderr("no such table\n").last_words(), ": no such table");
-        assert_eq!(stderr(" \n").last_words(), ": result");
-        assert_eq!(Output::default().last_words(), "");
-        let long = stderr(&"é".repeat(500)).last_words();
-        assert_eq!(long, format!(": …{}", "é".repeat(128)));
-        let odd = stderr(&format!("{}x", "é".repeat(500))).last_words();
-        assert_eq!(odd, format!(": …{}x", "é".repeat(127)));
+        assert_eq!(stderr("no such table\n").shown(), "no such table");
+        assert_eq!(stderr(" \n").shown(), "result");
+        assert_eq!(Output::default().shown(), "");
+        let long = stderr(&"é".repeat(500)).shown();
+        assert_eq!(long, format!("…{}", "é".repeat(128)));
+        let odd = stderr(&format!("{}x", "é".repeat(500))).shown();
+        assert_eq!(odd, format!("…{}x", "é".repeat(127)));
+    }
+
+    #[test]
+    fn what_was_printed_is_not_in_the_debug_text() {
+        let output = Output {
+            stdout: b"hunter2".to_vec(),
+            stderr: b"hunter3".to_vec(),
+        };
+        let text = format!("{output:?}");
+        assert_eq!(text, "Output { stdout: 7 bytes, stderr: 7 bytes }");
     }
 
     #[tokio::test]

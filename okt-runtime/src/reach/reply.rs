@@ -1,17 +1,20 @@
 //! An answer that is a success.
 
+use std::fmt;
+
 use bytes::Bytes;
 use http::header::LOCATION;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::de::DeserializeOwned;
 
-use super::http_error::HttpError;
+use super::http_error::{Body, HttpError, beginning};
+use crate::failure::unquoted;
 
-/// How much of a body an error message shows, in bytes.
-const SHOWN: usize = 256;
+/// How much an error message shows of where an answer redirects to, in bytes.
+const PLACE: usize = 256;
 
-/// An answer that is a success.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// An answer that is a success; `Debug` shows how much it is, not what.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Reply {
     /// Method and URL of the request, for messages.
     request: String,
@@ -36,18 +39,14 @@ impl Reply {
                 body,
             });
         }
+        let body = Body(body);
+        tracing::debug!(request, %status, "the answer is no success: {}", body.logged());
         let to = headers.get(LOCATION).filter(|_| status.is_redirection());
-        let says = match to {
-            Some(to) => {
-                let to = beginning(to.as_bytes());
-                format!("redirects to {to}, which is not followed")
-            }
-            None => beginning(&body),
-        };
         Err(HttpError::Status {
             request,
             status,
-            says,
+            redirect: to.map(place),
+            body,
         })
     }
 
@@ -70,30 +69,39 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// [`HttpError::AnswerMalformed`] where it is not what was expected, with its beginning; another answer helps.
+    /// [`HttpError::AnswerMalformed`] where it is not what was expected; another answer helps.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, HttpError> {
-        serde_json::from_slice(&self.body).map_err(|error| HttpError::AnswerMalformed {
-            request: self.request.clone(),
-            status: self.status,
-            why: error.to_string(),
-            says: beginning(&self.body),
+        serde_json::from_slice(&self.body).map_err(|error| {
+            let body = Body(self.body.clone());
+            let (request, status) = (self.request.clone(), self.status);
+            tracing::debug!(request, %status, "the answer is of another form: {error}: {}", body.logged());
+            HttpError::AnswerMalformed {
+                request,
+                status,
+                why: unquoted(&error),
+                body,
+            }
         })
     }
 }
 
-/// The beginning of a text on one line, cut between characters.
-fn beginning(bytes: &[u8]) -> String {
-    // Cut early, for a body may be long; what it leaves of a character at the end is dropped below.
-    let start = &bytes[..bytes.len().min(4 * SHOWN)];
-    let text = String::from_utf8_lossy(start);
-    let words: Vec<_> = text
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|word| !word.is_empty())
-        .collect();
-    let line = words.join(" ");
-    let shown = &line[..line.floor_char_boundary(SHOWN)];
-    let cut = shown.len() < line.len() || start.len() < bytes.len();
-    format!("{shown}{}", if cut { "…" } else { "" })
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("request", &self.request)
+            .field("status", &self.status)
+            .field("body", &format_args!("{} bytes", self.body.len()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where an answer redirects to, without what may be secret.
+fn place(to: &HeaderValue) -> String {
+    let to = String::from_utf8_lossy(to.as_bytes());
+    let to = to.split(['?', '#']).next().unwrap_or_default();
+    // A user and a password are before the host.
+    let to = to.rsplit('@').next().unwrap_or_default();
+    beginning(to.as_bytes(), PLACE)
 }
 
 #[cfg(test)]
@@ -101,15 +109,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beginning_is_one_line_and_cut_between_characters() {
-        assert_eq!(beginning(b""), "");
-        assert_eq!(
-            beginning(b"  <html>\r\n\t<body>\x1b[31m "),
-            "<html> <body> [31m"
-        );
-        let long = "é".repeat(400);
-        assert_eq!(beginning(long.as_bytes()), format!("{}…", "é".repeat(128)));
-        assert_eq!(beginning(&[b' '; 4000]), "…");
-        assert_eq!(beginning(&[0xff, b'a']), "\u{fffd}a");
+    fn a_place_is_shown_without_its_query_and_its_user() {
+        for (to, shown) in [
+            ("https://a.svc/login?token=secret", "https://a.svc/login"),
+            ("/login#secret", "/login"),
+            ("https://user:secret@a.svc/login", "a.svc/login"),
+        ] {
+            assert_eq!(place(&HeaderValue::from_static(to)), shown);
+        }
     }
 }

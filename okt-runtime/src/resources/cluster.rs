@@ -11,11 +11,12 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
-use super::index::{Index, Key, Name, Side, Unlisted, key_of, parsed};
+use super::index::{Index, Key, Name, Side, Unlisted, key_of};
 use super::kept::{Bare, Kept};
 use super::kind::Kind;
+use super::names::{Misnamed, placed};
 use super::stamp::Identity;
-use super::watches::{Mapped, Watches};
+use super::watches::{Mapped, Referred, Watches};
 use crate::failure::chain;
 use crate::object::LifecycleObject;
 
@@ -29,6 +30,7 @@ pub(crate) struct Cluster<K> {
     /// The only namespace that is looked at.
     pub(crate) namespace: Option<String>,
     known: Mutex<Index>,
+    misnamed: Misnamed,
     /// How many kinds were not listed yet.
     missing: watch::Sender<usize>,
     /// Tells when something of what is owned has changed.
@@ -45,6 +47,7 @@ impl<K: LifecycleObject> Cluster<K> {
             identity: Identity::of::<K>(),
             namespace,
             known: Mutex::new(known),
+            misnamed: Misnamed::default(),
             missing: watch::Sender::new(kinds),
             heard: watch::Sender::default(),
         }
@@ -113,31 +116,52 @@ impl<K: LifecycleObject> Cluster<K> {
         self.watches.bare.contains(&number)
     }
 
-    /// The numbers of a kind that may be referred to: one for each way to.
-    fn referred_as(&self, api: &ApiResource) -> impl Iterator<Item = usize> {
-        let all = self.watches.referred.iter().enumerate();
-        all.filter(move |(_, it)| it.kind.api == *api)
-            .map(|(number, _)| number)
-    }
-
-    /// Whether objects of this kind may be referred to.
-    pub(crate) fn refers_to(&self, api: &ApiResource) -> bool {
-        self.referred_as(api).next().is_some()
-    }
-
-    /// An object that is referred to from a namespace.
-    pub(crate) fn referred(
+    /// The declarations of a kind that may be referred to in this way, with their numbers.
+    fn referred_as(
         &self,
         api: &ApiResource,
-        own: Option<&str>,
-        name: &str,
+        across: bool,
+    ) -> impl Iterator<Item = (usize, &Referred<K>)> {
+        let all = self.watches.referred.iter().enumerate();
+        all.filter(move |(_, it)| it.kind.api == *api && it.names.is_across() == across)
+    }
+
+    /// Whether objects of this kind may be referred to: beside the object, or across namespaces.
+    pub(crate) fn refers_to(&self, api: &ApiResource, across: bool) -> bool {
+        self.referred_as(api, across).next().is_some()
+    }
+
+    /// An object that another one refers to; by a namespace only across namespaces.
+    pub(crate) fn referred(
+        &self,
+        object: &K,
+        api: &ApiResource,
+        across: bool,
+        (namespace, name): (Option<&str>, &str),
     ) -> Option<Arc<Kept>> {
-        let index = self.index();
-        self.referred_as(api).find_map(|number| {
-            let kind = &self.watches.referred[number].kind;
-            let (namespace, name) = named_from(kind, own, name);
-            index.referred.get(&(number, namespace, name)).cloned()
-        })
+        let namespace = namespace.filter(|_| across);
+        self.referred_as(api, across)
+            .find_map(|(number, referred)| {
+                let (namespace, name) = self.placed(object, &referred.kind, namespace, name)?;
+                let key = (number, namespace, name);
+                self.index().referred.get(&key).cloned()
+            })
+    }
+
+    /// Where an object is that another one names; where it cannot be, the log says so once.
+    pub(crate) fn placed(
+        &self,
+        object: &K,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Option<Name> {
+        let own = object.meta().namespace.as_deref();
+        let placed = placed(kind, own, namespace, name);
+        if placed.is_none() {
+            (self.misnamed).log(&name_of(object), kind, namespace, name);
+        }
+        placed
     }
 
     /// Notes to what an object refers now.
@@ -145,15 +169,14 @@ impl<K: LifecycleObject> Cluster<K> {
         if self.watches.referred.is_empty() {
             return;
         }
-        let own = object.meta().namespace.as_deref();
         let all = self.watches.referred.iter().enumerate();
         let keys: BTreeSet<Key> = all
             .flat_map(|(number, referred)| {
-                let names = (referred.names)(object).into_iter();
-                let kind = &referred.kind;
-                names.map(move |name| {
-                    let (namespace, name) = named_from(kind, own, &name);
-                    (number, namespace, name)
+                let names = referred.names.of(object).into_iter();
+                names.filter_map(move |(namespace, name)| {
+                    let namespace = namespace.as_deref();
+                    let placed = self.placed(object, &referred.kind, namespace, &name);
+                    placed.map(|(namespace, name)| (number, namespace, name))
                 })
             })
             .collect();
@@ -379,15 +402,4 @@ pub(crate) fn name_of<K: Resource>(object: &K) -> Name {
         meta.namespace.clone(),
         meta.name.clone().unwrap_or_default(),
     )
-}
-
-/// What a name means that an object gives: it is looked for in the object's own namespace.
-pub(crate) fn named_from(kind: &Kind, own: Option<&str>, text: &str) -> Name {
-    if !kind.namespaced {
-        return (None, text.to_owned());
-    }
-    match parsed(text) {
-        (None, name) => (own.map(str::to_owned), name),
-        named => named,
-    }
 }

@@ -2,8 +2,11 @@
 
 use kube::Resource;
 use kube::core::ApiResource;
+use kube::runtime::reflector::ObjectRef;
 use serde::Serialize;
 use serde_json::Value;
+
+use super::index::Name;
 
 /// What should exist in the cluster for an object in a state.
 ///
@@ -23,7 +26,7 @@ use serde_json::Value;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Resources {
     pub(crate) declared: Vec<Declared>,
-    pub(crate) kept: Vec<(ApiResource, String)>,
+    pub(crate) kept: Vec<(ApiResource, Name)>,
 }
 
 impl Resources {
@@ -50,7 +53,10 @@ impl Resources {
         self.with(Declared::of(object).once())
     }
 
-    /// What is of this kind and name is neither made nor changed nor deleted.
+    /// Leaves the object of this kind and name as it is: OKT neither applies nor deletes it.
+    ///
+    /// It is the one in the namespace of the object itself; a text that cannot be a name keeps nothing, and the log
+    /// says so.
     #[must_use]
     pub fn keep<T: Resource<DynamicType = (), Scope: 'static>>(
         self,
@@ -62,7 +68,26 @@ impl Resources {
     /// The same for a kind that is no Rust type.
     #[must_use]
     pub fn keep_dynamic(mut self, api: &ApiResource, name: impl Into<String>) -> Self {
-        self.kept.push((api.clone(), name.into()));
+        self.kept.push((api.clone(), (None, name.into())));
+        self
+    }
+
+    /// The same for an object that may be in another namespace, of any kind.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use kube::runtime::reflector::ObjectRef;
+    /// use okt_runtime::Resources;
+    ///
+    /// let certificate = ObjectRef::<Secret>::new("certificate").within("gateway");
+    /// let resources = Resources::new().keep_across(&certificate);
+    /// # drop(resources);
+    /// ```
+    #[must_use]
+    pub fn keep_across<T: Resource>(mut self, object: &ObjectRef<T>) -> Self {
+        let api = ApiResource::erase::<T>(&object.dyntype);
+        let name = (object.namespace.clone(), object.name.clone());
+        self.kept.push((api, name));
         self
     }
 

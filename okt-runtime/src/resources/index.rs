@@ -299,8 +299,8 @@ pub(crate) fn key_of(number: usize, kept: &Kept) -> Key {
     (number, meta.namespace.clone(), name)
 }
 
-/// Namespace and name out of one text.
-pub(crate) fn parsed(text: &str) -> Name {
+/// Namespace and name out of the annotation that says for which object another one was made.
+fn parsed(text: &str) -> Name {
     match text.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name.to_owned()),
         None => (None, text.to_owned()),

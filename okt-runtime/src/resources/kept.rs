@@ -259,4 +259,34 @@ mod tests {
         assert_eq!(bare.meta(), whole.meta());
         assert!(bare.text.len() * 100 < whole.text.len());
     }
+
+    #[test]
+    fn every_object_of_others_is_kept_or_refused() {
+        let valid = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": "a", "namespace": "default", "uid": "1", "resourceVersion": "7",
+                "labels": { OWNER_LABEL: "o" },
+                "annotations": {
+                    OWNER_NAME_ANNOTATION: "default/o", APPLIED_ANNOTATION: "h", WAVE_ANNOTATION: "2",
+                    UNOWNED_ANNOTATION: "", PRUNE_ANNOTATION: PRUNE_ALLOWED,
+                },
+                "ownerReferences": [{ "apiVersion": "v1", "kind": "A", "name": "o", "uid": "o" }],
+                "managedFields": [{
+                    "manager": "okt/as.demo", "operation": "Apply", "subresource": "",
+                    "fieldsV1": { "f:data": { "f:text": {}, "k:{\"a\":1}": {}, "v:1": {}, ".": {} } },
+                }],
+            },
+            "data": { "text": "x" },
+        });
+        let body = json!({ "data": { "text": "x" } });
+        okt_fuzz::check(3000, |dice| {
+            let text = String::from_utf8_lossy(&dice.json(&valid)).into_owned();
+            let Ok(kept) = Kept::read(&text) else { return };
+            let _ = (kept.is_whole("okt/as.demo", &body), kept.value());
+            let bare = kept.bare();
+            assert_eq!(bare.meta(), kept.meta());
+            assert!(!bare.is_older(&kept) && bare.value().is_ok());
+        });
+    }
 }

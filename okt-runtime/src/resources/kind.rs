@@ -40,6 +40,11 @@ impl Kind {
         self.api.api_version == api_version && self.api.kind == kind
     }
 
+    /// Whether what its objects hold is secret.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.api.group.is_empty() && self.api.kind == "Secret"
+    }
+
     /// Whether its objects hold data that nobody can make again.
     pub(crate) fn holds_data(&self) -> bool {
         matches!(

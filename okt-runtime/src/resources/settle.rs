@@ -18,7 +18,7 @@ use super::efforts::{Efforts, Pace};
 use super::index::{Key, mark};
 use super::kept::Kept;
 use super::ready::{Lack, lack};
-use super::site::{CONFLICT, NO_ANSWER, NOT_LEADING, Site, failure_of, listed};
+use super::site::{CONFLICT, NO_ANSWER, NOT_LEADING, Site, listed};
 use super::stamp::{Applied, Place, named};
 use super::waves::Going;
 use crate::failure::Failure;
@@ -521,7 +521,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
     async fn found(&self, key: &Key, declared: &Declared) -> Result<Kept, Failure> {
         let what = self.told(key);
         let found = answer(self.api(key).get_opt(&key.2)).await;
-        let found = found.map_err(|error| failure_of(&what, &error))?;
+        let found = found.map_err(|error| self.failure_of(key, &error))?;
         let found = found
             .ok_or_else(|| Failure::retry(CONFLICT, format!("{what} was there a moment ago")))?;
         let object = found.value().map_err(|why| unreadable(&what, &why))?;
@@ -568,7 +568,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         }
         let api = self.api(&key);
         let made = answer(api.patch(&key.2, &params, &Patch::Apply(&body))).await;
-        let made = made.map_err(|error| failure_of(&what, &error))?;
+        let made = made.map_err(|error| self.failure_of(&key, &error))?;
         self.efforts.made(Some(key.clone()), &self.pace, None);
         self.applied += 1;
         let object = made.value().map_err(|why| unreadable(&what, &why))?;

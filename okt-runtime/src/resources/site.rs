@@ -7,7 +7,7 @@ use kube::api::{DeleteParams, Preconditions};
 use kube::core::Request;
 use kube::{Api, Client, Resource};
 
-use super::cluster::{Cluster, named_from};
+use super::cluster::Cluster;
 use super::declared::Resources;
 use super::index::Key;
 use super::kept::Kept;
@@ -15,6 +15,7 @@ use super::kind::Kind;
 use crate::failure::{Failure, chain};
 use crate::object::LifecycleObject;
 use crate::patience::answer;
+use crate::refusal::said;
 
 /// The reason of a failure to which the server had nothing to say.
 pub(crate) const NO_ANSWER: &str = "ResourceUnanswered";
@@ -53,12 +54,12 @@ impl<K: LifecycleObject> Site<'_, K> {
 
     /// What is neither made nor changed nor deleted.
     pub(crate) fn kept(&self, resources: &Resources) -> BTreeSet<Key> {
-        let own = self.object.meta().namespace.as_deref();
         let kept = resources.kept.iter();
-        kept.filter_map(|(api, name)| {
+        kept.filter_map(|(api, (namespace, name))| {
             let number = self.cluster.number_of(api)?;
             let kind = &self.cluster.watches.owned[number];
-            let (namespace, name) = named_from(kind, own, name);
+            let (namespace, name) =
+                (self.cluster).placed(self.object, kind, namespace.as_deref(), name)?;
             Some((number, namespace, name))
         })
         .collect()
@@ -83,7 +84,7 @@ impl<K: LifecycleObject> Site<'_, K> {
             }
             // Most likely it is gone, and the event is under way; if not, it is told again.
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(failure_of(&what, &error)),
+            Err(error) => Err(self.failure_of(key, &error)),
         }
     }
 
@@ -116,6 +117,11 @@ impl<K: LifecycleObject> Site<'_, K> {
         }
     }
 
+    /// What a request about an object that failed comes to.
+    pub(crate) fn failure_of(&self, key: &Key, error: &kube::Error) -> Failure {
+        failure_of(&self.told(key), self.kind(key).is_secret(), error)
+    }
+
     /// An object, in words.
     pub(crate) fn told(&self, key: &Key) -> String {
         let kind = self.kind(key);
@@ -138,11 +144,18 @@ pub(crate) fn listed(all: &[String]) -> String {
     text
 }
 
-/// What a request that failed comes to.
-pub(crate) fn failure_of(what: &str, error: &kube::Error) -> Failure {
-    let message = format!("{what}: {}", chain(error));
+/// What a request about an object that failed comes to.
+///
+/// A server and its webhooks quote what they refuse: of a secret object only the code and the reason are said.
+fn failure_of(what: &str, is_secret: bool, error: &kube::Error) -> Failure {
     let kube::Error::Api(status) = error else {
-        return Failure::retry(NO_ANSWER, message);
+        return Failure::retry(NO_ANSWER, format!("{what}: {}", chain(error)));
+    };
+    let message = if is_secret {
+        tracing::debug!(resource = what, "refused: {}", status.message);
+        format!("{what}: {} {}", status.code, status.reason)
+    } else {
+        format!("{what}: {}", said(error))
     };
     match status.code {
         400 | 422 => Failure::permanent("ResourceRefused", message),

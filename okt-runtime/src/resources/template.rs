@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::thread;
 
 use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior};
 use serde::Serialize;
 use serde_json::Value;
+use serde_saphyr::Error as YamlError;
 
 use super::declared::Declared;
 use crate::failure::Failure;
@@ -17,15 +19,28 @@ const SOURCE_LIMIT: usize = 256 * 1024;
 /// The longest text that one may become, in bytes: an API server takes no larger object.
 const TEXT_LIMIT: usize = 1536 * 1024;
 
+/// The stack on which a template is read, in bytes: for any, and for each byte of it.
+///
+/// The reader calls itself for each operator in a row (`a + a + a`), without a limit.
+const STACK: usize = 2 * 1024 * 1024;
+const STACK_PER_BYTE: usize = 2048;
+
+/// How much a message shows of the place that is wrong, and of why, in characters.
+const PLACE: usize = 60;
+const WHY: usize = 200;
+
 /// How many steps filling in may take.
 const FUEL: u64 = 1_000_000;
 
 /// A YAML document with places to fill in (`{{ .. }}`), which makes one object.
 ///
-/// The language is that of [minijinja](https://docs.rs/minijinja); files cannot be included.
+/// The language is that of [minijinja](https://docs.rs/minijinja), without its filters `format` and `indent`, which
+/// take any amount of memory; files cannot be included.
 /// Every value is written as JSON, which is YAML too, so that none can break out of its place:
 /// write `name: {{ name }}` without quotes, and put texts together inside (`{{ name ~ "-web" }}`).
 /// What is not defined is an error, but for filters that make something of nothing (`default`, `join`).
+/// Messages name file, line and what the template says there, never a value that was filled in: it may be secret.
+/// The log at level `debug` has the rest.
 ///
 /// ```
 /// use okt_runtime::Template;
@@ -96,13 +111,29 @@ impl Template {
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::Json);
         environment.set_fuel(Some(FUEL));
         environment.set_debug(true);
+        // They take a width, and so any amount of memory.
+        for unbounded in ["format", "indent"] {
+            environment.remove_filter(unbounded);
+        }
         let mut template = Self {
             environment,
             file: file.to_owned(),
         };
-        match (template.environment).add_template_owned(file.to_owned(), source.to_owned()) {
-            Ok(()) => Ok(template),
-            Err(error) => Err(template.wrong(&error)),
+        let read = thread::scope(|scope| {
+            let environment = &mut template.environment;
+            let read = || environment.add_template_owned(file.to_owned(), source.to_owned());
+            let builder = thread::Builder::new();
+            let builder = builder.stack_size(STACK + source.len() * STACK_PER_BYTE);
+            Some(builder.spawn_scoped(scope, read).ok()?.join())
+        });
+        match read {
+            Some(Ok(Ok(()))) => Ok(template),
+            Some(Ok(Err(error))) => Err(template.wrong(&error)),
+            Some(Err(_)) | None => Err(TemplateError {
+                file: file.to_owned(),
+                line: None,
+                why: "the template cannot be read".to_owned(),
+            }),
         }
     }
 
@@ -133,15 +164,16 @@ impl Template {
         };
         let text = String::from_utf8(text.0).map_err(|error| told(error.to_string()))?;
         let mut documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| {
-            let place = (error.location()).map_or_else(String::new, |place| {
-                let line = usize::try_from(place.line()).unwrap_or_default();
-                let said = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-                format!(" (line {line} of it is `{}`)", shortened(said.trim()))
-            });
-            let why = error.without_snippet().to_string();
-            // Advice for whoever calls the parser.
-            let why = why.replace(", set DuplicateKeyPolicy in Options if acceptable", "");
-            told(format!("what comes of it is no YAML: {why}{place}"))
+            let line = error.location().map_or(0, |place| place.line());
+            let line = usize::try_from(line).unwrap_or_default();
+            let said = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+            let (file, why) = (&self.file, error.without_snippet());
+            tracing::debug!(
+                file,
+                line,
+                "what comes of the template is no YAML: {why}: {said}"
+            );
+            told(format!("what comes of it is no YAML: {}", no_yaml(why)))
         })?;
         documents.retain(|document| !document.is_null());
         match documents.len() {
@@ -157,17 +189,24 @@ impl Template {
     fn wrong(&self, error: &minijinja::Error) -> TemplateError {
         let source = error.template_source().unwrap_or_default();
         let place = error.range().and_then(|range| source.get(range));
-        let what = match error.detail() {
-            Some(detail) => detail.to_owned(),
-            None => error.kind().to_string(),
-        };
+        let what = shortened(
+            &match error.detail() {
+                Some(detail) if quotes_no_value(error.kind(), detail) => detail.to_owned(),
+                Some(_) | None => error.kind().to_string(),
+            },
+            WHY,
+        );
+        tracing::debug!(
+            file = self.file,
+            "the template cannot be filled in: {error}"
+        );
         let why = match (error.kind(), place) {
             (ErrorKind::OutOfFuel, _) => "filling it in takes too long".to_owned(),
             (ErrorKind::WriteFailure, _) => {
                 format!("more than {TEXT_LIMIT} bytes come of it")
             }
             (ErrorKind::SyntaxError | ErrorKind::UndefinedError, _) | (_, None) => what,
-            (_, Some(place)) => format!("`{}`: {what}", shortened(place)),
+            (_, Some(place)) => format!("`{}`: {what}", shortened(place, PLACE)),
         };
         TemplateError {
             file: self.file.clone(),
@@ -183,13 +222,54 @@ impl fmt::Debug for Template {
     }
 }
 
+/// Whether the details of an error say nothing but what the template says, and of which type values are.
+fn quotes_no_value(kind: ErrorKind, detail: &str) -> bool {
+    match kind {
+        ErrorKind::SyntaxError
+        | ErrorKind::UndefinedError
+        | ErrorKind::UnknownFilter
+        | ErrorKind::UnknownTest
+        | ErrorKind::UnknownFunction
+        | ErrorKind::UnknownMethod
+        | ErrorKind::TooManyArguments
+        | ErrorKind::MissingArgument => true,
+        ErrorKind::InvalidOperation => {
+            detail.starts_with("tried to use ")
+                || detail.ends_with(" is not iterable")
+                || matches!(
+                    detail,
+                    "recursion limit exceeded" | "range has too many elements"
+                )
+        }
+        _ => false,
+    }
+}
+
+/// Why a text is no YAML, without what stands in it.
+fn no_yaml(error: &YamlError) -> String {
+    let said = match error {
+        YamlError::DuplicateMappingKey { .. } => "duplicate mapping key",
+        YamlError::NonFiniteFloat { .. } => "a number that is not finite",
+        YamlError::UnsupportedTag { .. } => "an unsupported tag",
+        YamlError::Message { .. } | YamlError::ExternalMessage { .. }
+            if error.to_string().contains(['`', '"']) =>
+        {
+            "it cannot be read"
+        }
+        error => return error.to_string(),
+    };
+    match error.location() {
+        Some(place) => format!("{said} at line {}, column {}", place.line(), place.column()),
+        None => said.to_owned(),
+    }
+}
+
 /// The beginning of a text.
-fn shortened(text: &str) -> String {
-    const SHOWN: usize = 60;
-    if text.chars().count() <= SHOWN {
+fn shortened(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
         return text.to_owned();
     }
-    let mut shown: String = text.chars().take(SHOWN - 1).collect();
+    let mut shown: String = text.chars().take(limit - 1).collect();
     shown.push('…');
     shown
 }

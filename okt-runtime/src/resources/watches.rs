@@ -41,14 +41,36 @@ pub struct Watches<K> {
     pub(crate) forwards: bool,
 }
 
+/// What an object says of others.
+type Says<K, T> = Box<dyn Fn(&K) -> Vec<T> + Send + Sync>;
+
 /// To what an object refers.
-type Names<K> = dyn Fn(&K) -> Vec<String> + Send + Sync;
+pub(crate) enum Names<K> {
+    /// By name, in its own namespace.
+    Beside(Says<K, String>),
+    /// In any namespace.
+    Across(Says<K, Name>),
+}
+
+impl<K> Names<K> {
+    pub(crate) fn is_across(&self) -> bool {
+        matches!(self, Self::Across(_))
+    }
+
+    /// What an object names; without a namespace it means its own.
+    pub(crate) fn of(&self, object: &K) -> Vec<Name> {
+        match self {
+            Self::Beside(names) => names(object).into_iter().map(|it| (None, it)).collect(),
+            Self::Across(names) => names(object),
+        }
+    }
+}
 
 /// A kind of which objects are referred to.
 pub(crate) struct Referred<K> {
     pub(crate) kind: Kind,
     pub(crate) config: Config,
-    pub(crate) names: Arc<Names<K>>,
+    pub(crate) names: Names<K>,
 }
 
 /// Whom an object concerns.
@@ -128,7 +150,10 @@ impl<K> Watches<K> {
 
     /// Objects of this kind that `names` names are read, and a change of one is looked at; they are never written.
     ///
-    /// A name is one in the object's own namespace, or `namespace/name`.
+    /// A name is one in the object's own namespace, or of an object that lives in none.
+    /// A text that no object can have as its name (`namespace/name`) refers to nothing, and the log says so once.
+    /// An empty text refers to nothing.
+    /// For objects in other namespaces use [`refers_across`](Self::refers_across).
     /// All objects of the kind that the operator may see are cached: see [`refers_among`](Self::refers_among).
     #[must_use]
     pub fn refers<T: Resource<DynamicType = (), Scope: 'static>>(
@@ -145,10 +170,47 @@ impl<K> Watches<K> {
         config: Config,
         names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        self.with_referred(Kind::of::<T>(), config, Arc::new(names))
+        self.with_referred(Kind::of::<T>(), config, Names::Beside(Box::new(names)))
     }
 
-    /// The same for a kind that is no Rust type.
+    /// Objects of this kind in any namespace, among those that the selectors of `config` let through.
+    ///
+    /// Read them with [`Context::referred_across`](crate::Context::referred_across).
+    /// A reference without a namespace means the object's own.
+    /// An operator that is limited to namespaces sees only the namespace of the object.
+    ///
+    /// **Whoever may write the spec reaches every object here that the operator may read**, also where Kubernetes
+    /// would not let that person read it.
+    /// Let the owners of the other namespaces agree first, by a label that `config` selects:
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use kube::runtime::reflector::ObjectRef;
+    /// use kube::runtime::watcher::Config;
+    /// # use okt_runtime::Watches;
+    /// # struct Issuer { namespace: String, name: String }
+    /// # fn example<K: 'static>(watches: Watches<K>, issuer_of: fn(&K) -> Issuer) -> Watches<K> {
+    /// let shared = Config::default().labels("demo.okt.dev/shared=true");
+    /// watches.refers_across::<Secret>(shared, move |database| {
+    ///     let issuer = issuer_of(database);
+    ///     vec![ObjectRef::new(&issuer.name).within(&issuer.namespace)]
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn refers_across<T: Resource<DynamicType = (), Scope: 'static>>(
+        self,
+        config: Config,
+        names: impl Fn(&K) -> Vec<ObjectRef<T>> + Send + Sync + 'static,
+    ) -> Self {
+        let names = move |object: &K| {
+            let names = names(object).into_iter();
+            names.map(|it| (it.namespace, it.name)).collect()
+        };
+        self.with_referred(Kind::of::<T>(), config, Names::Across(Box::new(names)))
+    }
+
+    /// The same as [`refers_among`](Self::refers_among) for a kind that is no Rust type.
     #[must_use]
     pub fn refers_dynamic(
         self,
@@ -157,10 +219,11 @@ impl<K> Watches<K> {
         config: Config,
         names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        self.with_referred(Kind::dynamic(api, scope), config, Arc::new(names))
+        let names = Names::Beside(Box::new(names));
+        self.with_referred(Kind::dynamic(api, scope), config, names)
     }
 
-    fn with_referred(mut self, kind: Kind, config: Config, names: Arc<Names<K>>) -> Self {
+    fn with_referred(mut self, kind: Kind, config: Config, names: Names<K>) -> Self {
         self.referred.push(Referred {
             kind,
             config,

@@ -1,6 +1,6 @@
 //! This file compiles the expressions of one rule.
 
-use std::{panic::catch_unwind, rc::Rc};
+use std::{rc::Rc, thread};
 
 use kube::core::cel::cel::{IdedExpr, parser::Parser};
 use serde_json::Value;
@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     check::{Checker, Mistake},
     decl::Decl,
+    depth,
     known::Known,
     macros, repair,
 };
@@ -40,8 +41,9 @@ impl Compiler<'_> {
             "messageExpression compilation failed"
         };
         let mut checker = Checker::new(self.decl, self.is_optional);
-        let outcome = parse(source)
-            .map_err(Mistake::Wrong)
+        let outcome = depth::check(source)
+            .map_err(Mistake::Lacking)
+            .and_then(|()| parse(source).map_err(Mistake::Wrong))
             .and_then(|expression| checker.check(&expression).map(|known| (expression, known)));
         let path = format!("{}.{field}", self.path);
         let wrong = match outcome {
@@ -139,6 +141,9 @@ pub(super) fn check_texts(
 /// No expression has more characters.
 const SOURCE_LIMIT: usize = 100_000;
 
+/// The stack on which an expression is parsed, in bytes.
+const STACK: usize = 64 * 1024 * 1024;
+
 fn parse(source: &str) -> Result<IdedExpr, String> {
     let size = source.chars().count();
     if size > SOURCE_LIMIT {
@@ -146,13 +151,18 @@ fn parse(source: &str) -> Result<IdedExpr, String> {
             "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {SOURCE_LIMIT}"
         ));
     }
-    let outcome = catch_unwind(|| Parser::default().enable_optional_syntax(true).parse(source));
+    // The parser may panic, and takes some ten kilobytes of the stack for each bracket.
+    let outcome = thread::scope(|scope| {
+        let parse = || Parser::default().enable_optional_syntax(true).parse(source);
+        let parsing = thread::Builder::new().stack_size(STACK);
+        Some(parsing.spawn_scoped(scope, parse).ok()?.join())
+    });
     match outcome {
-        Ok(Ok(mut expression)) => {
+        Some(Ok(Ok(mut expression))) => {
             macros::expand(&mut expression)?;
             Ok(expression)
         }
-        Ok(Err(errors)) => Err(errors.to_string().replace("\n| ", "\n | ")),
-        Err(_) => Err("the expression cannot be parsed".to_owned()),
+        Some(Ok(Err(errors))) => Err(errors.to_string().replace("\n| ", "\n | ")),
+        Some(Err(_)) | None => Err("the expression cannot be parsed".to_owned()),
     }
 }

@@ -4,4 +4,5 @@ mod cel_rules;
 mod columns;
 mod crd_rules;
 mod limits;
+mod mutated;
 mod support;

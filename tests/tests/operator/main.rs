@@ -25,6 +25,7 @@ mod pausing;
 mod position;
 mod program;
 mod progress;
+mod references;
 mod refusals;
 mod requests;
 mod resources;

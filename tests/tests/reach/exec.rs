@@ -104,7 +104,7 @@ async fn a_command_is_asked_for_as_it_was_said() {
 }
 
 #[tokio::test]
-async fn another_exit_code_is_an_error_with_the_end_of_what_was_said() {
+async fn another_exit_code_is_an_error_that_says_what_was_printed_only_where_it_may() {
     let script = async |mut socket: Socket| {
         socket.say(STDOUT, "rows").await;
         socket.say(STDERR, "first\n").await;
@@ -122,9 +122,20 @@ async fn another_exit_code_is_an_error_with_the_end_of_what_was_said() {
             panic!("{error:?}");
         };
         assert_eq!(output.stdout_text(), "rows");
-        let said = "`psql` in team/db-0: exit code 3: first\nFATAL: no such table";
+        let said = "`psql` in team/db-0: exit code 3 (4 bytes on its standard output, 27 on its standard error)";
         assert_eq!(error.to_string(), said);
-        let failure = Failure::from(error);
+        assert!(!format!("{error:?}").contains("FATAL"), "{error:?}");
+        let failure = Failure::from(error.clone());
+        assert_eq!(failure.message(), said);
+        assert_eq!(
+            (failure.reason(), failure.is_permanent()),
+            ("CommandFailed", false)
+        );
+        let failure = error.with_output();
+        assert_eq!(
+            failure.message(),
+            format!("{said}: first\nFATAL: no such table")
+        );
         assert_eq!(
             (failure.reason(), failure.is_permanent()),
             ("CommandFailed", false)

@@ -96,54 +96,61 @@ async fn json_goes_out_and_comes_in() {
 }
 
 #[tokio::test]
-async fn whatever_is_no_success_is_an_error_that_says_what_was_asked_and_answered() {
-    for (status, body, expected, reason, retry) in [
+async fn whatever_is_no_success_is_an_error_that_says_the_body_only_where_it_may() {
+    for (status, body, expected, says, reason, retry) in [
         (
             "503 Service Unavailable",
             "  starting\n up ",
-            ": 503 Service Unavailable: starting up",
+            ": 503 Service Unavailable (15 bytes)",
+            ": starting up",
             "HttpServiceUnavailable",
             true,
         ),
         (
             "500 Internal Server Error",
             "",
-            ": 500 Internal Server Error",
+            ": 500 Internal Server Error (0 bytes)",
+            "",
             "HttpInternalServerError",
             true,
         ),
         (
             "404 Not Found",
             "no such page",
-            ": 404 Not Found: no such page",
+            ": 404 Not Found (12 bytes)",
+            ": no such page",
             "HttpNotFound",
             true,
         ),
         (
             "401 Unauthorized",
             "",
-            ": 401 Unauthorized",
+            ": 401 Unauthorized (0 bytes)",
+            "",
             "HttpUnauthorized",
             true,
         ),
         (
             "429 Too Many Requests",
             "",
-            ": 429 Too Many Requests",
+            ": 429 Too Many Requests (0 bytes)",
+            "",
             "HttpTooManyRequests",
             true,
         ),
         (
             "422 Unprocessable Entity",
             "size: -1",
-            ": 422 Unprocessable Entity: size: -1",
+            ": 422 Unprocessable Entity (8 bytes)",
+            ": size: -1",
             "HttpUnprocessableEntity",
             false,
         ),
         (
             "400 Bad Request",
             "",
-            ": 400 Bad Request",
+            ": 400 Bad Request (0 bytes)",
+            "",
             "HttpBadRequest",
             false,
         ),
@@ -160,11 +167,18 @@ async fn whatever_is_no_success_is_an_error_that_says_what_was_asked_and_answere
             Some(&status[..3])
         );
         assert_eq!(error.retry_helps(), retry, "{status}");
-        let failure = Failure::from(error);
+        let failure = Failure::from(error.clone());
+        assert_eq!(failure.message(), error.to_string());
+        assert_eq!((failure.reason(), failure.is_permanent()), (reason, !retry));
+        let debug = format!("{error:?}");
+        assert!(body.is_empty() || !debug.contains(body), "{debug}");
+        let failure = error.clone().with_body();
+        assert_eq!(failure.message(), format!("{error}{says}"));
         assert_eq!((failure.reason(), failure.is_permanent()), (reason, !retry));
     }
     let long = asked(Answer::of("502 Bad Gateway", &"é".repeat(3000)), |it| it).await;
-    let long = said(&long.expect_err("a bad gateway"));
+    let long = long.expect_err("a bad gateway").with_body();
+    let long = long.message();
     assert!(long.ends_with("é…") && long.len() < 400, "{long}");
 }
 
@@ -176,7 +190,7 @@ async fn a_redirection_is_an_error_and_not_followed() {
         "302 Found",
         "307 Temporary Redirect",
     ] {
-        let to = format!("Location: {}\r\n", elsewhere.url("/login"));
+        let to = format!("Location: {}?token=secret\r\n", elsewhere.url("/login"));
         let redirects = Answer::with(status, &to, "moved");
         let error = asked(redirects, |it| it.bearer("token"))
             .await
@@ -242,26 +256,38 @@ async fn an_answer_is_read_up_to_its_limit() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_form_is_shown() {
+async fn an_answer_of_another_form_is_an_error_without_its_values() {
     for (body, why) in [
         (
             "<html>\n<title>Login",
-            "expected value at line 1 column 1: <html> <title>Login",
+            "19 bytes) of another form: expected value at line 1 column 1",
         ),
-        ("", "EOF while parsing a value at line 1 column 0"),
+        (
+            "",
+            "0 bytes) of another form: EOF while parsing a value at line 1 column 0",
+        ),
         (
             r#"{"name":"a"}"#,
-            r#"missing field `size` at line 1 column 12: {"name":"a"}"#,
+            "12 bytes) of another form: missing field `size` at line 1 column 12",
+        ),
+        (
+            r#"{"name":"a","size":"hunter2"}"#,
+            "29 bytes) of another form: a value does not fit its type at line 1 column 28",
         ),
     ] {
         let reply = asked(Answer::of("200 OK", body), |it| it)
             .await
             .expect("a success");
+        let debug = format!("{reply:?}");
+        assert!(body.is_empty() || !debug.contains(body), "{debug}");
         let error = reply.json::<Widget>().expect_err("it is none");
-        let expected =
-            format!("GET http://127.0.0.1:PORT/health: an answer (200 OK) of another form: {why}");
+        let expected = format!("GET http://127.0.0.1:PORT/health: an answer (200 OK, {why}");
         assert_eq!(said(&error), expected);
         assert!(error.retry_helps());
+        let debug = format!("{error:?}");
+        assert!(body.is_empty() || !debug.contains(body), "{debug}");
+        let with_body = error.with_body();
+        assert!(body.is_empty() || with_body.message().contains(&body[..6]));
     }
 }
 

@@ -1,7 +1,9 @@
 //! Templates: what is filled in, and what is wrong with the bad ones.
 
-use super::*;
+use okt_fuzz::check;
 use serde_json::json;
+
+use super::*;
 
 fn values() -> Value {
     json!({ "name": "web", "replicas": 2, "labels": { "a": "b" }, "evil": "x\nkind: Secret # \"'{{ name }}" })
@@ -53,6 +55,112 @@ fn what_is_wrong_is_said_with_file_and_line() {
     for (source, said) in BAD {
         assert_eq!(wrong(source), *said, "{source}");
     }
+}
+
+#[test]
+fn no_value_is_in_a_message() {
+    let values = json!({ "password": "hunter2", "pin": 471_147, "names": ["hunter2"], "logins": { "hunter2": 471_147 } });
+    for source in [
+        "a: \"{{ password }}x\"",
+        "a: {{ password }}x",
+        "{{ password }}: 1\n{{ password }}: 2",
+        "a: !!{{ password }} b",
+        "a: !{{ password | safe }} b",
+        "a: *{{ password | safe }}",
+        "a: !!binary {{ password }}",
+        "a: !!int {{ password }}",
+        "a: !!float {{ password }}",
+        "a: [{{ password }}",
+        "a: b\n  {{ password }}: c",
+        "{{ password }}",
+        "{{ pin }}",
+        "a: {{ pin / 0 }}",
+        "a: {{ pin // 0 }}",
+        "a: {{ pin ** pin }}",
+        "a: {{ password + pin }}",
+        "a: {{ password - 1 }}",
+        "a: {{ -password }}",
+        "a: {{ password.a.b }}",
+        "a: {{ logins[password].a.b }}",
+        "a: {{ password() }}",
+        "a: {{ password.shout() }}",
+        "a: {{ password | int }}",
+        "a: {{ password | float }}",
+        "a: {{ password | abs }}",
+        "a: {{ password | round }}",
+        "a: {{ password | sum }}",
+        "a: {{ password | items }}",
+        "a: {{ names | map(password) }}",
+        "a: {{ names | select(password) }}",
+        "a: {{ names | sort(attribute=password) | first | int }}",
+        "a: {{ range(pin, pin * pin) }}",
+        "{% include password %}",
+        "{% extends password %}",
+        "{% import password as a %}",
+        "{% for a, b in names %}{% endfor %}",
+        "{% for a in pin %}{% endfor %}",
+        "a: \u{1}{{ password | safe }}",
+    ] {
+        let made = Template::new("web.yaml", source).map(|it| it.declare(&values));
+        let said = match made {
+            Err(error) => error.to_string(),
+            Ok(Err(failure)) => failure.message().to_owned(),
+            Ok(Ok(_)) => continue,
+        };
+        assert!(
+            !said.contains("hunter2") && !said.contains("471147"),
+            "{source}: {said}"
+        );
+    }
+}
+
+const WHOLE: &str = r#"{% set full = name ~ "-web" %}{% macro port(n) %}{ name: {{ n }} }{% endmacro %}
+apiVersion: v1
+kind: {{ labels.kind | default("ConfigMap") }}
+metadata: { name: {{ full }}, labels: {{ labels }} }
+data:
+{% for i in range(replicas) if i is odd %}
+  n{{ i }}: {{ "05" ~ (i * replicas) | string | trim }} # {{ loop.index }}
+{% else %}
+  none: {{ [name, 1, none] | join(",") | upper | replace("A", "b") }}
+{% endfor %}
+  evil: {{ evil[:4] ~ evil | length }}
+  port: {{ port(8080) }}
+"#;
+
+#[test]
+fn operators_in_a_row_are_read_however_many_they_are() {
+    let times = SOURCE_LIMIT / 2 - 100;
+    for (begin, again, end) in [
+        ("{{ 1", "+1", " }}"),
+        ("{{ a", ".a", " }}"),
+        ("{{ a", "()", " }}"),
+        ("{{ a", "|a", " }}"),
+        ("{{ a is b", "()", " }}"),
+        ("{{ ", "[[", ""),
+        ("{{ ", "- ", "1 }}"),
+        ("{{ ", "((", ""),
+    ] {
+        let _ = Template::new("long.yaml", &format!("{begin}{}{end}", again.repeat(times)));
+    }
+}
+
+#[test]
+fn every_template_makes_an_object_or_says_why_not() {
+    let values = values();
+    check(600, |dice| {
+        let source = String::from_utf8_lossy(&dice.bytes(WHOLE.as_bytes())).into_owned();
+        let values = serde_json::from_slice(&dice.json(&values)).unwrap_or_else(|_| values.clone());
+        let said = match Template::new("web.yaml", &source).map(|it| it.declare(&values)) {
+            Ok(Ok(declared)) => {
+                assert!(declared.object.is_ok_and(|object| object.is_object()));
+                return;
+            }
+            Ok(Err(failure)) => failure.message().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert!(said.starts_with("web.yaml:") && said.len() < 1200, "{said}");
+    });
 }
 
 #[test]
@@ -120,6 +228,14 @@ const BAD: &[(&str, &str)] = &[
         "web.yaml:2: `shout`: filter shout is unknown",
     ),
     (
+        "kind: A\nname: {{ '%09999999999999d' | format(1) }}",
+        "web.yaml:2: `format(1)`: filter format is unknown",
+    ),
+    (
+        "kind: A\nname: {{ name | indent(9999999999999) }}",
+        "web.yaml:2: `indent(9999999999999)`: filter indent is unknown",
+    ),
+    (
         "kind: A\nname: {{ now() }}",
         "web.yaml:2: `now()`: now is unknown",
     ),
@@ -129,15 +245,15 @@ const BAD: &[(&str, &str)] = &[
     ),
     (
         "kind: A\nname: {{ replicas / 0 }}",
-        "web.yaml:2: `replicas / 0`: unable to calculate 2 / 0",
+        "web.yaml:2: `replicas / 0`: invalid operation",
     ),
     (
         "kind: A\n{% include 'other.yaml' %}",
-        "web.yaml:2: `include 'other.yaml'`: tried to include non-existing template 'other.yaml'",
+        "web.yaml:2: `include 'other.yaml'`: template not found",
     ),
     (
         "kind: A\n{% extends 'other.yaml' %}",
-        "web.yaml:2: `extends 'other.yaml'`: template \"other.yaml\" does not exist",
+        "web.yaml:2: `extends 'other.yaml'`: template not found",
     ),
     (
         "kind: A\n{% for x in replicas %}{% endfor %}",
@@ -162,38 +278,38 @@ const BAD: &[(&str, &str)] = &[
     ),
     (
         "kind: A\n  name: b",
-        "web.yaml: what comes of it is no YAML: mapping values are not allowed in this context at line 2, column 7 (line 2 of it is `name: b`)",
+        "web.yaml: what comes of it is no YAML: mapping values are not allowed in this context at line 2, column 7",
     ),
     (
         "kind: A\nname: \"{{ name }}-x\"",
-        "web.yaml: what comes of it is no YAML: invalid trailing content after double-quoted scalar at line 2, column 9 (line 2 of it is `name: \"\"web\"-x\"`)",
+        "web.yaml: what comes of it is no YAML: invalid trailing content after double-quoted scalar at line 2, column 9",
     ),
     (
         "kind: A\n\tname: b",
-        "web.yaml: what comes of it is no YAML: while scanning a plain scalar, found a tab at line 1, column 7 (line 1 of it is `kind: A`)",
+        "web.yaml: what comes of it is no YAML: while scanning a plain scalar, found a tab at line 1, column 7",
     ),
     (
         "kind: A\nkind: B",
-        "web.yaml: what comes of it is no YAML: duplicate mapping key: kind at line 2, column 1 (line 2 of it is `kind: B`)",
+        "web.yaml: what comes of it is no YAML: duplicate mapping key at line 2, column 1",
     ),
     (
         "kind: [A",
-        "web.yaml: what comes of it is no YAML: unclosed bracket '[' at line 1, column 7 (line 1 of it is `kind: [A`)",
+        "web.yaml: what comes of it is no YAML: unclosed bracket '[' at line 1, column 7",
     ),
     (
         "kind: &a [*a]",
-        "web.yaml: what comes of it is no YAML: recursive references require weak recursion types at line 1, column 11 (line 1 of it is `kind: &a [*a]`)",
+        "web.yaml: what comes of it is no YAML: recursive references require weak recursion types at line 1, column 11",
     ),
     (
         "kind: *nowhere",
-        "web.yaml: what comes of it is no YAML: alias references unknown anchor at line 1, column 7 (line 1 of it is `kind: *nowhere`)",
+        "web.yaml: what comes of it is no YAML: alias references unknown anchor at line 1, column 7",
     ),
     (
         "kind: !!binary x",
-        "web.yaml: what comes of it is no YAML: invalid !!binary base64 at line 1, column 16 (line 1 of it is `kind: !!binary x`)",
+        "web.yaml: what comes of it is no YAML: invalid !!binary base64 at line 1, column 16",
     ),
     (
         "kind: A\n? [a]\n: b",
-        "web.yaml: what comes of it is no YAML: expected string scalar at line 2, column 3 (line 2 of it is `? [a]`)",
+        "web.yaml: what comes of it is no YAML: expected string scalar at line 2, column 3",
     ),
 ];

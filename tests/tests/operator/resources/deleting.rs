@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource, ResourceExt};
 use okt_runtime::{Declared, Failure, Resources};
 use okt_testing::{Fault, Verb};
@@ -30,6 +31,39 @@ async fn what_is_no_longer_declared_goes_but_for_what_holds_data_and_what_is_kep
     let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
     assert!(secrets.get_opt("precious").await.expect("a read").is_some());
     assert!(secrets.get_opt("cheap").await.expect("a read").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_another_namespace_is_kept_where_it_is_named_across() {
+    let elsewhere = |name: &str| {
+        let mut map = map(name, "x");
+        map.metadata.namespace = Some("elsewhere".to_owned());
+        Declared::of(map).unowned()
+    };
+    let rig = Shop::without_operator_of().await;
+    let namespace = of(json!({ "metadata": { "name": "elsewhere" } }));
+    let namespaces: Api<Namespace> = Api::all(rig.client.clone());
+    let created = namespaces.create(&PostParams::default(), &namespace).await;
+    created.expect("it is accepted");
+    let declared = ["a", "b", "c"].into_iter().map(elsewhere);
+    let declared = declared.fold(Resources::new(), Resources::with);
+    rig.app.declare(declared.apply(map("c", "x")));
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_ready("shop", Open).await;
+    let across = ObjectRef::<ConfigMap>::new("b").within("elsewhere");
+    let kept = Resources::new().keep::<ConfigMap>("elsewhere/a");
+    let kept = kept.keep::<ConfigMap>("c").keep_across(&across);
+    rig.app.declare(kept);
+    rig.poke("shop");
+    rig.pass(Duration::from_mins(1)).await;
+    let maps: Api<ConfigMap> = Api::all(rig.client.clone());
+    let left = maps.list(&ListParams::default()).await.expect("a list");
+    let left: Vec<_> = (left.iter())
+        .map(|map| (map.namespace().unwrap_or_default(), map.name_any()))
+        .collect();
+    let named = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
+    assert_eq!(left, [named("default", "c"), named("elsewhere", "b")]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use kube::api::{DeleteParams, PostParams};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, PostParams};
 use okt_runtime::{Declared, Resources};
 use okt_testing::{Fault, Verb};
 use okt_tests::{OPERATOR, ShopState::Open};
 use serde_json::json;
 
-use super::{Shop, deployment, map, maps, open, text};
+use super::{Shop, deployment, map, maps, of, open, text};
 
 #[tokio::test(start_paused = true)]
 async fn a_name_that_somebody_else_has_is_not_taken() {
@@ -128,4 +131,37 @@ async fn what_is_declared_and_refused_for_now_is_not_taken_for_what_is_declared_
     fault.end();
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(text(&rig, "a").await.as_deref(), Some("y"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_quotes_of_a_secret_is_not_said() {
+    let secret: Secret = of(json!({ "metadata": { "name": "a" } }));
+    let map = map("a", "x");
+    let resources = Resources::new();
+    for (kind, resources, expected) in [
+        (
+            "secrets",
+            resources.clone().apply(secret),
+            "Secret a: 422 Invalid",
+        ),
+        (
+            "configmaps",
+            resources.apply(map),
+            "ConfigMap a: 422 data.password: Invalid value: \"hunter2\"",
+        ),
+    ] {
+        let rig = Shop::without_operator_of().await;
+        rig.app.declare(resources);
+        let quoted = "data.password: Invalid value: \"hunter2\"";
+        let refused = Fault::answer(422, "Invalid", quoted).on_writes();
+        rig.server.inject(refused.resource(kind).client(OPERATOR));
+        rig.start();
+        rig.create("shop", json!({})).await;
+        let ready = rig.until_reason("shop", "Ready", "ResourceRefused").await;
+        assert_eq!(ready.message, expected);
+        let events: Api<Event> = Api::all(rig.client.clone());
+        let events = events.list(&ListParams::default()).await.expect("events");
+        let said = format!("{events:?} {:?}", rig.get("shop").await);
+        assert_eq!(said.contains("hunter2"), kind != "secrets", "{said}");
+    }
 }

@@ -160,8 +160,20 @@ async fn work_waits_for_all_and_says_for_which() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_there_is_waited_for_and_what_cannot_be_judged_is_said() {
-    let rig = building([Which::of::<Deployment>().named("c")]).await;
-    assert_eq!(rig.app.seen().unready, ["Deployment c: it is not there"]);
+    let elsewhere = Which::of::<Deployment>().named("c").within("elsewhere");
+    let rig = building([Which::of::<Deployment>().named("c").within("default")]).await;
+    assert_eq!(
+        rig.app.seen().unready,
+        ["Deployment default/c: it is not there"]
+    );
+    rig.app.wait_for([elsewhere]);
+    rig.poke("stall");
+    rig.pass(Duration::from_secs(30)).await;
+    assert_eq!(
+        rig.app.seen().unready,
+        ["Deployment elsewhere/c: it is not there"]
+    );
+    rig.app.wait_for([Which::of::<Deployment>().named("c")]);
     rig.app.declare(chosen().apply(deployment("c")));
     rig.poke("stall");
     rig.pass(Duration::from_secs(30)).await;
@@ -175,6 +187,10 @@ async fn what_is_not_there_is_waited_for_and_what_cannot_be_judged_is_said() {
         (
             Which::of::<ConfigMap>(),
             "ConfigMap of any name: only the metadata of its kind is watched",
+        ),
+        (
+            Which::of::<Deployment>().named("default/c"),
+            "Deployment default/c: no object can have this name",
         ),
     ] {
         let rig = building([which]).await;

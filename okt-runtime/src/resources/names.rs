@@ -1,0 +1,145 @@
+//! Names out of specs: each names an object in the namespace of its own object, or nothing.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+use super::index::Name;
+use super::kind::Kind;
+use crate::rbac::is_label;
+
+/// How many texts that are no names are logged, so that nobody fills the log with them.
+const LOGGED: usize = 1000;
+
+/// How much of a text the log shows, in characters.
+const SHOWN: usize = 80;
+
+/// Returns where an object is looked for: in `namespace`, else in the namespace of the object that names it.
+///
+/// None where no object can be there: the text is no name, or a kind that lives in namespaces has none.
+pub(crate) fn placed(
+    kind: &Kind,
+    own: Option<&str>,
+    namespace: Option<&str>,
+    name: &str,
+) -> Option<Name> {
+    if !is_name(name) {
+        return None;
+    }
+    if !kind.namespaced {
+        return Some((None, name.to_owned()));
+    }
+    let namespace = namespace.or(own).filter(|it| is_label(it))?;
+    Some((Some(namespace.to_owned()), name.to_owned()))
+}
+
+/// Whether an object of some kind may have this name: it is one segment of a path.
+///
+/// Most kinds take fewer names, but Kubernetes has some with colons and capital letters (roles, addresses).
+pub(crate) fn is_name(text: &str) -> bool {
+    let breaks_out = |c: char| matches!(c, '/' | '%') || c.is_control() || c.is_whitespace();
+    !matches!(text, "" | "." | "..") && !text.contains(breaks_out)
+}
+
+/// Texts that are no names, each of which is logged once.
+#[derive(Debug, Default)]
+pub(crate) struct Misnamed(Mutex<BTreeSet<u64>>);
+
+/// Whether a text goes to the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Logged {
+    Now,
+    /// As the last one.
+    Last,
+    No,
+}
+
+impl Misnamed {
+    /// Logs that an object names something that cannot be; an empty text is no mistake.
+    pub(crate) fn log(&self, who: &Name, kind: &Kind, namespace: Option<&str>, name: &str) {
+        if name.is_empty() {
+            return;
+        }
+        let logged = self.note(kind, namespace, name);
+        if logged == Logged::No {
+            return;
+        }
+        let (in_namespace, object) = who;
+        let in_namespace = in_namespace.as_deref().unwrap_or_default();
+        let text: String = name.chars().take(SHOWN).collect();
+        tracing::warn!(
+            object, namespace = in_namespace, %kind, text,
+            "the object refers to nothing: no object beside it can have this name; correct the spec, \
+             or declare `refers_across` where other namespaces may be reached"
+        );
+        if logged == Logged::Last {
+            tracing::warn!("further texts that are no names are not logged");
+        }
+    }
+
+    fn note(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Logged {
+        let mut hasher = DefaultHasher::new();
+        (kind, namespace, name).hash(&mut hasher);
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.len() >= LOGGED || !noted.insert(hasher.finish()) {
+            Logged::No
+        } else if noted.len() == LOGGED {
+            Logged::Last
+        } else {
+            Logged::Now
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{Node, Secret};
+
+    use super::*;
+
+    #[test]
+    fn a_text_names_an_object_beside_its_own_or_nothing() {
+        let (secret, node) = (Kind::of::<Secret>(), Kind::of::<Node>());
+        let beside = |text: &str| placed(&secret, Some("own"), None, text);
+        let name = |text: &str| Some((Some("own".to_owned()), text.to_owned()));
+        for text in ["a", "a.b-c", "system:node", "2001:db8::1", "x.y"] {
+            assert_eq!(beside(text), name(text), "{text}");
+        }
+        for text in ["", ".", "..", "a/b", "/a", "a/", "%2f", "a b", "a\n", "a\0"] {
+            assert_eq!(beside(text), None, "{text}");
+            assert_eq!(placed(&node, None, None, text), None, "{text}");
+            assert_eq!(
+                placed(&secret, Some("own"), Some(text), "a"),
+                None,
+                "{text}"
+            );
+        }
+        assert_eq!(
+            placed(&secret, None, None, "a"),
+            None,
+            "it has no namespace"
+        );
+        let other = (Some("other".to_owned()), "a".to_owned());
+        assert_eq!(
+            placed(&secret, Some("own"), Some("other"), "a"),
+            Some(other)
+        );
+        let of_cluster = Some((None, "a".to_owned()));
+        assert_eq!(placed(&node, Some("own"), Some("other"), "a"), of_cluster);
+    }
+
+    #[test]
+    fn a_text_that_is_no_name_is_logged_once_and_not_all_of_a_flood_are() {
+        let misnamed = Misnamed::default();
+        let kind = Kind::of::<Secret>();
+        let note = |text: &str| misnamed.note(&kind, None, text);
+        assert_eq!((note("a/b"), note("a/b")), (Logged::Now, Logged::No));
+        let flood: Vec<_> = (0..2 * LOGGED).map(|it| note(&format!("a/{it}"))).collect();
+        assert_eq!(
+            flood.iter().filter(|it| **it == Logged::Now).count(),
+            LOGGED - 2
+        );
+        assert_eq!(flood.iter().filter(|it| **it == Logged::Last).count(), 1);
+        assert_eq!(misnamed.0.lock().expect("nobody panicked").len(), LOGGED);
+    }
+}

@@ -1,0 +1,87 @@
+//! Objects that others refer to: a name in a spec stays in the namespace of its object.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use okt_tests::{Kiosk, Kiosks, Rig, Served, ShelfState::Filled, Shelves};
+use serde_json::{Value, json};
+
+/// A cluster with a kiosk in each of two namespaces, `default/near` and `elsewhere/far`, and an operator of shelves.
+async fn rig() -> Rig<Shelves> {
+    let rig = Rig::<Shelves>::without_operator_of().await;
+    let kiosks = Rig::<Kiosks>::beside(&rig).await;
+    let elsewhere = serde_json::from_value(json!({ "metadata": { "name": "elsewhere" } }));
+    Api::<Namespace>::all(rig.client.clone())
+        .create(&PostParams::default(), &elsewhere.expect("a namespace"))
+        .await
+        .expect("it is accepted");
+    kiosks.create("near", json!({})).await;
+    put(&rig, "elsewhere", "far").await;
+    rig.start();
+    rig
+}
+
+async fn put(rig: &Rig<Shelves>, namespace: &str, name: &str) {
+    let kiosk = serde_json::from_value(Kiosks::object(name, json!({})));
+    Api::<Kiosk>::namespaced(rig.client.clone(), namespace)
+        .create(&PostParams::default(), &kiosk.expect("a kiosk"))
+        .await
+        .expect("it is accepted");
+}
+
+/// A shelf with these fields in its spec.
+async fn shelf(rig: &Rig<Shelves>, spec: Value) {
+    let mut shelf = Shelves::object("shelf", json!({}));
+    shelf["spec"] = spec;
+    rig.create_raw(shelf).await;
+    rig.until_ready("shelf", Filled).await;
+    rig.pass(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_in_a_spec_reaches_no_other_namespace() {
+    let rig = rig().await;
+    let long = "x".repeat(100_000);
+    let names = json!([
+        "elsewhere/far",
+        "far",
+        "near",
+        "default/near",
+        "../far",
+        "%2e",
+        "",
+        ".",
+        "..",
+        long
+    ]);
+    shelf(&rig, json!({ "kiosks": names })).await;
+    assert_eq!(rig.app.sees_kiosks(), ["near"]);
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.says("shelf", "Ready").await, "True Filled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_namespace_is_reached_where_the_application_says_across() {
+    let rig = rig().await;
+    let far = json!({ "namespace": "elsewhere", "name": "far" });
+    let late = json!({ "namespace": "elsewhere", "name": "late" });
+    let beside = json!({ "name": "near" });
+    let wrong = json!({ "namespace": "..", "name": "far" });
+    let split = json!({ "name": "elsewhere/far" });
+    let across = json!([far, late, beside, wrong, split]);
+    shelf(&rig, json!({ "across": across })).await;
+    assert_eq!(rig.app.sees_kiosks(), ["far", "near"]);
+    // A change of one wakes the shelf, also where the kiosk is not there at first.
+    put(&rig, "elsewhere", "late").await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.app.sees_kiosks(), ["far", "late", "near"]);
+    // What the selectors of the declaration keep out is not reached.
+    let private = Patch::Merge(json!({ "metadata": { "labels": { "private": "" } } }));
+    let kiosks = Api::<Kiosk>::namespaced(rig.client.clone(), "elsewhere");
+    let patched = kiosks.patch("far", &PatchParams::default(), &private).await;
+    patched.expect("it is accepted");
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.app.sees_kiosks(), ["late", "near"]);
+}
