@@ -163,7 +163,8 @@ async fn what_an_object_owns_is_made_repaired_and_deleted_and_nothing_is_written
         let (a, b) = (of("configmaps", "a"), of("configmaps", "b"));
         let role = "PATCH /apis/rbac.authorization.k8s.io/v1/clusterroles/okt-test-shop";
         let web = "PATCH /apis/apps/v1/namespaces/default/deployments/web";
-        scene.wrote(&place, &[&a, role, &b, web]).await;
+        // What has no owner reference is recorded before it is created.
+        scene.wrote(&place, &[&a, &b, web, role]).await;
 
         // Nothing is said again: not to what the server has changed in storing it, not after a restart.
         tokio::time::sleep(QUIET).await;
