@@ -188,7 +188,7 @@ impl Scene {
         jobs.sort();
         assert_eq!(done, jobs);
         for asked in self.press.asked() {
-            let asked = (asked.id, asked.job.work);
+            let asked = (plain(asked.id), asked.job.work);
             assert!(
                 jobs.contains(&asked),
                 "asked for what nobody needs: {asked:?}"
