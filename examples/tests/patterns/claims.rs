@@ -25,13 +25,13 @@ async fn a_claim_is_given_a_zone_and_ready_when_that_is() {
     assert_eq!(zone.spec.domain, "shop.example.com");
     assert_eq!(zone.labels()[OWNER_LABEL], claim.uid().expect("a uid"));
     assert!(zone.owner_references().is_empty());
-    // Held before there was anything to hold it for.
+    // Held before there was anything to hold it for, and recorded before it was created.
     let writes = land.requests();
     let writes: Vec<_> = (writes.iter().filter(|it| it.client == "operator"))
         .filter(|it| it.is_write())
         .map(|it| it.resource.as_str())
         .collect();
-    assert_eq!(writes[..2], ["zoneclaims", "zones"]);
+    assert_eq!(writes[..3], ["zoneclaims", "zoneclaims", "zones"]);
     let claim = land.claim().await.expect("it is there");
     assert_eq!(claim.finalizers(), [FINALIZER]);
 
