@@ -70,7 +70,8 @@ impl Land {
 
     pub(crate) async fn is_bound(&self) {
         self.claims(json!({})).await;
-        self.until("False WaitingForResources").await;
+        let made = async || self.zone().await.is_some();
+        self.until_so("there is a zone", made).await;
         self.zone_says(
             json!({ "type": "Ready", "status": "True", "reason": "Complete" }),
             0,
