@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::{Client, CustomResource, ResourceExt};
-use okt_runtime::sidecar::Agents;
+use okt_runtime::sidecar::{Agents, id_at_agent};
 use okt_runtime::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
     lifecycle_graph,
@@ -246,8 +246,7 @@ impl NotesStateHandler for Keeper {
         let server = self.of(cx)?;
         // One that an operator started which was killed may have shown up late.
         server.stop().await.map_err(|error| failure(&error))?;
-        let id = cx.id().replace(['/', '@'], ".");
-        match server.archive(&id, self.archive()).await {
+        match server.archive(&id_at_agent(cx.id()), self.archive()).await {
             // Where it is not prepared, nothing was ever made.
             Ok(_) | Err(Error::NotPrepared { .. }) => Ok(()),
             Err(error) => Err(failure(&error)),

@@ -99,12 +99,6 @@ impl<K: LifecycleObject> Cached<K> {
         self.content.text.text()
     }
 
-    /// Its whole metadata.
-    pub(crate) fn metadata(&self) -> ObjectMeta {
-        // It was read from there before.
-        pruned::metadata(&self.content.text.text()).unwrap_or_else(|_| self.meta().clone())
-    }
-
     /// Says when it is to be looked at next; what was said before does not count any more.
     pub(crate) fn plan(&self, due: Option<Instant>) {
         self.content.wanted().due = due;

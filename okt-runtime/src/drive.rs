@@ -170,18 +170,19 @@ fn heed<A: Application>(
     queue: &QueueOf<A>,
     event: Result<watcher::Event<Cached<A::Resource>>, watcher::Error>,
 ) {
+    if let Ok(
+        watcher::Event::Apply(object)
+        | watcher::Event::InitApply(object)
+        | watcher::Event::Delete(object),
+    ) = &event
+    {
+        (shared.history).saw(object.meta().resource_version.as_deref());
+    }
     match event {
-        Ok(watcher::Event::Apply(object)) => {
-            (shared.history).saw(object.meta().resource_version.as_deref());
-            queue.push(object.reference(), Urgency::Event);
-        }
+        Ok(watcher::Event::Apply(object)) => queue.push(object.reference(), Urgency::Event),
         // A list is in the store only when it is complete.
-        Ok(watcher::Event::Init) => {}
-        Ok(watcher::Event::InitApply(object)) => {
-            (shared.history).saw(object.meta().resource_version.as_deref());
-        }
+        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
         Ok(watcher::Event::Delete(object)) => {
-            (shared.history).saw(object.meta().resource_version.as_deref());
             let uid = object.meta().uid.as_deref().unwrap_or_default();
             shared.memory.forget(uid);
             shared.places.leave(uid);

@@ -55,12 +55,6 @@ struct Waiter {
 /// The place of an attempt; dropped, it is free again.
 pub(crate) struct Place(Arc<Places>);
 
-impl std::fmt::Debug for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Place")
-    }
-}
-
 /// An attempt cannot begin yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {

@@ -40,16 +40,30 @@ pub(crate) fn pruned(
         if name != "metadata" {
             return Ok(Some(value.get().to_owned()));
         }
-        let metadata: Fields<'_> = serde_json::from_str(value.get())?;
-        let mut kept = String::new();
-        metadata.write(&mut kept, |name, value| {
-            Ok(match managed.take_if(|_| name == MANAGED_FIELDS) {
-                Some(managed) => managed(value),
-                None if name == MANAGED_FIELDS => None,
-                None => Some(value.get().to_owned()),
-            })
-        })?;
-        Ok(Some(kept))
+        let managed = managed.take();
+        pruned_metadata(value.get(), |it| managed.and_then(|managed| managed(it))).map(Some)
+    })?;
+    Ok(kept)
+}
+
+/// Returns the text of metadata with other managed fields, or with none.
+///
+/// # Errors
+///
+/// Where it is no JSON object.
+pub(crate) fn pruned_metadata(
+    text: &str,
+    managed: impl FnOnce(&RawValue) -> Option<String>,
+) -> serde_json::Result<String> {
+    let metadata: Fields<'_> = serde_json::from_str(text)?;
+    let mut kept = String::new();
+    let mut managed = Some(managed);
+    metadata.write(&mut kept, |name, value| {
+        Ok(match managed.take_if(|_| name == MANAGED_FIELDS) {
+            Some(managed) => managed(value),
+            None if name == MANAGED_FIELDS => None,
+            None => Some(value.get().to_owned()),
+        })
     })?;
     Ok(kept)
 }

@@ -28,10 +28,8 @@ pub(crate) fn unwritten<A: Application>(
 ) -> Again {
     let object = meta.name.as_deref().unwrap_or_default();
     let namespace = meta.namespace.as_deref().unwrap_or_default();
-    let (is_conflict, refused) = match error {
-        kube::Error::Api(status) => (status.is_conflict(), verdict(error).is_some()),
-        _ => (false, false),
-    };
+    let refused = verdict(error).is_some();
+    let is_conflict = matches!(error, kube::Error::Api(status) if status.is_conflict());
     // The newer version that is in the way comes as an event.
     let scope = if is_conflict {
         Scope::version(meta)

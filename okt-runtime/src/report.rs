@@ -154,14 +154,10 @@ impl<K: LifecycleObject> Report<'_, K> {
 
     fn action(&self, record: &Record, went: Option<Go>) -> Option<RecordedAction> {
         let action = record.action?;
-        let old = self
-            .old()
-            .and_then(|old| old.action.as_ref())
-            .filter(|_| went.is_none());
+        let old = self.old().filter(|_| went.is_none());
         let uid = self.object.meta().uid.as_deref().unwrap_or_default();
-        let known = self.old().filter(|_| went.is_none());
-        let before = read::action_id(known, uid, record.transition, action.run);
-        let same = old.filter(|old| old.id == before);
+        let before = read::action_id(old, uid, record.transition, action.run);
+        let same = (old.and_then(|old| old.action.as_ref())).filter(|old| old.id == before);
         let id = match same {
             Some(_) => before,
             None => read::mint(uid, record.transition, action.run, self.now),

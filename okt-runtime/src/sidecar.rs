@@ -72,7 +72,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use self::open::Open;
-pub use self::perform::Performed;
+pub use self::perform::{Performed, id_at_agent};
 use crate::failure::Failure;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::report;

@@ -37,7 +37,8 @@ pub(crate) async fn undecodable<A: Application>(
     inner: &mut Inner,
 ) -> Again {
     let text = stored.text();
-    let meta = &stored.metadata();
+    // It was read from there before.
+    let meta = &pruned::metadata(&text).unwrap_or_else(|_| stored.meta().clone());
     if let Some(wait) = inner.trouble.wait(meta) {
         return Again::after(wait);
     }

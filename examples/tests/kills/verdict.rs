@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use okt_examples::notes::open_backup;
+use okt_runtime::sidecar::id_at_agent;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
@@ -131,7 +132,7 @@ impl Kept {
             }
         }
         for (name, id) in backups {
-            if !ledger.holds(name, &id.replace('/', ".")) {
+            if !ledger.holds(name, &id_at_agent(id)) {
                 broken.push(format!(
                     "{name} was on its way after {id}, and there is no backup"
                 ));

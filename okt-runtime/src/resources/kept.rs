@@ -78,7 +78,9 @@ impl Kept {
             is_applied = true;
             Some(ours)
         })?;
-        let meta = pruned::metadata(&pruned::pruned(&text, |_| None)?)?;
+        // Read without the managed fields, which may be nested as deeply as the object.
+        let meta = pruned::field(&text, &["metadata"]).unwrap_or("null");
+        let meta: ObjectMeta = serde_json::from_str(&pruned::pruned_metadata(meta, |_| None)?)?;
         let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();
         let annotation = |name: &str| meta.annotations.as_ref()?.get(name).cloned();
         let owner = label(OWNER_LABEL);

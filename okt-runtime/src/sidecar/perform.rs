@@ -60,7 +60,7 @@ impl<K: LifecycleObject> Agents<K> {
             Failure::retry("NoState", "the object is in no state that the graph knows")
         })?;
         let client = (self.find)(action.object())?;
-        let name = name_of(action.id());
+        let name = id_at_agent(action.id());
         let again = self.begin(action, &name);
         let order = self.order(action, state, &name, again)?;
         let began = Instant::now();
@@ -138,8 +138,15 @@ impl<K: LifecycleObject> Agents<K> {
     }
 }
 
-/// The name of an action at its agent, such as `7c5d.12.2-k3x9` for `7c5d/12/2@k3x9`.
-fn name_of(id: &str) -> String {
+/// The id of an action as its agent knows it, and as part of the name of a file: [`Action::id`] has signs that
+/// neither takes.
+///
+/// ```
+/// use okt_runtime::sidecar::id_at_agent;
+///
+/// assert_eq!(id_at_agent("7c5d/12/2@18f3c"), "7c5d.12.2-18f3c");
+/// ```
+pub fn id_at_agent(id: &str) -> String {
     id.replace('/', ".").replace('@', "-")
 }
 
@@ -206,7 +213,7 @@ mod tests {
             ("7c5d/12@k3x9", "7c5d.12-k3x9", (12, 1)),
             ("7c5d/12/2@k3x9", "7c5d.12.2-k3x9", (12, 2)),
         ] {
-            assert_eq!(name_of(id), name);
+            assert_eq!(id_at_agent(id), name);
             assert!(name.parse::<ActionId>().is_ok(), "{name}");
             assert_eq!(numbers(id), Some(at), "{id}");
         }

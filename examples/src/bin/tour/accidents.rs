@@ -7,6 +7,7 @@ use okt_examples::notes::{Instance, Observed, open_backup};
 use okt_examples::notes_operator::{Notes, NotesState};
 use okt_examples::screen::{check, heading, note};
 use okt_runtime::PAUSED_ANNOTATION;
+use okt_runtime::sidecar::id_at_agent;
 use okt_sidecar::wire::{ActionId, Phase};
 use serde_json::json;
 
@@ -117,7 +118,7 @@ pub(crate) async fn killed_operator(scene: &mut Scene) -> Result<(), Trouble> {
 fn action_id(notes: &Notes) -> Result<ActionId, Trouble> {
     let action = position(notes).and_then(|position| position.action.as_ref());
     let action = action.ok_or("there is no action")?;
-    Ok(action.id.replace('/', ".").parse()?)
+    Ok(id_at_agent(&action.id).parse()?)
 }
 
 /// An id with the end of its uid only.
