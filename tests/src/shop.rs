@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::{Api, Client, CustomResource};
 use okt_runtime::{
-    Action, Application, Context, Desired, Failure, LifecycleSpec, Resources, Status, Watches,
-    lifecycle_graph,
+    Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
+    Watches, lifecycle_graph,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,8 @@ pub struct Shops(Arc<Mutex<Memory>>);
 struct Memory {
     declared: Resources,
     fails: Option<Failure>,
+    seen: Option<ShopState>,
+    shut: Option<Failure>,
     ran: Vec<String>,
     asked: usize,
     to_the_end: bool,
@@ -88,6 +90,16 @@ impl Shops {
     /// From now on no shop can say what it declares.
     pub fn fail_to_declare(&self, failure: Option<Failure>) {
         self.memory(|memory| memory.fails = failure);
+    }
+
+    /// From now on every shop is observed in this state.
+    pub fn sees(&self, state: Option<ShopState>) {
+        self.memory(|memory| memory.seen = state);
+    }
+
+    /// From now on no shop can be opened.
+    pub fn fail_to_open(&self, failure: Option<Failure>) {
+        self.memory(|memory| memory.shut = failure);
     }
 
     /// How often a shop was asked what it declares.
@@ -115,6 +127,9 @@ impl ShopStateHandler for Shops {
         if !key.is_empty() && cx.referred::<Secret>(key).is_none() {
             return Ok(shop_state::AfterOpening::Wait(Duration::from_hours(2)));
         }
+        if let Some(failure) = self.memory(|memory| memory.shut.clone()) {
+            return Err(failure);
+        }
         self.note("Opening", cx);
         Ok(shop_state::AfterOpening::Next)
     }
@@ -140,6 +155,11 @@ impl Application for Shops {
             .owns::<Deployment>()
             .owns::<ClusterRole>()
             .refers::<Secret>(|shop| vec![shop.spec.key.clone()])
+    }
+
+    async fn observe(&self, _: &Context<Shop>) -> Result<Observation<ShopState>, Failure> {
+        let seen = self.memory(|memory| memory.seen);
+        Ok(seen.map_or_else(Observation::unobserved, Observation::in_state))
     }
 
     async fn resources(&self, _: &Context<Shop>, state: ShopState) -> Result<Resources, Failure> {

@@ -18,6 +18,8 @@ pub(crate) const CHILD: &str = "controller";
 pub(crate) enum Way {
     ByHand,
     WithOkt,
+    /// With OKT, and with handlers that never end; a turn is the begin of one.
+    AtWork,
 }
 
 impl Way {
@@ -31,12 +33,14 @@ impl Way {
         match self {
             Self::ByHand => "by-hand",
             Self::WithOkt => "with-okt",
+            Self::AtWork => "at-work",
         }
     }
 
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::ByHand => "by hand",
+            Self::AtWork => "OKT at work",
             Self::WithOkt => "OKT",
         }
     }
@@ -69,7 +73,8 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         if way == Way::ByHand.name() {
             by_hand::run(client, namespace, tally).await;
         } else {
-            with_okt::run(client, namespace, tally).await?;
+            let at_work = way == Way::AtWork.name();
+            with_okt::run(client, namespace, tally, at_work).await?;
         }
         Ok(())
     })

@@ -1,7 +1,7 @@
 //! A controller made with OKT beside one by hand on kube that does the same, on the double and on a real API server.
 //!
-//! Prints the tables of `docs/benchmarks.md`; the words `double`, `real`, `lives` and `restarts` choose among them,
-//! and numbers the numbers of objects that controllers are restarted on.
+//! Prints the tables of `docs/benchmarks.md`; the words `double`, `real`, `lives`, `restarts` and `work` choose among
+//! them, and numbers the numbers of objects that controllers are restarted on.
 //! Each controller is a process of its own (this program runs itself), and the two take turns, so that what else
 //! the machine does meets both.
 
@@ -11,6 +11,7 @@ mod lives;
 mod restarts;
 mod site;
 mod with_okt;
+mod work;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -25,20 +26,21 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
-    let chosen = |word: &str, other: &str| {
-        !words.iter().any(|w| w == other) || words.iter().any(|w| w == word)
+    let chosen = |word: &str, others: &[&str]| {
+        let said = |word: &str| words.iter().any(|w| w == word);
+        said(word) || !others.iter().any(|other| said(other))
     };
     let mut sizes: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
     if sizes.is_empty() {
         sizes = vec![0, 1_000, 10_000, 100_000];
     }
     sizes.sort_unstable();
-    if chosen("double", "real") {
+    if chosen("double", &["real"]) {
         let directory = tempfile::tempdir()?;
         let site = Site::double(directory.path()).await?;
         tables(&site, &chosen, &sizes).await?;
     }
-    if chosen("real", "double") {
+    if chosen("real", &["double"]) {
         let site = Site::real().await?;
         // A real server takes an hour to bring 100,000 objects to rest.
         sizes.retain(|size| *size <= 10_000);
@@ -49,15 +51,18 @@ async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
 
 async fn tables(
     site: &Site,
-    chosen: &impl Fn(&str, &str) -> bool,
+    chosen: &impl Fn(&str, &[&str]) -> bool,
     sizes: &[usize],
 ) -> Result<(), Box<dyn Error>> {
     println!("\n## On {}", site.0.name);
-    if chosen("lives", "restarts") {
+    if chosen("lives", &["restarts", "work"]) {
         lives::bench(site).await?;
     }
-    if chosen("restarts", "lives") {
+    if chosen("restarts", &["lives", "work"]) {
         restarts::bench(site, sizes).await?;
+    }
+    if chosen("work", &["lives", "restarts"]) {
+        work::bench(site).await?;
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ pub(crate) async fn bench(site: &Site, sizes: &[usize]) -> Result<(), Box<dyn Er
 }
 
 /// Adds objects and lets the controller itself bring them to rest.
-async fn settle(
+pub(crate) async fn settle(
     site: &Site,
     way: Way,
     parcels: &Parcels,

@@ -57,14 +57,21 @@ pub(crate) struct ParcelSpec {
     pub(crate) grams: u32,
 }
 
-/// Carries parcels, in no time.
-struct Parcels(Arc<Tally>);
+/// Carries parcels, in no time; or packs them for ever.
+struct Parcels {
+    tally: Arc<Tally>,
+    at_work: bool,
+}
 
 impl ParcelStateHandler for Parcels {
     type Context = Action<Parcel>;
     type Error = Failure;
 
     async fn packing(&self, _: &Action<Parcel>) -> Result<parcel_state::AfterPacking, Failure> {
+        if self.at_work {
+            self.tally.turn();
+            pending::<()>().await;
+        }
         Ok(parcel_state::AfterPacking::Travelling)
     }
 
@@ -84,7 +91,9 @@ impl Application for Parcels {
     type Resource = Parcel;
 
     async fn observe(&self, _: &Context<Parcel>) -> Result<Observation<ParcelState>, Failure> {
-        self.0.turn();
+        if !self.at_work {
+            self.tally.turn();
+        }
         Ok(Observation::unobserved())
     }
 }
@@ -94,8 +103,9 @@ pub(crate) async fn run(
     client: Client,
     namespace: &str,
     tally: Arc<Tally>,
+    at_work: bool,
 ) -> Result<(), OperatorError> {
-    Operator::new(client, Parcels(tally))
+    Operator::new(client, Parcels { tally, at_work })
         .namespaces([namespace])
         .run(pending())
         .await

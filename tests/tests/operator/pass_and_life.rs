@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 use okt_runtime::{Declared, Failure};
-use okt_tests::{QueueState::*, Queues, Rig, Say};
+use okt_tests::{Queue, QueueState::*, Queues, Rig, Say, definition};
 use serde_json::json;
 
 type Post = Rig<Queues>;
@@ -190,4 +190,42 @@ async fn a_way_for_deletion_that_gives_up_is_tried_again() {
     assert!((5..=60).contains(&tried), "{tried}");
     rig.app.script.say("Finalize", Say::Done);
     rig.until_gone("queue").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_is_not_let_go_before_its_way_for_deletion() {
+    for begun in [false, true] {
+        let rig = Rig::<Queues>::bare();
+        rig.define(definition::with_schema::<Queue>(definition::any_spec))
+            .await;
+        rig.start();
+        let unreadable = json!({ "spec": { "lifecycle": 5 } });
+        if begun {
+            rig.create("queue", json!({})).await;
+            rig.until_ready("queue", Serving).await;
+            rig.patch("queue", unreadable).await;
+        } else {
+            let mut object = unreadable;
+            object["apiVersion"] = json!("demo.okt.dev/v1");
+            object["kind"] = json!("Queue");
+            // It had the finalizer when it could be read.
+            object["metadata"] = json!({ "name": "queue", "finalizers": [okt_runtime::FINALIZER] });
+            rig.create_raw(object).await;
+        }
+        let is_told = async |what: &str| {
+            let queue = rig.raw().get("queue").await.expect("it is kept");
+            queue.data["status"]["conditions"]
+                .to_string()
+                .contains(what)
+        };
+        rig.pass(Duration::from_mins(1)).await;
+        assert!(is_told("Undecodable").await);
+        rig.delete("queue").await;
+        rig.pass(Duration::from_hours(1)).await;
+        assert!(is_told("okt.dev/abandon").await);
+        rig.patch("queue", json!({ "spec": { "lifecycle": {} } }))
+            .await;
+        rig.until_gone("queue").await;
+        assert!(rig.app.script.taken().contains(&"Finalize"), "{begun}");
+    }
 }

@@ -9,7 +9,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource, ResourceExt};
 use okt_runtime::{Declared, Failure, Resources};
 use okt_testing::{Fault, Verb};
-use okt_tests::{OPERATOR, ShopState::Open};
+use okt_tests::{OPERATOR, ShopState::Open, ShopState::Opening};
 use serde_json::{Value, json};
 
 use super::{Shop, edit, map, maps, of, open, text};
@@ -82,6 +82,28 @@ async fn nothing_goes_where_it_cannot_be_said_what_is_declared() {
     rig.poke("shop");
     rig.until_reason("shop", "Stalled", "BadResource").await;
     assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_goes_after_a_jump_until_the_work_of_the_state_came_out_well() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    rig.app.declare(Resources::new().apply(map("b", "x")));
+    let shut = Failure::permanent("DoorJammed", "the door does not move");
+    rig.app.fail_to_open(Some(shut));
+    rig.app.sees(Some(Opening));
+    rig.until_reason("shop", "Stalled", "DoorJammed").await;
+    assert_eq!(rig.position("shop").await.jumps, 1);
+    rig.pass(Duration::from_hours(1)).await;
+    rig.restart().await;
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(text(&rig, "b").await.as_deref(), Some("x"));
+    rig.app.fail_to_open(None);
+    rig.app.sees(None);
+    rig.wish("shop", json!({ "request": "mended" })).await;
+    rig.until_ready("shop", Open).await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(text(&rig, "a").await, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,51 @@
+//! This file weighs an operator whose actions all run at the same time, beside one whose objects are settled.
+
+use std::error::Error;
+use std::time::Duration;
+
+use okt_tests::measured::{Table, megabytes, until};
+use tokio::time::sleep;
+
+use crate::child::Way;
+use crate::restarts::settle;
+use crate::site::{Parcels, Site};
+
+const ROUNDS: usize = 3;
+/// As many as run at the same time by default.
+const ACTIONS: usize = 4_096;
+/// How long it is left alone before it is weighed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Restarts both in turns, each on as many objects, and prints a table.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {
+    let rest = site.namespace("at-rest").await?;
+    settle(site, Way::WithOkt, &rest, 0..ACTIONS).await?;
+    let work = site.namespace("at-work").await?;
+    work.create(0..ACTIONS).await?;
+    let mut table = Table::of([Way::AtWork, Way::WithOkt].map(Way::title));
+    // The first start begins the actions; what is weighed are those that are resumed.
+    weigh(site, Way::AtWork, &work).await?;
+    for _ in 0..ROUNDS {
+        let mut all = [0.0; 2];
+        for (way, parcels, sum) in [(Way::AtWork, &work, 0), (Way::WithOkt, &rest, 1)] {
+            let (now, peak) = weigh(site, way, parcels).await?;
+            table.add(way.title(), "resident memory, MB", megabytes(now));
+            table.add(way.title(), "peak of it, MB", megabytes(peak));
+            all[sum] = now as f64;
+        }
+        let each = (all[0] - all[1]) / ACTIONS as f64;
+        table.add(Way::AtWork.title(), "bytes for each action", each);
+    }
+    table.print(&format!("{ACTIONS} actions at the same time"));
+    Ok(())
+}
+
+/// Starts an operator, and weighs it once all its actions run, or all its objects had their turn.
+async fn weigh(site: &Site, way: Way, parcels: &Parcels) -> Result<(u64, u64), Box<dyn Error>> {
+    let mut operator = way.start(&site.0.kubeconfig, &parcels.namespace, ACTIONS)?;
+    until(async || Ok(operator.figures()?.turns >= ACTIONS as u64)).await?;
+    sleep(PAUSE).await;
+    let memory = operator.memory()?;
+    Ok((memory.now, memory.peak))
+}
