@@ -98,7 +98,8 @@ impl Application {
             return Ok(None);
         };
         let pid: i32 = (word.parse().ok().filter(|pid| *pid > 1)).ok_or_else(|| {
-            format!("the command of `recognise` says {word:?}, which is no process")
+            tracing::debug!(word, "the command of `recognise` printed no process");
+            "the command of `recognise` printed no process id".to_owned()
         })?;
         let Some(found) = proc::stat(pid).filter(Stat::lives) else {
             return Ok(None);

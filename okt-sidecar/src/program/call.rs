@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::command::Cut;
 use super::config::{Call, Method};
-use super::http::{Answered, NoAnswer};
+use super::http::{Answered, NoAnswer, shown};
 use super::is_state;
 use super::job::Attempt;
 use super::scratch::Told;
@@ -37,7 +37,7 @@ impl Attempt<'_> {
                 Some(task.to_string())
             }
         };
-        let name = format!("{} {}", call.method.name(), call.url);
+        let name = format!("{} {}", call.method.name(), shown(&call.url));
         let asked = self
             .program
             .http

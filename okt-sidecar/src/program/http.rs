@@ -92,3 +92,24 @@ fn why(error: &reqwest::Error) -> String {
     }
     cause.to_string()
 }
+
+/// A URL as messages name it: without user, password and query, which may be secret.
+pub(super) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Only a URL that cannot have them refuses, and then there are none.
+    let _ = (url.set_username(""), url.set_password(None));
+    url.set_query(None);
+    url.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_shown_without_what_may_be_secret() {
+        let url = "http://admin:secret@127.0.0.1:80/where?token=secret";
+        let url = Url::parse(url).expect("a URL");
+        assert_eq!(shown(&url), "http://127.0.0.1/where");
+    }
+}

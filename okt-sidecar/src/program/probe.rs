@@ -1,4 +1,7 @@
 //! Looks where the application is: a command or a request, and what its answer means.
+//!
+//! What it says goes into the status of an object, so no text of an answer is in it but the one that is meant for
+//! that; the log at level `debug` has the text.
 
 use std::future::pending;
 use std::time::Duration;
@@ -7,7 +10,7 @@ use tokio::time::Instant;
 
 use super::command::{Command, Cut, Stream};
 use super::config::{Answer, Asks, Method, Probe};
-use super::http::Http;
+use super::http::{Http, shown};
 use super::is_state;
 use super::launch::Launcher;
 use super::notes::Notes;
@@ -84,8 +87,8 @@ impl Probe {
             _ => {
                 let said = first_line(if err.is_empty() { &out } else { &err });
                 let how = super::job::how(ended.status);
-                let colon = if said.is_empty() { "" } else { ": " };
-                Err(format!("the probe {how}{colon}{said}"))
+                tracing::debug!(said, "the probe {how}");
+                Err(format!("the probe {how}"))
             }
         }
     }
@@ -102,11 +105,13 @@ impl Probe {
             None,
             deadline,
         );
-        let answered = answered.await.map_err(|error| format!("{url}: {error}"))?;
+        let answered = answered
+            .await
+            .map_err(|error| format!("{}: {error}", shown(url)))?;
         match statuses.get(&answered.status) {
             Some(answer) => Ok(meant(answer)),
             None if statuses.is_empty() && answered.status == 200 => read(&answered.body),
-            None => Err(format!("{url} answered {}", answered.status)),
+            None => Err(format!("{} answered {}", shown(url), answered.status)),
         }
     }
 }
@@ -119,28 +124,29 @@ pub(crate) fn meant(answer: &Answer) -> Sighting {
     }
 }
 
-/// The first word is the state, the others are events.
+/// The first word is the state, the others are events; after `unreachable` they say why.
 pub(super) fn read(answer: &[u8]) -> Result<Sighting, String> {
     let line = first_line(answer);
     let mut words = line.split_whitespace();
     let sighting = match words.next() {
-        None => return Err("the probe says nothing".to_owned()),
+        None => return Err("the answer of the probe is empty".to_owned()),
         Some("absent") => Sighting::of(Seen::Absent),
+        Some("unreachable") => {
+            let why: Vec<_> = words.collect();
+            return Ok(Sighting::unreachable(why.join(" ")));
+        }
         Some(state) if is_state(state) => Sighting::in_state(state),
         Some(_) => {
-            return Err(format!(
-                "the probe says {line:?}, which begins with no state"
-            ));
+            tracing::debug!(line, "the answer of the probe begins with no state");
+            return Err("the answer of the probe begins with no state".to_owned());
         }
     };
     words.try_fold(sighting, |sighting, event| {
         if is_state(event) {
-            Ok(sighting.event(event))
-        } else {
-            Err(format!(
-                "the probe says {line:?}: {event:?} is no event, for it can be no state"
-            ))
+            return Ok(sighting.event(event));
         }
+        tracing::debug!(line, "a word in the answer of the probe can be no state");
+        Err("a word after the state in the answer of the probe is no event".to_owned())
     })
 }
 
@@ -168,19 +174,23 @@ mod tests {
                 .event("Upgradable")
         );
         assert_eq!(read(b" absent\n"), Ok(Sighting::of(Seen::Absent)));
+        assert_eq!(
+            read(b"unreachable  no route to the primary\n"),
+            Ok(Sighting::unreachable("no route to the primary"))
+        );
     }
 
     #[test]
-    fn what_is_no_answer_is_told() {
+    fn what_is_no_answer_is_told_and_not_quoted() {
         let error = |text: &[u8]| read(text).expect_err("no answer");
-        assert_eq!(error(b""), "the probe says nothing");
+        assert_eq!(error(b""), "the answer of the probe is empty");
         assert_eq!(
             error(b"FATAL: no such role"),
-            "the probe says \"FATAL: no such role\", which begins with no state"
+            "the answer of the probe begins with no state"
         );
         assert_eq!(
             error(b"Running since-monday"),
-            "the probe says \"Running since-monday\": \"since-monday\" is no event, for it can be no state"
+            "a word after the state in the answer of the probe is no event"
         );
     }
 }

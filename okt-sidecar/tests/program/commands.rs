@@ -423,6 +423,17 @@ fn a_scratch_directory_that_others_could_have_put_there_is_refused() {
 }
 
 #[test]
+fn a_link_in_place_of_the_result_shows_no_file_of_another_user() {
+    let script = "ln -sf {dir}/secret \"$OKT_RESULT\"";
+    let site = Site::running(&scripts(&[("Go", script, "")]));
+    site.write("secret", "message: of root\n");
+    let failure = site.done("Go")["failure"].clone();
+    assert_eq!(failure["reason"], "BadResult");
+    let message = failure["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("cannot read OKT_RESULT"), "{message}");
+}
+
+#[test]
 fn what_a_command_prints_last_is_kept() {
     let mut site = Site::running(&scripts(&[("Short", "printf first; printf last >&2", "")]));
     for _ in 0..40 {

@@ -77,16 +77,20 @@ fn a_probe_says_the_state_and_what_has_happened_and_anything_else_is_unreachable
         ),
         ("echo absent", json!({ "seen": "absent" })),
         (
-            "echo no route >&2; exit 3",
-            json!({ "seen": "unreachable", "why": "the probe exited with 3: no route" }),
+            "echo password=secret >&2; exit 3",
+            json!({ "seen": "unreachable", "why": "the probe exited with 3" }),
+        ),
+        (
+            "echo unreachable no route",
+            json!({ "seen": "unreachable", "why": "no route" }),
         ),
         (
             "echo FATAL: no",
-            json!({ "seen": "unreachable", "why": "the probe says \"FATAL: no\", which begins with no state" }),
+            json!({ "seen": "unreachable", "why": "the answer of the probe begins with no state" }),
         ),
         (
             "true",
-            json!({ "seen": "unreachable", "why": "the probe says nothing" }),
+            json!({ "seen": "unreachable", "why": "the answer of the probe is empty" }),
         ),
         (
             "trap '' TERM; sleep 100 & wait",
