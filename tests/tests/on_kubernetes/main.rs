@@ -2,6 +2,7 @@
 
 mod cel;
 mod manifests;
+mod nested;
 mod passes;
 mod refused;
 mod resources;
