@@ -217,7 +217,7 @@ fn take_request<A: Application>(
     request: Request<A::Resource>,
 ) {
     match request {
-        Request::Look(object) => queue.push(object, Urgency::Event),
+        Request::Look(object) => queue.push(object, Urgency::Continuation),
         Request::Poke(object) => {
             let stored = store.get(&object);
             if let Some(uid) = stored.as_ref().and_then(|it| it.meta().uid.as_deref()) {

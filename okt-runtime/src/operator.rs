@@ -224,6 +224,9 @@ impl<A: Application> Operator<A> {
     /// Further ones wait in order, deletions first, for which an eighth of the places is kept free.
     /// After a restart the work that was in flight begins again one by one: as many attempts in 40 s as there are places.
     /// What says `Wait` holds no place while it waits.
+    ///
+    /// An attempt that runs costs the operator 8 KB (`docs/benchmarks.md`), and what your handler holds on top: choose
+    /// fewer places if that is much.
     #[must_use]
     pub fn actions(mut self, places: usize) -> Self {
         self.actions = places;

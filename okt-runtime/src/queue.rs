@@ -16,16 +16,28 @@ use tokio::time::Instant;
 
 use crate::clock::after;
 
-/// By how much what happened to an object overtakes a routine look: so long a look may be late, and no longer.
-const HEAD_START: Duration = Duration::from_secs(10);
-
-/// Why an object is due.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Why an object is due; a later one is more urgent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Urgency {
-    /// Something happened to it: it was changed or deleted, or its work has ended.
-    Event,
     /// A time has come, or it was listed.
     Routine,
+    /// Something happened to it: it was changed or deleted.
+    Event,
+    /// Its work has ended, or the answer has come that its reconciliation waited for.
+    ///
+    /// What was begun takes memory until it has ended.
+    Continuation,
+}
+
+impl Urgency {
+    /// By how much more urgent objects may overtake: so long this one may be late, and no longer.
+    fn patience(self) -> Duration {
+        match self {
+            Self::Routine => Duration::from_secs(10),
+            Self::Event => Duration::from_secs(1),
+            Self::Continuation => Duration::ZERO,
+        }
+    }
 }
 
 /// The place in the line: a time, and a number that tells those of one time apart.
@@ -79,9 +91,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
             return;
         }
         if let Some(again) = line.running.get_mut(&object) {
-            if *again != Some(Urgency::Event) {
-                *again = Some(urgency);
-            }
+            *again = (*again).max(Some(urgency));
             return;
         }
         let rank = line.rank(urgency);
@@ -149,7 +159,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
     fn wait(&self) -> oneshot::Receiver<Granted<N>> {
         let (given, waits) = oneshot::channel();
         let mut line = self.line();
-        let rank = line.rank(Urgency::Event);
+        let rank = line.rank(Urgency::Continuation);
         line.waiting.insert(rank, Waiter::Reconciliation(given));
         drop(line);
         self.moved.notify_one();
@@ -170,10 +180,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
 
 impl<N: Clone + Eq + Hash> Line<N> {
     fn rank(&mut self, urgency: Urgency) -> Rank {
-        let due = match urgency {
-            Urgency::Event => Instant::now(),
-            Urgency::Routine => after(HEAD_START),
-        };
+        let due = after(urgency.patience());
         self.arrived = self.arrived.wrapping_add(1);
         (due, self.arrived)
     }
@@ -259,10 +266,23 @@ mod tests {
         queue.push(2, Urgency::Event);
         assert_eq!(next(&queue).await.0, 3);
         assert_eq!(next(&queue).await.0, 2, "it is an event by now");
-        tokio::time::advance(HEAD_START).await;
+        tokio::time::advance(Urgency::Routine.patience()).await;
         queue.push(4, Urgency::Event);
         assert_eq!(next(&queue).await.0, 1, "it has waited long enough");
         assert_eq!(next(&queue).await.0, 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_begun_goes_on_first_and_keeps_no_event_waiting_for_longer_than_a_second() {
+        let queue = Queue::new(1);
+        queue.push(1, Urgency::Event);
+        queue.push(2, Urgency::Event);
+        queue.push(3, Urgency::Continuation);
+        assert_eq!(next(&queue).await.0, 3);
+        assert_eq!(next(&queue).await.0, 1);
+        tokio::time::advance(Urgency::Event.patience()).await;
+        queue.push(3, Urgency::Continuation);
+        assert_eq!(next(&queue).await.0, 2);
     }
 
     #[tokio::test(start_paused = true)]
