@@ -5,7 +5,7 @@
 //!
 //! | floor | what | files |
 //! |---|---|---|
-//! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `guarded`, `cached`, `packed`, `pruned`, `annotations` |
+//! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `cause`, `guarded`, `cached`, `packed`, `pruned`, `annotations` |
 //! | 3 | what an object owns in the cluster | `resources`, `owned` |
 //! | 3 | an application that is one resource | `external` |
 //! | 3 | what a pass is, and a resource without a lifecycle | `pass`, `no_lifecycle` |
@@ -23,6 +23,7 @@ mod application;
 mod asked;
 mod backdoor;
 mod cached;
+mod cause;
 mod change;
 mod clock;
 mod context;

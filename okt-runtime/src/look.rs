@@ -29,6 +29,14 @@ pub(crate) struct Sight {
     pub(crate) silence: Silence,
 }
 
+impl Sight {
+    /// Whether there is nothing to remember.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { failed, silence } = self;
+        *failed == 0 && silence.is_none()
+    }
+}
+
 /// What the application said in a turn.
 pub(crate) struct Look {
     pub(crate) observed: Observed,

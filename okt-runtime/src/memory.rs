@@ -385,24 +385,51 @@ impl Inner {
 
     /// Whether all that is known is which version the last own write made.
     fn is_settled(&self) -> bool {
+        // Whole, so that a field that is added has to be judged here.
+        let Self {
+            // These are what a settled object is remembered by.
+            seen: _,
+            side_written: _,
+            // These mean nothing without work, or can be had again.
+            written: _,
+            work: _,
+            poked: _,
+            started_under: _,
+            held: _,
+            behind,
+            stage,
+            attempt,
+            failures,
+            told,
+            running,
+            sight,
+            extra_silence,
+            trouble,
+            undecodable,
+            refused_events,
+            tidied: _,
+            vain,
+            tended,
+            walks,
+            released,
+        } = self;
         let over = |running: &Running| running.is_over();
-        matches!(self.stage, Stage::Absent)
-            && self.running.as_ref().is_none_or(over)
-            && !self.released
-            && self.attempt == 0
-            && self.failures == 0
-            && self.sight.failed == 0
-            && self.sight.silence.is_none()
-            && self.extra_silence.is_none()
-            && self.told.is_empty()
-            && self.refused_events.is_empty()
-            && self.undecodable.is_none()
-            && self.tended.is_empty()
-            && self.walks.is_empty()
-            && self.vain.is_none()
-            && self.behind.is_none()
+        matches!(stage, Stage::Absent)
+            && running.as_ref().is_none_or(over)
+            && !released
+            && *attempt == 0
+            && *failures == 0
+            && told.is_empty()
+            && sight.is_empty()
+            && extra_silence.is_none()
+            && refused_events.is_empty()
+            && undecodable.is_none()
+            && tended.is_empty()
+            && walks.is_empty()
+            && vain.is_none()
+            && behind.is_none()
+            && trouble.times == 0
             && self.may_tidy()
-            && self.trouble.times == 0
     }
 
     /// Moves on what time and tasks have done since the last turn.

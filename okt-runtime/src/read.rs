@@ -12,8 +12,11 @@ use okt_core::{Lifecycle, StateId};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::cause;
 use crate::desired::{Desired, REQUEST_LIMIT, StateName};
-use crate::status::{Outcome, Phase, Position, RecordedAction, RecordedVisit, RecordedWish};
+use crate::status::{
+    Outcome, Phase, Position, RecordedAction, RecordedVisit, RecordedWish, Transition,
+};
 
 /// The record behind a stored position.
 ///
@@ -31,6 +34,7 @@ pub(crate) fn record<S: Lifecycle>(
         left: left(position),
         transition: position.transition,
         jumps: position.jumps,
+        jumped: last(position).is_some_and(|last| cause::is_jump(&last.cause)),
         rounds: position.rounds,
         deleting,
         wish: wish_record::<S>(position.desired.as_ref()),
@@ -53,37 +57,19 @@ fn id<S: Lifecycle>(name: &StateName<S>) -> StateId {
 
 /// The state before this one, from the history.
 fn left<S: Lifecycle>(position: &Position<S>) -> StateId {
-    position
-        .history
-        .last()
-        .filter(|last| last.transition == position.transition)
-        .map_or(StateId::UNKNOWN, |last| id(&StateName::<S>::of(&last.from)))
+    last(position).map_or(StateId::UNKNOWN, |last| id(&StateName::<S>::of(&last.from)))
 }
 
 /// What led into the present state, from the history.
 pub(crate) fn cause<S: Lifecycle>(position: &Position<S>) -> Option<Why> {
-    let last = position.history.last()?;
-    let (_, why) = last.cause.split_once(':').unwrap_or(("", &last.cause));
-    (last.transition == position.transition)
-        .then(|| CAUSES.into_iter().find(|cause| cause.as_str() == why))
-        .flatten()
+    cause::why(&last(position)?.cause)
 }
 
-/// Every cause that a history may name.
-const CAUSES: [Why; 12] = [
-    Why::Created,
-    Why::Adopted,
-    Why::Observed,
-    Why::Handler,
-    Why::Next,
-    Why::Wish,
-    Why::Visit,
-    Why::Deletion,
-    Why::After,
-    Why::OnError,
-    Why::OnDelete,
-    Why::OnChange,
-];
+/// The transition into the present state; none where somebody else moved the object.
+fn last<S>(position: &Position<S>) -> Option<&Transition> {
+    let last = position.history.last();
+    last.filter(|last| last.transition == position.transition)
+}
 
 fn wish_record<S: Lifecycle>(recorded: Option<&RecordedWish>) -> WishRecord {
     match recorded {

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use kube::api::{Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use okt_core::conditions::{self, Words};
-use okt_core::decide::{By, Decision, Go, Run, Why};
+use okt_core::decide::{Decision, Go, Run, Why};
 use okt_core::facts::Facts;
 use okt_core::record::{Outcome as CoreOutcome, Phase as CorePhase, Record, Recorded};
 use okt_core::trail::Trail;
@@ -17,6 +17,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::backdoor::{Backdoor, Flaw};
+use crate::cause;
 use crate::desired::{Desired, StateName};
 use crate::guarded::{Guarded, api};
 use crate::object::{LifecycleObject, LifecycleSpec};
@@ -238,7 +239,7 @@ impl<K: LifecycleObject> Report<'_, K> {
                     .map_or_else(String::new, |old| old.state.to_string()),
                 to: K::State::GRAPH.name_of(record.state).to_owned(),
                 at: Some(self.now),
-                cause: cause(go),
+                cause: cause::words(go),
             });
         }
         let surplus = history.len().saturating_sub(HISTORY_LIMIT);
@@ -271,15 +272,6 @@ pub(crate) fn dated<K: LifecycleObject>(
 
 fn words_of(failure: &RecordedFailure) -> (&str, &str) {
     (&failure.reason, &failure.message)
-}
-
-/// What led to a transition, in one word.
-fn cause(go: Go) -> String {
-    match go.by {
-        By::Jump => format!("Jump:{}", go.why.as_str()),
-        By::Reentry => format!("Reentry:{}", go.why.as_str()),
-        By::Entry | By::Child | By::Trigger => go.why.as_str().to_owned(),
-    }
 }
 
 fn wish<S: Lifecycle>(

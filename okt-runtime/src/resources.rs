@@ -88,11 +88,20 @@ pub(crate) struct Tended {
 impl Tended {
     /// Whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
-        self.settlement == Settlement::AsDeclared
-            && self.efforts.is_empty()
-            && self.accepted.is_empty()
-            && self.absent.is_empty()
-            && self.due.is_none()
+        let Self {
+            settlement,
+            looked_at: _,
+            efforts,
+            accepted,
+            to_record: _,
+            absent,
+            due,
+        } = self;
+        *settlement == Settlement::AsDeclared
+            && efforts.is_empty()
+            && accepted.is_empty()
+            && absent.is_empty()
+            && due.is_none()
     }
 
     /// Whether the settlement is what this process has found.

@@ -27,7 +27,7 @@ use std::time::Duration;
 use kube::{Resource, ResourceExt};
 use okt_core::decide::{Decision, Ending, Stand, decide};
 use okt_core::facts::Facts;
-use okt_core::record::{Phase, Recorded};
+use okt_core::record::Recorded;
 use okt_core::{Lifecycle, Mark, StateId};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -348,17 +348,10 @@ impl<'a, A: Application> Turn<'a, A> {
         let (Some(state), false, true) = (state, kept_back, self.shared.may_start()) else {
             return self.inner.tended.pass_over();
         };
-        // After a jump it must first come out well where the application was found.
-        let position = self.position();
-        let jumped = (position.and_then(|position| position.history.last()))
-            .is_some_and(|last| last.cause.starts_with("Jump:"));
-        let came_out_well = after
-            .at()
-            .is_some_and(|record| (record.action).is_none_or(|action| action.phase == Phase::Done));
-        let goes = matches!(decision, Decision::Go(_));
+        let graph = StateOf::<A>::GRAPH;
         let leave = Leave {
             creates: !self.deleting,
-            prunes: prelude.prunes && !(jumped && (goes || !came_out_well)),
+            prunes: prelude.prunes && after.at().is_some_and(|record| record.may_prune(graph)),
         };
         let asker = self.asker();
         let (shared, tended) = (self.shared, &mut self.inner.tended);

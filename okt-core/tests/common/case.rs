@@ -63,6 +63,7 @@ impl Case {
             left: StateId::UNKNOWN,
             transition: ARRIVAL,
             jumps: 0,
+            jumped: false,
             rounds: 0,
             deleting: false,
             wish: WishRecord {

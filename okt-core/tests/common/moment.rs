@@ -32,6 +32,7 @@ fn record(rng: &mut Rng, count: usize) -> Record {
         left: any_id(rng, count),
         transition: rng.next() % 4,
         jumps: rng.next() % 4,
+        jumped: rng.one_in(4),
         rounds: small(rng, 30),
         deleting: rng.one_in(3),
         wish: WishRecord {

@@ -45,7 +45,16 @@ impl Walks {
 
     /// Whether there is nothing to remember but the echo.
     pub(crate) fn is_empty(&self) -> bool {
-        self.failures == 0 && self.waits.is_none() && self.due.is_none() && !self.untold
+        let Self {
+            failures,
+            waits,
+            echo: _,
+            due,
+            untold,
+            // Nothing without a wait.
+            held: _,
+        } = self;
+        *failures == 0 && waits.is_none() && due.is_none() && !untold
     }
 
     /// How long a failure still waits; not at all once the spec has changed.
