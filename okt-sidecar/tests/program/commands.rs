@@ -425,7 +425,7 @@ fn a_scratch_directory_that_others_could_have_put_there_is_refused() {
 #[test]
 fn a_link_in_place_of_the_result_shows_no_file_of_another_user() {
     let script = "ln -sf {dir}/secret \"$OKT_RESULT\"";
-    let site = Site::running(&scripts(&[("Go", script, "")]));
+    let mut site = Site::running(&scripts(&[("Go", script, "")]));
     site.write("secret", "message: of root\n");
     let failure = site.done("Go")["failure"].clone();
     assert_eq!(failure["reason"], "BadResult");
