@@ -15,6 +15,7 @@ pub mod graph;
 pub mod lifecycle;
 pub mod names;
 pub mod pass;
+pub mod reasons;
 pub mod record;
 pub mod routes;
 pub mod trail;

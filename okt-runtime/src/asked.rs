@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use okt_core::backoff::Backoff;
+use okt_core::reasons;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -77,10 +78,11 @@ impl Unanswered {
     /// The same as a failure; `what` was asked for.
     pub(crate) fn failure(self, what: &str) -> Failure {
         match self {
-            Self::Panicked(said) => Failure::retry("Panicked", said),
-            Self::TimedOut(limit) => {
-                Failure::retry("TimedOut", format!("{what} within {}", seconds(limit)))
-            }
+            Self::Panicked(said) => Failure::retry(reasons::PANICKED, said),
+            Self::TimedOut(limit) => Failure::retry(
+                reasons::TIMED_OUT,
+                format!("{what} within {}", seconds(limit)),
+            ),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::names::RESERVED;
+use okt_core::reasons;
 use okt_core::{ConditionStatus, Graph, Lifecycle};
 
 use crate::object::LifecycleObject;
@@ -81,31 +82,14 @@ fn is_of_pass(name: &str, pass: PassOf) -> bool {
 }
 
 /// Reasons whose message names what was seen: another name is news.
-const NAMING: [&str; 2] = ["UnforeseenState", "ObservedElsewhere"];
+const NAMING: [&str; 2] = [reasons::UNFORESEEN_STATE, reasons::OBSERVED_ELSEWHERE];
 
 /// The types that say how an object stands.
 const STANDING: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
 
-/// Reasons about what an object owns, whose message says which of it.
-const ABOUT_RESOURCES: [&str; 13] = [
-    "WaitingForResources",
-    "NotOwned",
-    "BadResource",
-    "BadTemplate",
-    "ResourceRefused",
-    "ResourceForbidden",
-    "ResourceNotFound",
-    "ResourceConflict",
-    "ResourceNotReady",
-    "ResourceNotWatched",
-    "ResourceFailed",
-    "ResourceUnanswered",
-    "ResourceUnreadable",
-];
-
 /// Whether a reason is about what an object owns.
 pub(crate) fn is_about_resources(reason: &str) -> bool {
-    ABOUT_RESOURCES.contains(&reason)
+    reasons::resources::ALL.contains(&reason)
 }
 
 /// Whether another part of what the object owns is in the way now, or a step of its pass says something else.

@@ -90,6 +90,7 @@ pub use object::{Extra, LifecycleObject, LifecycleSpec};
 pub use observation::Observation;
 pub use okt_core::backoff::Backoff;
 pub use okt_core::pass::{Operations, Results};
+pub use okt_core::reasons;
 pub use okt_core::{Answer, ConditionStatus, Delegated, Dispatch, Lifecycle, PassDispatch, Step};
 pub use okt_macros::{LifecycleSpec, lifecycle_graph};
 pub use operator::{Operator, OperatorError};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::{Resource, ResourceExt};
 use okt_core::facts::Observed;
+use okt_core::reasons;
 use okt_core::{Lifecycle, StateId};
 
 use crate::application::{Application, ExtraOf, StateOf};
@@ -89,7 +90,7 @@ pub(crate) async fn look<A: Application>(
             sight.silence.end();
             outcome
         }
-        Err(Unanswered::Panicked(said)) => Err(Failure::retry("Panicked", said)),
+        Err(Unanswered::Panicked(said)) => Err(Failure::retry(reasons::PANICKED, said)),
         Err(why @ Unanswered::TimedOut(_)) => {
             let usual = cx
                 .state()

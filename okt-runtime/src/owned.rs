@@ -5,6 +5,7 @@ use std::fmt;
 use kube::Resource;
 use kube::core::{ApiResource, DynamicObject, TypeMeta};
 use kube::runtime::reflector::ObjectRef;
+use okt_core::reasons;
 use serde::de::DeserializeOwned;
 
 use crate::context::{Action, Context};
@@ -296,13 +297,16 @@ impl<K: LifecycleObject> Action<K> {
             let stuck = unready.iter().filter(|it| it.is_stuck);
             let stuck: Vec<String> = stuck.map(ToString::to_string).collect();
             if !stuck.is_empty() {
-                return Err(Failure::retry("ResourceNotReady", listed(&stuck)));
+                return Err(Failure::retry(
+                    reasons::resources::NOT_READY,
+                    listed(&stuck),
+                ));
             }
             let waits: Vec<String> = unready.iter().map(ToString::to_string).collect();
             self.progress(listed(&waits));
             tokio::select! {
                 () = self.cancelled() => {
-                    return Err(Failure::retry("Cancelled", "the work is no longer wanted"));
+                    return Err(Failure::retry(reasons::CANCELLED, "the work is no longer wanted"));
                 }
                 heard = heard.changed() => heard?,
             }

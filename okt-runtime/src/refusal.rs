@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use kube::{Resource, ResourceExt};
 use okt_core::Lifecycle;
 use okt_core::conditions::bounded;
+use okt_core::reasons;
 
 use crate::again::Again;
 use crate::annotations;
@@ -65,10 +66,12 @@ fn verdict(error: &kube::Error) -> Option<(&'static str, &'static str)> {
     };
     match status.code {
         403 => Some((
-            "Forbidden",
+            reasons::FORBIDDEN,
             "apply the roles that the subcommand `rbac` prints",
         )),
-        400 | 405 | 406 | 413 | 415 | 422 => Some(("Refused", "apply the CRD of this operator")),
+        400 | 405 | 406 | 413 | 415 | 422 => {
+            Some((reasons::REFUSED, "apply the CRD of this operator"))
+        }
         _ => None,
     }
 }
@@ -88,7 +91,7 @@ pub(crate) async fn unwritten_object<A: Application>(
             format!("the API server refuses what the operator would write: {said}; {advice}"),
         ),
         None if inner.trouble.lasts() => (
-            "WriteFailed",
+            reasons::WRITE_FAILED,
             format!(
                 "the API server does not carry out what the operator writes: {said}; the write is tried again, look into the log of the API server"
             ),
@@ -147,13 +150,13 @@ pub(crate) fn stalled<S: Lifecycle>(
     };
     let (deleting, paused) = (
         match meta.deletion_timestamp {
-            Some(_) => ("True", "Deleting"),
-            None => ("False", "NotDeleting"),
+            Some(_) => ("True", reasons::DELETING),
+            None => ("False", reasons::NOT_DELETING),
         },
         if annotations::is_paused(meta) {
-            ("True", "Paused")
+            ("True", reasons::PAUSED)
         } else {
-            ("False", "NotPaused")
+            ("False", reasons::NOT_PAUSED)
         },
     );
     let mut conditions = vec![

@@ -34,6 +34,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::Resource;
+use okt_core::reasons;
 use okt_core::{Lifecycle, StateId};
 use tokio::time::Instant;
 
@@ -225,7 +226,7 @@ pub(crate) async fn clear<A: Application>(
     }
     if let Some(why) = hidden {
         // Something of it might be left behind, and nobody would ever know.
-        tended.failed(Failure::retry("ResourceNotWatched", why), &pace);
+        tended.failed(Failure::retry(reasons::resources::NOT_WATCHED, why), &pace);
         return false;
     }
     let kept = match state {

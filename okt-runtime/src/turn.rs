@@ -27,6 +27,7 @@ use std::time::Duration;
 use kube::{Resource, ResourceExt};
 use okt_core::decide::{Decision, Ending, Stand, decide};
 use okt_core::facts::Facts;
+use okt_core::reasons;
 use okt_core::record::Recorded;
 use okt_core::{Lifecycle, Mark, StateId};
 use serde_json::Value;
@@ -543,7 +544,7 @@ impl<'a, A: Application> Turn<'a, A> {
         if let Decision::End(Ending::Refused(to)) = decision {
             let to = StateOf::<A>::from_id(*to).map_or("Next", Lifecycle::name);
             return Some(RecordedFailure::new(
-                "NoEdge",
+                reasons::NO_EDGE,
                 &format!("the handler named `{to}`, to which no edge leads from here"),
             ));
         }

@@ -7,6 +7,7 @@ use kube::Resource;
 use kube::api::{Patch, PatchParams};
 use okt_core::conditions::bounded;
 use okt_core::pass::Walk;
+use okt_core::reasons;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -23,9 +24,6 @@ use crate::pruned;
 use crate::refusal::{stalled, unwritten};
 use crate::report::{AppliedMetadata, FIELD_MANAGER};
 use crate::shared::Shared;
-
-/// The reason of the conditions.
-const REASON: &str = "Undecodable";
 
 /// Says in the conditions of an object that it does not decode, once.
 ///
@@ -121,14 +119,14 @@ async fn say<A: Application>(
     ));
     let is_said = conditions.iter().any(|c| {
         c.type_ == "Stalled"
-            && c.reason == REASON
+            && c.reason == reasons::UNDECODABLE
             && c.message == message
             && c.observed_generation == meta.generation
     });
     if is_said {
         return Ok(meta.resource_version.clone());
     }
-    let (now, why) = (shared.clock.now(), (REASON, message.as_str()));
+    let (now, why) = (shared.clock.now(), (reasons::UNDECODABLE, message.as_str()));
     let conditions = stalled::<StateOf<A>>(meta, why, &conditions, now, shared.pass_graph());
     let kept = |name: &str| {
         let text = pruned::field(text, &["status", name])?;

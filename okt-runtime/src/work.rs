@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
+use okt_core::reasons;
 use okt_core::{Answer, Dispatch, Lifecycle};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -185,11 +186,11 @@ async fn attempt<A: Application>(
         biased;
         done = work => match done {
             Ok(done) => done,
-            Err(panic) => Err(Failure::retry("Panicked", panic_text(&*panic))),
+            Err(panic) => Err(Failure::retry(reasons::PANICKED, panic_text(&*panic))),
         },
         () = overdue => return None,
         () = tokio::time::sleep(limit) => Err(Failure::retry(
-            "TimedOut",
+            reasons::TIMED_OUT,
             format!("the work of {} took longer than {}", state.name(), seconds(limit)),
         )),
     };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kube::{Client, Resource};
 use okt_core::pass::{Operations, Outcome, Step, Walk};
+use okt_core::reasons;
 use okt_core::{Answer, StateId};
 
 use super::{Pass, soonest};
@@ -48,7 +49,7 @@ impl<K: LifecycleObject> Hands<K> {
     ) -> Result<Settled, Failure> {
         if !self.finalizes && resources.leaves_something() {
             let why = "what is declared `unowned` or with a `wave` has to be deleted by the operator, and this pass has no way for deletion: declare a trigger `on_delete`";
-            return Err(Failure::permanent("BadResource", why));
+            return Err(Failure::permanent(reasons::resources::BAD_RESOURCE, why));
         }
         let site = Site {
             client: &self.client,

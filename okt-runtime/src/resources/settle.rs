@@ -9,6 +9,7 @@ use kube::Resource;
 use kube::api::{Patch, PatchParams};
 use okt_core::conditions;
 use okt_core::pass::Operations;
+use okt_core::reasons::resources as reasons;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -18,7 +19,7 @@ use super::efforts::{Efforts, Pace};
 use super::index::{Key, mark};
 use super::kept::Kept;
 use super::ready::{Lack, lack};
-use super::site::{CONFLICT, NO_ANSWER, NOT_LEADING, Site, listed};
+use super::site::{NOT_LEADING, Site, listed};
 use super::stamp::{Applied, Place, named};
 use super::waves::Going;
 use crate::failure::Failure;
@@ -224,7 +225,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
                 }
                 Ok(Outcome::Stuck(what)) => {
                     outcomes.made(index);
-                    let failure = Failure::permanent("ResourceNotReady", what);
+                    let failure = Failure::permanent(reasons::NOT_READY, what);
                     outcomes.refused(failure);
                 }
                 Ok(Outcome::Held(wait)) => {
@@ -241,7 +242,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
                 }
                 Err(failure) => {
                     outcomes.operations.failed += 1;
-                    let no_answer = failure.reason() == NO_ANSWER;
+                    let no_answer = failure.reason() == reasons::UNANSWERED;
                     let wait = self.failed(&key, &failure);
                     self.efforts.saw(&Some(key.clone()), uid.as_deref());
                     outcomes.failed(failure, wait);
@@ -391,7 +392,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         })?;
         let key = key_of(&applied);
         let what = self.told(&key);
-        let wrong = |why: String| Err(Failure::permanent("BadResource", why));
+        let wrong = |why: String| Err(Failure::permanent(reasons::BAD_RESOURCE, why));
         if !wanted.all.insert(key.clone()) {
             return wrong(format!("{what} is declared twice"));
         }
@@ -421,7 +422,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         let what = self.told(&key);
         if let Some(why) = self.cluster.unlisted(key.0) {
             let why = format!("{what}: its kind cannot be listed: {why}");
-            return Err(Failure::retry("ResourceNotWatched", why));
+            return Err(Failure::retry(reasons::NOT_WATCHED, why));
         }
         match there {
             Some(there) => self.maintain(declared, applied, &there).await,
@@ -476,7 +477,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         }
         match self.apply(applied, Target::Absent).await {
             Ok(made) => self.standing(declared, &key, || Ok(made)),
-            Err(failure) if failure.reason() == CONFLICT => {
+            Err(failure) if failure.reason() == reasons::CONFLICT => {
                 let found = self.found(&key, declared).await?;
                 // A lost answer, or a label that somebody rubbed out: it is the object's own.
                 self.maintain(declared, applied, &found).await
@@ -522,8 +523,9 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         let what = self.told(key);
         let found = answer(self.api(key).get_opt(&key.2)).await;
         let found = found.map_err(|error| self.failure_of(key, &error))?;
-        let found = found
-            .ok_or_else(|| Failure::retry(CONFLICT, format!("{what} was there a moment ago")))?;
+        let found = found.ok_or_else(|| {
+            Failure::retry(reasons::CONFLICT, format!("{what} was there a moment ago"))
+        })?;
         let object = found.value().map_err(|why| unreadable(&what, &why))?;
         let manager = &self.cluster.identity.manager;
         let uid = self.uid();
@@ -537,12 +539,12 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
             Ok(found)
         } else if found.is_deleting() {
             Err(Failure::retry(
-                "NotOwned",
+                reasons::NOT_OWNED,
                 format!("{what} is being deleted, and was not made for this object"),
             ))
         } else {
             Err(Failure::retry(
-                "NotOwned",
+                reasons::NOT_OWNED,
                 format!(
                     "{what} exists and was not made for this object: delete or rename one of them"
                 ),
@@ -554,7 +556,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
     ///
     /// # Errors
     ///
-    /// [`CONFLICT`] where the target is not what is there.
+    /// [`reasons::CONFLICT`] where the target is not what is there.
     async fn apply(&mut self, applied: &Applied, target: Target<'_>) -> Result<Value, Failure> {
         self.check_lead()?;
         let key = key_of(applied);
@@ -601,10 +603,7 @@ const ABSENT: Duration = Duration::from_mins(1);
 
 /// Somebody nested an object deeper than a parser goes.
 fn unreadable(what: &str, why: &str) -> Failure {
-    Failure::retry(
-        "ResourceUnreadable",
-        format!("{what} cannot be read: {why}"),
-    )
+    Failure::retry(reasons::UNREADABLE, format!("{what} cannot be read: {why}"))
 }
 
 fn key_of(applied: &Applied) -> Key {

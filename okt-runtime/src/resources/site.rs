@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kube::api::{DeleteParams, Preconditions};
 use kube::core::Request;
 use kube::{Api, Client, Resource};
+use okt_core::reasons::resources as reasons;
 
 use super::cluster::Cluster;
 use super::declared::Resources;
@@ -16,12 +17,6 @@ use crate::failure::{Failure, chain};
 use crate::object::LifecycleObject;
 use crate::patience::answer;
 use crate::refusal::said;
-
-/// The reason of a failure to which the server had nothing to say.
-pub(crate) const NO_ANSWER: &str = "ResourceUnanswered";
-
-/// The reason of a failure where something else is there than was expected.
-pub(crate) const CONFLICT: &str = "ResourceConflict";
 
 /// The reason of a failure of an operator that does not lead.
 pub(crate) const NOT_LEADING: &str = "NotLeading";
@@ -149,7 +144,7 @@ pub(crate) fn listed(all: &[String]) -> String {
 /// A server and its webhooks quote what they refuse: of a secret object only the code and the reason are said.
 fn failure_of(what: &str, is_secret: bool, error: &kube::Error) -> Failure {
     let kube::Error::Api(status) = error else {
-        return Failure::retry(NO_ANSWER, format!("{what}: {}", chain(error)));
+        return Failure::retry(reasons::UNANSWERED, format!("{what}: {}", chain(error)));
     };
     let message = if is_secret {
         tracing::debug!(resource = what, "refused: {}", status.message);
@@ -158,10 +153,10 @@ fn failure_of(what: &str, is_secret: bool, error: &kube::Error) -> Failure {
         format!("{what}: {}", said(error))
     };
     match status.code {
-        400 | 422 => Failure::permanent("ResourceRefused", message),
-        403 => Failure::retry("ResourceForbidden", message),
-        404 => Failure::retry("ResourceNotFound", message),
-        409 => Failure::retry(CONFLICT, message),
-        _ => Failure::retry("ResourceFailed", message),
+        400 | 422 => Failure::permanent(reasons::REFUSED, message),
+        403 => Failure::retry(reasons::FORBIDDEN, message),
+        404 => Failure::retry(reasons::NOT_FOUND, message),
+        409 => Failure::retry(reasons::CONFLICT, message),
+        _ => Failure::retry(reasons::FAILED, message),
     }
 }

@@ -1,6 +1,7 @@
 //! What every applied object carries: whose it is, and a hash of what was applied.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use okt_core::reasons::resources as reasons;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -110,7 +111,7 @@ impl<K: LifecycleObject> Place<'_, K> {
     ///
     /// What only another declaration mends.
     pub(crate) fn stamped(&self, declared: &Declared) -> Result<Applied, Failure> {
-        let wrong = |what: String| Failure::permanent("BadResource", what);
+        let wrong = |what: String| Failure::permanent(reasons::BAD_RESOURCE, what);
         let mut body = declared.object.clone().map_err(wrong)?;
         let word = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (word("apiVersion"), word("kind"));
@@ -185,7 +186,7 @@ impl<K: LifecycleObject> Place<'_, K> {
         declared: &str,
         name: &str,
     ) -> Result<Option<String>, Failure> {
-        let wrong = |what: String| Err(Failure::permanent("BadResource", what));
+        let wrong = |what: String| Err(Failure::permanent(reasons::BAD_RESOURCE, what));
         let own = self.object.meta().namespace.as_deref();
         let namespace = match (kind.namespaced, declared, own) {
             (false, "", _) => return Ok(None),
@@ -228,7 +229,7 @@ impl<K: LifecycleObject> Place<'_, K> {
             };
             let kind = K::kind(&());
             return Err(Failure::permanent(
-                "BadResource",
+                reasons::BAD_RESOURCE,
                 format!(
                     "{what} lives {place}; Kubernetes would take it for an orphan of its {kind} in {} and delete it: declare it `unowned`",
                     own.unwrap_or_default()

@@ -6,6 +6,7 @@ use std::thread;
 
 use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior};
+use okt_core::reasons::resources as reasons;
 use serde::Serialize;
 use serde_json::Value;
 use serde_saphyr::Error as YamlError;
@@ -149,7 +150,7 @@ impl Template {
                 file: Some(self.file.clone()),
                 ..Declared::dynamic(object)
             })
-            .map_err(|error| Failure::permanent("BadTemplate", error.to_string()))
+            .map_err(|error| Failure::permanent(reasons::BAD_TEMPLATE, error.to_string()))
     }
 
     fn fill_in(&self, values: &impl Serialize) -> Result<Value, TemplateError> {

@@ -1,6 +1,7 @@
 //! What came of work at an agent, in the words of the operator.
 
 use okt_core::Lifecycle;
+use okt_core::reasons;
 use okt_sidecar::client::{ClientError, EndpointError};
 use okt_sidecar::wire::{ActionReport, Code, Mender, Phase, Problem};
 
@@ -24,7 +25,7 @@ pub(super) fn of_report<S: Lifecycle>(
             })
         }
         Phase::Cancelled => Err(Failure::retry(
-            "Cancelled",
+            reasons::CANCELLED,
             format!(
                 "somebody cancelled the work of {} at the agent",
                 state.name()
@@ -41,7 +42,7 @@ fn performed<S: Lifecycle>(state: S, report: ActionReport) -> Result<Performed<S
         Some(name) => Some(S::from_name(name).filter(|to| leads(state, *to)).ok_or_else(
             || {
                 Failure::permanent(
-                    "NoEdge",
+                    reasons::NO_EDGE,
                     format!(
                         "the agent's work of {} names `{name}` as the next state, to which no edge leads from there",
                         state.name()
@@ -75,7 +76,7 @@ fn unknown<S: Lifecycle>(state: S, repeats: bool) -> Failure {
 
 /// The operator itself did not want the work any more; nobody looks at this.
 pub(super) fn withdrawn() -> Failure {
-    Failure::retry("Cancelled", "the work was no longer wanted")
+    Failure::retry(reasons::CANCELLED, "the work was no longer wanted")
 }
 
 /// What a request that got no good answer comes to.

@@ -3,6 +3,7 @@
 use kube::Resource as _;
 use okt_core::conditions::{self, Condition, Way};
 use okt_core::pass::Walk;
+use okt_core::reasons;
 use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph};
 
@@ -64,7 +65,7 @@ impl<A: Application> Turn<'_, A> {
         if releases && finalizes && !self.shared.may_start() {
             // The next operator takes the way for deletion.
             let why = "this operator is stopping; the next one goes on";
-            prelude.hold = Some(Failure::retry("Stopping", why));
+            prelude.hold = Some(Failure::retry(reasons::STOPPING, why));
             prelude.is_whole = false;
             prelude.conditions = conditions::of_pass(graph, Way::Leaving);
             return prelude;

@@ -1,0 +1,478 @@
+//! The rules about what is declared at one place: edges, names, conditions, options, marks.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::search::cycles;
+use super::{Faults, Place, Rule, is_dead_end};
+use crate::graph::{Cause, Kind, Mark, StateId};
+use crate::names;
+use crate::routes::net;
+
+impl Faults<'_, '_> {
+    /// OKT001. The macro lets rustc say this, with its "similar name" help.
+    pub(super) fn targets_are_states(&mut self) {
+        let graph = self.graph;
+        for (id, state) in graph.iter() {
+            let unknown = |to: StateId| graph.get(to).is_none();
+            let places = (state.triggers.iter().enumerate())
+                .filter(|(_, trigger)| unknown(trigger.to))
+                .map(|(index, _)| Place::Trigger(id, index))
+                .chain(
+                    (state.children.iter().enumerate())
+                        .filter(|(_, to)| unknown(**to))
+                        .map(|(index, _)| Place::Child(id, index)),
+                )
+                .chain(
+                    (state.no_routes.iter().enumerate())
+                        .filter(|(_, no_route)| unknown(no_route.to))
+                        .map(|(index, _)| Place::NoRoute(id, index)),
+                );
+            for place in places {
+                self.report(
+                    Rule::UnknownTarget,
+                    place,
+                    format!("{} names a target that is no state", self.spell(id)),
+                );
+            }
+        }
+    }
+
+    /// OKT002: an object is created in one place.
+    pub(super) fn one_entry(&mut self) {
+        let graph = self.graph;
+        let mut entries = graph.iter().filter(|(_, state)| state.is(Mark::Entry));
+        let Some((first, _)) = entries.next() else {
+            self.report(
+                Rule::OneEntry,
+                Place::Graph,
+                "no entry; mark the state in which objects are created with `#[entry]`",
+            );
+            return;
+        };
+        for (id, _) in entries {
+            self.report(
+                Rule::OneEntry,
+                Place::Mark(id, Mark::Entry),
+                format!("a second entry, after {}; keep one", self.spell(first)),
+            );
+        }
+    }
+
+    /// OKT003: deletion ends in a leaf.
+    pub(super) fn a_leaf(&mut self) {
+        if !self.graph.states.iter().any(|state| state.is(Mark::Leaf)) {
+            self.report(
+                Rule::NoLeaf,
+                Place::Graph,
+                "no leaf; mark the state in which the application is gone or finished with `#[leaf]`",
+            );
+        }
+    }
+
+    /// OKT006: out of a leaf leads only a new wish, by the entry.
+    pub(super) fn leaves_end(&mut self) {
+        for (id, state) in self.graph.iter().filter(|(_, state)| state.is(Mark::Leaf)) {
+            let places = (0..state.triggers.len())
+                .map(|index| Place::Trigger(id, index))
+                .chain((0..state.children.len()).map(|index| Place::Child(id, index)));
+            for place in places {
+                self.report(
+                    Rule::LeafLeads,
+                    place,
+                    format!(
+                        "the leaf {} has an edge out; remove the edge, or `#[leaf]`",
+                        self.spell(id)
+                    ),
+                );
+            }
+        }
+    }
+
+    /// OKT005.
+    pub(super) fn no_dead_ends(&mut self) {
+        for (id, state) in self.graph.iter() {
+            if is_dead_end(state) {
+                self.report(
+                    Rule::DeadEnd,
+                    Place::State(id),
+                    format!(
+                        "dead end: {} has no edge out and is not a leaf; add `#[child(..)]` or `#[leaf]`",
+                        self.spell(id)
+                    ),
+                );
+            }
+        }
+    }
+
+    /// OKT010: a state is not left by staying; a resting state says `Stay`, another is retried.
+    pub(super) fn no_self_edges(&mut self) {
+        for (id, state) in self.graph.iter() {
+            let places = (state.triggers.iter().enumerate())
+                .filter(|(_, trigger)| trigger.to == id)
+                .map(|(index, _)| Place::Trigger(id, index))
+                .chain(
+                    (state.children.iter().enumerate())
+                        .filter(|(_, to)| **to == id)
+                        .map(|(index, _)| Place::Child(id, index)),
+                );
+            for place in places {
+                self.report(
+                    Rule::SelfEdge,
+                    place,
+                    format!(
+                        "{} leads to itself; a resting state stays by `Stay`, any other by `Wait`",
+                        self.spell(id)
+                    ),
+                );
+            }
+        }
+    }
+
+    /// OKT008: an event names a state, so one name must mean one edge.
+    ///
+    /// A trigger by cause beside a child is told apart by its cause.
+    pub(super) fn targets_once(&mut self) {
+        for (id, state) in self.graph.iter() {
+            for (index, trigger) in state.triggers.iter().enumerate() {
+                if trigger.to == StateId::UNKNOWN {
+                    continue;
+                }
+                if state.triggers[..index].iter().any(|t| t.to == trigger.to) {
+                    self.report(
+                        Rule::SameTarget,
+                        Place::Trigger(id, index),
+                        format!(
+                            "{} has a trigger to {} already; remove one",
+                            self.spell(id),
+                            self.spell(trigger.to)
+                        ),
+                    );
+                } else if trigger.cause == Cause::Named && state.children.contains(&trigger.to) {
+                    self.report(
+                        Rule::SameTarget,
+                        Place::Trigger(id, index),
+                        format!(
+                            "{0} has {1} as a child too; give the trigger a cause (`after`, `on_error`, `on_delete` or `on_change`), or remove one",
+                            self.spell(id),
+                            self.spell(trigger.to)
+                        ),
+                    );
+                }
+            }
+            for (index, to) in state.children.iter().enumerate() {
+                if *to != StateId::UNKNOWN && state.children[..index].contains(to) {
+                    self.report(
+                        Rule::SameTarget,
+                        Place::Child(id, index),
+                        format!(
+                            "{} has the child {} already; remove one",
+                            self.spell(id),
+                            self.spell(*to)
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
+    /// OKT011: the second of two would never be taken.
+    pub(super) fn causes_once(&mut self) {
+        for (id, state) in self.graph.iter() {
+            for (index, trigger) in state.triggers.iter().enumerate() {
+                let earlier = state.triggers[..index].iter().find(|earlier| {
+                    trigger.cause != Cause::Named
+                        && core::mem::discriminant(&earlier.cause)
+                            == core::mem::discriminant(&trigger.cause)
+                });
+                if let Some(earlier) = earlier {
+                    self.report(
+                        Rule::SameCause,
+                        Place::Cause(id, index),
+                        format!(
+                            "the trigger to {} has this kind of cause already, so this one is never taken; remove one",
+                            self.spell(earlier.to)
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
+    /// OKT014 and OKT020.
+    pub(super) fn names(&mut self) {
+        let mut wire: BTreeMap<&str, StateId> = BTreeMap::new();
+        let mut methods: BTreeMap<String, StateId> = BTreeMap::new();
+        for (id, state) in self.graph.iter() {
+            // A present name stands before every former one, whatever the order of declaration.
+            if let Some(first) = wire.insert(state.name, id) {
+                wire.insert(state.name, first);
+                self.report(
+                    Rule::SameName,
+                    Place::State(id),
+                    format!(
+                        "the wire name `{}` is taken by {}; rename one",
+                        state.name,
+                        self.spell(first)
+                    ),
+                );
+            }
+            if !names::is_state(state.name) {
+                self.report(
+                    Rule::Name,
+                    Place::State(id),
+                    format!(
+                        "the wire name `{}` cannot be written to a condition; use at most {} letters, digits and `_`, beginning with a letter",
+                        state.name,
+                        names::STATE_LIMIT
+                    ),
+                );
+            }
+            if matches!(state.variant, "Stay" | "Next" | "Wait") {
+                self.report(
+                    Rule::Name,
+                    Place::State(id),
+                    format!(
+                        "a state cannot be called {}: the word is a handler's answer; rename it",
+                        self.spell(id)
+                    ),
+                );
+            }
+            if state.is(Mark::Idle) {
+                continue;
+            }
+            let method = names::snake(state.variant);
+            if matches!(method.as_str(), "self" | "super" | "crate" | "") {
+                self.report(
+                    Rule::Name,
+                    Place::State(id),
+                    format!(
+                        "the handler of {} would be called `{method}`, which Rust does not allow; rename it",
+                        self.spell(id)
+                    ),
+                );
+            } else if let Some(first) = methods.insert(method.clone(), id) {
+                self.report(
+                    Rule::Name,
+                    Place::State(id),
+                    format!(
+                        "the handler of {} would be called `{method}` like that of {}; rename one",
+                        self.spell(id),
+                        self.spell(first)
+                    ),
+                );
+            }
+        }
+        for (id, state) in self.graph.iter() {
+            for (index, was) in state.was.iter().enumerate() {
+                if let Some(first) = wire.insert(was, id) {
+                    wire.insert(was, first);
+                    self.report(
+                        Rule::SameName,
+                        Place::Was(id, index),
+                        format!(
+                            "the name `{was}` belongs to {}, and a stored object cannot be in two states; remove it",
+                            self.spell(first)
+                        ),
+                    );
+                } else if !names::is_state(was) {
+                    self.report(
+                        Rule::Name,
+                        Place::Was(id, index),
+                        format!("`{was}` was never the name of a state, because it cannot be written; remove it"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// OKT016: what the API server would refuse, or the runtime writes itself.
+    pub(super) fn conditions(&mut self) {
+        let mut types: Vec<&str> = Vec::new();
+        for (id, state) in self.graph.iter() {
+            for (index, condition) in state.conditions.iter().enumerate() {
+                let at = Place::Condition(id, index);
+                let name = condition.name;
+                if !types.contains(&name) {
+                    types.push(name);
+                    if types.len() == crate::conditions::DECLARED_LIMIT + 1 {
+                        self.report(
+                            Rule::Condition,
+                            at,
+                            format!(
+                                "more than {} condition types; an object holds 32, and others need room",
+                                crate::conditions::DECLARED_LIMIT
+                            ),
+                        );
+                    }
+                }
+                if !names::is_condition_type(name) {
+                    self.report(
+                        Rule::Condition,
+                        at,
+                        format!("`{name}` is no condition type; use an adjective or participle in PascalCase (e.g. `Available`)"),
+                    );
+                } else if names::RESERVED
+                    .iter()
+                    .any(|word| word.eq_ignore_ascii_case(name))
+                {
+                    self.report(
+                        Rule::Condition,
+                        at,
+                        format!("the condition `{name}` is written by the operator itself; choose another type"),
+                    );
+                }
+                if state.conditions[..index].iter().any(|c| c.name == name) {
+                    self.report(
+                        Rule::Condition,
+                        at,
+                        format!(
+                            "{} declares the condition `{name}` twice; keep one",
+                            self.spell(id)
+                        ),
+                    );
+                }
+                if !condition.reason.is_empty() && !names::is_reason(condition.reason) {
+                    self.report(
+                        Rule::Condition,
+                        Place::Reason(id, index),
+                        format!(
+                            "`{}` is no reason; use one word in PascalCase (letters, digits, `_`)",
+                            condition.reason
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
+    /// OKT017, as far as numbers go.
+    pub(super) fn options(&mut self) {
+        for (id, state) in self.graph.iter() {
+            for (index, trigger) in state.triggers.iter().enumerate() {
+                let message = match trigger.cause {
+                    Cause::After(time) if time.is_zero() => {
+                        "a time of zero would leave the state at once; give it a unit and a number above 0 (e.g. `after = \"30m\"`)"
+                    }
+                    Cause::OnError { attempts: 0 } => {
+                        "zero attempts would never try; use `attempts = 1` to leave at the first failure"
+                    }
+                    Cause::OnGiveUp if self.graph.kind == Kind::Lifecycle => {
+                        "`on_give_up` is for passes: the work of a lifecycle fails or ends; use `on_error`"
+                    }
+                    Cause::After(_)
+                    | Cause::OnError { .. }
+                    | Cause::Named
+                    | Cause::OnDelete
+                    | Cause::OnChange
+                    | Cause::OnGiveUp => continue,
+                };
+                self.report(Rule::Option, Place::Cause(id, index), message);
+            }
+        }
+    }
+
+    /// OKT018: a state has one role.
+    pub(super) fn marks_agree(&mut self) {
+        use Mark::{Entry, Leaf, NoTransit, Rest, Visit};
+        const EXCLUDE: [(Mark, Mark); 7] = [
+            (Leaf, Entry),
+            (Leaf, Rest),
+            (Leaf, Visit),
+            (Leaf, NoTransit),
+            (Visit, Rest),
+            (Visit, Entry),
+            (NoTransit, Entry),
+        ];
+        for (id, state) in self.graph.iter() {
+            for (one, other) in EXCLUDE {
+                if state.is(one) && state.is(other) {
+                    self.report(
+                        Rule::Exclude,
+                        Place::Mark(id, other),
+                        format!(
+                            "`#[{}]` and `#[{}]` exclude each other on {}; keep one",
+                            word(other),
+                            word(one),
+                            self.spell(id)
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
+    /// OKT019: a pass ends within one reconciliation, so it cannot circle or stay.
+    pub(super) fn a_pass(&mut self) {
+        let graph = self.graph;
+        for (id, state) in graph.iter() {
+            for mark in [Mark::Rest, Mark::Visit, Mark::NoTransit] {
+                if state.is(mark) {
+                    self.report(
+                        Rule::Pass,
+                        Place::Mark(id, mark),
+                        format!(
+                            "`#[{}]` is for lifecycles: a pass walks from the entry to a leaf at once",
+                            word(mark)
+                        ),
+                    );
+                }
+            }
+            for index in 0..state.was.len() {
+                self.report(
+                    Rule::Pass,
+                    Place::Was(id, index),
+                    "`#[was]` is for lifecycles: a pass stores no state",
+                );
+            }
+            for index in 0..state.no_routes.len() {
+                self.report(
+                    Rule::Pass,
+                    Place::NoRoute(id, index),
+                    "`#[no_route]` is for lifecycles: nobody wishes for a state of a pass",
+                );
+            }
+            for (index, trigger) in state.triggers.iter().enumerate() {
+                let message = match trigger.cause {
+                    Cause::Named
+                    | Cause::OnDelete
+                    | Cause::OnGiveUp
+                    | Cause::OnError { attempts: 1 } => continue,
+                    Cause::OnError { .. } => {
+                        "a pass does not count attempts; write `on_error`: the step failed"
+                    }
+                    Cause::After(_) | Cause::OnChange => {
+                        "a pass has no time and no changes; `on_delete`, `on_error` and `on_give_up` raise its triggers"
+                    }
+                };
+                self.report(Rule::Pass, Place::Cause(id, index), message);
+            }
+        }
+        let edges = net(graph, |_, state| state.targets().collect());
+        for cycle in cycles(&edges) {
+            self.report(
+                Rule::Pass,
+                Place::State(cycle[0]),
+                format!(
+                    "a pass cannot circle, {}; remove an edge",
+                    self.spell_way(&cycle)
+                ),
+            );
+        }
+    }
+}
+
+/// The spelling of a mark as an attribute.
+fn word(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Entry => "entry",
+        Mark::Rest => "rest",
+        Mark::Hold => "rest(hold)",
+        Mark::Idle => "idle",
+        Mark::Leaf => "leaf",
+        Mark::Visit => "visit",
+        Mark::NoTransit => "no_transit",
+    }
+}

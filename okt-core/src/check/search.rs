@@ -1,0 +1,127 @@
+//! Searches in a graph: what catches an object, what circles, what stands in a way.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::Dfs;
+
+use crate::graph::{Graph, StateId};
+use crate::routes::{Paths, net};
+
+/// The innermost traps among the caught states, each with the caught states outside that lead to it.
+///
+/// One missing edge catches every state that leads there; only where it is missing is a mistake.
+pub(super) fn knots(
+    graph: &Graph<'_>,
+    caught: impl Fn(StateId) -> bool,
+) -> Vec<(Vec<StateId>, Vec<StateId>)> {
+    let inside = net(graph, |id, state| {
+        let children = state.children.iter().copied();
+        children.filter(|to| caught(id) && caught(*to)).collect()
+    });
+    let reaches = |from: StateId, knot: &[StateId]| {
+        let mut walk = Dfs::new(&inside, NodeIndex::new(from.index()));
+        let mut reached = core::iter::from_fn(|| walk.next(&inside));
+        reached.any(|node| knot.contains(&StateId::at(node.index())))
+    };
+    let mut found: Vec<(Vec<StateId>, Vec<StateId>)> = tarjan_scc(&inside)
+        .into_iter()
+        .map(|knot| {
+            let mut knot: Vec<StateId> = (knot.iter())
+                .map(|node| StateId::at(node.index()))
+                .collect();
+            knot.sort();
+            knot
+        })
+        .filter(|knot| {
+            let leaves = |id: &StateId| {
+                let mut heads = inside.neighbors(NodeIndex::new(id.index()));
+                heads.any(|head| !knot.contains(&StateId::at(head.index())))
+            };
+            caught(knot[0]) && !knot.iter().any(leaves)
+        })
+        .map(|knot| {
+            let upstream = (graph.iter().map(|(id, _)| id))
+                .filter(|id| caught(*id) && !knot.contains(id) && reaches(*id, &knot))
+                .collect();
+            (knot, upstream)
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// The way the hops lead, both ends included.
+pub(super) fn way(hops: &[Option<StateId>], from: StateId, to: StateId) -> Vec<StateId> {
+    let mut way = vec![from];
+    let mut at = from;
+    while let Some(hop) = hops[at.index()] {
+        way.push(hop);
+        if hop == to {
+            break;
+        }
+        at = hop;
+    }
+    way
+}
+
+/// The first state that a way would have to lead through although no route may; none where there is no way at all.
+pub(super) fn through(graph: &Graph<'_>, from: StateId, to: StateId) -> Option<StateId> {
+    let hops = Paths::of(graph).to_through_anything(to);
+    let way = way(&hops, from, to);
+    let inner = way.get(1..way.len().saturating_sub(1))?;
+    inner
+        .iter()
+        .find(|id| graph.get(**id).is_some_and(|state| !state.is_transit()))
+        .copied()
+}
+
+/// The cycles of a graph, one per knot, each from its first state back to it, in declaration order.
+pub(super) fn cycles(net: &DiGraph<(), ()>) -> Vec<Vec<StateId>> {
+    let mut found: Vec<Vec<StateId>> = tarjan_scc(net)
+        .into_iter()
+        .filter(|knot| knot.len() > 1)
+        .filter_map(|knot| {
+            let start = *knot.iter().min()?;
+            Some(cycle(net, &knot, start))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// A shortest cycle through `start` within its knot.
+fn cycle(net: &DiGraph<(), ()>, knot: &[NodeIndex], start: NodeIndex) -> Vec<StateId> {
+    let mut came_from: BTreeMap<NodeIndex, NodeIndex> = BTreeMap::new();
+    let mut ring = vec![start];
+    while !ring.is_empty() {
+        let mut further = Vec::new();
+        for at in ring {
+            // petgraph lists the newest edge first; declaration order is the other way round.
+            let mut heads: Vec<NodeIndex> = net.neighbors(at).collect();
+            heads.reverse();
+            for head in heads {
+                if head == start {
+                    let mut way = vec![start, at];
+                    while let Some(previous) = came_from.get(way.last().unwrap_or(&start)) {
+                        way.push(*previous);
+                    }
+                    way.reverse();
+                    return way
+                        .into_iter()
+                        .map(|node| StateId::at(node.index()))
+                        .collect();
+                }
+                if knot.contains(&head) && !came_from.contains_key(&head) {
+                    came_from.insert(head, at);
+                    further.push(head);
+                }
+            }
+        }
+        ring = further;
+    }
+    vec![StateId::at(start.index())]
+}

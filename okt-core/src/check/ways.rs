@@ -1,0 +1,265 @@
+//! The rules about where edges lead: every state is reached, every wish has a route, every deletion ends.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::search::{cycles, knots, through, way};
+use super::{Faults, Place, Rule, is_dead_end};
+use crate::graph::{Cause, Graph, Kind, Mark, State, StateId};
+use crate::routes::{Paths, net, reached, ways_out, wishable};
+
+impl Faults<'_, '_> {
+    /// OKT004.
+    pub(super) fn all_reachable(&mut self) {
+        let Some(entry) = self.graph.entry() else {
+            return;
+        };
+        let reached = reached(self.graph, |_, state| state.targets().collect());
+        for (id, _) in self.graph.iter() {
+            if !reached[id.index()] {
+                self.report(
+                    Rule::Unreachable,
+                    Place::State(id),
+                    format!(
+                        "{0} cannot be reached from the entry {1}; add a `#[child(..)]` or `#[trigger(..)]` that leads to it, or remove it",
+                        self.spell(id),
+                        self.spell(entry)
+                    ),
+                );
+            }
+        }
+    }
+
+    /// OKT009: nothing would ever stop an object there.
+    pub(super) fn no_livelock(&mut self) {
+        let edges = net(self.graph, |_, state| {
+            if state.is_passing() {
+                state.next().into_iter().collect()
+            } else {
+                Vec::new()
+            }
+        });
+        for cycle in cycles(&edges) {
+            self.report(
+                Rule::Livelock,
+                Place::State(cycle[0]),
+                format!(
+                    "livelock: Next circles through passing states only, {}; mark one `#[rest]`, or change a last child",
+                    self.spell_way(&cycle)
+                ),
+            );
+        }
+    }
+
+    /// OKT007. Dead ends have their own report; what leads only there is no mistake of its own.
+    pub(super) fn ways_out(&mut self) {
+        let graph = self.graph;
+        if !graph.states.iter().any(|state| state.is(Mark::Leaf)) {
+            return;
+        }
+        let states: Vec<State<'_>> = graph.states.iter().map(dead_end_as_leaf).collect();
+        let mended = Graph {
+            states: &states,
+            ..*graph
+        };
+        let out = ways_out(&mended);
+        let caught = |id: StateId| {
+            out[id.index()].is_none() && mended.get(id).is_some_and(|state| !state.is(Mark::Leaf))
+        };
+        for (knot, upstream) in knots(&mended, caught) {
+            let message = self.trap(&mended, &knot, &upstream);
+            self.report(Rule::Trap, Place::State(knot[0]), message);
+        }
+        // Deletion takes an `on_delete` trigger where there is one; that must not lead back.
+        let edges = net(&mended, |id, state| {
+            let trigger = on_delete(state).map(|(_, to)| to);
+            trigger.or(out[id.index()]).into_iter().collect()
+        });
+        for cycle in cycles(&edges) {
+            let place = cycle
+                .iter()
+                .find_map(|id| Some(Place::Cause(*id, on_delete(graph.get(*id)?)?.0)))
+                .unwrap_or(Place::State(cycle[0]));
+            self.report(
+                Rule::Trap,
+                place,
+                format!(
+                    "trap: the way out circles, {}, so deletion would hang; let `on_delete` lead nearer to a leaf",
+                    self.spell_way(&cycle)
+                ),
+            );
+        }
+    }
+
+    /// One trap: the states that cannot be left for good, and those that only lead there.
+    fn trap(&self, mended: &Graph<'_>, knot: &[StateId], upstream: &[StateId]) -> String {
+        let names = |ids: &[StateId]| {
+            let names: Vec<String> = ids.iter().map(|id| self.spell(*id)).collect();
+            names.join(", ")
+        };
+        let mut message = format!(
+            "trap: {} has no way out, so deletion would hang: no children lead from it to a leaf{}",
+            self.spell(knot[0]),
+            self.forbidden_transit(mended, knot[0])
+        );
+        if knot.len() > 1 {
+            message.push_str(&format!(
+                "; the same holds for {}, where it leads",
+                names(&knot[1..])
+            ));
+        }
+        if !upstream.is_empty() {
+            message.push_str(&format!("; {} lead nowhere else", names(upstream)));
+        }
+        message
+    }
+
+    /// Which states would have to be led through, said after "no children lead from it to a leaf".
+    fn forbidden_transit(&self, graph: &Graph<'_>, from: StateId) -> String {
+        let leaves = graph.iter().filter(|(_, state)| state.is(Mark::Leaf));
+        for (leaf, _) in leaves {
+            if let Some(through) = through(graph, from, leaf) {
+                return format!(
+                    " but through {}, which no route may lead through; add a child nearer to a leaf",
+                    self.spell(through)
+                );
+            }
+        }
+        "; add a `#[child(..)]`".into()
+    }
+
+    /// OKT013, the part that needs no routes.
+    pub(super) fn no_routes_are_of_resting_states(&mut self) {
+        for (id, state) in self.graph.iter() {
+            if !state.is(Mark::Rest) && self.graph.kind == Kind::Lifecycle {
+                for index in 0..state.no_routes.len() {
+                    self.report(
+                        Rule::FalseNoRoute,
+                        Place::NoRoute(id, index),
+                        format!(
+                            "`#[no_route]` on {}, which is not resting: a wish is routed from where the object comes to rest; remove it",
+                            self.spell(id)
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
+    /// OKT012 and OKT013: every wish has a route or a reason, and no reason lies.
+    pub(super) fn routes(&mut self) {
+        let graph = self.graph;
+        if graph.entry().is_none() {
+            return;
+        }
+        let wishable = wishable(graph);
+        let reached = reached(graph, |_, state| state.targets().collect());
+        let resting: Vec<(StateId, &State<'_>)> = graph
+            .iter()
+            .filter(|(_, state)| state.is(Mark::Rest) && !state.is(Mark::Leaf))
+            .collect();
+        let paths = Paths::of(graph);
+        let mut missing: Vec<Vec<StateId>> = vec![Vec::new(); graph.states.len()];
+        for (to, _) in graph.iter() {
+            let hops = wishable[to.index()].then(|| paths.to(to));
+            for (from, state) in &resting {
+                let claims = (state.no_routes.iter().enumerate())
+                    .filter(|(_, no_route)| no_route.to == to)
+                    .map(|(index, _)| Place::NoRoute(*from, index));
+                let mut claimed = false;
+                for place in claims {
+                    let lie = match &hops {
+                        None => Some(format!(
+                            "nobody may wish for {}: it is not reached along children, or neither resting, `#[visit]` nor a leaf; remove this",
+                            self.spell(to)
+                        )),
+                        Some(_) if *from == to => Some(format!(
+                            "{} needs no route to itself; remove this",
+                            self.spell(to)
+                        )),
+                        Some(hops) => hops[from.index()].map(|_| {
+                            format!(
+                                "there is a route, {}; remove this",
+                                self.spell_way(&way(&hops[..], *from, to))
+                            )
+                        }),
+                    };
+                    if claimed {
+                        self.report(
+                            Rule::FalseNoRoute,
+                            place,
+                            format!("{} is named twice; remove this", self.spell(to)),
+                        );
+                    } else if let Some(lie) = lie {
+                        self.report(Rule::FalseNoRoute, place, lie);
+                    }
+                    claimed = true;
+                }
+                if let Some(hops) = &hops
+                    && !claimed
+                    && *from != to
+                    && reached[from.index()]
+                    && hops[from.index()].is_none()
+                {
+                    missing[from.index()].push(to);
+                }
+            }
+        }
+        for (from, _) in resting {
+            let missing = &missing[from.index()];
+            let state = &graph.states[from.index()];
+            // A claim about an unknown state may be meant for one of these.
+            let doubtful = state
+                .no_routes
+                .iter()
+                .any(|no_route| graph.get(no_route.to).is_none());
+            if missing.is_empty() || doubtful || is_dead_end(state) {
+                continue;
+            }
+            let each: Vec<String> = missing
+                .iter()
+                .map(|to| match through(graph, from, *to) {
+                    Some(through) => format!(
+                        "{} (only through {}, which no route may lead through)",
+                        self.spell(*to),
+                        self.spell(through)
+                    ),
+                    None => self.spell(*to),
+                })
+                .collect();
+            let names: Vec<&str> = missing
+                .iter()
+                .map(|to| graph.states[to.index()].variant)
+                .collect();
+            self.report(
+                Rule::NoRoute,
+                Place::State(from),
+                format!(
+                    "no route from {} to {}, which a spec may wish for; add children that lead there, or refuse the wish: `#[no_route({}, reason = \"..\")]`",
+                    self.spell(from),
+                    each.join(", "),
+                    names.join(", ")
+                ),
+            );
+        }
+    }
+}
+
+fn dead_end_as_leaf<'g>(state: &State<'g>) -> State<'g> {
+    let mut state = *state;
+    if is_dead_end(&state) {
+        state.marks = state.marks.with(Mark::Leaf);
+    }
+    state
+}
+
+fn on_delete(state: &State<'_>) -> Option<(usize, StateId)> {
+    state
+        .triggers
+        .iter()
+        .enumerate()
+        .find(|(_, trigger)| trigger.cause == Cause::OnDelete)
+        .map(|(index, trigger)| (index, trigger.to))
+}
