@@ -15,7 +15,7 @@ use crate::cached::PlaceOf;
 use crate::clock::after;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
-use crate::work::{panic_text, seconds};
+use crate::texts::{panic_text, seconds};
 
 /// How long an answer may take, by default.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);

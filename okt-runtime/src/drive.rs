@@ -18,15 +18,15 @@ use tokio_util::sync::CancellationToken;
 use crate::again::Again;
 use crate::application::Application;
 use crate::cached::{Cached, PlaceOf, reference};
-use crate::failure::chain;
 use crate::guarded::api;
 use crate::looks::Looks;
 use crate::queue::{Queue, Urgency};
 use crate::resources::{Name, PAGE, name_of};
 use crate::shared::{Request, Shared};
+use crate::texts::chain;
+use crate::texts::panic_text;
 use crate::turn::turn;
 use crate::wakes::Wakes;
-use crate::work::panic_text;
 
 /// How long after a turn that panicked the object has another.
 const AFTER_PANIC: Duration = Duration::from_secs(30);

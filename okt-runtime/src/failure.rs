@@ -1,10 +1,8 @@
 //! Why work failed, and whether trying again helps.
 
-use std::error::Error;
 use std::fmt;
 
 use okt_core::pass::Failed;
-use serde_json::error::Category;
 
 /// The failure of a handler or an observation.
 ///
@@ -81,100 +79,5 @@ impl From<Failure> for Failed {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason(), self.message())
-    }
-}
-
-impl<E: Error + 'static> From<E> for Failure {
-    fn from(error: E) -> Self {
-        #[cfg(feature = "reach")]
-        if let Some(failure) = crate::reach::failure_of(&error) {
-            return failure;
-        }
-        Self::retry("Error", chain(&error))
-    }
-}
-
-/// An error with all its causes, none said twice.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        source = cause.source();
-    }
-    text
-}
-
-/// Says why a text does not decode, without the values in it, which may be secret.
-///
-/// Of what JSON does not allow, and of a missing field, the error quotes none itself.
-pub(crate) fn unquoted(error: &serde_json::Error) -> String {
-    let said = error.to_string();
-    if error.classify() != Category::Data || said.starts_with("missing field `") {
-        return said;
-    }
-    match (error.line(), error.column()) {
-        (0, _) => "a value does not fit its type".to_owned(),
-        (line, column) => format!("a value does not fit its type at line {line} column {column}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("open the door")]
-    struct Outer(#[source] Inner);
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("the key is lost")]
-    struct Inner;
-
-    #[test]
-    fn why_a_text_does_not_decode_is_said_without_its_values() {
-        #[derive(Debug, serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Login {
-            #[expect(dead_code, reason = "it is read, and that is all")]
-            port: u16,
-        }
-        for (text, said) in [
-            (
-                r#"{"port":"hunter2"}"#,
-                "a value does not fit its type at line 1 column 17",
-            ),
-            (
-                r#"{"port":4711000}"#,
-                "a value does not fit its type at line 1 column 15",
-            ),
-            (
-                r#"{"hunter2":1}"#,
-                "a value does not fit its type at line 1 column 10",
-            ),
-            (
-                r#""hunter2""#,
-                "a value does not fit its type at line 1 column 9",
-            ),
-            ("{}", "missing field `port` at line 1 column 2"),
-            ("hunter2", "expected value at line 1 column 1"),
-            ("", "EOF while parsing a value at line 1 column 0"),
-        ] {
-            let error = serde_json::from_str::<Login>(text).expect_err(text);
-            assert_eq!(unquoted(&error), said, "{text}");
-        }
-        let error = serde_json::from_value::<Login>("hunter2".into()).expect_err("a text");
-        assert_eq!(unquoted(&error), "a value does not fit its type");
-    }
-
-    #[test]
-    fn an_error_is_told_with_its_causes() {
-        let failure = Failure::from(Outer(Inner));
-        assert_eq!(failure.message(), "open the door: the key is lost");
-        assert!(!failure.is_permanent());
     }
 }

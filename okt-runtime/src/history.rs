@@ -11,10 +11,10 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::cached::Cached;
-use crate::failure::chain;
 use crate::guarded::api;
 use crate::object::LifecycleObject;
 use crate::patience::answer;
+use crate::texts::chain;
 
 /// How often it is asked, although nothing seems to be wrong: one list of one object.
 const ROUTINE: Duration = Duration::from_mins(10);

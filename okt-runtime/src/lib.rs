@@ -5,6 +5,7 @@
 //!
 //! | floor | what | files |
 //! |---|---|---|
+//! | 1 | failures, texts for people, how much a status holds | `failure`, `from_error`, `texts`, `limits` |
 //! | 2 | types on the wire | `desired`, `status`, `schema`, `crd`, `object`, `cause`, `guarded`, `cached`, `packed`, `pruned`, `annotations` |
 //! | 3 | what an object owns in the cluster | `resources`, `owned` |
 //! | 3 | an application that is one resource | `external` |
@@ -33,12 +34,14 @@ mod drive;
 mod external;
 mod failure;
 mod finalizer;
+mod from_error;
 #[cfg(test)]
 mod fuzz;
 mod guarded;
 mod history;
 mod in_use;
 mod leftover;
+mod limits;
 mod look;
 mod looks;
 mod manifests;
@@ -70,6 +73,7 @@ mod shared;
 pub mod sidecar;
 mod status;
 mod stored;
+mod texts;
 mod turn;
 mod undecodable;
 mod union;

@@ -11,12 +11,12 @@ use crate::application::{Application, ExtraOf, StateOf};
 use crate::asked::{Asker, Silence, Unanswered};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::limits::FAILURE_LIMIT;
 use crate::object::LifecycleObject;
 use crate::observation::Observation;
 use crate::read;
-use crate::schema::FAILURE_LIMIT;
-use crate::status::cut;
-use crate::work::seconds;
+use crate::texts::cut;
+use crate::texts::seconds;
 
 /// How long an application that did not answer is left alone at first, where it says nothing of that itself.
 const USUAL: Duration = Duration::from_secs(30);

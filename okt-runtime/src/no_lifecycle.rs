@@ -7,7 +7,6 @@ use crate::application::Application;
 use crate::context::Action;
 use crate::desired::Desired;
 use crate::failure::Failure;
-use crate::object::LifecycleObject;
 use crate::status::Status;
 
 /// The states of a resource without a lifecycle: there are none.
@@ -18,11 +17,6 @@ pub enum NoLifecycle {}
 
 /// The status of a resource without a lifecycle, for `#[kube(status = "PassStatus")]`.
 pub type PassStatus<Extra = ()> = Status<NoLifecycle, Extra>;
-
-/// Whether objects of a kind have a lifecycle.
-pub(crate) fn has_lifecycle<K: LifecycleObject>() -> bool {
-    !K::State::GRAPH.states.is_empty()
-}
 
 impl NoLifecycle {
     /// What every spec without a lifecycle wishes; for derived code.

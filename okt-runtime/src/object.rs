@@ -123,3 +123,8 @@ impl<E> Extra for E where
         + 'static
 {
 }
+
+/// Whether objects of a kind have a lifecycle.
+pub(crate) fn has_lifecycle<K: LifecycleObject>() -> bool {
+    !K::State::GRAPH.states.is_empty()
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::Client;
 use okt_core::backoff::Backoff;
 
-use crate::failure::chain;
+use crate::texts::chain;
 
 /// The longest wait for an answer; the API server itself gives up a request after a minute.
 const PATIENCE: Duration = Duration::from_mins(1);

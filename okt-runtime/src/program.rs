@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};
 use crate::crd::crd;
-use crate::failure::chain;
 use crate::in_use::InUse;
 use crate::manifests::Installation;
-use crate::no_lifecycle::has_lifecycle;
+use crate::object::has_lifecycle;
 use crate::operator::{Operator, OperatorError};
 use crate::rbac::{ServiceAccount, is_label, rbac};
+use crate::texts::chain;
 use crate::union::crd_union;
 
 /// Keeps the lives of applications.

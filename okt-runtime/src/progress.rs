@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::schema::PROGRESS_LIMIT;
+use crate::limits::PROGRESS_LIMIT;
 
 /// The newest text of one action, shared between its handler and the turns.
 #[derive(Clone)]

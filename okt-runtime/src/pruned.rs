@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::failure::unquoted;
+use crate::texts::unquoted;
 
 /// The field of the metadata that says who owns which field.
 const MANAGED_FIELDS: &str = "managedFields";

@@ -82,7 +82,8 @@ pub use self::output::Output;
 pub use self::reply::Reply;
 pub use self::route::Route;
 use self::target::Target;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
+use crate::texts::chain;
 
 /// What the kubelet sets in every container of a cluster.
 const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";

@@ -11,9 +11,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::crd::{GRAPH_ANNOTATION, crd};
-use crate::failure::chain;
 use crate::object::LifecycleObject;
 use crate::stored::{StoredGraph, Unread};
+use crate::texts::chain;
 
 /// What the CRD in the cluster means for this operator.
 #[derive(Clone, PartialEq, Eq, Debug)]

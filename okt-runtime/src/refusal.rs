@@ -11,12 +11,12 @@ use crate::again::Again;
 use crate::annotations;
 use crate::application::{Application, StateOf};
 use crate::change::{Change, PassOf, change};
-use crate::failure::chain;
 use crate::memory::{Inner, Scope};
 use crate::object::LifecycleObject;
 use crate::read;
 use crate::report;
 use crate::shared::Shared;
+use crate::texts::chain;
 
 /// Notes a write that failed; returns when it is tried again.
 ///

@@ -20,11 +20,11 @@ use crate::backdoor::{Backdoor, Flaw};
 use crate::cause;
 use crate::desired::{Desired, StateName};
 use crate::guarded::{Guarded, api};
+use crate::limits::HISTORY_LIMIT;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::patience::answer;
 use crate::read;
 use crate::resources::Settlement;
-use crate::schema::HISTORY_LIMIT;
 use crate::status::{
     Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
     Transition,

@@ -8,25 +8,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::desired::REQUEST_LIMIT;
+use crate::limits::{
+    CONDITIONS_LIMIT, FAILURE_LIMIT, HISTORY_LIMIT, ID_LIMIT, PROGRESS_LIMIT, REASON_LIMIT,
+    RECORDED_LIMIT,
+};
 use crate::resources::MARK_LENGTH;
 use crate::status::Status;
 use crate::stored::StoredGraph;
-
-/// The longest action id: a uid, a 20-digit and a 10-digit number, a time of 16 digits and what is between.
-const ID_LIMIT: usize = 96;
-/// The longest progress message, in bytes.
-pub(crate) const PROGRESS_LIMIT: usize = 256;
-/// The longest reason of a failure, in bytes: one word, which conditions repeat.
-pub(crate) const REASON_LIMIT: usize = STATE_LIMIT;
-/// The longest message of a failure, in bytes: two conditions repeat it, so it is what a status must be able to hold thrice.
-pub(crate) const FAILURE_LIMIT: usize = 512;
-/// How many transitions the history holds.
-pub(crate) const HISTORY_LIMIT: usize = 10;
-/// How many objects an object may own where no owner reference shows it.
-pub(crate) const RECORDED_LIMIT: usize = 64;
-/// How many conditions a status holds. The operator writes 29 at most; a limit near that would let the conditions of
-/// others make every write of the operator fail.
-const CONDITIONS_LIMIT: usize = 256;
 
 impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
     fn inline_schema() -> bool {

@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::desired::StateName;
-use crate::schema::{FAILURE_LIMIT, REASON_LIMIT};
+use crate::limits::{FAILURE_LIMIT, REASON_LIMIT};
+use crate::texts::cut;
 
 /// The status of a resource with a lifecycle, for `#[kube(status = "Status<MyState>")]`.
 ///
@@ -206,11 +207,6 @@ impl RecordedFailure {
             message: cut(message, FAILURE_LIMIT),
         }
     }
-}
-
-/// The beginning of a text, cut between characters.
-pub(crate) fn cut(text: &str, room: usize) -> String {
-    text[..text.floor_char_boundary(room)].to_owned()
 }
 
 /// One transition of the history.

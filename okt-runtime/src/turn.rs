@@ -43,13 +43,13 @@ use crate::backdoor::Flaw;
 use crate::cached::{Cached, PlaceOf};
 use crate::change::{Change, change, is_about_resources};
 use crate::context::Context;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use crate::finalizer;
 use crate::guarded::Guarded;
 use crate::leftover::removal;
 use crate::look::{Look, extra, look};
 use crate::memory::{Inner, Known, Stage, Trouble};
-use crate::no_lifecycle::has_lifecycle;
+use crate::object::has_lifecycle;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::read;
 use crate::refusal::unwritten_object;
@@ -57,6 +57,7 @@ use crate::report::{self, Report};
 use crate::resources::{self, Leave, Settlement};
 use crate::shared::Shared;
 use crate::status::{Position, RecordedFailure, Status};
+use crate::texts::chain;
 use crate::undecodable::undecodable;
 
 /// How long until an object is looked at again whose next event must come, in case it does not.

@@ -18,7 +18,7 @@ use crate::cached::Cached;
 use crate::finalizer;
 use crate::guarded::api;
 use crate::memory::{Inner, Trouble};
-use crate::no_lifecycle::has_lifecycle;
+use crate::object::has_lifecycle;
 use crate::patience::answer;
 use crate::pruned;
 use crate::refusal::{stalled, unwritten};

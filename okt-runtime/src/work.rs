@@ -1,6 +1,5 @@
 //! Work beside the reconciler: one task per object, contained, cancellable, its result kept until a turn takes it.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +19,7 @@ use crate::places::Place;
 use crate::progress::Progress;
 use crate::resources::{Name, name_of};
 use crate::shared::Shared;
+use crate::texts::{panic_text, seconds};
 
 /// How long cancelled work may take to clean up before it is dropped.
 const GRACE: Duration = Duration::from_secs(30);
@@ -210,22 +210,5 @@ async fn by_fate<T, F: Future<Output = T>>(fate: Fate, handler: impl Fn() -> F) 
             handler().await;
             handler().await
         }
-    }
-}
-
-/// A time for people.
-pub(crate) fn seconds(time: Duration) -> String {
-    format!("{} s", time.as_secs_f64())
-}
-
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let said = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    match said {
-        Some(said) => format!("the handler panicked: {said}"),
-        None => "the handler panicked".to_owned(),
     }
 }

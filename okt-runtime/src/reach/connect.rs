@@ -20,7 +20,7 @@ use tower::BoxError;
 
 use super::forward::Forwarded;
 use super::target::Target;
-use crate::failure::chain;
+use crate::texts::chain;
 
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(5);

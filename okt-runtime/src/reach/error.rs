@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::output::Output;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
+use crate::texts::chain;
 
 /// Why a pod or a Service could not be reached, or a command in a container did not succeed.
 ///

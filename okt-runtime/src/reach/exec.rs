@@ -14,7 +14,7 @@ use super::diagnosis::explained;
 use super::error::ReachError;
 use super::output::{Output, read_all, read_end};
 use super::target::checked;
-use crate::failure::chain;
+use crate::texts::chain;
 
 /// How long a command may take, unless something else is said.
 const TIMEOUT: Duration = Duration::from_mins(1);

@@ -18,7 +18,7 @@ use super::connect::{Connector, machine_tls, tls_of};
 use super::error::ReachError;
 use super::http_error::HttpError;
 use super::reply::Reply;
-use crate::failure::chain;
+use crate::texts::chain;
 
 /// How long a request may take, unless something else is said: less than a look at the application may.
 const TIMEOUT: Duration = Duration::from_secs(8);

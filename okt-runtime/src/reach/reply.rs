@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::de::DeserializeOwned;
 
 use super::http_error::{Body, HttpError, beginning};
-use crate::failure::unquoted;
+use crate::texts::unquoted;
 
 /// How much an error message shows of where an answer redirects to, in bytes.
 const PLACE: usize = 256;

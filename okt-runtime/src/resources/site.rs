@@ -13,10 +13,11 @@ use super::declared::Resources;
 use super::index::Key;
 use super::kept::Kept;
 use super::kind::Kind;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use crate::object::LifecycleObject;
 use crate::patience::answer;
 use crate::refusal::said;
+use crate::texts::chain;
 
 /// The reason of a failure of an operator that does not lead.
 pub(crate) const NOT_LEADING: &str = "NotLeading";

@@ -17,7 +17,7 @@ use super::kept::Kept;
 use super::kind::Kind;
 use crate::object::LifecycleObject;
 use crate::owned::decoded;
-use crate::work::panic_text;
+use crate::texts::panic_text;
 
 /// The kinds that an application owns and refers to; caches and permissions come from here.
 ///

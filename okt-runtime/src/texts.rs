@@ -1,0 +1,99 @@
+//! What goes wrong, as text for people.
+
+use std::any::Any;
+use std::error::Error;
+use std::time::Duration;
+
+use serde_json::error::Category;
+
+/// An error with all its causes, none said twice.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// Says why a text does not decode, without the values in it, which may be secret.
+///
+/// Of what JSON does not allow, and of a missing field, the error quotes none itself.
+pub(crate) fn unquoted(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    if error.classify() != Category::Data || said.starts_with("missing field `") {
+        return said;
+    }
+    match (error.line(), error.column()) {
+        (0, _) => "a value does not fit its type".to_owned(),
+        (line, column) => format!("a value does not fit its type at line {line} column {column}"),
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    match said {
+        Some(said) => format!("the handler panicked: {said}"),
+        None => "the handler panicked".to_owned(),
+    }
+}
+
+/// A time for people.
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
+/// The beginning of a text, cut between characters.
+pub(crate) fn cut(text: &str, room: usize) -> String {
+    text[..text.floor_char_boundary(room)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_text_does_not_decode_is_said_without_its_values() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Login {
+            #[expect(dead_code, reason = "it is read, and that is all")]
+            port: u16,
+        }
+        for (text, said) in [
+            (
+                r#"{"port":"hunter2"}"#,
+                "a value does not fit its type at line 1 column 17",
+            ),
+            (
+                r#"{"port":4711000}"#,
+                "a value does not fit its type at line 1 column 15",
+            ),
+            (
+                r#"{"hunter2":1}"#,
+                "a value does not fit its type at line 1 column 10",
+            ),
+            (
+                r#""hunter2""#,
+                "a value does not fit its type at line 1 column 9",
+            ),
+            ("{}", "missing field `port` at line 1 column 2"),
+            ("hunter2", "expected value at line 1 column 1"),
+            ("", "EOF while parsing a value at line 1 column 0"),
+        ] {
+            let error = serde_json::from_str::<Login>(text).expect_err(text);
+            assert_eq!(unquoted(&error), said, "{text}");
+        }
+        let error = serde_json::from_value::<Login>("hunter2".into()).expect_err("a text");
+        assert_eq!(unquoted(&error), "a value does not fit its type");
+    }
+}
