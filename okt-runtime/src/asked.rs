@@ -164,3 +164,20 @@ impl Silence {
         *self = Self::default();
     }
 }
+
+/// What is remembered of looks at an application.
+#[derive(Debug, Default)]
+pub(crate) struct Sight {
+    /// How many failed in a row.
+    pub(crate) failed: u32,
+    /// How long it is not asked, because it did not answer.
+    pub(crate) silence: Silence,
+}
+
+impl Sight {
+    /// Whether there is nothing to remember.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { failed, silence } = self;
+        *failed == 0 && silence.is_none()
+    }
+}

@@ -10,7 +10,7 @@
 //! | 3 | what an object owns in the cluster | `resources`, `owned` |
 //! | 3 | an application that is one resource | `external` |
 //! | 3 | what a pass is, and a resource without a lifecycle | `pass`, `no_lifecycle` |
-//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `asked`, `read`, `report`, `change`, `leftover`, `act`, `work`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
+//! | 3 | what one turn does | `turn`: observe, decide, report, act; `look`, `asked`, `read`, `report`, `change`, `leftover`, `tend`, `act`, `work`, `tasks`, `again`, `finalizer`, `refusal`, `patience`, `memory`, `backdoor` |
 //! | 3 | the way to the application, for handlers | `reach` |
 //! | 4 | the operator | `drive`, `looks`, `shared`, `operator`, `readiness`, `rbac`, `manifests`, `program` |
 
@@ -73,6 +73,8 @@ mod shared;
 pub mod sidecar;
 mod status;
 mod stored;
+mod tasks;
+mod tend;
 mod texts;
 mod turn;
 mod undecodable;

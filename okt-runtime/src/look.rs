@@ -8,7 +8,7 @@ use okt_core::reasons;
 use okt_core::{Lifecycle, StateId};
 
 use crate::application::{Application, ExtraOf, StateOf};
-use crate::asked::{Asker, Silence, Unanswered};
+use crate::asked::{Asker, Sight, Silence, Unanswered};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::limits::FAILURE_LIMIT;
@@ -20,23 +20,6 @@ use crate::texts::seconds;
 
 /// How long an application that did not answer is left alone at first, where it says nothing of that itself.
 const USUAL: Duration = Duration::from_secs(30);
-
-/// What is remembered of looks at an application.
-#[derive(Debug, Default)]
-pub(crate) struct Sight {
-    /// How many failed in a row.
-    pub(crate) failed: u32,
-    /// How long it is not asked, because it did not answer.
-    pub(crate) silence: Silence,
-}
-
-impl Sight {
-    /// Whether there is nothing to remember.
-    pub(crate) fn is_empty(&self) -> bool {
-        let Self { failed, silence } = self;
-        *failed == 0 && silence.is_none()
-    }
-}
 
 /// What the application said in a turn.
 pub(crate) struct Look {

@@ -17,13 +17,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::annotations;
-use crate::asked::Silence;
+use crate::asked::{Sight, Silence};
 use crate::clock::after;
 use crate::failure::Failure;
-use crate::look::Sight;
 use crate::pass::Walks;
 use crate::resources::Tended;
-use crate::work::Running;
+use crate::tasks::Running;
 
 /// The objects of one operator, by uid; those of which nothing is known are left out.
 #[derive(Default)]

@@ -33,7 +33,7 @@ use crate::readiness::{Readiness, watch_crd};
 use crate::report;
 use crate::resources::{Cluster, Watches};
 use crate::shared::{Request, Shared};
-use crate::work::Tasks;
+use crate::tasks::Tasks;
 
 /// How many objects have their turn at the same time, by default.
 const CONCURRENCY: u16 = 16;

@@ -11,8 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::context::{Action, Context};
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
-use crate::pruned;
-use crate::resources::{Lack, is_name, lack, listed, placed};
+use crate::resources::{Lack, decoded, is_name, lack, listed, placed};
 
 /// Which of the objects that were made for an object.
 ///
@@ -319,12 +318,4 @@ fn types(api: &ApiResource) -> TypeMeta {
         api_version: api.api_version.clone(),
         kind: api.kind.clone(),
     }
-}
-
-/// An object of another kind; one that its type cannot read is as good as none.
-pub(crate) fn decoded<T: DeserializeOwned>(api: &ApiResource, text: &str) -> Option<T> {
-    let kind = &api.kind;
-    pruned::decode_unquoted(text)
-        .inspect_err(|error| tracing::warn!(%kind, "cannot be read: {error}"))
-        .ok()
 }

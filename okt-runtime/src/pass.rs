@@ -19,8 +19,8 @@ use serde::Serialize;
 pub use self::shipped::{
     FreeStyle, FreeStyleHandler, Stepper, StepperHandler, free_style, stepper,
 };
-use self::walk::{AWAITED, Hands};
-pub(crate) use self::walk::{Walked, walk};
+use self::walk::AWAITED;
+pub(crate) use self::walk::{Hands, Walked, walk};
 pub(crate) use self::walks::Walks;
 use crate::application::Application;
 use crate::context::Context;

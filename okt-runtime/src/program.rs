@@ -22,7 +22,8 @@ use crate::in_use::InUse;
 use crate::manifests::Installation;
 use crate::object::has_lifecycle;
 use crate::operator::{Operator, OperatorError};
-use crate::rbac::{ServiceAccount, is_label, rbac};
+use crate::rbac::{ServiceAccount, rbac};
+use crate::resources::is_label;
 use crate::texts::chain;
 use crate::union::crd_union;
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::application::Application;
 use crate::operator::OperatorError;
-use crate::resources::{Kind, Watches};
+use crate::resources::{Kind, Watches, is_label};
 
 /// The API group of roles.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -59,13 +59,6 @@ impl FromStr for ServiceAccount {
             name: name.to_owned(),
         })
     }
-}
-
-/// Whether a text is a name that a namespace can have (RFC 1123).
-pub(crate) fn is_label(text: &str) -> bool {
-    let of_it = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let hangs = text.starts_with('-') || text.ends_with('-');
-    (1..=63).contains(&text.len()) && text.bytes().all(of_it) && !hangs
 }
 
 /// The roles of an operator and of the users of its kind, as [`rbac`] makes them.

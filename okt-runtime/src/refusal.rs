@@ -16,7 +16,7 @@ use crate::object::LifecycleObject;
 use crate::read;
 use crate::report;
 use crate::shared::Shared;
-use crate::texts::chain;
+use crate::texts::said_by_api;
 
 /// Notes a write that failed; returns when it is tried again.
 ///
@@ -40,21 +40,31 @@ pub(crate) fn unwritten<A: Application>(
     let seed = read::seed(meta.uid.as_deref().unwrap_or_default());
     let wait = (inner.trouble).failed(scope, refused, shared.backoff, seed);
     if refused {
-        tracing::error!(object, namespace, ?wait, "cannot write: {}", said(error));
+        tracing::error!(
+            object,
+            namespace,
+            ?wait,
+            "cannot write: {}",
+            said_by_api(error)
+        );
     } else if is_conflict {
-        tracing::debug!(object, namespace, ?wait, "cannot write: {}", said(error));
+        tracing::debug!(
+            object,
+            namespace,
+            ?wait,
+            "cannot write: {}",
+            said_by_api(error)
+        );
     } else {
-        tracing::warn!(object, namespace, ?wait, "cannot write: {}", said(error));
+        tracing::warn!(
+            object,
+            namespace,
+            ?wait,
+            "cannot write: {}",
+            said_by_api(error)
+        );
     }
     Again::after(wait)
-}
-
-/// What went wrong, without all that comes with an answer of the API.
-pub(crate) fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => format!("{} {}", status.code, status.message),
-        error => chain(error),
-    }
 }
 
 /// Returns the reason of an error that repeating the write cannot change, and what to do about it.
@@ -84,7 +94,7 @@ pub(crate) async fn unwritten_object<A: Application>(
     error: &kube::Error,
 ) -> Again {
     let again = unwritten(shared, object.meta(), inner, error);
-    let said = said(error);
+    let said = said_by_api(error);
     let (reason, message) = match verdict(error) {
         Some((reason, advice)) => (
             reason,
@@ -123,7 +133,7 @@ async fn show<A: Application>(
     match report::write(&shared.client, object, &status, &shared.backdoor).await {
         Ok(written) => inner.seen.clone_from(&written.meta().resource_version),
         Err(error) => {
-            tracing::warn!(object = %object.name_any(), "cannot show why it stands still: {}", self::said(&error));
+            tracing::warn!(object = %object.name_any(), "cannot show why it stands still: {}", said_by_api(&error));
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::pass::PassGraph;
 use crate::places::Places;
 use crate::readiness::Readiness;
 use crate::resources::Cluster;
-use crate::work::Tasks;
+use crate::tasks::Tasks;
 
 /// What all turns of one operator share.
 pub(crate) struct Shared<A: Application> {

@@ -21,6 +21,14 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
+/// What went wrong, without all that comes with an answer of the API.
+pub(crate) fn said_by_api(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} {}", status.code, status.message),
+        error => chain(error),
+    }
+}
+
 /// Says why a text does not decode, without the values in it, which may be secret.
 ///
 /// Of what JSON does not allow, and of a missing field, the error quotes none itself.

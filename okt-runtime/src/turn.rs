@@ -54,9 +54,10 @@ use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::read;
 use crate::refusal::unwritten_object;
 use crate::report::{self, Report};
-use crate::resources::{self, Leave, Settlement};
+use crate::resources::{Leave, Settlement};
 use crate::shared::Shared;
 use crate::status::{Position, RecordedFailure, Status};
+use crate::tend;
 use crate::texts::chain;
 use crate::undecodable::undecodable;
 
@@ -358,7 +359,7 @@ impl<'a, A: Application> Turn<'a, A> {
         let asker = self.asker();
         let (shared, tended) = (self.shared, &mut self.inner.tended);
         let beside = prelude.put.clone();
-        resources::tend(shared, &asker, &self.cx, tended, state, leave, beside).await;
+        tend::tend(shared, &asker, &self.cx, tended, state, leave, beside).await;
     }
 
     /// Whether somebody outside named the object: what waits may be asked again.

@@ -9,7 +9,7 @@ use okt_core::pass::{Operations, Outcome, Step, Walk};
 use okt_core::reasons;
 use okt_core::{Answer, StateId};
 
-use super::{Pass, soonest};
+use super::{Pass, PassGraph, soonest};
 use crate::application::Application;
 use crate::asked::Asker;
 use crate::context::Context;
@@ -18,7 +18,6 @@ use crate::object::LifecycleObject;
 use crate::resources::{
     Cluster, Leave, Pace, Resources, Settled, Settlement, Site, Tended, listed,
 };
-use crate::shared::Shared;
 
 /// How long until what is not ready is looked at again, in case its event does not come.
 const UNREADY: Duration = Duration::from_mins(1);
@@ -28,15 +27,15 @@ pub(super) const AWAITED: &str = "WaitingForResources";
 
 /// What brings about what steps have put.
 pub(crate) struct Hands<K> {
-    client: Client,
-    cluster: Arc<Cluster<K>>,
-    pace: Pace,
+    pub(crate) client: Client,
+    pub(crate) cluster: Arc<Cluster<K>>,
+    pub(crate) pace: Pace,
     /// Nothing is made for an object that is being deleted.
-    creates: bool,
+    pub(crate) creates: bool,
     /// The object does not go without the operator.
-    finalizes: bool,
-    may_act: Box<dyn Fn() -> bool + Send + Sync>,
-    tended: Tended,
+    pub(crate) finalizes: bool,
+    pub(crate) may_act: Box<dyn Fn() -> bool + Send + Sync>,
+    pub(crate) tended: Tended,
 }
 
 impl<K: LifecycleObject> Hands<K> {
@@ -94,36 +93,23 @@ impl Walked {
 
 /// Walks through the pass of an object, and brings about what the steps have put.
 pub(crate) async fn walk<A: Application>(
-    shared: &Arc<Shared<A>>,
+    pass: &PassGraph<A>,
+    application: &A,
     asker: &Asker<'_, A::Resource>,
     cx: &Context<A::Resource>,
-    tended: &mut Tended,
-    pace: Pace,
+    hands: Hands<A::Resource>,
     deleting: bool,
     prunes: bool,
-) -> Option<Walked> {
-    let pass = shared.pass.as_ref()?;
-    let may_act = {
-        let shared = Arc::clone(shared);
-        move || shared.may_act()
-    };
+) -> (Walked, Tended) {
     let given = Pass {
         context: cx.clone(),
         put: Mutex::default(),
-        hands: tokio::sync::Mutex::new(Hands {
-            client: shared.client.clone(),
-            cluster: Arc::clone(&shared.cluster),
-            pace,
-            creates: !deleting,
-            finalizes: shared.finalizes(),
-            may_act: Box::new(may_act),
-            tended: std::mem::take(tended),
-        }),
+        hands: tokio::sync::Mutex::new(hands),
     };
     let mut walk = Walk::begin(pass.graph, deleting);
     while let Some(here) = walk.at() {
         given.enter(here, &walk);
-        let step = (pass.take_step)(&*shared.application, &given, here);
+        let step = (pass.take_step)(application, &given, here);
         let said = match asker.ask(pass.step_limit, step).await {
             Ok(said) => said,
             Err(unanswered) => {
@@ -153,7 +139,6 @@ pub(crate) async fn walk<A: Application>(
         tracing::debug!(object, applied, deleted, failed, "walked through");
     }
     let Pass { put, hands, .. } = given;
-    *tended = hands.into_inner().tended;
     let put = put
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -165,7 +150,7 @@ pub(crate) async fn walk<A: Application>(
     }
     walked.due = soonest(walked.due, put.due);
     walked.put = put.resources;
-    Some(walked)
+    (walked, hands.into_inner().tended)
 }
 
 impl<K: LifecycleObject> Pass<K> {

@@ -6,7 +6,7 @@ use kube::runtime::reflector::ObjectRef;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::index::Name;
+use super::names::Name;
 
 /// What should exist in the cluster for an object in a state.
 ///

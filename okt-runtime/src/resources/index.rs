@@ -9,13 +9,11 @@ use sha2::{Digest, Sha256};
 
 use super::kept::Kept;
 use super::kind::Kind;
+use super::names::Name;
 use crate::read::hex;
 
 /// How many digits a mark has.
 pub(crate) const MARK_LENGTH: usize = 24;
-
-/// Namespace and name of an object.
-pub(crate) type Name = (Option<String>, String);
 
 /// Which object it is: its kind, by number, its namespace and its name.
 pub(crate) type Key = (usize, Option<String>, String);

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::{ApiResource, DynamicResourceScope};
-use serde::de::Error;
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -236,6 +236,14 @@ impl Resource for Kept {
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.meta
     }
+}
+
+/// An object of another kind; one that its type cannot read is as good as none.
+pub(crate) fn decoded<T: DeserializeOwned>(api: &ApiResource, text: &str) -> Option<T> {
+    let kind = &api.kind;
+    pruned::decode_unquoted(text)
+        .inspect_err(|error| tracing::warn!(%kind, "cannot be read: {error}"))
+        .ok()
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
-use super::index::Name;
 use super::kind::Kind;
-use crate::rbac::is_label;
+
+/// Namespace and name of an object.
+pub(crate) type Name = (Option<String>, String);
 
 /// How many texts that are no names are logged, so that nobody fills the log with them.
 const LOGGED: usize = 1000;
@@ -89,6 +90,13 @@ impl Misnamed {
             Logged::Now
         }
     }
+}
+
+/// Whether a text is a name that a namespace can have (RFC 1123).
+pub(crate) fn is_label(text: &str) -> bool {
+    let of_it = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let hangs = text.starts_with('-') || text.ends_with('-');
+    (1..=63).contains(&text.len()) && text.bytes().all(of_it) && !hangs
 }
 
 #[cfg(test)]

@@ -16,8 +16,7 @@ use super::kind::Kind;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
 use crate::patience::answer;
-use crate::refusal::said;
-use crate::texts::chain;
+use crate::texts::{chain, said_by_api};
 
 /// The reason of a failure of an operator that does not lead.
 pub(crate) const NOT_LEADING: &str = "NotLeading";
@@ -151,7 +150,7 @@ fn failure_of(what: &str, is_secret: bool, error: &kube::Error) -> Failure {
         tracing::debug!(resource = what, "refused: {}", status.message);
         format!("{what}: {} {}", status.code, status.reason)
     } else {
-        format!("{what}: {}", said(error))
+        format!("{what}: {}", said_by_api(error))
     };
     match status.code {
         400 | 422 => Failure::permanent(reasons::REFUSED, message),

@@ -12,11 +12,11 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::Config;
 use serde::de::DeserializeOwned;
 
-use super::index::Name;
 use super::kept::Kept;
+use super::kept::decoded;
 use super::kind::Kind;
+use super::names::Name;
 use crate::object::LifecycleObject;
-use crate::owned::decoded;
 use crate::texts::panic_text;
 
 /// The kinds that an application owns and refers to; caches and permissions come from here.

@@ -1,36 +1,46 @@
 //! The pass in a turn: one walk through it, and what goes with the object.
 
+use std::sync::Arc;
+
 use kube::Resource as _;
 use okt_core::{Lifecycle, StateId};
 
 use super::Turn;
 use crate::application::Application;
-use crate::pass::{Walked, walk};
-use crate::resources::{self, Resources};
+use crate::pass::{Hands, Walked, walk};
+use crate::resources::Resources;
+use crate::tend;
 
 impl<A: Application> Turn<'_, A> {
     /// Walks through the pass.
     pub(super) async fn walked(&mut self, deleting: bool, prunes: bool) -> Option<Walked> {
         let position = self.position();
         let state = position.and_then(|position| position.state.known());
-        let pace = resources::pace(
+        let pace = tend::pace(
             self.shared,
             &self.cx,
             state.map_or(StateId::UNKNOWN, Lifecycle::id),
         );
         self.inner.walks.echo = false;
         let asker = self.asker();
-        let tended = &mut self.inner.tended;
-        let walked = walk(
-            self.shared,
-            &asker,
-            &self.cx,
-            tended,
+        let shared = self.shared;
+        let pass = shared.pass.as_ref()?;
+        let hands = Hands {
+            client: shared.client.clone(),
+            cluster: Arc::clone(&shared.cluster),
             pace,
-            deleting,
-            prunes,
-        )
-        .await?;
+            creates: !deleting,
+            finalizes: shared.finalizes(),
+            may_act: {
+                let shared = Arc::clone(shared);
+                Box::new(move || shared.may_act())
+            },
+            tended: std::mem::take(&mut self.inner.tended),
+        };
+        let application = &*shared.application;
+        let walked = walk(pass, application, &asker, &self.cx, hands, deleting, prunes).await;
+        let (walked, tended) = walked;
+        self.inner.tended = tended;
         let generation = self.object.meta().generation.unwrap_or(0);
         self.inner.walks.take(&walked, generation, &pace, deleting);
         Some(walked)
@@ -39,6 +49,6 @@ impl<A: Application> Turn<'_, A> {
     /// Deletes what Kubernetes will not delete with the object; whether nothing of it is left.
     pub(super) async fn clear(&mut self, put: Resources) -> bool {
         let asker = self.asker();
-        resources::clear(self.shared, &asker, &self.cx, &mut self.inner.tended, put).await
+        tend::clear(self.shared, &asker, &self.cx, &mut self.inner.tended, put).await
     }
 }

@@ -427,9 +427,9 @@ fn a_link_in_place_of_the_result_shows_no_file_of_another_user() {
     let script = "ln -sf {dir}/secret \"$OKT_RESULT\"";
     let mut site = Site::running(&scripts(&[("Go", script, "")]));
     site.write("secret", "message: of root\n");
-    let failure = site.done("Go")["failure"].clone();
-    assert_eq!(failure["reason"], "BadResult");
-    let message = failure["message"].as_str().unwrap_or_default();
+    let action = site.done("Go");
+    assert_eq!(action["reason"], "BadResult", "{action}");
+    let message = action["message"].as_str().unwrap_or_default();
     assert!(message.starts_with("cannot read OKT_RESULT"), "{message}");
 }
 

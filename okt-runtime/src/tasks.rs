@@ -1,0 +1,93 @@
+//! The tasks that do the work of states: what whoever waits for one sees of it, and all of one operator.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use okt_core::Answer;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::resources::Name;
+
+/// With how many names those are forgotten whose tasks are over.
+const MANY: usize = 1024;
+
+/// A task that was started.
+pub(crate) struct Running {
+    pub(crate) end: Arc<Mutex<Option<Result<Answer, Failure>>>>,
+    pub(crate) cancellation: CancellationToken,
+    pub(crate) progress: Progress,
+    /// Cancelled when the task is over, however it ended.
+    pub(crate) over: CancellationToken,
+}
+
+impl Running {
+    /// What it said, if it has ended; taken once.
+    pub(crate) fn take_end(&self) -> Option<Result<Answer, Failure>> {
+        self.end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Whether the task is over, however it ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.is_cancelled()
+    }
+
+    /// Its work is no longer wanted; what it still says is not looked at.
+    pub(crate) fn cancel(&self) {
+        self.cancellation.cancel();
+    }
+}
+
+/// The tasks of one operator; clones are the same ones.
+#[derive(Clone, Default)]
+pub(crate) struct Tasks {
+    running: Arc<Mutex<JoinSet<()>>>,
+    /// By the name of an object: cancelled when its last task is over.
+    last: Arc<Mutex<HashMap<Name, CancellationToken>>>,
+}
+
+impl Tasks {
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Returns the last task of the object of this name, which may be one of an object that is gone, and notes the next.
+    pub(crate) fn follow(&self, name: Name, over: CancellationToken) -> Option<CancellationToken> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() >= MANY {
+            last.retain(|_, over| !over.is_cancelled());
+        }
+        last.insert(name, over)
+    }
+
+    /// Ends all tasks, and waits until they are over.
+    pub(crate) async fn end(&self) {
+        let mut tasks = {
+            let mut tasks = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *tasks)
+        };
+        tasks.shutdown().await;
+    }
+
+    /// Ends all tasks when the guard is dropped: without its operator nobody would take what they say.
+    pub(crate) fn end_with_this(&self) -> EndOfTasks {
+        EndOfTasks(self.clone())
+    }
+}
+
+/// Ends the tasks when it is dropped.
+pub(crate) struct EndOfTasks(Tasks);
+
+impl Drop for EndOfTasks {
+    fn drop(&mut self) {
+        let mut tasks = (self.0.running.lock()).unwrap_or_else(PoisonError::into_inner);
+        tasks.abort_all();
+    }
+}
