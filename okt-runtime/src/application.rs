@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-use okt_core::Dispatch;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use okt_core::{Answer, Dispatch, Graph, Kind, PassDispatch, StateId, Step};
 use serde::Serialize;
 
 use crate::asked::ANSWER_LIMIT;
@@ -11,7 +13,7 @@ use crate::context::{Action, Context};
 use crate::failure::Failure;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::observation::Observation;
-use crate::pass::PassGraph;
+use crate::pass::{Pass, Steps};
 use crate::resources::{Resources, Watches};
 
 /// The states of an application.
@@ -136,4 +138,98 @@ pub(crate) fn without_lifecycle<K: LifecycleObject>(object: &K) -> serde_json::V
     let mut spec = object.spec_of().clone();
     spec.forget_lifecycle();
     serde_json::to_value(spec).unwrap_or_default()
+}
+
+/// How long a step may take, by default.
+const STEP_LIMIT: Duration = Duration::from_mins(1);
+
+/// Takes one step of a pass.
+type TakeStep<A> = for<'a> fn(
+    &'a A,
+    &'a Pass<<A as Application>::Resource>,
+    StateId,
+) -> BoxFuture<'a, Result<Step<Answer>, Failure>>;
+
+/// A pass graph whose steps an application takes; for [`Application::pass`].
+pub struct PassGraph<A: Application> {
+    graph: &'static Graph<'static>,
+    take_step: TakeStep<A>,
+    step_limit: Duration,
+}
+
+impl<A: Application> PassGraph<A> {
+    /// The graph of `P`, an enum with `#[lifecycle_graph(pass)]` whose handler trait the application implements.
+    pub fn of<P>() -> Self
+    where
+        P: PassDispatch<A, Context = Pass<A::Resource>, Error: Into<Failure>>,
+    {
+        const {
+            assert!(
+                matches!(P::GRAPH.kind, Kind::Pass),
+                "only an enum with `#[lifecycle_graph(pass)]` is a pass"
+            );
+        }
+        Self {
+            graph: P::GRAPH,
+            take_step: take_step::<A, P>,
+            step_limit: STEP_LIMIT,
+        }
+    }
+
+    /// The graph, to be drawn or described.
+    pub fn graph(&self) -> &'static Graph<'static> {
+        self.graph
+    }
+
+    /// How long one step may take; one minute by default.
+    ///
+    /// A longer one is given up, and counts as failed. No other object waits meanwhile.
+    #[must_use]
+    pub fn step_limit(mut self, limit: Duration) -> Self {
+        self.step_limit = limit;
+        self
+    }
+}
+
+fn take_step<'a, A, P>(
+    application: &'a A,
+    cx: &'a Pass<A::Resource>,
+    at: StateId,
+) -> BoxFuture<'a, Result<Step<Answer>, Failure>>
+where
+    A: Application,
+    P: PassDispatch<A, Context = Pass<A::Resource>, Error: Into<Failure>>,
+{
+    async move {
+        match P::from_id(at) {
+            Some(state) => state.step(application, cx).await.map_err(Into::into),
+            // Only a graph of another enum has such a state.
+            None => Ok(Step::done(Answer::Stay)),
+        }
+    }
+    .boxed()
+}
+
+/// An application that takes the steps of its pass.
+pub(crate) struct Walker<'a, A: Application> {
+    pub(crate) pass: &'a PassGraph<A>,
+    pub(crate) application: &'a A,
+}
+
+impl<A: Application> Steps<A::Resource> for Walker<'_, A> {
+    fn graph(&self) -> &'static Graph<'static> {
+        self.pass.graph
+    }
+
+    fn limit(&self) -> Duration {
+        self.pass.step_limit
+    }
+
+    fn take<'a>(
+        &'a self,
+        given: &'a Pass<A::Resource>,
+        at: StateId,
+    ) -> BoxFuture<'a, Result<Step<Answer>, Failure>> {
+        (self.pass.take_step)(self.application, given, at)
+    }
 }

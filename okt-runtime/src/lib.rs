@@ -84,7 +84,7 @@ mod widen;
 mod work;
 
 pub use annotations::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
-pub use application::{Application, ExtraOf, StateOf};
+pub use application::{Application, ExtraOf, PassGraph, StateOf};
 pub use context::{Action, Cause, Context};
 pub use crd::{CrdError, GRAPH_ANNOTATION, crd};
 pub use desired::{Desired, REQUEST_LIMIT, StateName, Visit};
@@ -101,9 +101,7 @@ pub use okt_core::{Answer, ConditionStatus, Delegated, Dispatch, Lifecycle, Pass
 pub use okt_macros::{LifecycleSpec, lifecycle_graph};
 pub use operator::{Operator, OperatorError};
 pub use owned::{Unready, Which};
-pub use pass::{
-    FreeStyle, FreeStyleHandler, Pass, PassGraph, Stepper, StepperHandler, free_style, stepper,
-};
+pub use pass::{FreeStyle, FreeStyleHandler, Pass, Stepper, StepperHandler, free_style, stepper};
 pub use program::{Program, main};
 pub use rbac::{Rbac, ServiceAccount, ServiceAccountError, rbac};
 pub use report::FIELD_MANAGER;

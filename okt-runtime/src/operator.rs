@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::application::{Application, StateOf};
+use crate::application::{Application, PassGraph, StateOf};
 use crate::asked::{QUESTIONS, Questions};
 use crate::backdoor::Backdoor;
 use crate::cached::reference;
@@ -26,7 +26,6 @@ use crate::crd::CrdError;
 use crate::drive::{Settings, drive};
 use crate::history::History;
 use crate::memory::Memory;
-use crate::pass::PassGraph;
 use crate::patience::contact;
 use crate::places::{ACTIONS, Places};
 use crate::readiness::{Readiness, watch_crd};

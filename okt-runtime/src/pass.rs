@@ -8,12 +8,11 @@ use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::pass::{Operations, Results};
-use okt_core::{Answer, Graph, Kind, PassDispatch, StateId, Step};
+use okt_core::{Answer, Graph, StateId, Step};
 use serde::Serialize;
 
 pub use self::shipped::{
@@ -22,80 +21,25 @@ pub use self::shipped::{
 use self::walk::AWAITED;
 pub(crate) use self::walk::{Hands, Walked, walk};
 pub(crate) use self::walks::Walks;
-use crate::application::Application;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
 use crate::resources::{Declared, Resources, Settled, Settlement};
 
-/// How long a step may take, by default.
-const STEP_LIMIT: Duration = Duration::from_mins(1);
+/// What takes the steps of a pass: an application by its handlers.
+pub(crate) trait Steps<K: LifecycleObject>: Sync {
+    /// The graph of the pass.
+    fn graph(&self) -> &'static Graph<'static>;
 
-/// Takes one step of a pass.
-type TakeStep<A> = for<'a> fn(
-    &'a A,
-    &'a Pass<<A as Application>::Resource>,
-    StateId,
-) -> BoxFuture<'a, Result<Step<Answer>, Failure>>;
+    /// How long one step may take.
+    fn limit(&self) -> Duration;
 
-/// A pass graph whose steps an application takes; for [`Application::pass`].
-pub struct PassGraph<A: Application> {
-    graph: &'static Graph<'static>,
-    take_step: TakeStep<A>,
-    step_limit: Duration,
-}
-
-impl<A: Application> PassGraph<A> {
-    /// The graph of `P`, an enum with `#[lifecycle_graph(pass)]` whose handler trait the application implements.
-    pub fn of<P>() -> Self
-    where
-        P: PassDispatch<A, Context = Pass<A::Resource>, Error: Into<Failure>>,
-    {
-        const {
-            assert!(
-                matches!(P::GRAPH.kind, Kind::Pass),
-                "only an enum with `#[lifecycle_graph(pass)]` is a pass"
-            );
-        }
-        Self {
-            graph: P::GRAPH,
-            take_step: take_step::<A, P>,
-            step_limit: STEP_LIMIT,
-        }
-    }
-
-    /// The graph, to be drawn or described.
-    pub fn graph(&self) -> &'static Graph<'static> {
-        self.graph
-    }
-
-    /// How long one step may take; one minute by default.
-    ///
-    /// A longer one is given up, and counts as failed. No other object waits meanwhile.
-    #[must_use]
-    pub fn step_limit(mut self, limit: Duration) -> Self {
-        self.step_limit = limit;
-        self
-    }
-}
-
-fn take_step<'a, A, P>(
-    application: &'a A,
-    cx: &'a Pass<A::Resource>,
-    at: StateId,
-) -> BoxFuture<'a, Result<Step<Answer>, Failure>>
-where
-    A: Application,
-    P: PassDispatch<A, Context = Pass<A::Resource>, Error: Into<Failure>>,
-{
-    async move {
-        match P::from_id(at) {
-            Some(state) => state.step(application, cx).await.map_err(Into::into),
-            // Only a graph of another enum has such a state.
-            None => Ok(Step::done(Answer::Stay)),
-        }
-    }
-    .boxed()
+    /// Takes the step of a state.
+    fn take<'a>(
+        &'a self,
+        given: &'a Pass<K>,
+        at: StateId,
+    ) -> BoxFuture<'a, Result<Step<Answer>, Failure>>;
 }
 
 /// What the steps of a pass are given: the object, and hands to make what it should own in the cluster.

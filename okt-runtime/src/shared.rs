@@ -14,7 +14,7 @@ use okt_core::{Graph, Lifecycle};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::application::{Application, StateOf};
+use crate::application::{Application, PassGraph, StateOf};
 use crate::asked::Questions;
 use crate::backdoor::Backdoor;
 use crate::cached::Cached;
@@ -24,7 +24,6 @@ use crate::history::History;
 use crate::memory::Memory;
 use crate::object::LifecycleObject;
 use crate::object::has_lifecycle;
-use crate::pass::PassGraph;
 use crate::places::Places;
 use crate::readiness::Readiness;
 use crate::resources::Cluster;

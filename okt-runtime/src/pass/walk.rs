@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kube::{Client, Resource};
+use kube::Client;
 use okt_core::pass::{Operations, Outcome, Step, Walk};
 use okt_core::reasons;
 use okt_core::{Answer, StateId};
 
-use super::{Pass, PassGraph, soonest};
-use crate::application::Application;
+use super::{Pass, Steps, soonest};
 use crate::asked::Asker;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -92,12 +91,11 @@ impl Walked {
 }
 
 /// Walks through the pass of an object, and brings about what the steps have put.
-pub(crate) async fn walk<A: Application>(
-    pass: &PassGraph<A>,
-    application: &A,
-    asker: &Asker<'_, A::Resource>,
-    cx: &Context<A::Resource>,
-    hands: Hands<A::Resource>,
+pub(crate) async fn walk<K: LifecycleObject>(
+    steps: &impl Steps<K>,
+    asker: &Asker<'_, K>,
+    cx: &Context<K>,
+    hands: Hands<K>,
     deleting: bool,
     prunes: bool,
 ) -> (Walked, Tended) {
@@ -106,14 +104,14 @@ pub(crate) async fn walk<A: Application>(
         put: Mutex::default(),
         hands: tokio::sync::Mutex::new(hands),
     };
-    let mut walk = Walk::begin(pass.graph, deleting);
+    let mut walk = Walk::begin(steps.graph(), deleting);
     while let Some(here) = walk.at() {
         given.enter(here, &walk);
-        let step = (pass.take_step)(application, &given, here);
-        let said = match asker.ask(pass.step_limit, step).await {
+        let step = steps.take(&given, here);
+        let said = match asker.ask(steps.limit(), step).await {
             Ok(said) => said,
             Err(unanswered) => {
-                let name = pass.graph().name_of(here);
+                let name = steps.graph().name_of(here);
                 Err(unanswered.failure(&format!("{name} was not done")))
             }
         };

@@ -6,7 +6,7 @@ use kube::Resource as _;
 use okt_core::{Lifecycle, StateId};
 
 use super::Turn;
-use crate::application::Application;
+use crate::application::{Application, Walker};
 use crate::pass::{Hands, Walked, walk};
 use crate::resources::Resources;
 use crate::tend;
@@ -37,9 +37,11 @@ impl<A: Application> Turn<'_, A> {
             },
             tended: std::mem::take(&mut self.inner.tended),
         };
-        let application = &*shared.application;
-        let walked = walk(pass, application, &asker, &self.cx, hands, deleting, prunes).await;
-        let (walked, tended) = walked;
+        let steps = Walker {
+            pass,
+            application: &*shared.application,
+        };
+        let (walked, tended) = walk(&steps, &asker, &self.cx, hands, deleting, prunes).await;
         self.inner.tended = tended;
         let generation = self.object.meta().generation.unwrap_or(0);
         self.inner.walks.take(&walked, generation, &pace, deleting);
