@@ -94,7 +94,7 @@ impl<K: LifecycleObject> Pass<K> {
     ///
     /// It is made by the next [`commit`](Self::commit), or at the end of the walk; what no step of a whole walk has put
     /// is deleted then, but for what holds data.
-    /// The kind must be among what [`watches`](Application::watches) says is owned.
+    /// The kind must be among what [`watches`](crate::Application::watches) says is owned.
     pub fn put<T: Resource<DynamicType = ()> + Serialize>(&self, object: T) {
         self.declare(Declared::of(object));
     }
