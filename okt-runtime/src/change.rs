@@ -2,8 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::names::RESERVED;
-use okt_core::reasons;
-use okt_core::{ConditionStatus, Graph, Lifecycle};
+use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
 use crate::object::LifecycleObject;
 use crate::status::{Position, Status};

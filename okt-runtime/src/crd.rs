@@ -8,8 +8,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::desired::Desired;
-use crate::object::LifecycleObject;
-use crate::object::has_lifecycle;
+use crate::object::{LifecycleObject, has_lifecycle};
 
 /// The annotation of a CRD that carries the graph as JSON (the format of [`okt_core::draw::json`]).
 pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";

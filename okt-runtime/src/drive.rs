@@ -23,8 +23,7 @@ use crate::looks::Looks;
 use crate::queue::{Queue, Urgency};
 use crate::resources::{Name, PAGE, name_of};
 use crate::shared::{Request, Shared};
-use crate::texts::chain;
-use crate::texts::panic_text;
+use crate::texts::{chain, panic_text};
 use crate::turn::turn;
 use crate::wakes::Wakes;
 

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use kube::{Resource, ResourceExt};
 use okt_core::facts::Observed;
-use okt_core::reasons;
-use okt_core::{Lifecycle, StateId};
+use okt_core::{Lifecycle, StateId, reasons};
 
 use crate::application::{Application, ExtraOf, StateOf};
 use crate::asked::{Asker, Sight, Silence, Unanswered};
@@ -15,8 +14,7 @@ use crate::limits::FAILURE_LIMIT;
 use crate::object::LifecycleObject;
 use crate::observation::Observation;
 use crate::read;
-use crate::texts::cut;
-use crate::texts::seconds;
+use crate::texts::{cut, seconds};
 
 /// How long an application that did not answer is left alone at first, where it says nothing of that itself.
 const USUAL: Duration = Duration::from_secs(30);

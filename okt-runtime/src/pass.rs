@@ -12,13 +12,12 @@ use futures::future::BoxFuture;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::pass::{Operations, Results};
-use okt_core::{Answer, Graph, StateId, Step};
+use okt_core::{Answer, Graph, StateId, Step, reasons};
 use serde::Serialize;
 
 pub use self::shipped::{
     FreeStyle, FreeStyleHandler, Stepper, StepperHandler, free_style, stepper,
 };
-use self::walk::AWAITED;
 pub(crate) use self::walk::{Hands, Walked, walk};
 pub(crate) use self::walks::Walks;
 use crate::context::Context;
@@ -135,7 +134,7 @@ impl<K: LifecycleObject> Pass<K> {
         match settled.settlement {
             Settlement::AsDeclared => Ok(()),
             Settlement::Awaited(what) => {
-                let awaited = Failure::retry(AWAITED, what);
+                let awaited = Failure::retry(reasons::resources::WAITING, what);
                 put.awaited = Some(awaited.clone());
                 Err(awaited)
             }

@@ -269,7 +269,7 @@ impl Names<'_> {
     fn objects(&self) -> [PolicyRule; 3] {
         let (status, finalizers) = (self.sub("status"), self.sub("finalizers"));
         [
-            // `get` is for an object that does not decode, `patch` for the finalizer.
+            // `patch` is for the finalizer.
             rule(self.group, &[self.plural], &["list", "watch", "patch"]),
             rule(self.group, &[&status], &["patch"]),
             // Where the cluster asks for it (OpenShift does), owner references that block deletion need it.

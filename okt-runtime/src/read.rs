@@ -138,7 +138,7 @@ pub(crate) fn mint(uid: &str, transition: u64, number: u32, now: Timestamp) -> S
 }
 
 /// What stands before the time in an id.
-const TOKEN: char = '@';
+pub(crate) const TOKEN: char = '@';
 
 fn plain_id(uid: &str, transition: u64, number: u32) -> String {
     match number {
@@ -160,7 +160,7 @@ fn run(id: &str) -> u32 {
 }
 
 /// An id without its time.
-fn plain(id: &str) -> &str {
+pub(crate) fn plain(id: &str) -> &str {
     id.split(TOKEN).next().unwrap_or(id)
 }
 

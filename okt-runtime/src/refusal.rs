@@ -39,30 +39,13 @@ pub(crate) fn unwritten<A: Application>(
     };
     let seed = read::seed(meta.uid.as_deref().unwrap_or_default());
     let wait = (inner.trouble).failed(scope, refused, shared.backoff, seed);
+    let said = said_by_api(error);
     if refused {
-        tracing::error!(
-            object,
-            namespace,
-            ?wait,
-            "cannot write: {}",
-            said_by_api(error)
-        );
+        tracing::error!(object, namespace, ?wait, "cannot write: {said}");
     } else if is_conflict {
-        tracing::debug!(
-            object,
-            namespace,
-            ?wait,
-            "cannot write: {}",
-            said_by_api(error)
-        );
+        tracing::debug!(object, namespace, ?wait, "cannot write: {said}");
     } else {
-        tracing::warn!(
-            object,
-            namespace,
-            ?wait,
-            "cannot write: {}",
-            said_by_api(error)
-        );
+        tracing::warn!(object, namespace, ?wait, "cannot write: {said}");
     }
     Again::after(wait)
 }

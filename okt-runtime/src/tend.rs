@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use kube::Resource;
-use okt_core::reasons;
-use okt_core::{Lifecycle, StateId};
+use okt_core::{Lifecycle, StateId, reasons};
 
 use crate::application::{Application, StateOf};
 use crate::asked::Asker;

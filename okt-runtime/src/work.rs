@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
-use okt_core::reasons;
-use okt_core::{Answer, Dispatch, Lifecycle};
+use okt_core::{Answer, Dispatch, Lifecycle, reasons};
 use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StateOf};

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use kube::Client;
 use okt_core::pass::{Operations, Outcome, Step, Walk};
-use okt_core::reasons;
-use okt_core::{Answer, StateId};
+use okt_core::{Answer, StateId, reasons};
 
 use super::{Pass, Steps, soonest};
 use crate::asked::Asker;
@@ -20,9 +19,6 @@ use crate::resources::{
 
 /// How long until what is not ready is looked at again, in case its event does not come.
 const UNREADY: Duration = Duration::from_mins(1);
-
-/// Why a walk waits whose steps are done.
-pub(super) const AWAITED: &str = "WaitingForResources";
 
 /// What brings about what steps have put.
 pub(crate) struct Hands<K> {
@@ -206,10 +202,10 @@ impl<K: LifecycleObject> Pass<K> {
             }
         }
         for (state, what) in &awaited {
-            walk.hold(*state, AWAITED, &listed(what));
+            walk.hold(*state, reasons::resources::WAITING, &listed(what));
         }
         if !all_awaited.is_empty() {
-            walk.wait(AWAITED, &listed(&all_awaited));
+            walk.wait(reasons::resources::WAITING, &listed(&all_awaited));
             // In case its event does not come.
             walked.due = Some(UNREADY);
         }

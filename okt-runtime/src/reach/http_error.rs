@@ -7,13 +7,8 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::error::ReachError;
+use super::output::{LOGGED, SHOWN};
 use crate::failure::Failure;
-
-/// How much of a body a message shows that is to have it, in bytes: a status has room for half a kibibyte.
-const SHOWN: usize = 256;
-
-/// How much of it the debug log shows, in bytes.
-const LOGGED: usize = 4096;
 
 /// Why an HTTP request got no good answer.
 ///

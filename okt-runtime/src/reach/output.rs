@@ -8,11 +8,11 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// How much of the standard error is kept, in bytes.
 const STDERR_LIMIT: usize = 64 * 1024;
 
-/// How much of what was printed a message shows that is to have it, in bytes: a status has room for half a kibibyte.
-const SHOWN: usize = 256;
+/// How much of what others said a message shows that is to have it, in bytes: a status has room for half a kibibyte.
+pub(super) const SHOWN: usize = 256;
 
 /// How much of it the debug log shows, in bytes.
-const LOGGED: usize = 4096;
+pub(super) const LOGGED: usize = 4096;
 
 /// What a command printed; `Debug` shows how much, not what.
 #[derive(Clone, PartialEq, Eq, Default)]

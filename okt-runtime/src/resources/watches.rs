@@ -12,8 +12,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::Config;
 use serde::de::DeserializeOwned;
 
-use super::kept::Kept;
-use super::kept::decoded;
+use super::kept::{Kept, decoded};
 use super::kind::Kind;
 use super::names::Name;
 use crate::object::LifecycleObject;

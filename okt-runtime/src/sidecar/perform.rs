@@ -12,6 +12,7 @@ use super::{Agents, outcome, owner_of};
 use crate::context::Action;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
+use crate::read;
 
 /// How long an operator that an agent takes for an older one waits to hear that it leads no more, before it says so.
 const FENCED: Duration = Duration::from_mins(1);
@@ -147,7 +148,7 @@ impl<K: LifecycleObject> Agents<K> {
 /// assert_eq!(id_at_agent("7c5d/12/2@18f3c"), "7c5d.12.2-18f3c");
 /// ```
 pub fn id_at_agent(id: &str) -> String {
-    id.replace('/', ".").replace('@', "-")
+    id.replace('/', ".").replace(read::TOKEN, "-")
 }
 
 /// When the work was recorded in the object's status, the same for every request for the same attempt.
@@ -159,8 +160,7 @@ fn recorded_at<K: LifecycleObject>(object: &K) -> Timestamp {
 
 /// Transition and run of an action (e.g. 12 and 2 of `7c5d/12/2` and of `7c5d/12/2@k3x9`).
 fn numbers(id: &str) -> Option<(u64, u64)> {
-    let (id, _) = id.split_once('@').unwrap_or((id, ""));
-    let mut parts = id.split('/').skip(1);
+    let mut parts = read::plain(id).split('/').skip(1);
     let transition = parts.next()?.parse().ok()?;
     let run = match parts.next() {
         Some(run) => run.parse().ok()?,

@@ -3,9 +3,8 @@
 use kube::Resource as _;
 use okt_core::conditions::{self, Condition, Way};
 use okt_core::pass::Walk;
-use okt_core::reasons;
 use okt_core::record::Recorded;
-use okt_core::{ConditionStatus, Graph};
+use okt_core::{ConditionStatus, Graph, reasons};
 
 use super::Turn;
 use crate::application::Application;

@@ -14,7 +14,7 @@ const ROUNDS: usize = 5;
 /// How long it is left alone once, and has to write nothing.
 const IDLE: Duration = Duration::from_mins(1);
 /// How long it is left alone before it is weighed.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
 /// Measures both ways in turns at each number of settled objects, and prints a table for each.
 pub(crate) async fn bench(site: &Site, sizes: &[usize]) -> Result<(), Box<dyn Error>> {

@@ -1,20 +1,17 @@
 //! This file weighs an operator whose actions all run at the same time, beside one whose objects are settled.
 
 use std::error::Error;
-use std::time::Duration;
 
-use okt_tests::measured::{Table, megabytes, until};
+use okt_tests::measured::{Memory, Table, megabytes, until};
 use tokio::time::sleep;
 
 use crate::child::Way;
-use crate::restarts::settle;
+use crate::restarts::{PAUSE, settle};
 use crate::site::{Parcels, Site};
 
 const ROUNDS: usize = 3;
 /// As many as run at the same time by default: 4,096, less the eighth that deletions have to themselves.
 const ACTIONS: usize = 3_584;
-/// How long it is left alone before it is weighed.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// Restarts both in turns, each on as many objects, and prints a table.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -27,14 +24,13 @@ pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {
     // The first start begins the actions; what is weighed are those that are resumed.
     weigh(site, Way::AtWork, &work).await?;
     for _ in 0..ROUNDS {
-        let mut all = [0.0; 2];
-        for (way, parcels, sum) in [(Way::AtWork, &work, 0), (Way::WithOkt, &rest, 1)] {
-            let (now, peak) = weigh(site, way, parcels).await?;
-            table.add(way.title(), "resident memory, MB", megabytes(now));
-            table.add(way.title(), "peak of it, MB", megabytes(peak));
-            all[sum] = now as f64;
+        let at_work = weigh(site, Way::AtWork, &work).await?;
+        let at_rest = weigh(site, Way::WithOkt, &rest).await?;
+        for (way, memory) in [(Way::AtWork, &at_work), (Way::WithOkt, &at_rest)] {
+            table.add(way.title(), "resident memory, MB", megabytes(memory.now));
+            table.add(way.title(), "peak of it, MB", megabytes(memory.peak));
         }
-        let each = (all[0] - all[1]) / ACTIONS as f64;
+        let each = (at_work.now as f64 - at_rest.now as f64) / ACTIONS as f64;
         table.add(Way::AtWork.title(), "bytes for each action", each);
     }
     table.print(&format!("{ACTIONS} actions at the same time"));
@@ -42,10 +38,9 @@ pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {
 }
 
 /// Starts an operator, and weighs it once all its actions run, or all its objects had their turn.
-async fn weigh(site: &Site, way: Way, parcels: &Parcels) -> Result<(u64, u64), Box<dyn Error>> {
+async fn weigh(site: &Site, way: Way, parcels: &Parcels) -> Result<Memory, Box<dyn Error>> {
     let mut operator = way.start(&site.0.kubeconfig, &parcels.namespace, ACTIONS)?;
     until(async || Ok(operator.figures()?.turns >= ACTIONS as u64)).await?;
     sleep(PAUSE).await;
-    let memory = operator.memory()?;
-    Ok((memory.now, memory.peak))
+    Ok(operator.memory()?)
 }

@@ -29,7 +29,7 @@ async fn the_deepest_object_that_a_server_stores_is_reported_and_stops_no_other(
         create("listed", DEEPEST).await.expect("it is stored");
         let deeper = create("deeper", 10_001).await;
         assert!(deeper.is_err(), "a server stores no deeper one");
-        let operator = place.operate(Kiosks::default());
+        let _operator = place.operate(Kiosks::default());
         cluster.create("first", json!({})).await;
         cluster.until_ready("first", Open).await;
         create("watched", DEEPEST).await.expect("it is stored");
@@ -54,7 +54,6 @@ async fn the_deepest_object_that_a_server_stores_is_reported_and_stops_no_other(
             patched.expect("the patch is accepted");
             cluster.until_ready(name, Open).await;
         }
-        drop(operator);
     })
     .await;
 }
