@@ -7,7 +7,7 @@ use crate::graph::{Cause, Graph, Mark, State, StateId, Trigger};
 use crate::record::{Phase, Record, Recorded};
 
 /// What is to be done with an object now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Decision {
     /// It stays as it is.
     Stand(Stand),
@@ -30,7 +30,7 @@ pub enum Decision {
 }
 
 /// A transition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Go {
     /// The state that is entered.
     pub to: StateId,
@@ -41,7 +41,7 @@ pub struct Go {
 }
 
 /// What a transition moves along.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum By {
     /// Into the entry: the object is new.
     Entry,
@@ -56,7 +56,7 @@ pub enum By {
 }
 
 /// What led to a transition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Why {
     /// The object is new.
     Created,
@@ -105,7 +105,7 @@ impl Why {
 }
 
 /// Why nothing moves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stand {
     /// There is nothing to do until something changes.
     Settled,
@@ -128,10 +128,12 @@ pub enum Stand {
 }
 
 /// Why work is started without a move.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Run {
     /// It was in flight when this process began: under the same id.
     Resume,
+    /// This process has recorded it, and it has not begun: under the same id.
+    Begin,
     /// The wait is over: under the same id.
     Again,
     /// The revision changed: under an id of its own.
@@ -141,7 +143,7 @@ pub enum Run {
 }
 
 /// How an action ended that leads nowhere.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ending {
     /// It did what it should.
     Well,
@@ -331,14 +333,17 @@ impl Turn<'_, '_> {
             Task::Ended(Said::Next) => Work::SaidNext,
             Task::Ended(Said::To(to)) => Work::Named(to),
             Task::Ended(Said::Failed { permanent: true }) => Work::Fails,
-            Task::Ended(Said::Failed { .. } | Said::Wait) | Task::Waiting | Task::Due
+            Task::Ended(Said::Failed { .. } | Said::Wait)
+            | Task::New
+            | Task::Waiting
+            | Task::Due
                 if hurries =>
             {
                 Work::SaidNext
             }
             Task::Ended(Said::Wait) => Work::Continues { failed: false },
             Task::Ended(Said::Failed { .. }) => Work::Continues { failed: true },
-            Task::Absent | Task::Running | Task::Waiting | Task::Due => Work::InFlight,
+            Task::Absent | Task::New | Task::Running | Task::Waiting | Task::Due => Work::InFlight,
         }
     }
 
@@ -438,7 +443,7 @@ impl Turn<'_, '_> {
     /// Rule 3: an action in flight keeps the object where it is.
     fn in_flight(&self, work: Work) -> Decision {
         let between = match (work, self.facts.task) {
-            (Work::Continues { .. }, _) | (_, Task::Waiting | Task::Due) => true,
+            (Work::Continues { .. }, _) | (_, Task::New | Task::Waiting | Task::Due) => true,
             (_, Task::Absent | Task::Running | Task::Ended(_)) => false,
         };
         let changed = self.facts.revision != self.record.revision;
@@ -455,7 +460,8 @@ impl Turn<'_, '_> {
             },
             (Work::Continues { failed: false }, _) => Decision::Stand(Stand::Waiting),
             (_, Task::Absent) => Decision::Run(Run::Resume),
-            (_, Task::Waiting | Task::Due) if changed => Decision::Run(Run::Changed),
+            (_, Task::New | Task::Waiting | Task::Due) if changed => Decision::Run(Run::Changed),
+            (_, Task::New) => Decision::Run(Run::Begin),
             (_, Task::Waiting) => Decision::Stand(Stand::Waiting),
             (_, Task::Due) => Decision::Run(Run::Again),
             (_, Task::Running | Task::Ended(_)) => Decision::Stand(Stand::Running),

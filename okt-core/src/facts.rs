@@ -25,7 +25,7 @@ impl Named {
 }
 
 /// What the spec says about the state to be kept in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Wish {
     /// The state; none where the spec leaves it to the graph.
     pub state: Option<Named>,
@@ -36,7 +36,7 @@ pub struct Wish {
 }
 
 /// What the spec says about a state to be gone through once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Visit {
     /// The state.
     pub state: Named,
@@ -103,6 +103,8 @@ pub enum Said {
 pub enum Task {
     /// Nothing: it was never started by this process.
     Absent,
+    /// This process has recorded it, and it has not begun.
+    New,
     /// It runs.
     Running,
     /// It is between attempts, or asked to be called again, and the time has not come.

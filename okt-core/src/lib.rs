@@ -16,6 +16,7 @@ pub mod lifecycle;
 pub mod names;
 pub mod pass;
 pub mod reasons;
+pub mod reconcile;
 pub mod record;
 pub mod routes;
 pub mod trail;

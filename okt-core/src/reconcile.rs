@@ -1,0 +1,335 @@
+//! The only judge of a reconciliation: from graphs, record and facts to one effect, or to rest.
+//!
+//! A reconciliation is a loop that cannot decide:
+//!
+//! ```text
+//!   facts ──▶ decide ──▶ an effect ──▶ its result is a fact of the next decision ──▶ decide ──▶ … ──▶ rest
+//! ```
+//!
+//! [`decide`](crate::decide()) says where a lifecycle goes; [`decide`] here composes that with the pass, the owned
+//! resources, the operator and the writes. Effects come in this order, and the first that is needed wins:
+//!
+//! | question | effect |
+//! |---|---|
+//! | may the operator act at all, and has it seen its own last write? | rest |
+//! | does a task run that is not the work on record? | [`Cancel`](Effect::Cancel) |
+//! | is the operator stopping, with nothing under way? | rest |
+//! | was a write refused? | [`ShowFailure`](Effect::ShowFailure), then rest until it is tried again |
+//! | is the object given up, unreadable, of a newer operator, without finalizer? | the finalizer, or rest |
+//! | where is the application? | [`Observe`](Effect::Observe) |
+//! | what does the pass say? | [`RunPass`](Effect::RunPass) |
+//! | may the object go? | [`Clear`](Effect::Clear), then [`DropFinalizer`](Effect::DropFinalizer) |
+//! | are the owned resources as the state declares? | [`Apply`](Effect::Apply) |
+//! | is there anything to record or to report? | [`Draft`](Effect::Draft), then [`Commit`](Effect::Commit) |
+//! | may the work on record begin? | [`Start`](Effect::Start) |
+//!
+//! A crash between any two effects is a state of the model in `tests/reconcile`, which explores this very function.
+
+mod effect;
+mod facts;
+mod requeue;
+
+use core::time::Duration;
+
+pub use self::effect::{Decision, Draft, Effect, Hold, Turnover};
+pub use self::facts::{
+    Asked, Facts, News, Operator, Owned, Pass, Ran, Readable, RunEnd, Sight, Standing, Time, Waits,
+    Work, Writes,
+};
+pub use self::requeue::Requeue;
+use self::requeue::requeue;
+use crate::decide::{self as life, Decision as Step, Ending, Run, Stand};
+use crate::facts::{Said, Task};
+use crate::graph::{Graph, Mark};
+use crate::pass::Walk;
+use crate::record::Recorded;
+
+/// What an application declares.
+#[derive(Clone, Copy, Debug)]
+pub struct Graphs<'g> {
+    /// Its lifecycle, if the resource has one.
+    pub life: Option<&'g Graph<'g>>,
+    /// Its pass, if it has one.
+    pub pass: Option<&'g Graph<'g>>,
+}
+
+impl Graphs<'_> {
+    /// Whether an object must not go without the operator.
+    pub fn needs_finalizer(&self) -> bool {
+        self.life.is_some() || self.pass.is_some_and(Walk::finalizes)
+    }
+}
+
+/// What the pass means for a decision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PassTurn {
+    /// It is to run now.
+    Run { leaving: bool },
+    /// Work may begin, and an object may go; `prunes`: all is known that the pass declares.
+    Open { hold: Hold, prunes: bool },
+    /// Neither.
+    Shut(Hold),
+}
+
+/// Decides what is done next.
+///
+/// # Guarantees
+///
+/// - Total and pure: any input gives a decision; the same input gives the same one; nothing panics.
+/// - No allocation.
+/// - A decision to rest says when the object is reconciled next, and leaves it to events only where nothing is undone.
+pub fn decide(graphs: Graphs<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Decision {
+    match first(graphs, facts) {
+        Some(decision) => decision,
+        None => second(graphs, recorded, facts),
+    }
+}
+
+/// What comes before the lifecycle and the pass: whether the object may be acted upon at all.
+fn first(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
+    let (asked, writes) = (&f.asked, &f.writes);
+    let rest = |next: Requeue| Some(Decision::Rest(next));
+    if let Some(next) = Requeue::when_it_may_act(f) {
+        return rest(next);
+    }
+    if writes.behind {
+        return rest(Requeue::for_safety(f));
+    }
+    if f.work.stale {
+        return Some(Decision::Do(Effect::Cancel));
+    }
+    if let Some(next) = Requeue::handover(f) {
+        return rest(next);
+    }
+    if asked.deleting && !asked.finalizer {
+        // Others may still hold the object; nothing of it is the operator's any more.
+        return match f.work.task {
+            Task::Absent => rest(Requeue::not_ours(f)),
+            Task::New | Task::Running | Task::Waiting | Task::Due | Task::Ended(_) => {
+                Some(Decision::Do(Effect::Cancel))
+            }
+        };
+    }
+    if let Some(left) = writes.wait {
+        return if writes.unshown {
+            Some(Decision::Do(Effect::ShowFailure))
+        } else {
+            rest(Requeue::after(left, f))
+        };
+    }
+    let drop = |abandoned| Some(Decision::Do(Effect::DropFinalizer { abandoned }));
+    if asked.deleting && asked.abandoned {
+        return drop(true);
+    }
+    match asked.readable {
+        Readable::Yes => {}
+        Readable::No {
+            untouched: true, ..
+        } if asked.deleting && graphs.life.is_some() => return drop(false),
+        Readable::No { reported: true, .. } => return rest(Requeue::not_ours(f)),
+        Readable::No { .. } => return Some(Decision::Do(Effect::ShowUnreadable)),
+    }
+    if asked.newer {
+        return rest(Requeue::not_ours(f));
+    }
+    if graphs.needs_finalizer() && !asked.finalizer {
+        return Some(Decision::Do(Effect::AddFinalizer));
+    }
+    None
+}
+
+/// What the lifecycle, the pass and the owned resources ask for.
+fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
+    let (asked, writes) = (&f.asked, &f.writes);
+    let state = (graphs.life).and_then(|life| life.get(recorded.at()?.state));
+    let ended = matches!(f.work.task, Task::Ended(_));
+
+    // --- the lifecycle
+    let observes = graphs.life.is_some()
+        && !state.is_some_and(|it| it.is(Mark::Leaf))
+        && (!ended || f.is_paused());
+    if observes && f.sight.observed.is_none() {
+        return Decision::Do(Effect::Observe);
+    }
+    let mut step = match graphs.life {
+        Some(life) => life::decide(life, recorded, &f.life()),
+        None if asked.deleting => Step::Release { abandoned: false },
+        None => Step::Stand(Stand::Settled),
+    };
+    let releases = step == (Step::Release { abandoned: false });
+
+    // --- the pass
+    let (opens, mut hold, prunes) = match pass_turn(graphs, recorded, f, releases) {
+        PassTurn::Run { leaving } => return Decision::Do(Effect::RunPass { leaving }),
+        PassTurn::Open { hold, prunes } => (true, hold, prunes),
+        PassTurn::Shut(hold) => (false, hold, false),
+    };
+
+    // --- it may go: the pass's way for deletion, then what Kubernetes does not delete, then the finalizer
+    if releases {
+        if opens {
+            match f.owned.cleared {
+                None => return Decision::Do(Effect::Clear),
+                Some(true) => return Decision::Do(Effect::DropFinalizer { abandoned: false }),
+                Some(false) => hold = Hold::Resources(Standing::Awaited),
+            }
+        }
+        // The last work is over, and does not begin again meanwhile.
+        step = if ended {
+            Step::End(Ending::Well)
+        } else {
+            Step::Stand(Stand::Settled)
+        };
+    }
+
+    // --- what the state on record owns, unless it is being left
+    let goes = matches!(step, Step::Go(_));
+    let applies = state.is_some() && !goes && !releases && opens && !f.is_paused() && f.may_start();
+    if applies && f.owned.standing.is_none() {
+        let may_prune =
+            (recorded.at().zip(graphs.life)).is_some_and(|(at, life)| at.may_prune(life));
+        return Decision::Do(Effect::Apply {
+            creates: !asked.deleting,
+            prunes: prunes && may_prune,
+        });
+    }
+    if let (Some(life), Hold::None, false) = (graphs.life, hold, asked.deleting) {
+        hold = match step {
+            // It would be reported as reached before anything of it is there.
+            Step::Go(go)
+                if f.owned.kinds && life.get(go.to).is_some_and(|to| to.is(Mark::Idle)) =>
+            {
+                Hold::Unlooked
+            }
+            Step::Go(_) => Hold::None,
+            _ => match f.owned.standing.or(f.owned.last) {
+                Some(Standing::AsDeclared) => Hold::None,
+                Some(standing) => Hold::Resources(standing),
+                None => Hold::AsBefore,
+            },
+        };
+    }
+
+    // --- what is recorded and reported
+    let after = match graphs.life {
+        Some(life) => recorded.after(life, &f.life(), &step),
+        None => *recorded,
+    };
+    // A pass without a lifecycle has something to report where it ran.
+    let silent =
+        graphs.life.is_none() && f.pass.ran.is_none() && !f.is_paused() && !(releases && opens);
+    let mut side = None;
+    if !silent {
+        let draft = Draft {
+            record: after,
+            step: timeless(step),
+            hold,
+            work: turnover(graphs, &after, &step, f),
+        };
+        let news = match writes.draft {
+            Some((drafted, news)) if drafted == draft => news,
+            Some(_) | None => return Decision::Do(Effect::Draft(draft)),
+        };
+        let patch = match news {
+            News::Main => true,
+            News::Side if writes.side_wait.is_zero() => true,
+            News::Side => {
+                side = Some(writes.side_wait);
+                false
+            }
+            News::None | News::Vain => false,
+        };
+        if patch || draft.work != Turnover::Keep {
+            return Decision::Do(Effect::Commit { draft, patch });
+        }
+    }
+
+    // --- work begins only by a record that is written
+    if let Step::Run(run) = step {
+        let free = asked.deleting || (opens && f.owned.standing == Some(Standing::AsDeclared));
+        if free && f.may_start() && f.work.waits.is_none() {
+            return Decision::Do(Effect::Start {
+                resumed: run == Run::Resume,
+            });
+        }
+    }
+    Decision::Rest(requeue(graphs, recorded, &step, hold, side, f))
+}
+
+fn pass_turn(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: bool) -> PassTurn {
+    let Some(graph) = graphs.pass else {
+        return PassTurn::Open {
+            hold: Hold::None,
+            prunes: true,
+        };
+    };
+    let has_life = graphs.life.is_some();
+    let leaving = releases && Walk::finalizes(graph);
+    if has_life && *recorded == Recorded::Nothing && !releases {
+        // What the pass makes would be taken for a sign that the application is there.
+        return PassTurn::Shut(Hold::None);
+    }
+    if leaving && !f.may_start() {
+        return PassTurn::Shut(Hold::Stopping);
+    }
+    if f.asked.deleting && !leaving {
+        // What the pass put outlives the life.
+        return PassTurn::Open {
+            hold: Hold::None,
+            prunes: false,
+        };
+    }
+    if f.is_paused() || !f.may_start() {
+        return PassTurn::Shut(match f.pass.last {
+            None => Hold::AsBefore,
+            Some(RunEnd::Complete) => Hold::None,
+            Some(end) => Hold::Pass(end),
+        });
+    }
+    if let Some(ran) = f.pass.ran.filter(|ran| ran.leaving == leaving) {
+        return match ran.end {
+            RunEnd::Complete => PassTurn::Open {
+                hold: Hold::None,
+                prunes: true,
+            },
+            RunEnd::Short => PassTurn::Open {
+                hold: Hold::Pass(ran.end),
+                prunes: true,
+            },
+            RunEnd::Held | RunEnd::GaveUp => PassTurn::Shut(Hold::Pass(ran.end)),
+        };
+    }
+    let is_over = |left: Option<Duration>| left.is_some_and(|left| left.is_zero());
+    let due = is_over(f.pass.due) || (!has_life && is_over(f.owned.due));
+    let named = f.pass.named || due;
+    if f.pass.backoff.is_some() && !named {
+        // Events that have nothing to do with what failed do not bring it forward.
+        return PassTurn::Shut(Hold::Pass(RunEnd::Held));
+    }
+    if !has_life && !f.pass.changed && !named {
+        // What the last run found is reported; it opens nothing.
+        return PassTurn::Shut(Hold::AsBefore);
+    }
+    PassTurn::Run { leaving }
+}
+
+/// The step without what time changes, so that a draft stays the same while it is being made.
+fn timeless(step: Step) -> Step {
+    match step {
+        Step::Stand(Stand::Braking(_)) => Step::Stand(Stand::Braking(Duration::ZERO)),
+        step => step,
+    }
+}
+
+/// What the work becomes with the write of a step.
+fn turnover(graphs: Graphs<'_>, after: &Recorded, step: &Step, f: &Facts<'_>) -> Turnover {
+    let in_flight = (after.at().zip(graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
+    match (step, f.work.task) {
+        (Step::Go(_), _) if in_flight => Turnover::New,
+        (Step::Go(_) | Step::End(_), _) => Turnover::None,
+        (Step::Run(Run::Changed | Run::Amended), _) => Turnover::New,
+        (Step::Retry { .. }, _) => Turnover::Retry,
+        (Step::Stand(Stand::Waiting), Task::Ended(Said::Wait)) => Turnover::Wait,
+        (Step::Run(_) | Step::Stand(_) | Step::Release { .. }, _) => Turnover::Keep,
+    }
+}
