@@ -43,6 +43,7 @@ fn at(record: &Record, facts: &Facts<'_>) -> Decision {
     if phase == Some(Phase::Pending) {
         return match facts.task {
             Task::Absent => Decision::Run(Run::Resume),
+            Task::New => Decision::Run(Run::Begin),
             Task::Running => Decision::Stand(Stand::Running),
             Task::Waiting | Task::Ended(Said::Wait) => Decision::Stand(Stand::Waiting),
             Task::Due => Decision::Run(Run::Again),

@@ -115,7 +115,7 @@ fn observed(rng: &mut Rng, count: usize) -> Observed {
 
 fn task(rng: &mut Rng, count: usize) -> Task {
     let permanent = rng.one_in(2);
-    match rng.below(9) {
+    match rng.below(10) {
         0 => Task::Absent,
         1 => Task::Running,
         2 => Task::Waiting,
@@ -124,6 +124,7 @@ fn task(rng: &mut Rng, count: usize) -> Task {
         5 => Task::Ended(Said::Next),
         6 => Task::Ended(Said::To(any_id(rng, count))),
         7 => Task::Ended(Said::Wait),
+        8 => Task::New,
         _ => Task::Ended(Said::Failed { permanent }),
     }
 }
