@@ -89,7 +89,7 @@ pub fn decide(graphs: Graphs<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Dec
 fn first(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
     let (asked, writes) = (&f.asked, &f.writes);
     let rest = |next: Requeue| Some(Decision::Rest(next));
-    if let Some(next) = Requeue::when_it_may_act(f) {
+    if let Some(next) = Requeue::when_it_may_act(f.operator) {
         return rest(next);
     }
     if writes.behind {
@@ -150,6 +150,11 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
         && (!ended || f.is_paused());
     if observes && f.sight.observed.is_none() {
         return Decision::Do(Effect::Observe);
+    }
+    let in_flight = (recorded.at().zip(graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
+    if observes && f.sight.spent && !in_flight {
+        // Where the application is now is not known: what was said of it led here. The next reconciliation asks.
+        return Decision::Rest(Requeue::after(Requeue::SHORTEST, f));
     }
     let mut step = match graphs.life {
         Some(life) => life::decide(life, recorded, &f.life()),

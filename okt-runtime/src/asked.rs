@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use okt_core::backoff::Backoff;
-use okt_core::reasons;
+use okt_core::{StateId, reasons};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -172,12 +172,26 @@ pub(crate) struct Sight {
     pub(crate) failed: u32,
     /// How long it is not asked, because it did not answer.
     pub(crate) silence: Silence,
+    /// The same of the extra status.
+    pub(crate) extra_silence: Silence,
+    /// States that the observation named although no edge leads there, as last logged.
+    pub(crate) refused_events: Vec<StateId>,
 }
 
 impl Sight {
     /// Whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { failed, silence } = self;
-        *failed == 0 && silence.is_none()
+        let Self {
+            failed,
+            silence,
+            extra_silence,
+            refused_events,
+        } = self;
+        *failed == 0 && silence.is_none() && extra_silence.is_none() && refused_events.is_empty()
+    }
+
+    /// Whether the application did not answer the last question.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.silence.is_none() || !self.extra_silence.is_none()
     }
 }

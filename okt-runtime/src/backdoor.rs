@@ -1,11 +1,7 @@
-//! What a test kit sees of the attempts of an operator, what it has happen to them, and faults that it plants to see whether they are found.
+//! What a test kit sees of the attempts of an operator, and what it has happen to them.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use tokio::time::Instant;
+use std::sync::Arc;
 
 /// An attempt that is about to begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,32 +30,17 @@ pub enum Fate {
     Twice,
 }
 
-/// A bug that is planted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
-    /// A status is written whatever the object has become meanwhile.
-    NoResourceVersion,
-    /// Work begins before its position is written.
-    ActsFirst,
-    /// Deadlines are counted from when this process first saw the state.
-    TimersInMemory,
-}
-
 type OnAttempt = dyn Fn(&Attempt) -> Fate + Send + Sync;
 
 /// A way into an operator for tests; by default nobody uses it.
 #[derive(Clone, Default)]
 pub struct Backdoor {
     attempts: Option<Arc<OnAttempt>>,
-    flaw: Option<Flaw>,
-    seen: Arc<Mutex<HashMap<(String, u64), Instant>>>,
 }
 
 impl fmt::Debug for Backdoor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Backdoor")
-            .field("flaw", &self.flaw)
-            .finish_non_exhaustive()
+        f.debug_struct("Backdoor").finish_non_exhaustive()
     }
 }
 
@@ -71,26 +52,8 @@ impl Backdoor {
         self
     }
 
-    /// Plants a bug.
-    #[must_use]
-    pub fn flaw(mut self, flaw: Flaw) -> Self {
-        self.flaw = Some(flaw);
-        self
-    }
-
     pub(crate) fn fate(&self, attempt: impl FnOnce() -> Attempt) -> Fate {
         let attempts = self.attempts.as_ref();
         attempts.map_or(Fate::Runs, |fate| fate(&attempt()))
-    }
-
-    pub(crate) fn has(&self, flaw: Flaw) -> bool {
-        self.flaw == Some(flaw)
-    }
-
-    /// How long an object has been in a state, as far as this process knows.
-    pub(crate) fn since_seen(&self, uid: &str, transition: u64) -> Duration {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = seen.entry((uid.to_owned(), transition));
-        first.or_insert_with(Instant::now).elapsed()
     }
 }

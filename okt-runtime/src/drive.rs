@@ -5,30 +5,26 @@ use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Resource;
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, watcher};
+use okt_core::reconcile::Requeue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::again::Again;
 use crate::application::Application;
 use crate::cached::{Cached, PlaceOf, reference};
 use crate::guarded::api;
 use crate::looks::Looks;
 use crate::queue::{Queue, Urgency};
+use crate::reconcile::reconcile;
 use crate::resources::{Name, PAGE, name_of};
 use crate::shared::{Request, Shared};
 use crate::texts::{chain, panic_text};
-use crate::turn::turn;
 use crate::wakes::Wakes;
-
-/// How long after a turn that panicked the object has another.
-const AFTER_PANIC: Duration = Duration::from_secs(30);
 
 /// The objects of an application that are due.
 type QueueOf<A> = Queue<ObjectRef<Cached<<A as Application>::Resource>>>;
@@ -137,29 +133,29 @@ async fn reconcile_all<A: Application>(
     }
 }
 
-/// A turn that panics (a user's `revision` or `look_again` may) costs that turn only.
+/// A reconciliation that panics (a user's `revision` or `look_again` may) costs no other one.
 async fn contained<A: Application>(
     shared: &Arc<Shared<A>>,
     object: Arc<Cached<A::Resource>>,
     looks: &Looks<A::Resource>,
     place: PlaceOf<A::Resource>,
 ) {
-    let turn = turn(Arc::clone(shared), &object, &place);
-    let again = match AssertUnwindSafe(turn).catch_unwind().await {
-        Ok(again) => again,
+    let reconciliation = reconcile(shared, &object, &place);
+    let requeue = match AssertUnwindSafe(reconciliation).catch_unwind().await {
+        Ok(requeue) => requeue,
         Err(panic) => {
             let name = object.meta().name.as_deref().unwrap_or_default();
             let namespace = object.meta().namespace.as_deref().unwrap_or_default();
             tracing::error!(
                 object = name,
                 namespace,
-                "a turn failed: {}",
+                "a reconciliation failed: {}",
                 panic_text(&*panic)
             );
-            Again::after(AFTER_PANIC)
+            Requeue::after_panic()
         }
     };
-    looks.plan(&object, again);
+    looks.plan(&object, requeue);
 }
 
 /// Queues the objects that an event of the watch concerns; what is gone is forgotten.
@@ -220,7 +216,7 @@ fn take_request<A: Application>(
         Request::Poke(object) => {
             let stored = store.get(&object);
             if let Some(uid) = stored.as_ref().and_then(|it| it.meta().uid.as_deref()) {
-                shared.memory.of(uid).poked.store(true, Ordering::Release);
+                shared.memory.of(uid).named.store(true, Ordering::Release);
                 queue.push(object, Urgency::Event);
             }
         }

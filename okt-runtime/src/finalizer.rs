@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::application::Application;
 use crate::guarded::{Guarded, api};
-use crate::memory::Inner;
 use crate::object::LifecycleObject;
 use crate::patience::answer;
 use crate::shared::Shared;
@@ -46,13 +45,10 @@ pub(crate) async fn add<K: LifecycleObject>(
 pub(crate) async fn release<A: Application>(
     shared: &Shared<A>,
     meta: &ObjectMeta,
-    inner: &mut Inner,
     state: &str,
     abandoned: bool,
 ) -> Result<(), kube::Error> {
     remove::<A::Resource>(&shared.client, meta).await?;
-    inner.leave();
-    inner.released = true;
     let object = meta.name.as_deref().unwrap_or_default();
     let namespace = meta.namespace.as_deref().unwrap_or_default();
     tracing::info!(object, namespace, state, abandoned, "released");

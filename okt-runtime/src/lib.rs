@@ -17,8 +17,6 @@
 // An author's duration must not be able to panic: times are added by `clock::after`, durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-mod act;
-mod again;
 mod annotations;
 mod application;
 mod asked;
@@ -42,7 +40,6 @@ mod history;
 mod in_use;
 mod leftover;
 mod limits;
-mod look;
 mod looks;
 mod manifests;
 mod memory;
@@ -64,7 +61,7 @@ mod rbac;
 pub mod reach;
 mod read;
 mod readiness;
-mod refusal;
+mod reconcile;
 mod report;
 mod resources;
 mod schema;
@@ -74,10 +71,7 @@ pub mod sidecar;
 mod status;
 mod stored;
 mod tasks;
-mod tend;
 mod texts;
-mod turn;
-mod undecodable;
 mod union;
 mod wakes;
 mod widen;
@@ -117,7 +111,7 @@ pub use union::crd_union;
 /// For the test kit; no part of the public API.
 #[doc(hidden)]
 pub mod __testing {
-    pub use crate::backdoor::{Attempt, Backdoor, Fate, Flaw};
+    pub use crate::backdoor::{Attempt, Backdoor, Fate};
 }
 
 /// What generated code names; no part of the public API.

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{Stream, stream};
 use kube::runtime::reflector::ObjectRef;
+use okt_core::reconcile::Requeue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::again::Again;
 use crate::cached::{Cached, Look};
 use crate::clock::after;
 use crate::object::LifecycleObject;
@@ -52,8 +52,8 @@ impl<K: LifecycleObject> Looks<K> {
     /// The next look at an object, after its turn; it replaces the one before.
     ///
     /// A newer version of the object has its own turn and then its own look, so this one goes with this version.
-    pub(crate) fn plan(&self, object: &Cached<K>, again: Again) {
-        let due = again.wait().map(after);
+    pub(crate) fn plan(&self, object: &Cached<K>, requeue: Requeue) {
+        let due = requeue.wait().map(after);
         object.plan(due);
         let Some(due) = due else {
             return;

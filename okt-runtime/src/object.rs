@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use kube::core::object::{HasSpec, HasStatus};
 use kube::{CustomResourceExt, Resource};
-use okt_core::Lifecycle;
+use okt_core::{Graph, Lifecycle};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -126,5 +126,11 @@ impl<E> Extra for E where
 
 /// Whether objects of a kind have a lifecycle.
 pub(crate) fn has_lifecycle<K: LifecycleObject>() -> bool {
-    !K::State::GRAPH.states.is_empty()
+    lifecycle_of::<K>().is_some()
+}
+
+/// The lifecycle of the objects of a kind, if they have one.
+pub(crate) fn lifecycle_of<K: LifecycleObject>() -> Option<&'static Graph<'static>> {
+    let graph = K::State::GRAPH;
+    (!graph.states.is_empty()).then_some(graph)
 }

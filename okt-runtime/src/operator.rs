@@ -424,7 +424,7 @@ fn check_graphs(
 async fn drained<A: Application>(shared: Arc<Shared<A>>) {
     let mut told = false;
     loop {
-        let working = shared.memory.at_work();
+        let working = shared.memory.under_way();
         if working == 0 || !shared.may_act() {
             return;
         }

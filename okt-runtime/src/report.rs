@@ -16,7 +16,6 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::backdoor::{Backdoor, Flaw};
 use crate::cause;
 use crate::desired::{Desired, StateName};
 use crate::guarded::{Guarded, api};
@@ -362,14 +361,12 @@ pub(crate) async fn write<K: LifecycleObject>(
     client: &Client,
     object: &K,
     status: &Status<K::State, K::Extra>,
-    backdoor: &Backdoor,
 ) -> Result<Guarded<K>, kube::Error> {
-    let acted_upon = object.meta().resource_version.as_deref();
     let body = Applied {
         api_version: &K::api_version(&()),
         kind: &K::kind(&()),
         metadata: AppliedMetadata {
-            resource_version: acted_upon.filter(|_| !backdoor.has(Flaw::NoResourceVersion)),
+            resource_version: object.meta().resource_version.as_deref(),
         },
         status,
     };

@@ -9,7 +9,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Client, Resource};
 use okt_core::backoff::Backoff;
 use okt_core::decide::{By, Go};
-use okt_core::pass::Walk;
+use okt_core::reconcile::Operator;
 use okt_core::{Graph, Lifecycle};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -75,9 +75,12 @@ impl<A: Application> Shared<A> {
         self.pass.as_ref().map(PassGraph::graph)
     }
 
-    /// Whether an object must not go without the operator.
-    pub(crate) fn finalizes(&self) -> bool {
-        has_lifecycle::<A::Resource>() || self.pass_graph().is_some_and(Walk::finalizes)
+    /// What a decision is made from.
+    pub(crate) fn operator(&self) -> Operator {
+        Operator {
+            may_act: self.may_act(),
+            draining: self.draining.is_cancelled(),
+        }
     }
 
     /// Whether work may be started.

@@ -1,14 +1,13 @@
 //! The tasks that do the work of states: what whoever waits for one sees of it, and all of one operator.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use okt_core::Answer;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
-use crate::progress::Progress;
 use crate::resources::Name;
 
 /// With how many names those are forgotten whose tasks are over.
@@ -18,7 +17,6 @@ const MANY: usize = 1024;
 pub(crate) struct Running {
     pub(crate) end: Arc<Mutex<Option<Result<Answer, Failure>>>>,
     pub(crate) cancellation: CancellationToken,
-    pub(crate) progress: Progress,
     /// Cancelled when the task is over, however it ended.
     pub(crate) over: CancellationToken,
 }
@@ -58,13 +56,24 @@ impl Tasks {
         tasks.spawn(task);
     }
 
-    /// Returns the last task of the object of this name, which may be one of an object that is gone, and notes the next.
-    pub(crate) fn follow(&self, name: Name, over: CancellationToken) -> Option<CancellationToken> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Notes the last task of the object of this name.
+    pub(crate) fn note(&self, name: Name, over: CancellationToken) {
+        let mut last = self.last();
         if last.len() >= MANY {
             last.retain(|_, over| !over.is_cancelled());
         }
-        last.insert(name, over)
+        last.insert(name, over);
+    }
+
+    /// Returns what is cancelled when the last task of the object of this name has ended, if it has not: it may be one of
+    /// an object that is gone.
+    pub(crate) fn ending(&self, name: &Name) -> Option<CancellationToken> {
+        let last = self.last();
+        last.get(name).filter(|over| !over.is_cancelled()).cloned()
+    }
+
+    fn last(&self) -> MutexGuard<'_, HashMap<Name, CancellationToken>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends all tasks, and waits until they are over.

@@ -21,55 +21,32 @@ use crate::texts::{panic_text, seconds};
 /// How long cancelled work may take to clean up before it is dropped.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Starts the work of a state, once the task before it has ended.
-///
-/// `ended` is called when there is something to take, or when the work was not begun because nothing may
-/// be begun any more by the time that the task before it has ended.
+/// Starts the work of a state; the task before it has ended. `ended` is called when this one has.
 pub(crate) fn start<A: Application>(
     shared: &Arc<Shared<A>>,
     state: StateOf<A>,
     action: Action<A::Resource>,
     place: Place,
-    before: Option<Running>,
     ended: impl FnOnce() + Send + 'static,
 ) -> Running {
     let application = Arc::clone(&shared.application);
     let end = Arc::new(Mutex::new(None));
     let cancellation = action.cancellation.clone();
-    let progress = action.progress.clone();
     let limit = application.attempt_limit(state);
     let slot = Arc::clone(&end);
     let over = CancellationToken::new();
     let guard = over.clone().drop_guard();
-    if let Some(before) = before {
-        before.cancel();
-    }
-    // An object that was given up and made anew has the same name: what was begun for the one before still ends.
-    let before = shared.tasks.follow(name_of(action.object()), over.clone());
+    (shared.tasks).note(name_of(action.object()), over.clone());
     let sharing = Arc::clone(shared);
     shared.tasks.spawn(async move {
-        let _place = place;
-        if let Some(before) = before
-            && !before.is_cancelled()
-        {
-            before.cancelled().await;
-            // That may take half a minute, and the lead may be lost meanwhile.
-            if !sharing.may_start() {
-                drop(guard);
-                return ended();
-            }
-        }
-        let _over = guard;
-        let backdoor = &sharing.backdoor;
-        if let Some(said) = attempt(&*application, backdoor, state, &action, limit).await {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
-            ended();
-        }
+        let said = attempt(&*application, &sharing.backdoor, state, &action, limit).await;
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        drop((guard, place));
+        ended();
     });
     Running {
         end,
         cancellation,
-        progress,
         over,
     }
 }

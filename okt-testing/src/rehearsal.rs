@@ -42,7 +42,8 @@ pub use self::{report::Report, rules::Rules};
 
 use std::time::Duration;
 
-use okt_runtime::{__testing::Flaw, Application, Operator};
+use kube::Client;
+use okt_runtime::{Application, Operator};
 use serde_json::{Value, json};
 
 use self::{
@@ -68,7 +69,7 @@ pub struct Rehearsal<A: Application> {
     operator: Box<Adjust<A>>,
     effects: Option<Box<Effects<A>>>,
     patience: Duration,
-    flaw: Option<Flaw>,
+    through: Box<dyn Fn(Client) -> Client>,
 }
 
 type Adjust<A> = dyn Fn(Operator<A>) -> Operator<A>;
@@ -84,7 +85,7 @@ impl<A: Application + Clone> Rehearsal<A> {
             operator: Box::new(|operator| operator),
             effects: None,
             patience: PATIENCE,
-            flaw: None,
+            through: Box::new(|client| client),
         }
     }
 
@@ -148,11 +149,11 @@ impl<A: Application + Clone> Rehearsal<A> {
         self
     }
 
-    /// Plants a bug, to see whether it is found.
+    /// Has every operator reach the API through this, which may plant a bug to see whether it is found.
     #[doc(hidden)]
     #[must_use]
-    pub fn __flaw(mut self, flaw: Flaw) -> Self {
-        self.flaw = Some(flaw);
+    pub fn __through(mut self, through: impl Fn(Client) -> Client + 'static) -> Self {
+        self.through = Box::new(through);
         self
     }
 

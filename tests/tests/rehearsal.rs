@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use http::request::Parts;
+use http::{Method, Request};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use okt_runtime::__testing::Flaw;
+use kube::Client;
+use kube::client::Body;
 use okt_runtime::{Declared, Failure, Resources};
 use okt_testing::Rehearsal;
 use okt_tests::{DatabaseState::*, Databases, Ladders, Queues, Reply, Say, Served, Shops, Sight};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Everything that a database can live through.
 fn rehearsal() -> Rehearsal<Databases> {
@@ -156,12 +159,71 @@ fn a_deadline_is_kept_whatever_goes_wrong() {
     overdue().check();
 }
 
-/// What is found where a bug was planted.
-fn found(rehearsal: Rehearsal<Databases>, flaw: Flaw) -> Vec<String> {
-    let report = rehearsal.__flaw(flaw).run();
+/// What is found where a bug is planted into the requests of the operator.
+fn found(rehearsal: Rehearsal<Databases>, bug: Bug) -> Vec<String> {
+    let report = rehearsal
+        .__through(move |client| planted(client, bug))
+        .run();
     println!("{report}");
     let found = report.found().flat_map(|(_, broken)| broken);
     found.cloned().collect()
+}
+
+/// What is wrong with the writes of a status.
+#[derive(Clone, Copy)]
+enum Bug {
+    /// They are written whatever the object has become meanwhile.
+    NoResourceVersion,
+    /// They count as written before they are.
+    WritesLate,
+    /// They do not say since when the object is in its state.
+    NoSince,
+}
+
+/// How late a write comes that counts as written.
+const LATE: Duration = Duration::from_secs(1);
+
+/// A client whose writes of a status have a bug.
+fn planted(client: Client, bug: Bug) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            if request.method() != Method::PATCH || !request.uri().path().ends_with("/status") {
+                return client.send(request).await;
+            }
+            let (parts, body) = request.into_parts();
+            let body = body.collect_bytes().await?;
+            let mut status: Value = serde_json::from_slice(&body).expect("JSON");
+            let again = |parts: &Parts, body: &Value| {
+                Request::from_parts(parts.clone(), Body::from(body.to_string().into_bytes()))
+            };
+            match bug {
+                Bug::NoResourceVersion => {
+                    status["metadata"] = json!({});
+                }
+                Bug::NoSince => {
+                    if let Some(position) = status["status"]["lifecycle"].as_object_mut() {
+                        position.remove("since");
+                    }
+                }
+                Bug::WritesLate => {
+                    let (late_client, late) = (client.clone(), again(&parts, &status));
+                    tokio::spawn(async move {
+                        tokio::time::sleep(LATE).await;
+                        // It fails where the object has changed meanwhile.
+                        let _ = late_client.send(late).await;
+                    });
+                    let mut parts = parts;
+                    let uri = format!("{}&dryRun=All", parts.uri);
+                    parts.uri = uri.parse().expect("an address");
+                    return client.send(again(&parts, &status)).await;
+                }
+            }
+            client.send(again(&parts, &status)).await
+        }
+    });
+    Client::new(service, namespace)
 }
 
 fn has(found: &[String], words: &str) -> bool {
@@ -170,13 +232,13 @@ fn has(found: &[String], words: &str) -> bool {
 
 #[test]
 fn an_operator_that_writes_over_what_it_has_not_seen_is_found() {
-    let found = found(rehearsal(), Flaw::NoResourceVersion);
+    let found = found(rehearsal(), Bug::NoResourceVersion);
     assert!(has(&found, "refused with 422"), "{found:#?}");
 }
 
 #[test]
 fn an_operator_that_acts_before_it_has_written_is_found() {
-    let found = found(rehearsal(), Flaw::ActsFirst);
+    let found = found(rehearsal(), Bug::WritesLate);
     assert!(
         has(&found, "began before its position was written"),
         "{found:#?}"
@@ -184,7 +246,7 @@ fn an_operator_that_acts_before_it_has_written_is_found() {
 }
 
 #[test]
-fn an_operator_that_keeps_deadlines_in_memory_is_found() {
-    let found = found(overdue(), Flaw::TimersInMemory);
+fn an_operator_that_does_not_record_since_when_is_found() {
+    let found = found(overdue(), Bug::NoSince);
     assert!(has(&found, "due after 1800 s"), "{found:#?}");
 }

@@ -75,6 +75,13 @@ pub struct Draft {
     pub work: Turnover,
 }
 
+impl Draft {
+    /// Whether the object moves to another state.
+    pub fn is_move(&self) -> bool {
+        matches!(self.step, Step::Go(_))
+    }
+}
+
 /// Why work does not begin, or an object does not go, for reasons outside its lifecycle.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Hold {

@@ -6,6 +6,7 @@ use super::effect::Draft;
 use crate::backoff::Backoff;
 use crate::facts::{self, Observed, Task, Visit, Wish};
 use crate::graph::StateId;
+use crate::pass::Outcome;
 
 /// What is so at the moment of a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +73,7 @@ pub enum Readable {
 }
 
 /// What the application said in this reconciliation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Sight<'a> {
     /// Where it is; none where it was not asked.
     pub observed: Option<Observed>,
@@ -109,7 +110,7 @@ pub enum Waits {
 }
 
 /// The pass.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pass {
     /// How it ended in this reconciliation; none where it did not run.
     pub ran: Option<Ran>,
@@ -147,8 +148,19 @@ pub enum RunEnd {
     GaveUp,
 }
 
+impl From<&Outcome> for RunEnd {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Complete => Self::Complete,
+            Outcome::Short { .. } => Self::Short,
+            Outcome::Waits { .. } | Outcome::Failed(_) => Self::Held,
+            Outcome::GaveUp { .. } => Self::GaveUp,
+        }
+    }
+}
+
 /// What the object owns in the cluster.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Owned {
     /// The application declares owned kinds.
     pub kinds: bool,

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::Graphs;
 use super::effect::Hold;
-use super::facts::{Facts, RunEnd, Standing, Waits};
+use super::facts::{Facts, Operator, RunEnd, Standing, Waits};
 use crate::decide::{Decision as Step, Stand};
 use crate::facts::Task;
 use crate::graph::{Cause, Mark};
@@ -70,10 +70,11 @@ impl Requeue {
         Self::after(Self::SAFETY, f)
     }
 
-    pub(super) fn when_it_may_act(f: &Facts<'_>) -> Option<Self> {
-        (!f.operator.may_act).then(|| Self {
+    /// When the operator may act again, if it may not now. Whatever is under way cannot be recorded before.
+    pub fn when_it_may_act(operator: Operator) -> Option<Self> {
+        (!operator.may_act).then_some(Self {
             when: When::MayAct,
-            under_way: f.is_under_way(),
+            under_way: false,
         })
     }
 
@@ -176,7 +177,7 @@ fn left(
         | Step::Run(_)
         | Step::Retry { .. }
         | Step::End(_)
-        | Step::Release { .. } => note(f.work.due),
+        | Step::Release { .. } => note(to_come(f.work.due)),
     }
     if let Some(Waits::Place(Some(left))) = f.work.waits {
         note(Some(left));

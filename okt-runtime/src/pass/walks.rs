@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use okt_core::conditions::Condition;
 use okt_core::pass::Outcome;
+use okt_core::reconcile::RunEnd;
 use tokio::time::Instant;
 
 use super::Walked;
@@ -24,37 +25,29 @@ pub(crate) struct Walks {
     failures: u32,
     /// Until when the next one waits, and for which generation.
     waits: Option<(Instant, i64)>,
-    /// The version that the last own write made was written after a walk: its event is no reason for another one.
-    pub(crate) echo: bool,
     /// When the next one is due.
     due: Option<Instant>,
     /// What the last one has found is not written yet.
-    pub(crate) untold: bool,
+    pub(crate) is_unreported: bool,
     /// What the one that failed has left in the way of work, and what its states say.
     pub(crate) held: Option<(Failure, Vec<Condition>)>,
+    /// How the last one ended.
+    pub(crate) last: Option<RunEnd>,
 }
 
 impl Walks {
-    /// Nothing is known but whether the last own write came after a walk.
-    pub(crate) fn having(echo: bool) -> Self {
-        Self {
-            echo,
-            ..Self::default()
-        }
-    }
-
-    /// Whether there is nothing to remember but the echo.
+    /// Whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
             failures,
             waits,
-            echo: _,
             due,
-            untold,
+            is_unreported,
             // Nothing without a wait.
             held: _,
+            last: _,
         } = self;
-        *failures == 0 && waits.is_none() && due.is_none() && !untold
+        *failures == 0 && waits.is_none() && due.is_none() && !is_unreported
     }
 
     /// How long a failure still waits; not at all once the spec has changed.
@@ -64,28 +57,27 @@ impl Walks {
         (failed == generation && !left.is_zero()).then_some(left)
     }
 
-    /// Nothing is walked through in this turn; what was due is due when that is over.
-    pub(crate) fn pass_over(&mut self) {
-        self.due = None;
-    }
-
-    /// Whether the next walk is due.
-    pub(crate) fn is_due(&self) -> bool {
-        self.due().is_some_and(|left| left.is_zero())
-    }
-
     /// How long until the next walk is due.
     pub(crate) fn due(&self) -> Option<Duration> {
         let due = self.due?;
         Some(due.saturating_duration_since(Instant::now()))
     }
 
-    /// Takes what a walk has come to; when the next one is due.
-    pub(crate) fn take(&mut self, walked: &Walked, generation: i64, pace: &Pace, deleting: bool) {
+    /// Takes what a walk has come to: how it ended, and when the next one is due.
+    pub(crate) fn take(
+        &mut self,
+        walked: &Walked,
+        generation: i64,
+        pace: &Pace,
+        deleting: bool,
+    ) -> RunEnd {
         if self.waits.is_some_and(|(_, failed)| failed != generation) {
             self.failures = 0;
         }
-        let (growing, gave_up) = match walked.walk.outcome() {
+        let outcome = walked.walk.outcome();
+        let end = RunEnd::from(&outcome);
+        self.last = Some(end);
+        let (growing, gave_up) = match outcome {
             Outcome::Failed(_) => (true, false),
             Outcome::Waits { growing, .. } => (growing, false),
             Outcome::GaveUp { .. } => (false, true),
@@ -112,5 +104,6 @@ impl Walks {
         let soonest = (times.into_iter().flatten().min()).or(is_left.then_some(UNDONE));
         // One of nothing would spin.
         self.due = soonest.map(|soonest| after(soonest.max(SHORTEST)));
+        end
     }
 }

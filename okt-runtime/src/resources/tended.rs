@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use okt_core::reconcile::Standing;
 use tokio::time::Instant;
 
 use super::declared::Resources;
@@ -49,9 +50,26 @@ impl Tended {
             && due.is_none()
     }
 
-    /// Whether the settlement is what this process has found.
-    pub(crate) fn is_looked_at(&self) -> bool {
-        self.looked_at
+    /// How they stood at last, if this process has found it.
+    pub(crate) fn last(&self) -> Option<Standing> {
+        self.looked_at.then(|| self.standing())
+    }
+
+    /// How they stood at last.
+    pub(crate) fn standing(&self) -> Standing {
+        match &self.settlement {
+            Settlement::AsDeclared => Standing::AsDeclared,
+            Settlement::Awaited(_) => Standing::Awaited,
+            Settlement::Failed(failure) => Standing::Failed {
+                permanent: failure.is_permanent(),
+            },
+        }
+    }
+
+    /// The object is in another state: how they stand by that is not known.
+    pub(crate) fn forget_standing(&mut self) {
+        self.looked_at = false;
+        self.settlement = Settlement::AsDeclared;
     }
 
     /// Whether the application did not say what is declared when it was asked last.
@@ -63,17 +81,6 @@ impl Tended {
     pub(crate) fn due(&self) -> Option<Duration> {
         let due = self.due?;
         Some(due.saturating_duration_since(Instant::now()))
-    }
-
-    /// In this turn they are left as they are; what was due is due when that is over.
-    pub(crate) fn pass_over(&mut self) {
-        self.due = None;
-        self.efforts.forget(&None);
-    }
-
-    /// They are not looked at in this turn, and what was due for them is due with the next look.
-    pub(crate) fn put_off(&mut self) {
-        self.due = None;
     }
 
     /// Whether all of them wait; unrelated events do not bring that forward.

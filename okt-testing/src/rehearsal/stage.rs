@@ -235,10 +235,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 _ => Fate::Runs,
             }
         });
-        let backdoor = match self.rehearsal.flaw {
-            Some(flaw) => backdoor.flaw(flaw),
-            None => backdoor,
-        };
+        let client = (self.rehearsal.through)(client);
         let operator = Operator::new(client, self.app.clone());
         let mut operator = (self.rehearsal.operator)(operator)
             .virtual_time()

@@ -1,35 +1,34 @@
-//! Writes that the API server does not take: each is tried again, and what only a person can mend is shown.
+//! Writes that fail: each is tried again after a wait, and what only a person can mend is reported.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube::{Resource, ResourceExt};
-use okt_core::Lifecycle;
 use okt_core::conditions::bounded;
-use okt_core::reasons;
+use okt_core::{Lifecycle, reasons};
 
-use crate::again::Again;
+use super::Reconciliation;
 use crate::annotations;
 use crate::application::{Application, StateOf};
 use crate::change::{Change, PassOf, change};
-use crate::memory::{Inner, Scope};
+use crate::memory::{Remembered, Scope};
 use crate::object::LifecycleObject;
 use crate::read;
 use crate::report;
 use crate::shared::Shared;
 use crate::texts::said_by_api;
 
-/// Notes a write that failed; returns when it is tried again.
+/// Notes a write of an object that failed: when it is tried again, and what is to be reported of it.
 ///
 /// Every code is tried again, also 404: as long as the cache has the object, it may be there.
-pub(crate) fn unwritten<A: Application>(
+pub(super) fn note_failure<A: Application>(
     shared: &Shared<A>,
     meta: &ObjectMeta,
-    inner: &mut Inner,
+    memory: &mut Remembered,
     error: &kube::Error,
-) -> Again {
+) {
     let object = meta.name.as_deref().unwrap_or_default();
     let namespace = meta.namespace.as_deref().unwrap_or_default();
-    let refused = verdict(error).is_some();
+    let verdict = verdict(error);
     let is_conflict = matches!(error, kube::Error::Api(status) if status.is_conflict());
     // The newer version that is in the way comes as an event.
     let scope = if is_conflict {
@@ -38,16 +37,30 @@ pub(crate) fn unwritten<A: Application>(
         Scope::request(meta)
     };
     let seed = read::seed(meta.uid.as_deref().unwrap_or_default());
-    let wait = (inner.trouble).failed(scope, refused, shared.backoff, seed);
+    let trouble = &mut memory.writes.trouble;
+    let wait = trouble.failed(scope, verdict.is_some(), shared.backoff, seed);
     let said = said_by_api(error);
-    if refused {
+    if verdict.is_some() {
         tracing::error!(object, namespace, ?wait, "cannot write: {said}");
     } else if is_conflict {
         tracing::debug!(object, namespace, ?wait, "cannot write: {said}");
     } else {
         tracing::warn!(object, namespace, ?wait, "cannot write: {said}");
     }
-    Again::after(wait)
+    let to_report = match verdict {
+        Some((reason, advice)) => Some((
+            reason,
+            format!("the API server refuses what the operator would write: {said}; {advice}"),
+        )),
+        None if trouble.lasts() => Some((
+            reasons::WRITE_FAILED,
+            format!(
+                "the API server does not carry out what the operator writes: {said}; the write is tried again, look into the log of the API server"
+            ),
+        )),
+        None => None,
+    };
+    trouble.to_report = to_report.map(Box::new);
 }
 
 /// Returns the reason of an error that repeating the write cannot change, and what to do about it.
@@ -69,54 +82,35 @@ fn verdict(error: &kube::Error) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// A write of an object failed. Where only a person can mend it, or it has failed for long, the conditions say so.
-pub(crate) async fn unwritten_object<A: Application>(
-    shared: &Shared<A>,
-    inner: &mut Inner,
-    object: &A::Resource,
-    error: &kube::Error,
-) -> Again {
-    let again = unwritten(shared, object.meta(), inner, error);
-    let said = said_by_api(error);
-    let (reason, message) = match verdict(error) {
-        Some((reason, advice)) => (
-            reason,
-            format!("the API server refuses what the operator would write: {said}; {advice}"),
-        ),
-        None if inner.trouble.lasts() => (
-            reasons::WRITE_FAILED,
-            format!(
-                "the API server does not carry out what the operator writes: {said}; the write is tried again, look into the log of the API server"
-            ),
-        ),
-        None => return again,
-    };
-    show(shared, inner, object, reason, &bounded(message)).await;
-    again
-}
-
-/// Writes conditions that say why the object stands still; its position stays as it is.
-async fn show<A: Application>(
-    shared: &Shared<A>,
-    inner: &mut Inner,
-    object: &A::Resource,
-    reason: &str,
-    message: &str,
-) {
-    let mut status = object.status_of().cloned().unwrap_or_default();
-    status.observed_generation = object.meta().generation;
-    let before = std::mem::take(&mut status.conditions);
-    let now = shared.clock.now();
-    let pass = shared.pass_graph();
-    let why = (reason, message);
-    status.conditions = stalled::<StateOf<A>>(object.meta(), why, &before, now, pass);
-    if change(object, &status, pass) == Change::None {
-        return;
+impl<A: Application> Reconciliation<'_, A> {
+    /// Notes a write that failed.
+    pub(super) fn note_failure(&mut self, error: &kube::Error) {
+        note_failure(self.shared, self.round.object.meta(), self.memory, error);
     }
-    match report::write(&shared.client, object, &status, &shared.backdoor).await {
-        Ok(written) => inner.seen.clone_from(&written.meta().resource_version),
-        Err(error) => {
-            tracing::warn!(object = %object.name_any(), "cannot show why it stands still: {}", said_by_api(&error));
+
+    /// Reports in the conditions that a write fails; the position stays as it is.
+    pub(super) async fn show_failure(&mut self) {
+        let Some(why) = self.memory.writes.trouble.to_report.take() else {
+            return;
+        };
+        let (reason, message) = (why.0, bounded(why.1));
+        let object = &*self.round.object;
+        let mut status = object.status_of().cloned().unwrap_or_default();
+        status.observed_generation = object.meta().generation;
+        let before = std::mem::take(&mut status.conditions);
+        let now = self.shared.clock.now();
+        let pass = self.shared.pass_graph();
+        let why = (reason, message.as_str());
+        status.conditions = stalled::<StateOf<A>>(object.meta(), why, &before, now, pass);
+        if change(object, &status, pass) == Change::None {
+            return;
+        }
+        match report::write(&self.shared.client, object, &status).await {
+            Ok(written) => self.became(written),
+            Err(error) => tracing::warn!(
+                object = %object.name_any(),
+                "cannot show why it stands still: {}", said_by_api(&error)
+            ),
         }
     }
 }

@@ -1,0 +1,243 @@
+//! One reconciliation of one object: a loop that performs what is decided, and cannot decide.
+//!
+//! ```text
+//!   the object, from the cache
+//!        ▼
+//!   facts ──▶ decide ──▶ one effect ──▶ its result is a fact of the next decision ──▶ … ──▶ rest
+//! ```
+//!
+//! [`okt_core::reconcile::decide`] is the only judge; `facts` gathers what it decides from, and every other file here
+//! performs effects.
+
+mod author;
+mod commit;
+mod draft;
+mod facts;
+mod look;
+mod owned;
+mod refusal;
+mod start;
+mod unreadable;
+
+use std::sync::Arc;
+
+use kube::Resource;
+use okt_core::reconcile::{
+    Decision, Draft, Effect, Graphs, News, Ran, Requeue, Turnover, Waits, decide,
+};
+use tokio::time::Instant;
+
+use self::facts::Stored;
+use self::look::Look;
+use crate::application::{Application, ExtraOf, StateOf};
+use crate::cached::{Cached, PlaceOf};
+use crate::context::Context;
+use crate::memory::{Known, Remembered, Trouble};
+use crate::object::lifecycle_of;
+use crate::pass::Walked;
+use crate::shared::Shared;
+use crate::status::Status;
+
+/// After as many effects other objects have their turn: without faults no reconciliation has more than 16.
+const FUSE: usize = 32;
+
+type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
+
+/// Reconciles one object; returns when it is reconciled next.
+pub(crate) async fn reconcile<A: Application>(
+    shared: &Arc<Shared<A>>,
+    cached: &Cached<A::Resource>,
+    place: &PlaceOf<A::Resource>,
+) -> Requeue {
+    let uid = cached.meta().uid.as_deref().unwrap_or_default();
+    // Asked before the object is decoded: a replica on standby has nothing else to do.
+    if let Some(requeue) = Requeue::when_it_may_act(shared.operator()) {
+        shared.places.leave(uid);
+        return requeue;
+    }
+    let known = shared.memory.of(uid);
+    let requeue = {
+        let mut memory = known.remembered.lock().await;
+        known.catch_up(&mut memory);
+        note_age(shared, cached, &mut memory);
+        let version = cached.meta().resource_version.as_deref();
+        let object = match memory.writes.take_answer(version) {
+            Some(object) => Ok(object),
+            None => cached.object(),
+        };
+        let (requeue, waits_for_place) = match object {
+            Ok(object) => {
+                let reconciliation = Reconciliation {
+                    shared,
+                    place,
+                    known: &known,
+                    round: Round::of(shared, object),
+                    memory: &mut memory,
+                };
+                reconciliation.run().await
+            }
+            Err(error) => (
+                unreadable::reconcile(shared, cached, &error, &mut memory).await,
+                false,
+            ),
+        };
+        if !waits_for_place {
+            shared.places.leave(uid);
+        }
+        memory.work.is_under_way = requeue.is_under_way();
+        if requeue.is_settled() {
+            memory.writes.trouble = Trouble::default();
+        }
+        requeue
+    };
+    shared.memory.end_reconciliation(uid, &known);
+    requeue
+}
+
+/// Notes how long the cache has only had versions that are older than the last own write: the history of the API server
+/// may have gone back.
+fn note_age<A: Application>(
+    shared: &Shared<A>,
+    cached: &Cached<A::Resource>,
+    memory: &mut Remembered,
+) {
+    let version = cached.meta().resource_version.as_deref();
+    if !memory.seen.is_newer_than(version) {
+        memory.writes.behind = None;
+        return;
+    }
+    let since = *memory.writes.behind.get_or_insert_with(Instant::now);
+    if since.elapsed() >= Requeue::SAFETY {
+        shared.history.doubt();
+    }
+}
+
+/// What an application declares.
+fn graphs<A: Application>(shared: &Shared<A>) -> Graphs<'static> {
+    Graphs {
+        life: lifecycle_of::<A::Resource>(),
+        pass: shared.pass_graph(),
+    }
+}
+
+/// An object that is being reconciled.
+struct Reconciliation<'a, A: Application> {
+    shared: &'a Arc<Shared<A>>,
+    place: &'a PlaceOf<A::Resource>,
+    known: &'a Known,
+    memory: &'a mut Remembered,
+    round: Round<A>,
+}
+
+/// What this reconciliation has found; nothing of it outlives it.
+struct Round<A: Application> {
+    object: Arc<A::Resource>,
+    cx: Context<A::Resource>,
+    /// What the object says, as numbers.
+    stored: Stored,
+    /// A reconcile request named it.
+    is_named: bool,
+    /// What the application said, and whether a write has acted upon it.
+    look: Option<Look>,
+    is_look_spent: bool,
+    /// The run of the pass.
+    run: Option<(Walked, Ran)>,
+    /// Whether the owned resources were applied.
+    is_applied: bool,
+    /// Whether nothing is left that Kubernetes does not delete with the object.
+    cleared: Option<bool>,
+    draft: Option<(Draft, News, StatusOf<A>)>,
+    extra: Option<ExtraOf<A>>,
+    /// What the start of work met.
+    waits: Option<Waits>,
+}
+
+impl<A: Application> Round<A> {
+    fn of(shared: &Shared<A>, object: Arc<A::Resource>) -> Self {
+        Self {
+            cx: shared.context(Arc::clone(&object)),
+            stored: Stored::of(shared, &*object),
+            object,
+            is_named: false,
+            look: None,
+            is_look_spent: false,
+            run: None,
+            is_applied: false,
+            cleared: None,
+            draft: None,
+            extra: None,
+            waits: None,
+        }
+    }
+
+    /// The object is this one from now on.
+    fn became(&mut self, shared: &Shared<A>, object: Arc<A::Resource>) {
+        self.cx = shared.context(Arc::clone(&object));
+        self.stored = Stored::of(shared, &*object);
+        self.object = object;
+        self.draft = None;
+    }
+
+    /// A draft was written. Where it acts upon what the application said, that is for one decision; what the cluster has
+    /// is for one state.
+    fn consume(&mut self, draft: &Draft) {
+        if draft.work != Turnover::Keep {
+            self.look.get_or_insert_with(Look::nothing);
+            self.is_look_spent = true;
+        }
+        if draft.is_move() {
+            (self.is_applied, self.cleared, self.extra) = (false, None, None);
+        }
+    }
+}
+
+impl<A: Application> Reconciliation<'_, A> {
+    /// Performs what is decided until there is nothing more to do. Returns when the object is reconciled next, and
+    /// whether its work waits for a place.
+    async fn run(mut self) -> (Requeue, bool) {
+        if self.known.take_name() {
+            self.memory.work.name();
+            self.memory.sight.silence.end();
+            self.round.is_named = true;
+        }
+        self.note_object();
+        let graphs = graphs(self.shared);
+        for _ in 0..FUSE {
+            self.memory.work.catch_up();
+            match decide(graphs, &self.round.stored.recorded, &self.facts()) {
+                Decision::Do(effect) => self.perform(effect).await,
+                Decision::Rest(requeue) => {
+                    let waits = matches!(self.round.waits, Some(Waits::Place(_)));
+                    return (requeue, waits);
+                }
+            }
+        }
+        (Requeue::soon(), false)
+    }
+
+    /// Takes note of what the object says of others: what is recorded of what it owns, and to what it refers.
+    fn note_object(&self) {
+        self.shared.cluster.note_recorded(&self.round.object);
+        if !self.round.stored.asked.newer {
+            self.shared.cluster.note_references(&self.round.object);
+        }
+    }
+
+    async fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::AddFinalizer => self.add_finalizer().await,
+            Effect::DropFinalizer { abandoned } => self.drop_finalizer(abandoned).await,
+            Effect::Observe => self.observe().await,
+            Effect::RunPass { leaving } => self.run_pass(leaving).await,
+            Effect::Apply { creates, prunes } => self.apply(creates, prunes).await,
+            Effect::Clear => self.clear().await,
+            Effect::Draft(draft) => self.draft(draft).await,
+            Effect::Commit { draft, patch } => self.commit(draft, patch).await,
+            Effect::ShowFailure => self.show_failure().await,
+            Effect::Start { resumed } => self.start(resumed),
+            Effect::Cancel => self.memory.work.cancel(),
+            // Only of an object that does not decode, which is reconciled elsewhere.
+            Effect::ShowUnreadable => {}
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Effects that ask the code of the application: where it is, and what its pass does.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use okt_core::conditions::{self, Way};
+use okt_core::reconcile::{Ran, RunEnd};
+use okt_core::{Lifecycle, StateId};
+
+use super::Reconciliation;
+use super::look::{Look, look};
+use crate::application::{Application, StateOf, Walker};
+use crate::asked::Asker;
+use crate::object::has_lifecycle;
+use crate::pass::{Hands, walk};
+
+impl<'a, A: Application> Reconciliation<'a, A> {
+    /// What asks the application.
+    pub(super) fn asker(&self) -> Asker<'a, A::Resource> {
+        Asker {
+            questions: &self.shared.questions,
+            place: self.place,
+            doubtful: self.memory.is_silent(),
+        }
+    }
+
+    /// Asks the application where it is.
+    ///
+    /// An answer that was given before the work ended must not judge what the work has done.
+    pub(super) async fn observe(&mut self) {
+        let had_ended = self.memory.work.has_ended();
+        let asker = self.asker();
+        let application = &*self.shared.application;
+        let seen = look(&asker, application, &self.round.cx, &mut self.memory.sight).await;
+        self.memory.work.catch_up();
+        let is_outdated = self.memory.work.has_ended() && !had_ended;
+        let look = if is_outdated { Look::nothing() } else { seen };
+        self.refuse_events(&look);
+        self.round.look = Some(look);
+    }
+
+    /// Refuses events that name no edge. Logs them when they are new.
+    fn refuse_events(&mut self, look: &Look) {
+        let graph = StateOf::<A>::GRAPH;
+        let Some(here) = self.round.stored.recorded.at().map(|record| record.state) else {
+            return;
+        };
+        let leads = |to: &StateId| {
+            let state = graph.get(here);
+            *to == here || state.is_some_and(|state| state.targets().any(|target| target == *to))
+        };
+        let refused: Vec<StateId> = (look.events.iter().copied())
+            .filter(|event| !leads(event))
+            .collect();
+        if refused == self.memory.sight.refused_events {
+            return;
+        }
+        for event in &refused {
+            tracing::warn!(
+                object = %self.round.object.name_any(),
+                from = graph.name_of(here),
+                to = graph.name_of(*event),
+                "refused an event that the observation named: no edge leads there"
+            );
+        }
+        self.memory.sight.refused_events = refused;
+    }
+
+    /// Runs the pass.
+    pub(super) async fn run_pass(&mut self, leaving: bool) {
+        let shared = self.shared;
+        let Some(pass) = &shared.pass else {
+            return;
+        };
+        let is_alone = !has_lifecycle::<A::Resource>();
+        // What it finds is not reported yet.
+        self.memory.seen.reported = false;
+        self.memory.pass.is_unreported = is_alone;
+        let pace = self.pace();
+        let hands = Hands {
+            client: shared.client.clone(),
+            cluster: Arc::clone(&shared.cluster),
+            pace,
+            creates: !leaving,
+            finalizes: super::graphs(shared).needs_finalizer(),
+            may_act: {
+                let shared = Arc::clone(shared);
+                Box::new(move || shared.may_act())
+            },
+            tended: std::mem::take(&mut self.memory.owned),
+        };
+        let steps = Walker {
+            pass,
+            application: &*shared.application,
+        };
+        let asker = self.asker();
+        let (run, tended) = walk(&steps, &asker, &self.round.cx, hands, leaving, is_alone).await;
+        self.memory.owned = tended;
+        let generation = self.round.stored.asked.generation;
+        let end = (self.memory.pass).take(&run, generation, &pace, leaving);
+        if end == RunEnd::Held {
+            let of_pass = conditions::of_pass(pass.graph(), Way::Walked(&run.walk));
+            self.memory.pass.held = run.in_the_way().map(|why| (why, of_pass));
+        }
+        self.round.run = Some((run, Ran { end, leaving }));
+    }
+}

@@ -1,0 +1,158 @@
+//! Effects that write to the object: its status, its finalizer.
+
+use std::sync::Arc;
+
+use kube::{Resource, ResourceExt};
+use okt_core::Lifecycle;
+use okt_core::decide::{Decision as Step, Ending};
+use okt_core::reconcile::Draft;
+use okt_core::record::Recorded;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Reconciliation, StatusOf};
+use crate::application::{Application, StateOf};
+use crate::finalizer;
+use crate::guarded::Guarded;
+use crate::leftover::removal;
+use crate::memory::Trouble;
+use crate::read;
+use crate::report;
+use crate::texts::chain;
+
+impl<A: Application> Reconciliation<'_, A> {
+    /// Writes what was drafted. Then, and only if the write succeeded, the work becomes what the draft says.
+    pub(super) async fn commit(&mut self, draft: Draft, patch: bool) {
+        let Some((_, _, status)) = self.round.draft.take() else {
+            return;
+        };
+        let before = self.round.stored.recorded;
+        let trail = self.position().map(|position| position.trail.clone());
+        if patch {
+            match self.write(&status).await {
+                Ok(written) => self.written(written, &status).await,
+                Err(error) => return self.note_failure(&error),
+            }
+            self.log(&before, &draft, &trail.unwrap_or_default());
+        }
+        self.round.consume(&draft);
+        if draft.is_move() {
+            self.memory.owned.forget_standing();
+        }
+        let (backoff, seed) = (self.shared.backoff, self.seed());
+        let stored = &self.round.stored;
+        (self.memory.work).turn_over(draft.work, || stored.piece(), backoff, seed);
+        if patch {
+            self.is_reported(&status);
+        }
+    }
+
+    async fn write(&self, status: &StatusOf<A>) -> Result<Guarded<A::Resource>, kube::Error> {
+        let history = &self.shared.history;
+        let newest = history.newest();
+        let written = report::write(&self.shared.client, &*self.round.object, status).await?;
+        history.wrote(written.meta().resource_version.as_deref(), newest);
+        Ok(written)
+    }
+
+    /// The write succeeded. What others left in the status is removed.
+    async fn written(&mut self, written: Guarded<A::Resource>, said: &StatusOf<A>) {
+        let pass = self.shared.pass_graph();
+        let left =
+            (written.get().ok()).and_then(|stored| removal::<A::Resource>(stored, said, pass));
+        let (written, waits) = match left {
+            Some(left) if self.memory.writes.may_tidy() => (self.tidy(written, &left).await, false),
+            Some(_) => (written, true),
+            None => (written, false),
+        };
+        // A write that changes nothing although something differs is not repeated on the same version.
+        let version = &self.round.object.meta().resource_version;
+        let is_vain = !waits && written.meta().resource_version == *version;
+        self.memory.writes.vain =
+            is_vain.then(|| Box::new((version.clone(), read::revision(said))));
+        self.memory.seen.at = Some(Instant::now());
+        self.memory.writes.trouble = Trouble::default();
+        self.became(written);
+    }
+
+    /// The object is what the server has answered with.
+    pub(super) fn became(&mut self, written: Guarded<A::Resource>) {
+        (self.memory.seen.version).clone_from(&written.meta().resource_version);
+        // What was just written decodes; otherwise the next event says what is wrong.
+        if let Some(object) = written.into_inner() {
+            self.memory.writes.answer = Some(Arc::clone(&object) as _);
+            self.round.became(self.shared, object);
+        }
+    }
+
+    /// Removes what others left in the status, at most every ten seconds: they may put it there again.
+    async fn tidy(&mut self, written: Guarded<A::Resource>, left: &Value) -> Guarded<A::Resource> {
+        self.memory.writes.tidied = Some(Instant::now());
+        match report::take_away(&self.shared.client, written.meta(), left).await {
+            Ok(tidied) => tidied,
+            Err(error) => {
+                tracing::warn!(
+                    object = %self.round.object.name_any(),
+                    "cannot take away what others left in the status: {}",
+                    chain(&error)
+                );
+                written
+            }
+        }
+    }
+
+    /// Logs a transition, and what a handler did wrong.
+    fn log(&self, before: &Recorded, draft: &Draft, trail: &str) {
+        let graph = StateOf::<A>::GRAPH;
+        let object = &*self.round.object;
+        if let (Step::Go(go), Some(record)) = (draft.step, draft.record.at()) {
+            let from = before.at().map_or("", |record| graph.name_of(record.state));
+            tracing::info!(
+                object = %object.name_any(),
+                namespace = object.namespace().unwrap_or_default(),
+                transition = record.transition,
+                from,
+                to = graph.name_of(go.to),
+                cause = go.why.as_str(),
+                trail,
+                "transition"
+            );
+            self.shared.warn_of_jump(object.meta(), go, from);
+        }
+        if let Step::End(Ending::Refused(to)) = draft.step {
+            tracing::error!(
+                object = %object.name_any(),
+                to = graph.name_of(to),
+                "a handler named a state that no edge leads to"
+            );
+        }
+    }
+
+    /// Adds the finalizer.
+    pub(super) async fn add_finalizer(&mut self) {
+        match finalizer::add(&self.shared.client, &self.round.object).await {
+            Ok(object) => {
+                (self.memory.seen.version).clone_from(&object.meta().resource_version);
+                self.memory.writes.trouble = Trouble::default();
+                // Whoever dropped it may have changed the spec as well.
+                self.memory.seen.reported = false;
+                self.round.became(self.shared, object);
+                self.note_object();
+            }
+            Err(error) => self.note_failure(&error),
+        }
+    }
+
+    /// Drops the finalizer: the application is gone, or a user gave it up.
+    pub(super) async fn drop_finalizer(&mut self, abandoned: bool) {
+        let state = self.state().map_or("", Lifecycle::name);
+        let meta = self.round.object.meta();
+        match finalizer::release(self.shared, meta, state, abandoned).await {
+            Ok(()) => {
+                self.memory.work.cancel();
+                self.memory.writes.released = true;
+            }
+            Err(error) => self.note_failure(&error),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The effect that renders the status of a draft and compares it with the stored one; no request.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use kube::Resource as _;
+use okt_core::conditions::{self, Condition, Resources as Words, Way};
+use okt_core::decide::{Decision as Step, Ending};
+use okt_core::pass::Walk;
+use okt_core::reconcile::{Draft, Hold, News, RunEnd, Turnover};
+use okt_core::record::Recorded;
+use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
+
+use super::look::{Look, extra};
+use super::{Reconciliation, StatusOf};
+use crate::annotations;
+use crate::application::{Application, ExtraOf, StateOf};
+use crate::change::{Change, change, is_own};
+use crate::failure::Failure;
+use crate::memory::Phase;
+use crate::object::{LifecycleObject, has_lifecycle};
+use crate::progress::Progress;
+use crate::read;
+use crate::report::{Report, dated};
+use crate::resources::Settlement;
+use crate::status::{RecordedFailure, Status};
+
+impl<A: Application> Reconciliation<'_, A> {
+    /// Renders the status of a draft, and compares it with the stored one.
+    pub(super) async fn draft(&mut self, draft: Draft) {
+        let status = match self.shared.pass_graph() {
+            _ if has_lifecycle::<A::Resource>() => self.of_life(&draft).await,
+            Some(graph) if self.is_paused() => self.of_paused_pass(graph),
+            Some(graph) => self.of_pass_alone(&draft, graph).await,
+            // Whatever is reconciled has one or the other.
+            None => return,
+        };
+        let news = match change(&*self.round.object, &status, self.shared.pass_graph()) {
+            Change::None => News::None,
+            Change::Side | Change::Main if self.is_in_vain(&status) => News::Vain,
+            Change::Side => News::Side,
+            Change::Main => News::Main,
+        };
+        if matches!(news, News::None | News::Vain) {
+            self.is_reported(&status);
+        }
+        self.round.draft = Some((draft, news, status));
+    }
+
+    /// The status is what is stored.
+    pub(super) fn is_reported(&mut self, status: &StatusOf<A>) {
+        let position = status.lifecycle.as_ref();
+        if let Some(action) = position.and_then(|position| position.action.as_ref())
+            && let Some(piece) = &self.memory.work.piece
+            && let Some(progress) = &piece.progress
+        {
+            progress.shown(&action.message);
+        }
+        if !has_lifecycle::<A::Resource>() {
+            let version = &self.round.object.meta().resource_version;
+            self.memory.seen.version.clone_from(version);
+            self.memory.seen.reported = true;
+            self.memory.pass.is_unreported = false;
+        }
+    }
+
+    /// The status of an object with a lifecycle.
+    async fn of_life(&mut self, draft: &Draft) -> StatusOf<A> {
+        let extra = self.extra().await;
+        let settlement = self.settlement(draft);
+        let of_pass = self.conditions_of_pass(draft);
+        let facts = self.facts();
+        let facts = facts.for_conditions();
+        let nothing = Look::nothing();
+        let report = Report {
+            object: &*self.round.object,
+            now: self.shared.clock.now(),
+            after: &draft.record,
+            facts: &facts,
+            decision: &draft.step,
+            observed: &self.round.look.as_ref().unwrap_or(&nothing).words,
+            failed: self.failed(&draft.step),
+            progress: self.progress(draft),
+            resources: &settlement,
+            recorded_resources: self.recorded_resources(),
+            of_pass: &of_pass,
+            extra,
+            graph: &self.shared.graph,
+        };
+        let mut status = report.status();
+        if draft.hold == Hold::AsBefore {
+            keep_standing(&mut status, &*self.round.object);
+        }
+        status
+    }
+
+    /// The status of an object that has a pass and no lifecycle.
+    async fn of_pass_alone(
+        &mut self,
+        draft: &Draft,
+        graph: &'static Graph<'static>,
+    ) -> StatusOf<A> {
+        let settlement = match (&self.round.run, draft.hold) {
+            (_, Hold::Resources(_)) | (None, _) => self.settlement(draft),
+            (Some((run, _)), _) => run.settlement.clone(),
+        };
+        let way = match &self.round.run {
+            Some((run, _)) => Way::Walked(&run.walk),
+            None => Way::Leaving,
+        };
+        let asked = &self.round.stored.asked;
+        let conditions =
+            conditions::of_walk(graph, way, settlement.words(), asked.deleting, asked.paused);
+        let conditions = self.dated(conditions);
+        Status {
+            observed_generation: Some(asked.generation),
+            lifecycle: None,
+            conditions,
+            recorded_resources: self.recorded_resources(),
+            extra: self.extra().await,
+        }
+    }
+
+    /// The same while it is paused: as it was, but for the pause.
+    fn of_paused_pass(&self, graph: &'static Graph<'static>) -> StatusOf<A> {
+        let fresh = conditions::of_walk(graph, Way::Paused, Words::AsDeclared, false, true);
+        let fresh = self.dated(fresh);
+        let mut status = self.round.object.status_of().cloned().unwrap_or_default();
+        (status.conditions).retain(|it| is_own::<StateOf<A>>(&it.type_, Some(graph)));
+        if status.conditions.is_empty() {
+            status.conditions = fresh;
+            status.observed_generation = self.round.object.meta().generation;
+            return status;
+        }
+        // What was asked for since is not checked.
+        let seen = status.observed_generation;
+        let is_pause = |it: &&mut meta::Condition| it.type_ == "Paused";
+        if let (Some(old), Some(new)) = (
+            status.conditions.iter_mut().find(is_pause),
+            fresh.into_iter().find(|it| it.type_ == "Paused"),
+        ) {
+            *old = new;
+            old.observed_generation = seen;
+        }
+        status
+    }
+
+    fn dated(&self, conditions: Vec<Condition>) -> Vec<meta::Condition> {
+        let now = self.shared.clock.now();
+        let object = &*self.round.object;
+        let conditions = conditions.into_iter();
+        conditions.map(|it| dated(object, now, it)).collect()
+    }
+
+    /// Asks the application what it adds to the status, once for each state of the object.
+    async fn extra(&mut self) -> ExtraOf<A> {
+        if let Some(extra) = &self.round.extra {
+            return extra.clone();
+        }
+        let asker = self.asker();
+        let application = &*self.shared.application;
+        let silence = &mut self.memory.sight.extra_silence;
+        let said = extra(&asker, application, &self.round.cx, silence).await;
+        self.round.extra = Some(said.clone());
+        said
+    }
+
+    fn is_paused(&self) -> bool {
+        annotations::is_paused(self.round.object.meta()) && !self.round.stored.asked.deleting
+    }
+
+    /// What is in the way of the object being ready, beside its lifecycle, in words.
+    fn settlement(&self, draft: &Draft) -> Settlement {
+        match draft.hold {
+            Hold::None | Hold::AsBefore => Settlement::AsDeclared,
+            Hold::Unlooked => {
+                let state = draft.record.at().map(|record| record.state);
+                let name = state.map_or("", |state| StateOf::<A>::GRAPH.name_of(state));
+                Settlement::Awaited(format!("what {name} asks for is not looked at yet"))
+            }
+            Hold::Pass(_) => self
+                .of_run()
+                .map_or(Settlement::AsDeclared, Settlement::Failed),
+            Hold::Stopping => Settlement::Failed(Failure::retry(
+                reasons::STOPPING,
+                "this operator is stopping; the next one goes on",
+            )),
+            Hold::Resources(_) => self.memory.owned.settlement.clone(),
+        }
+    }
+
+    /// What the pass has in the way of the object: as this reconciliation found it, or the last that did.
+    fn of_run(&self) -> Option<Failure> {
+        match &self.round.run {
+            Some((run, _)) => run.in_the_way(),
+            None => self.memory.pass.held.as_ref().map(|(why, _)| why.clone()),
+        }
+    }
+
+    /// What the states of the pass say beside a lifecycle.
+    fn conditions_of_pass(&self, draft: &Draft) -> Vec<Condition> {
+        let Some(graph) = self.shared.pass_graph() else {
+            return Vec::new();
+        };
+        let held = self.memory.pass.held.as_ref();
+        match (&self.round.run, held) {
+            (Some((run, _)), _) => conditions::of_pass(graph, Way::Walked(&run.walk)),
+            (None, Some((_, said))) if draft.hold == Hold::Pass(RunEnd::Held) => said.clone(),
+            (None, _) if self.round.stored.recorded == Recorded::Nothing => {
+                conditions::of_pass(graph, Way::Walked(&Walk::begin(graph, false)))
+            }
+            (None, _) if self.round.stored.asked.deleting => {
+                conditions::of_pass(graph, Way::Leaving)
+            }
+            (None, _) => self.said_before(graph),
+        }
+    }
+
+    /// What the states of a pass that does not run said when it ran last.
+    fn said_before(&self, graph: &'static Graph<'static>) -> Vec<Condition> {
+        let status = self.round.object.status_of();
+        let stored = status.map_or(&[][..], |status| &status.conditions);
+        let mut all = conditions::of_pass(graph, Way::Paused);
+        for condition in &mut all {
+            let before = stored.iter().find(|it| it.type_ == condition.name);
+            if let Some((before, status)) =
+                before.and_then(|it| Some((it, ConditionStatus::from_word(&it.status)?)))
+            {
+                condition.status = status;
+                condition.reason.clone_from(&before.reason);
+                condition.message.clone_from(&before.message);
+            }
+        }
+        all
+    }
+
+    /// What is recorded of the owned resources: as before, where they were not checked.
+    fn recorded_resources(&self) -> Vec<String> {
+        let before = || {
+            let status = self.round.object.status_of();
+            status.map(|it| it.recorded_resources.clone())
+        };
+        let now = self.memory.owned.to_record.clone();
+        now.or_else(before).unwrap_or_default()
+    }
+
+    /// The failure that is to be recorded, where it is news.
+    fn failed(&self, step: &Step) -> Option<RecordedFailure> {
+        if let Step::End(Ending::Refused(to)) = step {
+            let to = StateOf::<A>::from_id(*to).map_or("Next", Lifecycle::name);
+            return Some(RecordedFailure::new(
+                reasons::NO_EDGE,
+                &format!("the handler named `{to}`, to which no edge leads from here"),
+            ));
+        }
+        let failure = self.memory.work.failure()?;
+        // Reasons that alternate would be a write per attempt.
+        let is_uncounted = matches!(step, Step::Retry { counted: false });
+        let has_reported = |reason| {
+            let piece = self.memory.work.piece.as_ref();
+            piece.is_some_and(|piece| piece.has_reported(reason))
+        };
+        (!(is_uncounted && has_reported(failure.reason())))
+            .then(|| RecordedFailure::new(failure.reason(), failure.message()))
+    }
+
+    /// What the work on record says of its progress.
+    fn progress(&self, draft: &Draft) -> String {
+        let piece = self.memory.work.piece.as_ref();
+        let piece = piece.filter(|piece| !matches!(piece.phase, Phase::New));
+        match draft.work {
+            Turnover::New | Turnover::None => String::new(),
+            Turnover::Keep | Turnover::Retry | Turnover::Wait => piece
+                .and_then(|piece| piece.progress.as_ref())
+                .map_or_else(String::new, Progress::text),
+        }
+    }
+
+    /// Whether the same was written to this version of the object before, and has changed nothing.
+    fn is_in_vain(&self, status: &StatusOf<A>) -> bool {
+        let version = &self.round.object.meta().resource_version;
+        (self.memory.writes.vain.as_ref())
+            .is_some_and(|vain| vain.0 == *version && vain.1 == read::revision(status))
+    }
+}
+
+/// The conditions that say how an object stands.
+const STANDING: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
+
+/// Keeps what is stored of how an object stands, where that is worse than what its lifecycle says: what else was in the
+/// way is not checked while it is paused, and an operator that has just begun knows nothing of it.
+fn keep_standing<K: LifecycleObject>(status: &mut Status<K::State, K::Extra>, object: &K) {
+    let stored = object.status_of().map_or(&[][..], |it| &it.conditions);
+    let is_ready = |all: &[meta::Condition], is: &str| {
+        (all.iter()).any(|it| it.type_ == "Ready" && it.status == is)
+    };
+    if !is_ready(&status.conditions, "True") || !is_ready(stored, "False") {
+        return;
+    }
+    let is_standing = |it: &&meta::Condition| STANDING.contains(&it.type_.as_str());
+    let kept = stored.iter().filter(is_standing).cloned();
+    let others = status
+        .conditions
+        .iter()
+        .filter(|it| !is_standing(it))
+        .cloned();
+    status.conditions = kept.chain(others).collect();
+}

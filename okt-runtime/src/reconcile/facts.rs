@@ -1,0 +1,213 @@
+//! What is decided from: the object, what this reconciliation has found, and what is remembered, as numbers.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Resource;
+use okt_core::reconcile::{Asked, Facts, Owned, Pass, Readable, Sight, Time, Waits, Work, Writes};
+use okt_core::record::Recorded;
+use okt_core::{Lifecycle, StateId};
+
+use super::Reconciliation;
+use crate::annotations;
+use crate::application::{Application, StateOf};
+use crate::finalizer;
+use crate::memory::Piece;
+use crate::object::{LifecycleObject, LifecycleSpec, has_lifecycle, lifecycle_of};
+use crate::read;
+use crate::shared::Shared;
+use crate::status::Position;
+
+/// What a stored object says, as numbers.
+pub(super) struct Stored {
+    pub(super) recorded: Recorded,
+    pub(super) asked: Asked,
+    /// The id of the action that is in flight by the record.
+    in_flight: Option<String>,
+    /// The attempt on record.
+    attempt: u32,
+    /// When the state on record was entered.
+    since: Option<Timestamp>,
+    /// Whether a pause is reported that is over, or the other way round.
+    is_pause_news: bool,
+}
+
+impl Stored {
+    pub(super) fn of<A: Application>(shared: &Shared<A>, object: &A::Resource) -> Self {
+        let meta = object.meta();
+        let position = position_of::<A>(object);
+        let conditions = object.status_of().map_or(&[][..], |it| &it.conditions);
+        let says = |name: &str| {
+            let condition = conditions.iter().find(|it| it.type_ == name);
+            condition.map(|it| it.status == "True")
+        };
+        let revision = read::revision(&A::revision(object));
+        let recorded = read::record(position, says("Deleting") == Some(true), revision);
+        let desired = object.spec_of().lifecycle();
+        let is_paused = annotations::is_paused(meta);
+        let in_flight = lifecycle_of::<A::Resource>().and_then(|life| {
+            let record = recorded.at().filter(|record| record.in_flight(life))?;
+            let uid = meta.uid.as_deref().unwrap_or_default();
+            let run = record.action?.run;
+            Some(read::action_id(position, uid, record.transition, run))
+        });
+        Self {
+            recorded,
+            asked: Asked {
+                readable: Readable::Yes,
+                wish: read::wish(desired, position.and_then(|it| it.desired.as_ref())),
+                visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),
+                generation: meta.generation.unwrap_or(0),
+                revision,
+                deleting: meta.deletion_timestamp.is_some(),
+                abandoned: annotations::is_abandoned(meta),
+                paused: is_paused,
+                newer: is_newer(shared, position),
+                finalizer: finalizer::is_set(meta),
+            },
+            in_flight,
+            attempt: (position.and_then(|it| it.action.as_ref())).map_or(1, |it| it.attempt.max(1)),
+            since: position.and_then(|it| it.since),
+            is_pause_news: says("Paused").is_some_and(|said| said != is_paused),
+        }
+    }
+
+    /// The work on record, about to begin.
+    pub(super) fn piece(&self) -> Option<Piece> {
+        let id = self.in_flight.clone()?;
+        Some(Piece::new(id, self.attempt))
+    }
+}
+
+fn position_of<A: Application>(object: &A::Resource) -> Option<&Position<StateOf<A>>> {
+    object.status_of()?.lifecycle.as_ref()
+}
+
+/// Whether the state on record is one that the CRD knows and this operator does not.
+fn is_newer<A: Application>(shared: &Shared<A>, position: Option<&Position<StateOf<A>>>) -> bool {
+    position.is_some_and(|position| {
+        let crd = shared.readiness.borrow();
+        position.state.known().is_none() && crd.knows(position.state.as_str())
+    })
+}
+
+impl<A: Application> Reconciliation<'_, A> {
+    /// What is so now.
+    pub(super) fn facts(&self) -> Facts<'_> {
+        let (round, stored) = (&self.round, &self.round.stored);
+        let meta = round.object.meta();
+        let look = round.look.as_ref();
+        Facts {
+            asked: Asked {
+                finalizer: stored.asked.finalizer && !self.memory.writes.released,
+                ..stored.asked
+            },
+            sight: Sight {
+                observed: look.map(|look| look.observed),
+                events: look.map_or(&[], |look| &look.events),
+                spent: round.is_look_spent,
+            },
+            work: self.work(),
+            pass: self.pass(),
+            owned: Owned {
+                kinds: !self.shared.cluster.watches.owned.is_empty(),
+                any: self.shared.cluster.owns_anything(meta),
+                standing: (round.is_applied).then(|| self.memory.owned.standing()),
+                last: self.memory.owned.last(),
+                cleared: round.cleared,
+                due: self.memory.owned.due(),
+            },
+            operator: self.shared.operator(),
+            writes: Writes {
+                behind: self.is_behind(),
+                wait: self.memory.writes.trouble.wait(meta),
+                unshown: self.memory.writes.trouble.to_report.is_some(),
+                refused: self.memory.writes.trouble.is_refused(),
+                draft: round.draft.as_ref().map(|(draft, news, _)| (*draft, *news)),
+                side_wait: self.memory.seen.side_wait(),
+            },
+            time: Time {
+                in_state: self.in_state(),
+                observe_after: self.observe_after(),
+                backoff: self.shared.backoff,
+                seed: self.seed(),
+            },
+        }
+    }
+
+    fn work(&self) -> Work {
+        let (work, stored) = (&self.memory.work, &self.round.stored);
+        let piece = work.piece.as_ref();
+        Work {
+            task: work.task(),
+            stale: piece.is_some_and(|piece| Some(&piece.id) != stored.in_flight.as_ref()),
+            waits: match &work.ending {
+                Some(_) => Some(Waits::Ending),
+                None => self.round.waits,
+            },
+            attempt: piece.map_or(1, |piece| piece.attempt).max(stored.attempt),
+            started_under: piece.map_or(0, |piece| piece.started_under),
+            due: work.due(),
+        }
+    }
+
+    fn pass(&self) -> Pass {
+        let (runs, seen) = (&self.memory.pass, &self.memory.seen);
+        let is_alone = !has_lifecycle::<A::Resource>();
+        let version = &self.round.object.meta().resource_version;
+        Pass {
+            ran: self.round.run.as_ref().map(|(_, ran)| *ran),
+            last: runs.last,
+            backoff: runs.wait(self.round.stored.asked.generation),
+            due: runs.due(),
+            named: self.round.is_named
+                || (is_alone && (runs.is_unreported || self.round.stored.is_pause_news)),
+            changed: !seen.reported || seen.version != *version,
+        }
+    }
+
+    /// Whether the object at hand is older than the last own write.
+    fn is_behind(&self) -> bool {
+        let version = self.round.object.meta().resource_version.as_deref();
+        self.memory.seen.is_newer_than(version)
+    }
+
+    fn in_state(&self) -> Duration {
+        let since = self.round.stored.since;
+        since.map_or(Duration::ZERO, |since| self.shared.clock.since(since))
+    }
+
+    /// How long until the application is observed again although nothing happened.
+    fn observe_after(&self) -> Duration {
+        // Before that it is not asked anyway.
+        let silence = self.memory.sight.silence.left().unwrap_or_default();
+        let usual = self
+            .state()
+            .map(|it| self.shared.application.look_again(it));
+        usual.unwrap_or_default().max(silence)
+    }
+
+    /// The state on record, if this graph has it.
+    pub(super) fn state(&self) -> Option<StateOf<A>> {
+        let record = self.round.stored.recorded.at()?;
+        StateOf::<A>::from_id(record.state)
+    }
+
+    /// The same as a number.
+    pub(super) fn state_id(&self) -> StateId {
+        self.state().map_or(StateId::UNKNOWN, Lifecycle::id)
+    }
+
+    pub(super) fn position(&self) -> Option<&Position<StateOf<A>>> {
+        position_of::<A>(&self.round.object)
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.round.object.meta().uid.as_deref().unwrap_or_default()
+    }
+
+    /// What tells the jitter of this object from that of another.
+    pub(super) fn seed(&self) -> u64 {
+        read::seed(self.uid())
+    }
+}

@@ -1,0 +1,135 @@
+//! Effects on the owned resources: the application declares what should exist, and the cluster is brought to it.
+
+use std::time::Duration;
+
+use kube::Resource;
+use okt_core::{Lifecycle, reasons};
+
+use super::Reconciliation;
+use crate::application::{Application, StateOf};
+use crate::clock::after;
+use crate::failure::Failure;
+use crate::resources::{self, Leave, Left, Pace, Resources, Settlement, Site, leaves_something};
+
+/// How long a deletion may take before the conditions report it: most things are gone at once.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How long until a deletion is checked again, in case its event is lost.
+const CLEARING: Duration = Duration::from_secs(30);
+
+impl<A: Application> Reconciliation<'_, A> {
+    /// Brings the cluster to what the application declares for the state on record, and to what its pass declares.
+    pub(super) async fn apply(&mut self, creates: bool, prunes: bool) {
+        self.round.is_applied = true;
+        let Some(state) = self.state() else {
+            return;
+        };
+        let pace = self.pace();
+        if self.memory.owned.waits(&pace) {
+            return;
+        }
+        let declared = match self.declared(state).await {
+            Ok(declared) => declared,
+            Err(failure) => return self.memory.owned.failed(failure, &pace),
+        };
+        self.memory.owned.efforts.forget(&None);
+        let declared = self.of_pass().and(declared);
+        let leave = Leave { creates, prunes };
+        let may_write = || self.shared.may_start();
+        let site = Site {
+            client: &self.shared.client,
+            cluster: &self.shared.cluster,
+            object: &*self.round.object,
+            may_write: &may_write,
+        };
+        let owned = &mut self.memory.owned;
+        let settled = owned.settle(site, pace, leave, &declared).await;
+        owned.due = settled.due.map(after);
+        owned.tell(settled.settlement);
+    }
+
+    /// Deletes what Kubernetes does not delete with the object, but for what its state or its pass keeps.
+    pub(super) async fn clear(&mut self) {
+        self.round.cleared = Some(self.is_cleared().await);
+    }
+
+    async fn is_cleared(&mut self) -> bool {
+        let shared = self.shared;
+        let object = &*self.round.object;
+        let hidden = shared.cluster.hidden();
+        if hidden.is_none() && !shared.cluster.owns_anything(object.meta()) {
+            return true;
+        }
+        let pace = self.pace();
+        if self.memory.owned.waits(&pace) {
+            return false;
+        }
+        if let Some(why) = hidden {
+            // Something of it might be left behind, and the operator would never know.
+            let failure = Failure::retry(reasons::resources::NOT_WATCHED, why);
+            self.memory.owned.failed(failure, &pace);
+            return false;
+        }
+        let may_write = || shared.may_act();
+        let site = Site {
+            client: &shared.client,
+            cluster: &shared.cluster,
+            object,
+            may_write: &may_write,
+        };
+        let of_pass = self.of_pass();
+        let kept = match self.state() {
+            Some(state) if leaves_something(&site, &of_pass) => match self.declared(state).await {
+                Ok(declared) => of_pass.and(declared),
+                // It is not known what is to be kept.
+                Err(failure) => {
+                    self.memory.owned.failed(failure, &pace);
+                    return false;
+                }
+            },
+            Some(_) | None => of_pass,
+        };
+        let owned = &mut self.memory.owned;
+        match resources::clear(&site, &kept, &mut owned.efforts, &pace).await {
+            Ok(Left::Nothing) => return true,
+            Ok(Left::JustDeleted) => {
+                owned.tell(Settlement::AsDeclared);
+                owned.due = Some(after(LINGER));
+            }
+            Ok(Left::These(left)) => {
+                owned.tell(Settlement::Awaited(left));
+                owned.due = Some(after(CLEARING));
+            }
+            Err(failure) => owned.failed(failure, &pace),
+        }
+        false
+    }
+
+    /// What the pass of this reconciliation has put.
+    fn of_pass(&self) -> Resources {
+        let run = self.round.run.as_ref();
+        run.map(|(run, _)| run.put.clone()).unwrap_or_default()
+    }
+
+    /// Asks the application what should exist; a handler that hangs or panics has failed.
+    async fn declared(&self, state: StateOf<A>) -> Result<Resources, Failure> {
+        let application = &*self.shared.application;
+        let question = application.resources(&self.round.cx, state);
+        let answer = (self.asker())
+            .ask(application.answer_limit(), question)
+            .await;
+        answer.unwrap_or_else(|unanswered| {
+            let name = state.name();
+            Err(unanswered.failure(&format!("what should exist in {name} was not said")))
+        })
+    }
+
+    /// How efforts for the object in its state are paced.
+    pub(super) fn pace(&self) -> Pace {
+        Pace {
+            occasion: (self.round.object.meta().generation, self.state_id()),
+            backoff: self.shared.backoff,
+            seed: self.seed(),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The effect that begins work: a task beside the reconciler, once there is a place for it.
+
+use std::sync::Arc;
+
+use kube::Resource;
+use kube::runtime::reflector::ObjectRef;
+use okt_core::reconcile::Waits;
+
+use super::Reconciliation;
+use crate::application::{Application, StateOf};
+use crate::cached::{Cached, named};
+use crate::context::{Action, Work};
+use crate::memory::{Phase, Piece};
+use crate::places::{Place, Purpose, Wait};
+use crate::progress::Progress;
+use crate::resources::name_of;
+use crate::work;
+
+impl<A: Application> Reconciliation<'_, A> {
+    /// Starts the work on record, unless it has to wait for the task before it or for a place.
+    pub(super) fn start(&mut self, resumed: bool) {
+        let Some(state) = self.state() else {
+            return;
+        };
+        let Some(mut piece) = self.next_piece() else {
+            return;
+        };
+        // An object that was given up and made anew has the same name: what was begun for the one before still ends.
+        self.memory.work.ending = self.shared.tasks.ending(&name_of(&*self.round.object));
+        if self.memory.work.ending.is_none()
+            && let Some(place) = self.place_for_work(resumed)
+        {
+            self.begin(state, &mut piece, resumed, place);
+        }
+        // What was in flight before this process began is not its own until it has begun.
+        if !resumed || matches!(piece.phase, Phase::Running(_)) {
+            self.memory.work.piece = Some(piece);
+        }
+    }
+
+    fn next_piece(&mut self) -> Option<Piece> {
+        let piece = self.memory.work.piece.take();
+        piece.or_else(|| self.round.stored.piece())
+    }
+
+    fn begin(&mut self, state: StateOf<A>, piece: &mut Piece, resumed: bool, place: Place) {
+        let look = {
+            let (shared, object) = (Arc::clone(self.shared), self.reference());
+            move || shared.look_at(object.clone())
+        };
+        let before = piece.progress.as_ref().map(Progress::text);
+        let progress = Progress::new(before.unwrap_or_default(), look.clone());
+        piece.progress = Some(progress.clone());
+        piece.named = false;
+        piece.started_under = self.round.stored.asked.generation;
+        let action = Action::new(
+            self.round.cx.clone(),
+            Work {
+                id: piece.id.clone(),
+                attempt: piece.attempt,
+                resumed,
+            },
+            self.known.gone.child_token(),
+            progress,
+        );
+        piece.phase = Phase::Running(work::start(self.shared, state, action, place, look));
+    }
+
+    /// Returns a place for an attempt; none where it has to wait for one.
+    fn place_for_work(&mut self, resumed: bool) -> Option<Place> {
+        let purpose = match (self.round.stored.asked.deleting, resumed) {
+            (true, _) => Purpose::Leaving,
+            (false, true) => Purpose::Resuming,
+            (false, false) => Purpose::Working,
+        };
+        let wake = {
+            let (shared, object) = (Arc::clone(self.shared), self.reference());
+            move || shared.look_at(object)
+        };
+        let wait = match self.shared.places.take(self.uid(), purpose, wake) {
+            Ok(place) => return Some(place),
+            Err(Wait::For(time)) => Some(time),
+            Err(Wait::UntilWoken) => None,
+        };
+        self.round.waits = Some(Waits::Place(wait));
+        None
+    }
+
+    fn reference(&self) -> ObjectRef<Cached<A::Resource>> {
+        named(self.round.object.meta())
+    }
+}

@@ -1,0 +1,242 @@
+//! An object that does not decode: its conditions report it, and it can still be given up.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use kube::Resource;
+use kube::api::{Patch, PatchParams};
+use okt_core::conditions::bounded;
+use okt_core::facts::Wish;
+use okt_core::pass::Walk;
+use okt_core::reasons;
+use okt_core::reconcile::{
+    Asked, Decision, Effect, Facts, Owned, Pass, Readable, Requeue, Sight, Time, Waits, Work,
+    Writes, decide,
+};
+use okt_core::record::Recorded;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::refusal::{note_failure, stalled};
+use super::{FUSE, graphs};
+use crate::annotations;
+use crate::application::{Application, StateOf};
+use crate::cached::Cached;
+use crate::finalizer;
+use crate::guarded::api;
+use crate::memory::{Remembered, Trouble};
+use crate::object::has_lifecycle;
+use crate::patience::answer;
+use crate::pruned;
+use crate::read;
+use crate::report::{AppliedMetadata, FIELD_MANAGER};
+use crate::shared::Shared;
+
+/// An object that does not decode.
+struct Unreadable<'a> {
+    meta: ObjectMeta,
+    text: String,
+    error: &'a str,
+}
+
+/// Reconciles an object that does not decode; returns when it is reconciled next.
+pub(super) async fn reconcile<A: Application>(
+    shared: &Shared<A>,
+    cached: &Cached<A::Resource>,
+    error: &str,
+    memory: &mut Remembered,
+) -> Requeue {
+    let text = cached.text();
+    let object = Unreadable {
+        // It was read from there before.
+        meta: pruned::metadata(&text).unwrap_or_else(|_| cached.meta().clone()),
+        text,
+        error,
+    };
+    for _ in 0..FUSE {
+        memory.work.catch_up();
+        let facts = object.facts(shared, memory);
+        match decide(graphs(shared), &Recorded::Nothing, &facts) {
+            Decision::Rest(requeue) => return requeue,
+            Decision::Do(Effect::DropFinalizer { abandoned }) => {
+                let released = finalizer::release(shared, &object.meta, "", abandoned).await;
+                match released {
+                    Ok(()) => {
+                        memory.work.cancel();
+                        memory.writes.released = true;
+                    }
+                    Err(error) => note_failure(shared, &object.meta, memory, &error),
+                }
+            }
+            Decision::Do(Effect::ShowUnreadable) => object.report(shared, memory).await,
+            Decision::Do(Effect::Cancel) => memory.work.cancel(),
+            // The judge asks for no more of an object that does not decode.
+            Decision::Do(_) => return Requeue::soon(),
+        }
+    }
+    Requeue::soon()
+}
+
+impl Unreadable<'_> {
+    fn facts<A: Application>(&self, shared: &Shared<A>, memory: &Remembered) -> Facts<'static> {
+        let meta = &self.meta;
+        let is_reported = memory.writes.unreadable.as_deref() == Some(&self.news());
+        let piece = memory.work.piece.as_ref();
+        Facts {
+            asked: Asked {
+                readable: Readable::No {
+                    reported: is_reported,
+                    untouched: self.is_untouched(shared),
+                },
+                wish: Wish {
+                    state: None,
+                    fresh: false,
+                    requested: false,
+                },
+                visit: None,
+                generation: meta.generation.unwrap_or(0),
+                revision: 0,
+                deleting: meta.deletion_timestamp.is_some(),
+                abandoned: annotations::is_abandoned(meta),
+                paused: annotations::is_paused(meta),
+                newer: false,
+                finalizer: finalizer::is_set(meta) && !memory.writes.released,
+            },
+            sight: Sight::default(),
+            work: Work {
+                task: memory.work.task(),
+                stale: false,
+                waits: memory.work.ending.as_ref().map(|_| Waits::Ending),
+                attempt: piece.map_or(1, |piece| piece.attempt),
+                started_under: piece.map_or(0, |piece| piece.started_under),
+                due: memory.work.due(),
+            },
+            pass: Pass::default(),
+            owned: Owned::default(),
+            operator: shared.operator(),
+            writes: Writes {
+                behind: (memory.seen).is_newer_than(meta.resource_version.as_deref()),
+                wait: memory.writes.trouble.wait(meta),
+                // Of what cannot be read no status is known that could say so.
+                unshown: false,
+                refused: memory.writes.trouble.is_refused(),
+                draft: None,
+                side_wait: memory.seen.side_wait(),
+            },
+            time: Time {
+                in_state: Duration::ZERO,
+                observe_after: Duration::ZERO,
+                backoff: shared.backoff,
+                seed: read::seed(meta.uid.as_deref().unwrap_or_default()),
+            },
+        }
+    }
+
+    fn news(&self) -> (String, Option<i64>) {
+        (self.error.to_owned(), self.meta.generation)
+    }
+
+    /// Whether nothing was begun for the object: nothing is recorded of it, and it has nothing in the cluster.
+    fn is_untouched<A: Application>(&self, shared: &Shared<A>) -> bool {
+        // A pass records nothing of what it has begun.
+        let leaves_no_trace = shared.pass_graph().is_some_and(Walk::finalizes);
+        has_lifecycle::<A::Resource>()
+            && !leaves_no_trace
+            && !shared.cluster.owns_anything(&self.meta)
+            && pruned::field(&self.text, &["status", "recordedResources"]).is_none()
+            && pruned::field(&self.text, &["status", "lifecycle"]).is_none()
+    }
+
+    /// Reports in the conditions that the object does not decode.
+    async fn report<A: Application>(&self, shared: &Shared<A>, memory: &mut Remembered) {
+        let object = self.meta.name.as_deref().unwrap_or_default();
+        let namespace = self.meta.namespace.as_deref().unwrap_or_default();
+        tracing::error!(
+            object,
+            namespace,
+            "cannot decode the object: {}",
+            self.error
+        );
+        match self.write(shared).await {
+            Ok(version) => {
+                memory.writes.unreadable = Some(Box::new(self.news()));
+                memory.writes.trouble = Trouble::default();
+                memory.seen.version = version;
+            }
+            Err(error) => note_failure(shared, &self.meta, memory, &error),
+        }
+    }
+
+    /// Writes the conditions; returns the version of the object that has them.
+    async fn write<A: Application>(
+        &self,
+        shared: &Shared<A>,
+    ) -> Result<Option<String>, kube::Error> {
+        let Self { meta, text, error } = self;
+        let conditions: Vec<Condition> = pruned::field(text, &["status", "conditions"])
+            .and_then(|conditions| serde_json::from_str(conditions).ok())
+            .unwrap_or_default();
+        let way_out = if meta.deletion_timestamp.is_some() {
+            " and cannot end it; to drop the finalizer all the same, annotate it with okt.dev/abandon: <its uid>"
+        } else {
+            ""
+        };
+        let message = bounded(format!(
+            "the operator cannot read this object{way_out}: {error}"
+        ));
+        let is_said = conditions.iter().any(|c| {
+            c.type_ == "Stalled"
+                && c.reason == reasons::UNDECODABLE
+                && c.message == message
+                && c.observed_generation == meta.generation
+        });
+        if is_said {
+            return Ok(meta.resource_version.clone());
+        }
+        let (now, why) = (shared.clock.now(), (reasons::UNDECODABLE, message.as_str()));
+        let conditions = stalled::<StateOf<A>>(meta, why, &conditions, now, shared.pass_graph());
+        let kept = |name: &str| {
+            let text = pruned::field(text, &["status", name])?;
+            serde_json::from_str(text).ok()
+        };
+        let said = Said {
+            api_version: &A::Resource::api_version(&()),
+            kind: &A::Resource::kind(&()),
+            metadata: AppliedMetadata {
+                resource_version: meta.resource_version.as_deref(),
+            },
+            status: SaidStatus {
+                observed_generation: meta.generation,
+                conditions: &conditions,
+                lifecycle: kept("lifecycle"),
+                recorded_resources: kept("recordedResources"),
+            },
+        };
+        let api = api::<Cached<A::Resource>>(&shared.client, meta.namespace.as_deref());
+        let name = meta.name.as_deref().unwrap_or_default();
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let written = answer(api.patch_status(name, &params, &Patch::Apply(said))).await?;
+        Ok(written.meta().resource_version.clone())
+    }
+}
+
+/// A status of which only the conditions are written: the position and the record of what is owned stay as they are.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Said<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    metadata: AppliedMetadata<'a>,
+    status: SaidStatus<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SaidStatus<'a> {
+    observed_generation: Option<i64>,
+    conditions: &'a [Condition],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lifecycle: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded_resources: Option<&'a RawValue>,
+}
