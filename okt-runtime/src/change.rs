@@ -2,21 +2,11 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::names::RESERVED;
+use okt_core::reconcile::News;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
 use crate::object::LifecycleObject;
 use crate::status::{Position, Status};
-
-/// What differs between two statuses, as far as writing goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Change {
-    /// Nothing.
-    None,
-    /// Only what is written at most every ten seconds: a progress text, or what the application adds.
-    Side,
-    /// Something that is to be written now.
-    Main,
-}
 
 /// The graph of the pass that an application walks through.
 pub(crate) type PassOf = Option<&'static Graph<'static>>;
@@ -28,9 +18,9 @@ pub(crate) fn change<K: LifecycleObject>(
     object: &K,
     next: &Status<K::State, K::Extra>,
     pass: PassOf,
-) -> Change {
+) -> News {
     let Some(old) = object.status_of() else {
-        return Change::Main;
+        return News::Main;
     };
     let progress = |position: &Option<Position<K::State>>| {
         (position.as_ref())
@@ -54,14 +44,14 @@ pub(crate) fn change<K: LifecycleObject>(
         && (old.lifecycle == next.lifecycle || silent(&old.lifecycle) == silent(&next.lifecycle))
         && same_conditions::<K>(&old.conditions, &next.conditions, pass);
     if !same {
-        Change::Main
+        News::Main
     } else if old.extra != next.extra
         || progress(&old.lifecycle) != progress(&next.lifecycle)
         || says_other(&old.conditions, &next.conditions, pass)
     {
-        Change::Side
+        News::Side
     } else {
-        Change::None
+        News::None
     }
 }
 

@@ -4,9 +4,10 @@
 //! status that was in it, and what OKT then leaves out of its apply would stay, and be applied against for ever.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use okt_core::reconcile::News;
 use serde_json::{Map, Value, json};
 
-use crate::change::{Change, PassOf, change, is_own};
+use crate::change::{PassOf, change, is_own};
 use crate::object::LifecycleObject;
 use crate::status::Status;
 
@@ -19,7 +20,7 @@ pub(crate) fn removal<K: LifecycleObject>(
     said: &Status<K::State, K::Extra>,
     pass: PassOf,
 ) -> Option<Value> {
-    if change(stored, said, pass) == Change::None {
+    if change(stored, said, pass) == News::None {
         return None;
     }
     let status = stored.status_of()?;

@@ -16,32 +16,22 @@ mod facts;
 mod look;
 mod owned;
 mod refusal;
+mod round;
 mod start;
+mod stored;
 mod unreadable;
 
 use std::sync::Arc;
 
 use kube::Resource;
-use okt_core::reconcile::{
-    Decision, Draft, Effect, Graphs, News, Ran, Requeue, Turnover, Waits, decide,
-};
+use okt_core::reconcile::{Decision, Effect, Requeue, Waits, decide};
 use tokio::time::Instant;
 
-use self::facts::Stored;
-use self::look::Look;
-use crate::application::{Application, ExtraOf, StateOf};
+use self::round::{FUSE, Reconciliation, Round, graphs};
+use crate::application::Application;
 use crate::cached::{Cached, PlaceOf};
-use crate::context::Context;
-use crate::memory::{Known, Remembered, Trouble};
-use crate::object::lifecycle_of;
-use crate::pass::Walked;
+use crate::memory::{Remembered, Trouble};
 use crate::shared::Shared;
-use crate::status::Status;
-
-/// After as many effects other objects have their turn: without faults no reconciliation has more than 16.
-const FUSE: usize = 32;
-
-type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
 
 /// Reconciles one object; returns when it is reconciled next.
 pub(crate) async fn reconcile<A: Application>(
@@ -109,85 +99,6 @@ fn note_age<A: Application>(
     let since = *memory.writes.behind.get_or_insert_with(Instant::now);
     if since.elapsed() >= Requeue::SAFETY {
         shared.history.doubt();
-    }
-}
-
-/// What an application declares.
-fn graphs<A: Application>(shared: &Shared<A>) -> Graphs<'static> {
-    Graphs {
-        life: lifecycle_of::<A::Resource>(),
-        pass: shared.pass_graph(),
-    }
-}
-
-/// An object that is being reconciled.
-struct Reconciliation<'a, A: Application> {
-    shared: &'a Arc<Shared<A>>,
-    place: &'a PlaceOf<A::Resource>,
-    known: &'a Known,
-    memory: &'a mut Remembered,
-    round: Round<A>,
-}
-
-/// What this reconciliation has found; nothing of it outlives it.
-struct Round<A: Application> {
-    object: Arc<A::Resource>,
-    cx: Context<A::Resource>,
-    /// What the object says, as numbers.
-    stored: Stored,
-    /// A reconcile request named it.
-    is_named: bool,
-    /// What the application said, and whether a write has acted upon it.
-    look: Option<Look>,
-    is_look_spent: bool,
-    /// The run of the pass.
-    run: Option<(Walked, Ran)>,
-    /// Whether the owned resources were applied.
-    is_applied: bool,
-    /// Whether nothing is left that Kubernetes does not delete with the object.
-    cleared: Option<bool>,
-    draft: Option<(Draft, News, StatusOf<A>)>,
-    extra: Option<ExtraOf<A>>,
-    /// What the start of work met.
-    waits: Option<Waits>,
-}
-
-impl<A: Application> Round<A> {
-    fn of(shared: &Shared<A>, object: Arc<A::Resource>) -> Self {
-        Self {
-            cx: shared.context(Arc::clone(&object)),
-            stored: Stored::of(shared, &*object),
-            object,
-            is_named: false,
-            look: None,
-            is_look_spent: false,
-            run: None,
-            is_applied: false,
-            cleared: None,
-            draft: None,
-            extra: None,
-            waits: None,
-        }
-    }
-
-    /// The object is this one from now on.
-    fn became(&mut self, shared: &Shared<A>, object: Arc<A::Resource>) {
-        self.cx = shared.context(Arc::clone(&object));
-        self.stored = Stored::of(shared, &*object);
-        self.object = object;
-        self.draft = None;
-    }
-
-    /// A draft was written. Where it acts upon what the application said, that is for one decision; what the cluster has
-    /// is for one state.
-    fn consume(&mut self, draft: &Draft) {
-        if draft.work != Turnover::Keep {
-            self.look.get_or_insert_with(Look::nothing);
-            self.is_look_spent = true;
-        }
-        if draft.is_move() {
-            (self.is_applied, self.cleared, self.extra) = (false, None, None);
-        }
     }
 }
 

@@ -72,7 +72,8 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use self::open::Open;
-pub use self::perform::{Performed, id_at_agent};
+pub use self::outcome::Performed;
+pub use self::perform::id_at_agent;
 use crate::failure::Failure;
 use crate::object::{LifecycleObject, LifecycleSpec};
 use crate::report;

@@ -176,8 +176,6 @@ enum Bug {
     NoResourceVersion,
     /// They count as written before they are.
     WritesLate,
-    /// They do not say since when the object is in its state.
-    NoSince,
 }
 
 /// How late a write comes that counts as written.
@@ -199,14 +197,7 @@ fn planted(client: Client, bug: Bug) -> Client {
                 Request::from_parts(parts.clone(), Body::from(body.to_string().into_bytes()))
             };
             match bug {
-                Bug::NoResourceVersion => {
-                    status["metadata"] = json!({});
-                }
-                Bug::NoSince => {
-                    if let Some(position) = status["status"]["lifecycle"].as_object_mut() {
-                        position.remove("since");
-                    }
-                }
+                Bug::NoResourceVersion => status["metadata"] = json!({}),
                 Bug::WritesLate => {
                     let (late_client, late) = (client.clone(), again(&parts, &status));
                     tokio::spawn(async move {
@@ -243,10 +234,4 @@ fn an_operator_that_acts_before_it_has_written_is_found() {
         has(&found, "began before its position was written"),
         "{found:#?}"
     );
-}
-
-#[test]
-fn an_operator_that_does_not_record_since_when_is_found() {
-    let found = found(overdue(), Bug::NoSince);
-    assert!(has(&found, "due after 1800 s"), "{found:#?}");
 }

@@ -288,12 +288,17 @@ impl Facts<'_> {
 
     /// Whether work runs, cleans up, or has ended and its result can be taken: an operator that stops waits for it.
     ///
-    /// A result that a pause or a refused write holds back is left to the next operator, under the same id.
+    /// A result that a pause, a refused write or an object that cannot be read holds back is left to the next operator,
+    /// under the same id.
     pub(super) fn is_under_way(&self) -> bool {
         self.work.waits == Some(Waits::Ending)
             || match self.work.task {
                 Task::Running => true,
-                Task::Ended(_) => !self.is_paused() && !self.writes.refused,
+                Task::Ended(_) => {
+                    self.asked.readable == Readable::Yes
+                        && !self.is_paused()
+                        && !self.writes.refused
+                }
                 Task::Absent | Task::New | Task::Waiting | Task::Due => false,
             }
     }

@@ -129,9 +129,13 @@ pub(super) fn requeue(
         Ok(nothing) => Requeue::settled(nothing, f),
         Err(time) => Requeue::after(time, f),
     };
+    // A result that the loop guard holds back is left to the next operator.
+    let is_held_back = matches!(
+        (step, f.work.task),
+        (Step::Stand(Stand::Braking(_)), Task::Ended(_))
+    );
     Requeue {
-        // A result that the loop guard holds back is left to the next operator.
-        under_way: requeue.under_way && !matches!(step, Step::Stand(Stand::Braking(_))),
+        under_way: requeue.under_way && !is_held_back,
         ..requeue
     }
 }

@@ -7,8 +7,8 @@ use okt_core::conditions::{self, Way};
 use okt_core::reconcile::{Ran, RunEnd};
 use okt_core::{Lifecycle, StateId};
 
-use super::Reconciliation;
 use super::look::{Look, look};
+use super::round::{Reconciliation, graphs};
 use crate::application::{Application, StateOf, Walker};
 use crate::asked::Asker;
 use crate::object::has_lifecycle;
@@ -82,7 +82,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
             cluster: Arc::clone(&shared.cluster),
             pace,
             creates: !leaving,
-            finalizes: super::graphs(shared).needs_finalizer(),
+            finalizes: graphs(shared).needs_finalizer(),
             may_act: {
                 let shared = Arc::clone(shared);
                 Box::new(move || shared.may_act())

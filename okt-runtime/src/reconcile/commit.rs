@@ -10,7 +10,7 @@ use okt_core::record::Recorded;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Reconciliation, StatusOf};
+use super::round::{Reconciliation, StatusOf};
 use crate::application::{Application, StateOf};
 use crate::finalizer;
 use crate::guarded::Guarded;

@@ -10,10 +10,10 @@ use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
 use super::look::{Look, extra};
-use super::{Reconciliation, StatusOf};
+use super::round::{Reconciliation, StatusOf};
 use crate::annotations;
 use crate::application::{Application, ExtraOf, StateOf};
-use crate::change::{Change, change, is_own};
+use crate::change::{change, is_own};
 use crate::failure::Failure;
 use crate::memory::Phase;
 use crate::object::{LifecycleObject, has_lifecycle};
@@ -34,10 +34,8 @@ impl<A: Application> Reconciliation<'_, A> {
             None => return,
         };
         let news = match change(&*self.round.object, &status, self.shared.pass_graph()) {
-            Change::None => News::None,
-            Change::Side | Change::Main if self.is_in_vain(&status) => News::Vain,
-            Change::Side => News::Side,
-            Change::Main => News::Main,
+            News::Side | News::Main if self.is_in_vain(&status) => News::Vain,
+            news => news,
         };
         if matches!(news, News::None | News::Vain) {
             self.is_reported(&status);

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use kube::Resource;
 use okt_core::{Lifecycle, reasons};
+use tokio::time::Instant;
 
-use super::Reconciliation;
+use super::round::Reconciliation;
 use crate::application::{Application, StateOf};
 use crate::clock::after;
 use crate::failure::Failure;
@@ -94,7 +95,11 @@ impl<A: Application> Reconciliation<'_, A> {
             Ok(Left::Nothing) => return true,
             Ok(Left::JustDeleted) => {
                 owned.tell(Settlement::AsDeclared);
-                owned.due = Some(after(LINGER));
+                owned.patience = Some(after(LINGER));
+                owned.due = owned.patience;
+            }
+            Ok(Left::These(_)) if owned.patience.is_some_and(|until| Instant::now() < until) => {
+                owned.due = owned.patience;
             }
             Ok(Left::These(left)) => {
                 owned.tell(Settlement::Awaited(left));

@@ -4,12 +4,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube::{Resource, ResourceExt};
 use okt_core::conditions::bounded;
+use okt_core::reconcile::News;
 use okt_core::{Lifecycle, reasons};
 
-use super::Reconciliation;
+use super::round::Reconciliation;
 use crate::annotations;
 use crate::application::{Application, StateOf};
-use crate::change::{Change, PassOf, change};
+use crate::change::{PassOf, change};
 use crate::memory::{Remembered, Scope};
 use crate::object::LifecycleObject;
 use crate::read;
@@ -102,7 +103,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let pass = self.shared.pass_graph();
         let why = (reason, message.as_str());
         status.conditions = stalled::<StateOf<A>>(object.meta(), why, &before, now, pass);
-        if change(object, &status, pass) == Change::None {
+        if change(object, &status, pass) == News::None {
             return;
         }
         match report::write(&self.shared.client, object, &status).await {

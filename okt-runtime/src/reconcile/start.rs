@@ -6,7 +6,7 @@ use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::reconcile::Waits;
 
-use super::Reconciliation;
+use super::round::Reconciliation;
 use crate::application::{Application, StateOf};
 use crate::cached::{Cached, named};
 use crate::context::{Action, Work};

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::refusal::{note_failure, stalled};
-use super::{FUSE, graphs};
+use super::round::{FUSE, graphs};
 use crate::annotations;
 use crate::application::{Application, StateOf};
 use crate::cached::Cached;

@@ -29,6 +29,8 @@ pub(crate) struct Tended {
     absent: BTreeMap<String, Instant>,
     /// When they are to be looked at again.
     pub(crate) due: Option<Instant>,
+    /// Until when it is not reported that a deletion takes its time.
+    pub(crate) patience: Option<Instant>,
 }
 
 impl Tended {
@@ -42,6 +44,8 @@ impl Tended {
             to_record: _,
             absent,
             due,
+            // Nothing without a due time.
+            patience: _,
         } = self;
         *settlement == Settlement::AsDeclared
             && efforts.is_empty()

@@ -5,8 +5,16 @@ use okt_core::reasons;
 use okt_sidecar::client::{ClientError, EndpointError};
 use okt_sidecar::wire::{ActionReport, Code, Mender, Phase, Problem};
 
-use super::Performed;
 use crate::failure::Failure;
+
+/// Work that an agent has done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Performed<S> {
+    /// The state that the agent names as the next one: one that an edge leads to from here.
+    pub event: Option<S>,
+    /// What there is to say of it, for people.
+    pub message: String,
+}
 
 /// What an action that has ended comes to.
 pub(super) fn of_report<S: Lifecycle>(

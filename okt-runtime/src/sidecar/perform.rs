@@ -8,7 +8,8 @@ use okt_sidecar::client::{Carried, ClientError, News, Order};
 use okt_sidecar::wire::{ActionId, ActionReport, ActionRequest, Code, Fence};
 use tokio::time::{Instant, sleep};
 
-use super::{Agents, outcome, owner_of};
+use super::outcome::{self, Performed};
+use super::{Agents, owner_of};
 use crate::context::Action;
 use crate::failure::Failure;
 use crate::object::LifecycleObject;
@@ -20,15 +21,6 @@ const FENCED_PAUSE: Duration = Duration::from_secs(5);
 
 /// How long an agent may not answer before people are told: most trouble is over sooner.
 const TROUBLE: Duration = Duration::from_secs(10);
-
-/// Work that an agent has done.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Performed<S> {
-    /// The state that the agent names as the next one: one that an edge leads to from here.
-    pub event: Option<S>,
-    /// What there is to say of it, for people.
-    pub message: String,
-}
 
 impl<K: LifecycleObject> Agents<K> {
     /// Has the agent do the work of the state that an action is for.

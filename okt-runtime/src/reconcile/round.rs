@@ -1,0 +1,100 @@
+//! The object that is being reconciled, and what this reconciliation has found.
+
+use std::sync::Arc;
+
+use okt_core::reconcile::{Draft, Graphs, News, Ran, Turnover, Waits};
+
+use super::look::Look;
+use super::stored::Stored;
+use crate::application::{Application, ExtraOf, StateOf};
+use crate::cached::PlaceOf;
+use crate::context::Context;
+use crate::memory::{Known, Remembered};
+use crate::object::lifecycle_of;
+use crate::pass::Walked;
+use crate::shared::Shared;
+use crate::status::Status;
+
+/// After as many effects other objects have their turn: without faults no reconciliation has more than 16.
+pub(super) const FUSE: usize = 32;
+
+pub(super) type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
+
+/// What an application declares.
+pub(super) fn graphs<A: Application>(shared: &Shared<A>) -> Graphs<'static> {
+    Graphs {
+        life: lifecycle_of::<A::Resource>(),
+        pass: shared.pass_graph(),
+    }
+}
+
+/// An object that is being reconciled.
+pub(super) struct Reconciliation<'a, A: Application> {
+    pub(super) shared: &'a Arc<Shared<A>>,
+    pub(super) place: &'a PlaceOf<A::Resource>,
+    pub(super) known: &'a Known,
+    pub(super) memory: &'a mut Remembered,
+    pub(super) round: Round<A>,
+}
+
+/// What this reconciliation has found; nothing of it outlives it.
+pub(super) struct Round<A: Application> {
+    pub(super) object: Arc<A::Resource>,
+    pub(super) cx: Context<A::Resource>,
+    /// What the object says, as numbers.
+    pub(super) stored: Stored,
+    /// A reconcile request named it.
+    pub(super) is_named: bool,
+    /// What the application said, and whether a write has acted upon it.
+    pub(super) look: Option<Look>,
+    pub(super) is_look_spent: bool,
+    /// The run of the pass.
+    pub(super) run: Option<(Walked, Ran)>,
+    /// Whether the owned resources were applied.
+    pub(super) is_applied: bool,
+    /// Whether nothing is left that Kubernetes does not delete with the object.
+    pub(super) cleared: Option<bool>,
+    pub(super) draft: Option<(Draft, News, StatusOf<A>)>,
+    pub(super) extra: Option<ExtraOf<A>>,
+    /// What the start of work met.
+    pub(super) waits: Option<Waits>,
+}
+
+impl<A: Application> Round<A> {
+    pub(super) fn of(shared: &Shared<A>, object: Arc<A::Resource>) -> Self {
+        Self {
+            cx: shared.context(Arc::clone(&object)),
+            stored: Stored::of(shared, &*object),
+            object,
+            is_named: false,
+            look: None,
+            is_look_spent: false,
+            run: None,
+            is_applied: false,
+            cleared: None,
+            draft: None,
+            extra: None,
+            waits: None,
+        }
+    }
+
+    /// The object is this one from now on.
+    pub(super) fn became(&mut self, shared: &Shared<A>, object: Arc<A::Resource>) {
+        self.cx = shared.context(Arc::clone(&object));
+        self.stored = Stored::of(shared, &*object);
+        self.object = object;
+        self.draft = None;
+    }
+
+    /// A draft was written. Where it acts upon what the application said, that is for one decision; what the cluster has
+    /// is for one state.
+    pub(super) fn consume(&mut self, draft: &Draft) {
+        if draft.work != Turnover::Keep {
+            self.look.get_or_insert_with(Look::nothing);
+            self.is_look_spent = true;
+        }
+        if draft.is_move() {
+            (self.is_applied, self.cleared, self.extra) = (false, None, None);
+        }
+    }
+}

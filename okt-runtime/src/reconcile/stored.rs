@@ -1,0 +1,88 @@
+//! What a stored object says, as numbers.
+
+use jiff::Timestamp;
+use kube::Resource;
+use okt_core::reconcile::{Asked, Readable};
+use okt_core::record::Recorded;
+
+use crate::annotations;
+use crate::application::{Application, StateOf};
+use crate::finalizer;
+use crate::memory::Piece;
+use crate::object::{LifecycleObject, LifecycleSpec, lifecycle_of};
+use crate::read;
+use crate::shared::Shared;
+use crate::status::Position;
+
+/// What a stored object says, as numbers.
+pub(super) struct Stored {
+    pub(super) recorded: Recorded,
+    pub(super) asked: Asked,
+    /// The id of the action that is in flight by the record.
+    pub(super) in_flight: Option<String>,
+    /// The attempt on record.
+    pub(super) attempt: u32,
+    /// When the state on record was entered.
+    pub(super) since: Option<Timestamp>,
+    /// Whether a pause is reported that is over, or the other way round.
+    pub(super) is_pause_news: bool,
+}
+
+impl Stored {
+    pub(super) fn of<A: Application>(shared: &Shared<A>, object: &A::Resource) -> Self {
+        let meta = object.meta();
+        let position = position_of::<A>(object);
+        let conditions = object.status_of().map_or(&[][..], |it| &it.conditions);
+        let says = |name: &str| {
+            let condition = conditions.iter().find(|it| it.type_ == name);
+            condition.map(|it| it.status == "True")
+        };
+        let revision = read::revision(&A::revision(object));
+        let recorded = read::record(position, says("Deleting") == Some(true), revision);
+        let desired = object.spec_of().lifecycle();
+        let is_paused = annotations::is_paused(meta);
+        let in_flight = lifecycle_of::<A::Resource>().and_then(|life| {
+            let record = recorded.at().filter(|record| record.in_flight(life))?;
+            let uid = meta.uid.as_deref().unwrap_or_default();
+            let run = record.action?.run;
+            Some(read::action_id(position, uid, record.transition, run))
+        });
+        Self {
+            recorded,
+            asked: Asked {
+                readable: Readable::Yes,
+                wish: read::wish(desired, position.and_then(|it| it.desired.as_ref())),
+                visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),
+                generation: meta.generation.unwrap_or(0),
+                revision,
+                deleting: meta.deletion_timestamp.is_some(),
+                abandoned: annotations::is_abandoned(meta),
+                paused: is_paused,
+                newer: is_newer(shared, position),
+                finalizer: finalizer::is_set(meta),
+            },
+            in_flight,
+            attempt: (position.and_then(|it| it.action.as_ref())).map_or(1, |it| it.attempt.max(1)),
+            since: position.and_then(|it| it.since),
+            is_pause_news: says("Paused").is_some_and(|said| said != is_paused),
+        }
+    }
+
+    /// The work on record, about to begin.
+    pub(super) fn piece(&self) -> Option<Piece> {
+        let id = self.in_flight.clone()?;
+        Some(Piece::new(id, self.attempt))
+    }
+}
+
+pub(super) fn position_of<A: Application>(object: &A::Resource) -> Option<&Position<StateOf<A>>> {
+    object.status_of()?.lifecycle.as_ref()
+}
+
+/// Whether the state on record is one that the CRD knows and this operator does not.
+fn is_newer<A: Application>(shared: &Shared<A>, position: Option<&Position<StateOf<A>>>) -> bool {
+    position.is_some_and(|position| {
+        let crd = shared.readiness.borrow();
+        position.state.known().is_none() && crd.knows(position.state.as_str())
+    })
+}

@@ -1,0 +1,172 @@
+//! The files of a crate as rooms: who imports whom, on which floor each stands, and where files import each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::DiGraph;
+
+use crate::imports::{Imports, ModulePath};
+
+/// The files of one crate.
+pub(crate) struct House {
+    /// Path of each file's module, with its lines.
+    rooms: BTreeMap<ModulePath, usize>,
+    /// Who imports whom.
+    arrows: BTreeSet<(ModulePath, ModulePath)>,
+}
+
+impl House {
+    /// Reads the files below a folder.
+    pub(crate) fn of(src: &Path) -> Self {
+        let mut texts = BTreeMap::new();
+        read(src, &Vec::new(), &mut texts);
+        let rooms = (texts.iter())
+            .map(|(module, text)| (module.clone(), text.lines().count()))
+            .collect();
+        let mut house = Self {
+            rooms,
+            arrows: BTreeSet::new(),
+        };
+        let imports: BTreeMap<&ModulePath, Imports> = (texts.iter())
+            .map(|(module, text)| (module, Imports::of(text, module)))
+            .collect();
+        for (module, own) in &imports {
+            for path in &own.used {
+                let to = house.room(&imports, path);
+                // The root only says what there is, and what of it is public.
+                if to != **module && !to.is_empty() && !module.is_empty() {
+                    house.arrows.insert(((*module).clone(), to));
+                }
+            }
+        }
+        house
+    }
+
+    /// The file that a path leads to, through those that only hand the name on.
+    fn room(&self, imports: &BTreeMap<&ModulePath, Imports>, path: &ModulePath) -> ModulePath {
+        let mut room = path.clone();
+        while !self.rooms.contains_key(&room) && !room.is_empty() {
+            room.pop();
+        }
+        let handed_on = path
+            .get(room.len())
+            .and_then(|name| imports[&room].names.get(name));
+        match handed_on {
+            Some(to) if to != path => self.room(imports, to),
+            Some(_) | None => room,
+        }
+    }
+
+    /// How many files there are.
+    pub(crate) fn rooms(&self) -> usize {
+        self.rooms.len()
+    }
+
+    /// The paths of all files but the root.
+    pub(crate) fn modules(&self) -> impl Iterator<Item = &ModulePath> {
+        self.rooms.keys().filter(|module| !module.is_empty())
+    }
+
+    /// Who imports whom.
+    pub(crate) fn arrows(&self) -> impl Iterator<Item = &(ModulePath, ModulePath)> {
+        self.arrows.iter()
+    }
+
+    /// The files that import each other.
+    pub(crate) fn circles(&self) -> Vec<Vec<String>> {
+        let circles = self.components().into_iter().filter(|it| it.len() > 1);
+        circles
+            .map(|circle| circle.iter().map(|it| name(it)).collect())
+            .collect()
+    }
+
+    /// Files that import each other are one component; each comes after all that it imports.
+    fn components(&self) -> Vec<Vec<ModulePath>> {
+        let modules: Vec<&ModulePath> = self.modules().collect();
+        let mut graph = DiGraph::<&ModulePath, ()>::new();
+        let rooms: BTreeMap<_, _> = (modules.iter())
+            .map(|module| (*module, graph.add_node(*module)))
+            .collect();
+        for (from, to) in &self.arrows {
+            graph.add_edge(rooms[from], rooms[to], ());
+        }
+        let components = tarjan_scc(&graph).into_iter();
+        components
+            .map(|it| it.into_iter().map(|room| graph[room].clone()).collect())
+            .collect()
+    }
+
+    /// The files by floor: each stands above all that it imports.
+    fn floors(&self) -> Vec<Vec<ModulePath>> {
+        let mut floor: BTreeMap<ModulePath, usize> = BTreeMap::new();
+        let mut floors: Vec<Vec<ModulePath>> = Vec::new();
+        for component in self.components() {
+            let below = self
+                .arrows
+                .iter()
+                .filter(|(from, to)| component.contains(from) && !component.contains(to));
+            let height = below.map(|(_, to)| floor[to] + 1).max().unwrap_or(0);
+            if floors.len() <= height {
+                floors.resize(height + 1, Vec::new());
+            }
+            for module in component {
+                floor.insert(module.clone(), height);
+                floors[height].push(module);
+            }
+        }
+        floors
+    }
+}
+
+/// A path as it is written.
+pub(crate) fn name(module: &[String]) -> String {
+    module.join("/")
+}
+
+fn read(folder: &Path, module: &ModulePath, texts: &mut BTreeMap<ModulePath, String>) {
+    let entries = fs::read_dir(folder).expect("a folder");
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let mut own = module.clone();
+        // Tests are no rooms.
+        if stem == "tests" || stem == "fuzz" {
+            continue;
+        }
+        if !(matches!(&*stem, "lib" | "main" | "mod") && path.is_file()) {
+            own.push(stem.into_owned());
+        }
+        if path.is_dir() {
+            read(&path, &own, texts);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            texts.insert(own, fs::read_to_string(&path).expect("a text"));
+        }
+    }
+}
+
+impl fmt::Display for House {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let floors = self.floors();
+        let circles = self.circles();
+        let lines: usize = self.rooms.values().sum();
+        writeln!(
+            f,
+            "{} rooms with {lines} lines on {} floors, {} imports, {} circles",
+            self.rooms(),
+            floors.len(),
+            self.arrows.len(),
+            circles.len()
+        )?;
+        for (height, modules) in floors.iter().enumerate().rev() {
+            let names: Vec<String> = modules.iter().map(|it| name(it)).collect();
+            writeln!(f, "  {height:>2}  {}", names.join(" "))?;
+        }
+        for circle in circles {
+            writeln!(f, "  circle: {}", circle.join(" ⇄ "))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! The modules of its own crate that one file names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syn::visit::Visit;
+use syn::{Attribute, ItemMod, Path, UseTree, Visibility};
+
+/// A path from the root of a crate: `["resources", "kept", "decoded"]`.
+pub(crate) type ModulePath = Vec<String>;
+
+/// What a file names of its own crate, but for what is compiled for tests only.
+pub(crate) struct Imports {
+    module: ModulePath,
+    /// How many inline modules the place is in.
+    inline: usize,
+    /// The paths that it uses.
+    pub(crate) used: BTreeSet<ModulePath>,
+    /// The names that it brings into its module, and where each comes from.
+    pub(crate) names: BTreeMap<String, ModulePath>,
+}
+
+impl Imports {
+    pub(crate) fn of(text: &str, module: &ModulePath) -> Self {
+        let file = syn::parse_file(text).expect("it compiles");
+        let mut found = Self {
+            module: module.clone(),
+            inline: 0,
+            used: BTreeSet::new(),
+            names: BTreeMap::new(),
+        };
+        found.visit_file(&file);
+        found
+    }
+
+    /// The path from the root of the crate, if it is one of the own crate.
+    fn absolute(&self, path: &[String]) -> Option<ModulePath> {
+        let (first, rest) = path.split_first()?;
+        let mut from = match first.as_str() {
+            "crate" => Vec::new(),
+            "self" => self.module.clone(),
+            "super" if self.inline > 0 => self.module.clone(),
+            "super" => self.module[..self.module.len().saturating_sub(1)].to_vec(),
+            _ => return None,
+        };
+        let mut rest = rest;
+        while let Some((next, after)) = rest.split_first()
+            && next == "super"
+        {
+            from.pop();
+            rest = after;
+        }
+        from.extend(rest.iter().cloned());
+        Some(from)
+    }
+
+    /// Takes a `use`: what is handed on to others is no use of it.
+    fn take_tree(&mut self, before: &mut Vec<String>, tree: &UseTree, hands_on: bool) {
+        let (name, alias) = match tree {
+            UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.take_tree(before, &path.tree, hands_on);
+                before.pop();
+                return;
+            }
+            UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.take_tree(before, tree, hands_on);
+                }
+                return;
+            }
+            UseTree::Name(name) => (Some(&name.ident), &name.ident),
+            UseTree::Rename(rename) => (Some(&rename.ident), &rename.rename),
+            UseTree::Glob(_) => {
+                if let (Some(path), false) = (self.absolute(before), hands_on) {
+                    self.used.insert(path);
+                }
+                return;
+            }
+        };
+        let mut path = before.clone();
+        path.extend(name.filter(|name| *name != "self").map(ToString::to_string));
+        let Some(path) = self.absolute(&path) else {
+            return;
+        };
+        if self.inline == 0 {
+            self.names.insert(alias.to_string(), path.clone());
+        }
+        if !hands_on {
+            self.used.insert(path);
+        }
+    }
+}
+
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && (attribute.parse_args::<Path>()).is_ok_and(|path| path.is_ident("test"))
+    })
+}
+
+impl<'ast> Visit<'ast> for Imports {
+    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+        if is_for_tests(&module.attrs) {
+            return;
+        }
+        self.inline += 1;
+        syn::visit::visit_item_mod(self, module);
+        self.inline -= 1;
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if !is_for_tests(&item.attrs) {
+            let hands_on = !matches!(item.vis, Visibility::Inherited);
+            self.take_tree(&mut Vec::new(), &item.tree, hands_on);
+        }
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        if !is_for_tests(&item.attrs) {
+            syn::visit::visit_item_fn(self, item);
+        }
+    }
+
+    /// `pub(super)` names no module that is used.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
+    fn visit_path(&mut self, path: &'ast Path) {
+        let segments = path.segments.iter();
+        let segments: Vec<String> = segments.map(|it| it.ident.to_string()).collect();
+        if let Some(path) = self.absolute(&segments) {
+            self.used.insert(path);
+        }
+        syn::visit::visit_path(self, path);
+    }
+}

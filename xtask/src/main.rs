@@ -1,0 +1,77 @@
+//! What is checked of this repository itself. `cargo run -p xtask` prints which file imports which.
+//!
+//! `cargo test -p xtask` fails where files import each other in a circle, or against the order of ARCHITECTURE.md.
+
+mod house;
+mod imports;
+mod order;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use house::House;
+use order::Order;
+
+/// The crates that are published.
+const CRATES: [&str; 5] = [
+    "okt-core",
+    "okt-macros",
+    "okt-runtime",
+    "okt-sidecar",
+    "okt-testing",
+];
+
+fn repository() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package)
+}
+
+fn main() -> ExitCode {
+    let chosen: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(unknown) = chosen.iter().find(|name| !CRATES.contains(&name.as_str())) {
+        eprintln!(
+            "there is no crate {unknown}; choose among {}",
+            CRATES.join(", ")
+        );
+        return ExitCode::FAILURE;
+    }
+    for name in CRATES {
+        if !chosen.is_empty() && !chosen.iter().any(|it| it == name) {
+            continue;
+        }
+        let house = House::of(&repository().join(name).join("src"));
+        println!("{name}: {house}");
+    }
+    ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_files_import_each_other_in_a_circle() {
+        for name in CRATES {
+            let house = House::of(&repository().join(name).join("src"));
+            assert!(house.rooms() > 3, "{name} has no files");
+            let circles = house.circles();
+            assert!(circles.is_empty(), "{name}: {circles:#?}");
+        }
+    }
+
+    #[test]
+    fn no_file_imports_against_the_order_of_the_architecture() {
+        let page = std::fs::read_to_string(repository().join("ARCHITECTURE.md")).expect("a page");
+        for name in CRATES {
+            let order = Order::of(&page, name);
+            let house = House::of(&repository().join(name).join("src"));
+            let missing = order.missing(&house);
+            assert!(
+                missing.is_empty(),
+                "{name}: ARCHITECTURE.md lacks {missing:?}"
+            );
+            let upward = order.upward(&house);
+            assert!(upward.is_empty(), "{name}: {upward:#?}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The order of a crate's folders and files, as ARCHITECTURE.md has it.
+
+use crate::house::{House, name};
+use crate::imports::ModulePath;
+
+/// The rows of a table, from the ground up: a file imports from its own row and from those above it on the page.
+pub(crate) struct Order(Vec<Vec<String>>);
+
+impl Order {
+    /// Reads the table below the heading that names the crate.
+    pub(crate) fn of(page: &str, package: &str) -> Self {
+        let heading = format!("### {package}");
+        let lines = page.lines().skip_while(|line| *line != heading).skip(1);
+        let lines = lines.take_while(|line| !line.starts_with('#'));
+        let rows = lines.filter_map(|line| {
+            let first = line.strip_prefix("| `")?.split(" | ").next()?;
+            let names = first.split(',').map(|name| name.trim().trim_matches('`'));
+            Some(
+                names
+                    .map(|name| name.trim_end_matches('/').to_owned())
+                    .collect(),
+            )
+        });
+        Self(rows.collect())
+    }
+
+    /// The row of a file: that of the longest name that leads to it.
+    fn row(&self, module: &ModulePath) -> Option<usize> {
+        let module = name(module);
+        let rows = self.0.iter().enumerate();
+        let fits = rows.flat_map(|(row, names)| {
+            let module = &module;
+            let names = names.iter().filter(move |name| {
+                let rest = module.strip_prefix(name.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            });
+            names.map(move |name| (name.len(), row))
+        });
+        fits.max().map(|(_, row)| row)
+    }
+
+    /// The files that no row names.
+    pub(crate) fn missing(&self, house: &House) -> Vec<String> {
+        let modules = house.modules().filter(|module| self.row(module).is_none());
+        modules.map(|module| name(module)).collect()
+    }
+
+    /// The imports from a later row.
+    pub(crate) fn upward(&self, house: &House) -> Vec<String> {
+        let arrows = house.arrows();
+        let upward = arrows.filter(|(from, to)| self.row(from) < self.row(to));
+        upward
+            .map(|(from, to)| format!("{} imports {}", name(from), name(to)))
+            .collect()
+    }
+}
