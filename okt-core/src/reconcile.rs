@@ -198,21 +198,8 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
             prunes: prunes && may_prune,
         });
     }
-    if let (Some(life), Hold::None, false) = (graphs.life, hold, asked.deleting) {
-        hold = match step {
-            // It would be reported as reached before anything of it is there.
-            Step::Go(go)
-                if f.owned.kinds && life.get(go.to).is_some_and(|to| to.is(Mark::Idle)) =>
-            {
-                Hold::Unlooked
-            }
-            Step::Go(_) => Hold::None,
-            _ => match f.owned.standing.or(f.owned.last) {
-                Some(Standing::AsDeclared) => Hold::None,
-                Some(standing) => Hold::Resources(standing),
-                None => Hold::AsBefore,
-            },
-        };
+    if hold == Hold::None && !asked.deleting {
+        hold = hold_of_resources(graphs, &step, f);
     }
 
     // --- what is recorded and reported
@@ -220,6 +207,7 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
         Some(life) => recorded.after(life, &f.life(), &step),
         None => *recorded,
     };
+    let is_stored = after == *recorded;
     // A pass without a lifecycle has something to report where it ran.
     let silent =
         graphs.life.is_none() && f.pass.ran.is_none() && !f.is_paused() && !(releases && opens);
@@ -244,13 +232,14 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
             }
             News::None | News::Vain => false,
         };
-        if patch || draft.work != Turnover::Keep {
+        // A record that is written in vain is not stored, and the work stays as it is.
+        if patch || (is_stored && draft.work != Turnover::Keep) {
             return Decision::Do(Effect::Commit { draft, patch });
         }
     }
 
     // --- work begins only by a record that is written
-    if let Step::Run(run) = step {
+    if let (Step::Run(run), true) = (step, is_stored) {
         let free = asked.deleting || (opens && f.owned.standing == Some(Standing::AsDeclared));
         if free && f.may_start() && f.work.waits.is_none() {
             return Decision::Do(Effect::Start {
@@ -259,6 +248,27 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
         }
     }
     Decision::Rest(requeue(graphs, recorded, &step, hold, side, f))
+}
+
+/// Why the owned resources keep the object from being ready.
+fn hold_of_resources(graphs: Graphs<'_>, step: &Step, f: &Facts<'_>) -> Hold {
+    let Some(life) = graphs.life else {
+        return Hold::None;
+    };
+    if let Step::Go(go) = step {
+        let is_idle = life.get(go.to).is_some_and(|to| to.is(Mark::Idle));
+        // It would be reported as reached before anything of it is there.
+        return if f.owned.kinds && is_idle {
+            Hold::Unlooked
+        } else {
+            Hold::None
+        };
+    }
+    match f.owned.standing.or(f.owned.last) {
+        Some(Standing::AsDeclared) => Hold::None,
+        Some(standing) => Hold::Resources(standing),
+        None => Hold::AsBefore,
+    }
 }
 
 fn pass_turn(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: bool) -> PassTurn {

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate as okt_runtime;
-use crate::cached::Cached;
-use crate::guarded::Guarded;
-use crate::{
-    Desired, LifecycleObject, LifecycleSpec, Status, annotations, lifecycle_graph, pruned, read,
-};
+use crate::cache::cached::Cached;
+use crate::cache::guarded::Guarded;
+use crate::cache::pruned;
+use crate::wire::{annotations, read};
+use crate::{Desired, LifecycleObject, LifecycleSpec, Status, lifecycle_graph};
 
 #[lifecycle_graph(crate(okt_runtime))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

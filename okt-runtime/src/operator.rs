@@ -1,5 +1,9 @@
 //! The operator: what it is made of, and how it runs and stops.
 
+mod drive;
+mod looks;
+mod wakes;
+
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
@@ -17,22 +21,23 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::application::{Application, PassGraph, StateOf};
-use crate::asked::{QUESTIONS, Questions};
+use crate::author::application::{Application, PassGraph, StateOf};
+use crate::author::asked::{QUESTIONS, Questions};
 use crate::backdoor::Backdoor;
-use crate::cached::reference;
+use crate::cache::cached::reference;
+use crate::cache::history::History;
 use crate::clock::Clock;
-use crate::crd::CrdError;
-use crate::drive::{Settings, drive};
-use crate::history::History;
-use crate::memory::Memory;
+use crate::crd::definition::CrdError;
+use crate::crd::readiness::{Readiness, watch_crd};
+use crate::operator::drive::{Settings, drive};
 use crate::patience::contact;
-use crate::places::{ACTIONS, Places};
-use crate::readiness::{Readiness, watch_crd};
-use crate::report;
+use crate::reconcile::memory::Memory;
+use crate::reconcile::places::{ACTIONS, Places};
+
+use crate::reconcile::shared::{Request, Shared};
+use crate::reconcile::tasks::Tasks;
 use crate::resources::{Cluster, Watches};
-use crate::shared::{Request, Shared};
-use crate::tasks::Tasks;
+use crate::wire::read;
 
 /// How many objects have their turn at the same time, by default.
 const CONCURRENCY: u16 = 16;
@@ -292,7 +297,7 @@ impl<A: Application> Operator<A> {
         let graph = StateOf::<A>::GRAPH;
         let pass = A::pass();
         check_graphs(graph, pass.as_ref().map(PassGraph::graph))?;
-        let crd = crate::crd::crd::<A::Resource>()?;
+        let crd = crate::crd::definition::crd::<A::Resource>()?;
         if crd.spec.scope == "Cluster" && !self.namespaces.is_empty() {
             return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
         }
@@ -316,7 +321,7 @@ impl<A: Application> Operator<A> {
         let places = Places::new(self.actions);
         let _tasks_end_here = tasks.end_with_this();
         let draining = CancellationToken::new();
-        let hash = report::graph_hash(graph);
+        let hash = read::graph_hash(graph);
         let (mut queues, mut waits) = (Vec::new(), Vec::new());
         let drives = namespaces.iter().map(|namespace| {
             let (queue, queued) = mpsc::unbounded_channel();

@@ -1,5 +1,8 @@
 //! A whole operator program, of one operator or several: `run`, `crd`, `rbac` and `manifests` on the command line.
 
+mod manifests;
+pub(crate) mod rbac;
+
 use std::error::Error;
 use std::future::Future;
 use std::io::{IsTerminal, Write};
@@ -16,16 +19,16 @@ use okt_core::Lifecycle;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::application::{Application, StateOf};
-use crate::crd::crd;
-use crate::in_use::InUse;
-use crate::manifests::Installation;
-use crate::object::has_lifecycle;
+use crate::author::application::{Application, StateOf};
+use crate::crd::definition::crd;
+use crate::crd::in_use::InUse;
+use crate::crd::union::crd_union;
 use crate::operator::{Operator, OperatorError};
-use crate::rbac::{ServiceAccount, rbac};
+use crate::program::manifests::Installation;
+use crate::program::rbac::{ServiceAccount, rbac};
 use crate::resources::is_label;
 use crate::texts::chain;
-use crate::union::crd_union;
+use crate::wire::object::has_lifecycle;
 
 /// Keeps the lives of applications.
 #[derive(Parser)]

@@ -10,16 +10,25 @@
 //! performs effects.
 
 mod author;
+pub(crate) mod change;
 mod commit;
 mod draft;
 mod facts;
+pub(crate) mod finalizer;
+mod leftover;
 mod look;
+pub(crate) mod memory;
 mod owned;
+pub(crate) mod places;
 mod refusal;
+pub(crate) mod report;
 mod round;
+pub(crate) mod shared;
 mod start;
 mod stored;
+pub(crate) mod tasks;
 mod unreadable;
+mod work;
 
 use std::sync::Arc;
 
@@ -28,10 +37,10 @@ use okt_core::reconcile::{Decision, Effect, Requeue, Waits, decide};
 use tokio::time::Instant;
 
 use self::round::{FUSE, Reconciliation, Round, graphs};
-use crate::application::Application;
-use crate::cached::{Cached, PlaceOf};
-use crate::memory::{Remembered, Trouble};
-use crate::shared::Shared;
+use crate::author::application::Application;
+use crate::cache::cached::{Cached, PlaceOf};
+use crate::reconcile::memory::{Remembered, Trouble};
+use crate::reconcile::shared::Shared;
 
 /// Reconciles one object; returns when it is reconciled next.
 pub(crate) async fn reconcile<A: Application>(

@@ -35,7 +35,6 @@ pub(crate) use self::clear::{Left, clear, leaves_something};
 pub(crate) use self::cluster::{Cluster, PAGE, name_of};
 pub use self::declared::{Declared, Resources};
 pub(crate) use self::efforts::Pace;
-pub(crate) use self::index::MARK_LENGTH;
 pub(crate) use self::kept::decoded;
 pub(crate) use self::kind::Kind;
 pub(crate) use self::names::{Name, is_label, is_name, placed};

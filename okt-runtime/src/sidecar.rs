@@ -75,8 +75,9 @@ use self::open::Open;
 pub use self::outcome::Performed;
 pub use self::perform::id_at_agent;
 use crate::failure::Failure;
-use crate::object::{LifecycleObject, LifecycleSpec};
-use crate::report;
+
+use crate::wire::object::{LifecycleObject, LifecycleSpec};
+use crate::wire::read;
 
 type Finder<K> = dyn Fn(&K) -> Result<Client, Failure> + Send + Sync;
 type Input<K> = dyn Fn(&K) -> Map<String, Value> + Send + Sync;
@@ -127,7 +128,7 @@ impl<K: LifecycleObject> Agents<K> {
             look_again: Arc::new(|_| Duration::from_secs(30)),
             attempt_limit: Arc::new(|_| Duration::from_hours(1)),
             repeats_unknown: false,
-            graph: report::graph_hash(K::State::GRAPH).into(),
+            graph: read::graph_hash(K::State::GRAPH).into(),
             open: Arc::default(),
         }
     }

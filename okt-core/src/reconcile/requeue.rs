@@ -129,13 +129,10 @@ pub(super) fn requeue(
         Ok(nothing) => Requeue::settled(nothing, f),
         Err(time) => Requeue::after(time, f),
     };
-    // A result that the loop guard holds back is left to the next operator.
-    let is_held_back = matches!(
-        (step, f.work.task),
-        (Step::Stand(Stand::Braking(_)), Task::Ended(_))
-    );
     Requeue {
-        under_way: requeue.under_way && !is_held_back,
+        // A result that is not taken by now is held back, by the loop guard or by a write in vain: the next operator
+        // takes it.
+        under_way: requeue.under_way && !matches!(f.work.task, Task::Ended(_)),
         ..requeue
     }
 }

@@ -204,7 +204,7 @@ impl World {
                 events.push(Event::Ends(if passing { Said::Next } else { Said::Stay }));
             }
             Task::Waiting => events.push(Event::Due),
-            Task::Absent | Task::Due | Task::Ended(_) => {}
+            Task::Absent | Task::New | Task::Due | Task::Ended(_) => {}
         }
         events
     }

@@ -9,10 +9,10 @@ use okt_core::{Lifecycle, StateId};
 
 use super::look::{Look, look};
 use super::round::{Reconciliation, graphs};
-use crate::application::{Application, StateOf, Walker};
-use crate::asked::Asker;
-use crate::object::has_lifecycle;
-use crate::pass::{Hands, walk};
+use crate::author::application::{Application, StateOf, Walker};
+use crate::author::asked::Asker;
+use crate::author::pass::{Hands, walk};
+use crate::wire::object::has_lifecycle;
 
 impl<'a, A: Application> Reconciliation<'a, A> {
     /// What asks the application.

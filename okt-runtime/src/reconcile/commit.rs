@@ -11,14 +11,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::round::{Reconciliation, StatusOf};
-use crate::application::{Application, StateOf};
-use crate::finalizer;
-use crate::guarded::Guarded;
-use crate::leftover::removal;
-use crate::memory::Trouble;
-use crate::read;
-use crate::report;
+use crate::author::application::{Application, StateOf};
+use crate::cache::guarded::Guarded;
+use crate::reconcile::finalizer;
+use crate::reconcile::leftover::removal;
+use crate::reconcile::memory::Trouble;
+use crate::reconcile::report;
 use crate::texts::chain;
+use crate::wire::read;
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Writes what was drafted. Then, and only if the write succeeded, the work becomes what the draft says.

@@ -11,17 +11,17 @@ use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
 use super::look::{Look, extra};
 use super::round::{Reconciliation, StatusOf};
-use crate::annotations;
-use crate::application::{Application, ExtraOf, StateOf};
-use crate::change::{change, is_own};
+use crate::author::application::{Application, ExtraOf, StateOf};
+use crate::author::progress::Progress;
 use crate::failure::Failure;
-use crate::memory::Phase;
-use crate::object::{LifecycleObject, has_lifecycle};
-use crate::progress::Progress;
-use crate::read;
-use crate::report::{Report, dated};
+use crate::reconcile::change::{change, is_own};
+use crate::reconcile::memory::Phase;
+use crate::reconcile::report::{Report, dated};
 use crate::resources::Settlement;
-use crate::status::{RecordedFailure, Status};
+use crate::wire::annotations;
+use crate::wire::object::{LifecycleObject, has_lifecycle};
+use crate::wire::read;
+use crate::wire::status::{RecordedFailure, Status};
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Renders the status of a draft, and compares it with the stored one.

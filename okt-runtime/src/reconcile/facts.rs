@@ -8,10 +8,10 @@ use okt_core::{Lifecycle, StateId};
 
 use super::round::Reconciliation;
 use super::stored::position_of;
-use crate::application::{Application, StateOf};
-use crate::object::has_lifecycle;
-use crate::read;
-use crate::status::Position;
+use crate::author::application::{Application, StateOf};
+use crate::wire::object::has_lifecycle;
+use crate::wire::read;
+use crate::wire::status::Position;
 
 impl<A: Application> Reconciliation<'_, A> {
     /// What is so now.

@@ -6,15 +6,15 @@ use kube::{Resource, ResourceExt};
 use okt_core::facts::Observed;
 use okt_core::{Lifecycle, StateId, reasons};
 
-use crate::application::{Application, ExtraOf, StateOf};
-use crate::asked::{Asker, Sight, Silence, Unanswered};
-use crate::context::Context;
+use crate::author::application::{Application, ExtraOf, StateOf};
+use crate::author::asked::{Asker, Sight, Silence, Unanswered};
+use crate::author::context::Context;
+use crate::author::observation::Observation;
 use crate::failure::Failure;
-use crate::limits::FAILURE_LIMIT;
-use crate::object::LifecycleObject;
-use crate::observation::Observation;
-use crate::read;
 use crate::texts::{cut, seconds};
+use crate::wire::limits::FAILURE_LIMIT;
+use crate::wire::object::LifecycleObject;
+use crate::wire::read;
 
 /// How long an application that did not answer is left alone at first, where it says nothing of that itself.
 const USUAL: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use okt_core::{Lifecycle, reasons};
 use tokio::time::Instant;
 
 use super::round::Reconciliation;
-use crate::application::{Application, StateOf};
+use crate::author::application::{Application, StateOf};
 use crate::clock::after;
 use crate::failure::Failure;
 use crate::resources::{self, Leave, Left, Pace, Resources, Settlement, Site, leaves_something};

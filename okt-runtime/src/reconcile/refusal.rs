@@ -8,15 +8,15 @@ use okt_core::reconcile::News;
 use okt_core::{Lifecycle, reasons};
 
 use super::round::Reconciliation;
-use crate::annotations;
-use crate::application::{Application, StateOf};
-use crate::change::{PassOf, change};
-use crate::memory::{Remembered, Scope};
-use crate::object::LifecycleObject;
-use crate::read;
-use crate::report;
-use crate::shared::Shared;
+use crate::author::application::{Application, StateOf};
+use crate::reconcile::change::{PassOf, change};
+use crate::reconcile::memory::{Remembered, Scope};
+use crate::reconcile::report;
+use crate::reconcile::shared::Shared;
 use crate::texts::said_by_api;
+use crate::wire::annotations;
+use crate::wire::object::LifecycleObject;
+use crate::wire::read;
 
 /// Notes a write of an object that failed: when it is tried again, and what is to be reported of it.
 ///

@@ -6,14 +6,14 @@ use okt_core::reconcile::{Draft, Graphs, News, Ran, Turnover, Waits};
 
 use super::look::Look;
 use super::stored::Stored;
-use crate::application::{Application, ExtraOf, StateOf};
-use crate::cached::PlaceOf;
-use crate::context::Context;
-use crate::memory::{Known, Remembered};
-use crate::object::lifecycle_of;
-use crate::pass::Walked;
-use crate::shared::Shared;
-use crate::status::Status;
+use crate::author::application::{Application, ExtraOf, StateOf};
+use crate::author::context::Context;
+use crate::author::pass::Walked;
+use crate::cache::cached::PlaceOf;
+use crate::reconcile::memory::{Known, Remembered};
+use crate::reconcile::shared::Shared;
+use crate::wire::object::lifecycle_of;
+use crate::wire::status::Status;
 
 /// After as many effects other objects have their turn: without faults no reconciliation has more than 16.
 pub(super) const FUSE: usize = 32;

@@ -7,14 +7,14 @@ use kube::runtime::reflector::ObjectRef;
 use okt_core::reconcile::Waits;
 
 use super::round::Reconciliation;
-use crate::application::{Application, StateOf};
-use crate::cached::{Cached, named};
-use crate::context::{Action, Work};
-use crate::memory::{Phase, Piece};
-use crate::places::{Place, Purpose, Wait};
-use crate::progress::Progress;
+use crate::author::application::{Application, StateOf};
+use crate::author::context::{Action, Work};
+use crate::author::progress::Progress;
+use crate::cache::cached::{Cached, named};
+use crate::reconcile::memory::{Phase, Piece};
+use crate::reconcile::places::{Place, Purpose, Wait};
+use crate::reconcile::work;
 use crate::resources::name_of;
-use crate::work;
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Starts the work on record, unless it has to wait for the task before it or for a place.

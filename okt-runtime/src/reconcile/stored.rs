@@ -5,14 +5,14 @@ use kube::Resource;
 use okt_core::reconcile::{Asked, Readable};
 use okt_core::record::Recorded;
 
-use crate::annotations;
-use crate::application::{Application, StateOf};
-use crate::finalizer;
-use crate::memory::Piece;
-use crate::object::{LifecycleObject, LifecycleSpec, lifecycle_of};
-use crate::read;
-use crate::shared::Shared;
-use crate::status::Position;
+use crate::author::application::{Application, StateOf};
+use crate::reconcile::finalizer;
+use crate::reconcile::memory::Piece;
+use crate::reconcile::shared::Shared;
+use crate::wire::annotations;
+use crate::wire::object::{LifecycleObject, LifecycleSpec, lifecycle_of};
+use crate::wire::read;
+use crate::wire::status::Position;
 
 /// What a stored object says, as numbers.
 pub(super) struct Stored {

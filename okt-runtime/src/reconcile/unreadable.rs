@@ -19,18 +19,18 @@ use serde_json::value::RawValue;
 
 use super::refusal::{note_failure, stalled};
 use super::round::{FUSE, graphs};
-use crate::annotations;
-use crate::application::{Application, StateOf};
-use crate::cached::Cached;
-use crate::finalizer;
-use crate::guarded::api;
-use crate::memory::{Remembered, Trouble};
-use crate::object::has_lifecycle;
+use crate::author::application::{Application, StateOf};
+use crate::cache::cached::Cached;
+use crate::cache::guarded::api;
+use crate::cache::pruned;
 use crate::patience::answer;
-use crate::pruned;
-use crate::read;
-use crate::report::{AppliedMetadata, FIELD_MANAGER};
-use crate::shared::Shared;
+use crate::reconcile::finalizer;
+use crate::reconcile::memory::{Remembered, Trouble};
+use crate::reconcile::report::{AppliedMetadata, FIELD_MANAGER};
+use crate::reconcile::shared::Shared;
+use crate::wire::annotations;
+use crate::wire::object::has_lifecycle;
+use crate::wire::read;
 
 /// An object that does not decode.
 struct Unreadable<'a> {

@@ -11,7 +11,7 @@ use super::kind::Kind;
 use super::site::Site;
 use super::waves::Going;
 use crate::failure::Failure;
-use crate::object::LifecycleObject;
+use crate::wire::object::LifecycleObject;
 
 /// What is left of what Kubernetes does not delete with an object.
 pub(crate) enum Left {

@@ -17,8 +17,8 @@ use super::kind::Kind;
 use super::names::{Misnamed, Name, placed};
 use super::stamp::Identity;
 use super::watches::{Mapped, Referred, Watches};
-use crate::object::LifecycleObject;
 use crate::texts::chain;
+use crate::wire::object::LifecycleObject;
 
 /// How many objects are read at once from a list.
 pub(crate) const PAGE: u32 = 500;

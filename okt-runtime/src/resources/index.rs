@@ -10,10 +10,8 @@ use sha2::{Digest, Sha256};
 use super::kept::Kept;
 use super::kind::Kind;
 use super::names::Name;
-use crate::read::hex;
-
-/// How many digits a mark has.
-pub(crate) const MARK_LENGTH: usize = 24;
+use crate::wire::limits::MARK_LENGTH;
+use crate::wire::read::hex;
 
 /// Which object it is: its kind, by number, its namespace and its name.
 pub(crate) type Key = (usize, Option<String>, String);

@@ -17,8 +17,8 @@ use super::stamp::{
     APPLIED_ANNOTATION, MANAGER_PREFIX, OWNER_LABEL, OWNER_NAME_ANNOTATION, PRUNE_ALLOWED,
     PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
 };
-use crate::packed::Packed;
-use crate::pruned;
+use crate::cache::packed::Packed;
+use crate::cache::pruned;
 
 /// An object that an application owns or refers to.
 #[derive(Clone, Debug)]

@@ -23,10 +23,10 @@ use super::site::{NOT_LEADING, Site, listed};
 use super::stamp::{Applied, Place, named};
 use super::waves::Going;
 use crate::failure::Failure;
-use crate::limits::RECORDED_LIMIT;
-use crate::object::LifecycleObject;
 use crate::patience::answer;
-use crate::read;
+use crate::wire::limits::RECORDED_LIMIT;
+use crate::wire::object::LifecycleObject;
+use crate::wire::read;
 
 /// What could not be brought to be owned whole: a hash of the fields that are, by object.
 pub(crate) type Accepted = BTreeMap<Key, u64>;

@@ -14,9 +14,9 @@ use super::index::Key;
 use super::kept::Kept;
 use super::kind::Kind;
 use crate::failure::Failure;
-use crate::object::LifecycleObject;
 use crate::patience::answer;
 use crate::texts::{chain, said_by_api};
+use crate::wire::object::LifecycleObject;
 
 /// The reason of a failure of an operator that does not lead.
 pub(crate) const NOT_LEADING: &str = "NotLeading";

@@ -9,8 +9,8 @@ use super::declared::{Declared, Owner};
 use super::kind::Kind;
 use super::plain::{clean, encode, entry, field};
 use crate::failure::Failure;
-use crate::object::LifecycleObject;
-use crate::read::hex;
+use crate::wire::object::LifecycleObject;
+use crate::wire::read::hex;
 
 /// The label that holds the uid of the object that something was made for.
 pub const OWNER_LABEL: &str = "okt.dev/owner";

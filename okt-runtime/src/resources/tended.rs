@@ -12,7 +12,7 @@ use super::settle::{Accepted, Leave, Settled, Settlement, Settling};
 use super::site::Site;
 use crate::clock::after;
 use crate::failure::Failure;
-use crate::object::LifecycleObject;
+use crate::wire::object::LifecycleObject;
 
 /// What is remembered of an object's resources from turn to turn; all of it may be lost at any time.
 #[derive(Debug, Default)]

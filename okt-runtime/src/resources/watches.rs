@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use super::kept::{Kept, decoded};
 use super::kind::Kind;
 use super::names::Name;
-use crate::object::LifecycleObject;
 use crate::texts::panic_text;
+use crate::wire::object::LifecycleObject;
 
 /// The kinds that an application owns and refers to; caches and permissions come from here.
 ///

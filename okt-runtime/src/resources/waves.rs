@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::index::Key;
 use super::kept::Kept;
 use super::site::{Site, listed};
-use crate::object::LifecycleObject;
+use crate::wire::object::LifecycleObject;
 
 /// What has to go, in waves.
 pub(crate) struct Going<'a> {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use okt_core::{Answer, Delegate, Delegated, Dispatch, Lifecycle, Mark};
 
 use super::Agents;
-use crate::application::{Application, StateOf};
-use crate::context::{Action, Context};
+use crate::author::application::{Application, StateOf};
+use crate::author::context::{Action, Context};
+use crate::author::observation::Observation;
 use crate::failure::Failure;
-use crate::object::LifecycleObject;
-use crate::observation::Observation;
+use crate::wire::object::LifecycleObject;
 
 impl<K: LifecycleObject> Delegate<K::State> for Agents<K> {
     type Context = Action<K>;

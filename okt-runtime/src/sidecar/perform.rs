@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep};
 
 use super::outcome::{self, Performed};
 use super::{Agents, owner_of};
-use crate::context::Action;
+use crate::author::context::Action;
 use crate::failure::Failure;
-use crate::object::LifecycleObject;
-use crate::read;
+use crate::wire::object::LifecycleObject;
+use crate::wire::read;
 
 /// How long an operator that an agent takes for an older one waits to hear that it leads no more, before it says so.
 const FENCED: Duration = Duration::from_mins(1);

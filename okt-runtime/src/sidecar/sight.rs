@@ -6,9 +6,9 @@ use okt_core::Lifecycle;
 use okt_sidecar::wire::{AgentStatus, Owner, Seen};
 
 use super::{Agents, owner_of};
-use crate::context::Context;
-use crate::object::LifecycleObject;
-use crate::observation::Observation;
+use crate::author::context::Context;
+use crate::author::observation::Observation;
+use crate::wire::object::LifecycleObject;
 
 /// How long an answer is waited for: less than a look may take in all.
 const LIMIT: Duration = Duration::from_secs(8);

@@ -1,0 +1,375 @@
+//! An application as one resource: four methods stand where a handler for each state would.
+
+use std::future::Future;
+use std::time::Duration;
+
+use kube::Resource;
+use okt_core::{Answer, Delegate, Delegated, Dispatch, Graph, Lifecycle, Mark};
+use serde::Serialize;
+
+use crate::author::application::{Application, ExtraOf, StateOf, without_lifecycle};
+use crate::author::context::{Action, Context};
+use crate::author::observation::Observation;
+use crate::failure::Failure;
+use crate::resources::{Resources, Watches};
+use crate::wire::object::LifecycleObject;
+use crate::wire::status::Phase;
+
+/// The states of an external application.
+type States<E> = <<E as External>::Resource as LifecycleObject>::State;
+
+/// What an external application adds to its status.
+type Added<E> = <<E as External>::Resource as LifecycleObject>::Extra;
+
+/// What [`External::get`] finds of an application.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// Nothing is there.
+    Absent,
+    /// It is there, and not as the object asks for in its state.
+    Outdated,
+    /// It is on its way to be as the object asks for; how far it is, for people.
+    Pending(String),
+    /// It is as the object asks for in its state.
+    Ready,
+}
+
+/// An application that is one resource somewhere (a bucket, an account, a virtual machine): four methods instead of
+/// one handler for each state.
+///
+/// It becomes an [`Application`] as `Delegated(AsResource(application))`.
+///
+/// | state | what is called | until `get` finds it |
+/// |---|---|---|
+/// | entry | `create` where nothing is there, `update` where it is not as asked for | ready |
+/// | leaf | `delete` | absent |
+/// | every other state that is not idle | `update` where it is not as asked for; again when the spec changes | ready |
+///
+/// Then a passing state ends by its Next, and a resting one is stayed in.
+/// Between calls [`look_again`](Self::look_again) is waited; while `get` finds it pending nothing is called.
+/// `get` judges for the state that the object is in ([`Context::state`]).
+/// The entry and every leaf must have work (no `idle`): else this does not build.
+///
+/// # Guarantees
+///
+/// `create` is never called where `get` finds something, so what a crash has left between `create` and its record
+/// is found, not made twice.
+///
+/// # Assumptions
+///
+/// All four may be called again for the same: after a failure, a crash, or when an answer was lost.
+/// A `create` that `get` does not show at once must be idempotent by [`Action::id`].
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use std::sync::Mutex;
+///
+/// use kube::{CustomResource, ResourceExt};
+/// use okt_runtime::{Action, AsResource, Context, Delegated, External, Failure, Found};
+/// # use okt_runtime::{Desired, LifecycleSpec, Status, lifecycle_graph};
+/// # use schemars::JsonSchema;
+/// # use serde::{Deserialize, Serialize};
+/// # #[lifecycle_graph]
+/// # #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// # pub enum BucketState { #[entry] #[child(Kept)] Made, #[rest] #[child(Gone)] Kept, #[leaf] Gone }
+/// # #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+/// # #[kube(group = "demo.okt.dev", version = "v1", kind = "Bucket", namespaced, status = "Status<BucketState>")]
+/// # pub struct BucketSpec { #[serde(default)] pub lifecycle: Desired<BucketState>, pub size: u32 }
+///
+/// /// Stands for a service with an API.
+/// #[derive(Default)]
+/// struct Buckets(Mutex<BTreeMap<String, u32>>);
+///
+/// impl External for Buckets {
+///     type Resource = Bucket;
+///
+///     async fn get(&self, cx: &Context<Bucket>) -> Result<Found, Failure> {
+///         let (name, size) = (cx.object().name_any(), cx.object().spec.size);
+///         Ok(match self.0.lock().unwrap().get(&name) {
+///             None => Found::Absent,
+///             Some(there) if *there != size => Found::Outdated,
+///             Some(_) => Found::Ready,
+///         })
+///     }
+///
+///     async fn create(&self, cx: &Action<Bucket>) -> Result<(), Failure> {
+///         self.update(cx).await
+///     }
+///
+///     async fn update(&self, cx: &Action<Bucket>) -> Result<(), Failure> {
+///         let (name, size) = (cx.object().name_any(), cx.object().spec.size);
+///         self.0.lock().unwrap().insert(name, size);
+///         Ok(())
+///     }
+///
+///     async fn delete(&self, cx: &Action<Bucket>) -> Result<(), Failure> {
+///         self.0.lock().unwrap().remove(&cx.object().name_any());
+///         Ok(())
+///     }
+/// }
+///
+/// # fn is_one(_: impl okt_runtime::Application<Resource = Bucket>) {}
+/// # is_one(
+/// Delegated(AsResource(Buckets::default()))
+/// # );
+/// ```
+pub trait External: Send + Sync + Sized + 'static {
+    /// The custom resource.
+    type Resource: LifecycleObject;
+
+    /// Looks at the application, as [`Application::observe`] would: quickly, and without changing anything.
+    ///
+    /// At rest, [`Found::Absent`] leads the object to its entry, [`Found::Outdated`] to
+    /// [`repaired_in`](Self::repaired_in), and [`Found::Pending`] counts as an application that cannot be reached.
+    ///
+    /// # Errors
+    ///
+    /// At rest a failure counts like an application that cannot be reached, in the work of a state it is a failure of
+    /// that work.
+    fn get(
+        &self,
+        cx: &Context<Self::Resource>,
+    ) -> impl Future<Output = Result<Found, Failure>> + Send;
+
+    /// Makes the application.
+    ///
+    /// # Errors
+    ///
+    /// What it fails with is tried again, with growing waits.
+    fn create(
+        &self,
+        cx: &Action<Self::Resource>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Brings the application to what the object asks for in its state.
+    ///
+    /// # Errors
+    ///
+    /// What it fails with is tried again, with growing waits.
+    fn update(
+        &self,
+        cx: &Action<Self::Resource>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Removes the application, or begins to.
+    ///
+    /// # Errors
+    ///
+    /// What it fails with is tried again, with growing waits; the object is kept until it has succeeded.
+    fn delete(
+        &self,
+        cx: &Action<Self::Resource>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// The state that changes back what others have changed, seen in a resting state; an edge must lead there.
+    ///
+    /// By default none: it is left until the spec changes.
+    fn repaired_in(&self, state: States<Self>) -> Option<States<Self>> {
+        let _ = state;
+        None
+    }
+
+    /// See [`Application::watches`].
+    fn watches(watches: Watches<Self::Resource>) -> Watches<Self::Resource> {
+        watches
+    }
+
+    /// See [`Application::resources`].
+    ///
+    /// # Errors
+    ///
+    /// On a failure the cluster stays as it is, the work of the state waits, and the conditions say why.
+    fn resources(
+        &self,
+        cx: &Context<Self::Resource>,
+        state: States<Self>,
+    ) -> impl Future<Output = Result<Resources, Failure>> + Send {
+        let _ = (cx, state);
+        async { Ok(Resources::new()) }
+    }
+
+    /// See [`Application::extra`].
+    ///
+    /// # Errors
+    ///
+    /// On a failure what the status said before stays.
+    fn extra(
+        &self,
+        cx: &Context<Self::Resource>,
+    ) -> impl Future<Output = Result<Added<Self>, Failure>> + Send {
+        let _ = cx;
+        async { Ok(Added::<Self>::default()) }
+    }
+
+    /// See [`Application::revision`].
+    fn revision(object: &Self::Resource) -> impl Serialize + Send {
+        without_lifecycle(object)
+    }
+
+    /// See [`Application::look_again`]; also how long is waited between calls for one piece of work.
+    fn look_again(&self, state: States<Self>) -> Duration {
+        let _ = state;
+        Duration::from_secs(30)
+    }
+
+    /// See [`Application::attempt_limit`].
+    fn attempt_limit(&self, state: States<Self>) -> Duration {
+        let _ = state;
+        Duration::from_hours(1)
+    }
+}
+
+/// Does the work of every state by the four methods of an [`External`]; used as [`Delegated`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AsResource<E>(pub E);
+
+/// Whether the entry and every leaf have work: else something would never be made, or never removed.
+const fn begins_and_ends(graph: &Graph<'_>) -> bool {
+    let mut index = 0;
+    while index < graph.states.len() {
+        let state = &graph.states[index];
+        if state.is(Mark::Idle) && (state.is(Mark::Entry) || state.is(Mark::Leaf)) {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
+
+fn is<E: External>(state: States<E>, mark: Mark) -> bool {
+    let state = States::<E>::GRAPH.get(state.id());
+    state.is_some_and(|state| state.is(mark))
+}
+
+impl<E: External> Delegate<States<E>> for AsResource<E> {
+    type Context = Action<E::Resource>;
+    type Error = Failure;
+
+    async fn delegate(
+        &self,
+        state: States<E>,
+        cx: &Action<E::Resource>,
+    ) -> Result<Answer, Failure> {
+        const {
+            assert!(
+                begins_and_ends(States::<E>::GRAPH),
+                "`create` is called in the entry and `delete` in a leaf: take `idle` from them"
+            );
+        }
+        let found = self.0.get(cx).await?;
+        let is_leaf = is::<E>(state, Mark::Leaf);
+        match &found {
+            Found::Absent if is_leaf => return Ok(self.judge(state, cx, found)),
+            Found::Absent if is::<E>(state, Mark::Entry) => self.0.create(cx).await?,
+            // The next look leads to the entry.
+            Found::Absent => return Err(Failure::retry("Gone", "nothing is there to update")),
+            Found::Outdated | Found::Pending(_) | Found::Ready if is_leaf => {
+                self.0.delete(cx).await?;
+            }
+            Found::Outdated => self.0.update(cx).await?,
+            Found::Pending(_) | Found::Ready => return Ok(self.judge(state, cx, found)),
+        }
+        let found = self.0.get(cx).await?;
+        Ok(self.judge(state, cx, found))
+    }
+}
+
+impl<E: External> AsResource<E> {
+    /// What the work of a state comes to with what is there now.
+    fn judge(&self, state: States<E>, cx: &Action<E::Resource>, found: Found) -> Answer {
+        let is_leaf = is::<E>(state, Mark::Leaf);
+        let waits_for = match found {
+            Found::Absent if is_leaf => None,
+            Found::Ready if !is_leaf => None,
+            Found::Absent => Some("nothing is there yet".to_owned()),
+            Found::Pending(why) => Some(why),
+            Found::Outdated | Found::Ready if is_leaf => Some("it is not gone yet".to_owned()),
+            Found::Outdated | Found::Ready => Some("it is not as asked for yet".to_owned()),
+        };
+        match waits_for {
+            Some(why) => {
+                cx.progress(why);
+                Answer::Wait(self.0.look_again(state))
+            }
+            None if is_leaf || is::<E>(state, Mark::Rest) => Answer::Stay,
+            None => Answer::Next,
+        }
+    }
+}
+
+impl<E> Application for Delegated<AsResource<E>>
+where
+    E: External<
+        Resource: LifecycleObject<
+            State: Dispatch<Self, Context = Action<E::Resource>, Error = Failure>,
+        >,
+    >,
+{
+    type Resource = E::Resource;
+
+    async fn observe(
+        &self,
+        cx: &Context<E::Resource>,
+    ) -> Result<Observation<StateOf<Self>>, Failure> {
+        let application = &self.0.0;
+        let found = application.get(cx).await?;
+        let Some(state) = cx.state() else {
+            // The work of the entry takes over what is there.
+            return Ok(Observation::unobserved());
+        };
+        let status = cx.object().status_of();
+        let action = (status.and_then(|status| status.lifecycle.as_ref()))
+            .and_then(|position| position.action.as_ref());
+        // What is not as it should be yet is what the work is there for.
+        let works = action.is_some_and(|action| action.phase == Phase::Pending);
+        Ok(match found {
+            Found::Absent if cx.is_deleting() || (works && is::<E>(state, Mark::Entry)) => {
+                Observation::unobserved()
+            }
+            Found::Absent => Observation::absent(),
+            Found::Outdated | Found::Pending(_) | Found::Ready if works => {
+                Observation::unobserved()
+            }
+            Found::Pending(why) => Observation::unreachable(why),
+            Found::Ready => Observation::in_state(state),
+            Found::Outdated => {
+                let seen = Observation::in_state(state);
+                // After a change of the spec it is no surprise, and the work of the state is done anew.
+                let known = status.and_then(|status| status.observed_generation);
+                let is_news = known != cx.object().meta().generation;
+                match application.repaired_in(state).filter(|_| !is_news) {
+                    Some(to) => seen.event(to),
+                    None => seen,
+                }
+            }
+        })
+    }
+
+    fn watches(watches: Watches<E::Resource>) -> Watches<E::Resource> {
+        E::watches(watches)
+    }
+
+    async fn resources(
+        &self,
+        cx: &Context<E::Resource>,
+        state: StateOf<Self>,
+    ) -> Result<Resources, Failure> {
+        self.0.0.resources(cx, state).await
+    }
+
+    async fn extra(&self, cx: &Context<E::Resource>) -> Result<ExtraOf<Self>, Failure> {
+        self.0.0.extra(cx).await
+    }
+
+    fn revision(object: &E::Resource) -> impl Serialize + Send {
+        E::revision(object)
+    }
+
+    fn look_again(&self, state: StateOf<Self>) -> Duration {
+        self.0.0.look_again(state)
+    }
+
+    fn attempt_limit(&self, state: StateOf<Self>) -> Duration {
+        self.0.0.attempt_limit(state)
+    }
+}

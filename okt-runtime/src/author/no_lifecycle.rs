@@ -1,0 +1,55 @@
+//! A resource without a lifecycle: its operator walks through a pass, and keeps no position.
+
+use okt_core::routes::Routes;
+use okt_core::{Answer, Dispatch, Graph, Kind, Lifecycle, StateId};
+
+use crate::author::application::Application;
+use crate::author::context::Action;
+use crate::failure::Failure;
+use crate::wire::desired::Desired;
+use crate::wire::status::Status;
+
+/// The states of a resource without a lifecycle: there are none.
+///
+/// For a spec without a field `Desired<..>`: `#[derive(LifecycleSpec)]` with `#[lifecycle(none)]`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoLifecycle {}
+
+/// The status of a resource without a lifecycle, for `#[kube(status = "PassStatus")]`.
+pub type PassStatus<Extra = ()> = Status<NoLifecycle, Extra>;
+
+impl NoLifecycle {
+    /// What every spec without a lifecycle wishes; for derived code.
+    #[doc(hidden)]
+    pub fn wish() -> &'static Desired<Self> {
+        const NONE: &Desired<NoLifecycle> = &Desired::NONE;
+        NONE
+    }
+}
+
+impl Lifecycle for NoLifecycle {
+    const GRAPH: &'static Graph<'static> = &Graph {
+        name: "NoLifecycle",
+        doc: "",
+        kind: Kind::Pass,
+        states: &[],
+        routes: Routes::NONE,
+    };
+
+    fn id(self) -> StateId {
+        match self {}
+    }
+
+    fn from_id(_: StateId) -> Option<Self> {
+        None
+    }
+}
+
+impl<A: Application> Dispatch<A> for NoLifecycle {
+    type Context = Action<A::Resource>;
+    type Error = Failure;
+
+    async fn dispatch(self, _: &A, _: &Self::Context) -> Result<Answer, Failure> {
+        match self {}
+    }
+}

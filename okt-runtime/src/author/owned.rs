@@ -1,0 +1,321 @@
+//! What an application is given of the cluster: what was made for an object, what it refers to, and what is not ready.
+
+use std::fmt;
+
+use kube::Resource;
+use kube::core::{ApiResource, DynamicObject, TypeMeta};
+use kube::runtime::reflector::ObjectRef;
+use okt_core::reasons;
+use serde::de::DeserializeOwned;
+
+use crate::author::context::{Action, Context};
+use crate::failure::Failure;
+use crate::resources::{Lack, decoded, is_name, lack, listed, placed};
+use crate::wire::object::LifecycleObject;
+
+/// Which of the objects that were made for an object.
+///
+/// ```
+/// use k8s_openapi::api::{apps::v1::StatefulSet, batch::v1::Job};
+/// use okt_runtime::{Action, Failure, LifecycleObject, Which};
+///
+/// # async fn example<K: LifecycleObject>(cx: &Action<K>) -> Result<(), Failure> {
+/// cx.wait_ready(&[Which::of::<StatefulSet>(), Which::of::<Job>().named("schema")]).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Which {
+    api: Option<ApiResource>,
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+impl Which {
+    /// All of them.
+    pub fn all() -> Self {
+        Self {
+            api: None,
+            namespace: None,
+            name: None,
+        }
+    }
+
+    /// Those of a kind.
+    pub fn of<T: Resource<DynamicType = ()>>() -> Self {
+        Self::of_dynamic(ApiResource::erase::<T>(&()))
+    }
+
+    /// Those of a kind that is no Rust type.
+    pub fn of_dynamic(api: ApiResource) -> Self {
+        Self {
+            api: Some(api),
+            namespace: None,
+            name: None,
+        }
+    }
+
+    /// Of these the one with this name, which has to be there.
+    ///
+    /// It is the one in the object's own namespace, or that lives in none, unless [`within`](Self::within) says
+    /// another namespace.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The one with the name that [`named`](Self::named) says is in this namespace instead of the object's own.
+    #[must_use]
+    pub fn within(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+}
+
+/// An object that was made for another one, and is not ready.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unready {
+    /// Its kind, where that is known.
+    pub kind: Option<String>,
+    /// Its name, with its namespace before it where that is not the one of the object that it was made for.
+    pub name: String,
+    /// What it waits for, for people.
+    pub why: String,
+    /// Whether it will not become ready by itself.
+    pub is_stuck: bool,
+}
+
+impl fmt::Display for Unready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(kind) = &self.kind {
+            write!(f, "{kind} ")?;
+        }
+        write!(f, "{}: {}", self.name, self.why)
+    }
+}
+
+impl<K: LifecycleObject> Context<K> {
+    /// The objects of a kind that were made for this one, as the cache has them.
+    ///
+    /// The kind must be among what [`watches`](crate::Application::watches) says is owned.
+    pub fn owned<T>(&self) -> Vec<T>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        self.owned_of(&ApiResource::erase::<T>(&()))
+    }
+
+    /// The same for a kind that is no Rust type.
+    pub fn owned_dynamic(&self, api: &ApiResource) -> Vec<DynamicObject> {
+        let mut owned: Vec<DynamicObject> = self.owned_of(api);
+        for object in &mut owned {
+            object.types = Some(types(api));
+        }
+        owned
+    }
+
+    fn owned_of<T: DeserializeOwned>(&self, api: &ApiResource) -> Vec<T> {
+        let kind = &api.kind;
+        let Some(number) = self.cluster.number_of(api) else {
+            tracing::error!(%kind, "asked for objects of a kind that `watches` does not say is owned");
+            return Vec::new();
+        };
+        if self.cluster.is_bare(number) {
+            tracing::error!(%kind, "asked for objects of a kind of which only the metadata is watched");
+            return Vec::new();
+        }
+        let owned = self.cluster.owned(self.object().meta());
+        let of_kind = owned.iter().filter(|(key, _)| key.0 == number);
+        of_kind
+            .filter_map(|(_, kept)| decoded(api, &kept.text()))
+            .collect()
+    }
+
+    /// An object that this one refers to, as the cache has it; none where it does not exist.
+    ///
+    /// The kind must be among what [`watches`](crate::Application::watches) says is referred to.
+    /// `name` is one in the object's own namespace, or of an object that lives in none; every other text names
+    /// nothing.
+    pub fn referred<T>(&self, name: &str) -> Option<T>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        self.referred_of(&ApiResource::erase::<T>(&()), false, (None, name))
+    }
+
+    /// An object in any namespace that this one refers to, as the cache has it; none where it does not exist.
+    ///
+    /// The kind must be among what [`Watches::refers_across`](crate::Watches::refers_across) says; what it says about
+    /// who reaches what then holds here.
+    /// A reference without a namespace means the object's own.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use kube::runtime::reflector::ObjectRef;
+    /// use okt_runtime::{Context, LifecycleObject};
+    ///
+    /// # fn example<K: LifecycleObject>(cx: &Context<K>) -> Option<Secret> {
+    /// cx.referred_across(&ObjectRef::<Secret>::new("issuer").within("certificates"))
+    /// # }
+    /// ```
+    pub fn referred_across<T>(&self, object: &ObjectRef<T>) -> Option<T>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let name = (object.namespace.as_deref(), &*object.name);
+        self.referred_of(&ApiResource::erase::<T>(&()), true, name)
+    }
+
+    /// The same as [`referred`](Self::referred) for a kind that is no Rust type.
+    pub fn referred_dynamic(&self, api: &ApiResource, name: &str) -> Option<DynamicObject> {
+        let mut object: DynamicObject = self.referred_of(api, false, (None, name))?;
+        object.types = Some(types(api));
+        Some(object)
+    }
+
+    fn referred_of<T: DeserializeOwned>(
+        &self,
+        api: &ApiResource,
+        across: bool,
+        name: (Option<&str>, &str),
+    ) -> Option<T> {
+        if !self.cluster.refers_to(api, across) {
+            let kind = &api.kind;
+            let how = if across { "refers_across" } else { "refers" };
+            tracing::error!(%kind, "asked for an object of a kind that `watches` does not declare with `{how}`");
+        }
+        let kept = self.cluster.referred(self.object(), api, across, name)?;
+        decoded(api, &kept.text())
+    }
+
+    /// What is not ready of those objects that were made for this one, as the cache has them.
+    ///
+    /// Whether one is ready is decided as for [`apply_ready`](crate::Resources::apply_ready).
+    pub fn unready(&self, which: &[Which]) -> Vec<Unready> {
+        let mut unready = Vec::new();
+        for which in which {
+            for one in self.unready_of(which) {
+                if !unready.contains(&one) {
+                    unready.push(one);
+                }
+            }
+        }
+        unready
+    }
+
+    fn unready_of(&self, which: &Which) -> Vec<Unready> {
+        let lacking = |why: &str, is_stuck| {
+            let kind = which.api.as_ref().map(|api| api.kind.clone());
+            vec![Unready {
+                name: match (&which.namespace, &which.name) {
+                    (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
+                    (None, Some(name)) => name.clone(),
+                    (_, None) => "of any name".to_owned(),
+                },
+                kind,
+                why: why.to_owned(),
+                is_stuck,
+            }]
+        };
+        let number = match &which.api {
+            None => None,
+            Some(api) => match self.cluster.number_of(api) {
+                None => return lacking("`watches` does not say that its kind is owned", true),
+                Some(number) if self.cluster.is_bare(number) => {
+                    return lacking("only the metadata of its kind is watched", true);
+                }
+                Some(number) => Some(number),
+            },
+        };
+        let meta = self.object().meta();
+        let own = meta.namespace.as_deref();
+        let kinds = &self.cluster.watches.owned;
+        let owned = self.cluster.owned(meta);
+        let mut is_there = false;
+        let mut unready = Vec::new();
+        for (key, kept) in &owned {
+            let kind = &kinds[key.0];
+            let is_named = which.name.as_deref().is_none_or(|name| {
+                let placed = placed(kind, own, which.namespace.as_deref(), name);
+                placed.is_some_and(|placed| placed == (key.1.clone(), key.2.clone()))
+            });
+            if number.is_some_and(|number| number != key.0) || !is_named {
+                continue;
+            }
+            is_there = true;
+            if self.cluster.is_bare(key.0) {
+                continue;
+            }
+            let lack = match kept.value() {
+                Ok(object) => lack(kind, &object),
+                Err(why) => Some(Lack::Pending(format!("it cannot be read: {why}"))),
+            };
+            let (why, is_stuck) = match lack {
+                None => continue,
+                Some(Lack::Pending(why)) => (why, false),
+                Some(Lack::Failed(why)) => (why, true),
+            };
+            let name = match &key.1 {
+                Some(namespace) if own != Some(&**namespace) => format!("{namespace}/{}", key.2),
+                Some(_) | None => key.2.clone(),
+            };
+            unready.push(Unready {
+                kind: Some(kind.to_string()),
+                name,
+                why,
+                is_stuck,
+            });
+        }
+        match which.name.as_deref() {
+            Some(name) if !is_name(name) => lacking("no object can have this name", true),
+            Some(_) if !is_there => lacking("it is not there", false),
+            Some(_) | None => unready,
+        }
+    }
+}
+
+impl<K: LifecycleObject> Action<K> {
+    /// Waits until those objects that were made for this one are ready, and says meanwhile for what.
+    ///
+    /// In a handler that has more to do once they are; where there is nothing before, declare them
+    /// [`apply_ready`](crate::Resources::apply_ready), which needs no handler that waits.
+    ///
+    /// # Errors
+    ///
+    /// Where one will not become ready by itself, and where the work is no longer wanted.
+    pub async fn wait_ready(&self, which: &[Which]) -> Result<(), Failure> {
+        let mut heard = self.cluster.heard();
+        loop {
+            // What is heard from here on is looked at again.
+            heard.borrow_and_update();
+            let unready = self.unready(which);
+            if unready.is_empty() {
+                return Ok(());
+            }
+            let stuck = unready.iter().filter(|it| it.is_stuck);
+            let stuck: Vec<String> = stuck.map(ToString::to_string).collect();
+            if !stuck.is_empty() {
+                return Err(Failure::retry(
+                    reasons::resources::NOT_READY,
+                    listed(&stuck),
+                ));
+            }
+            let waits: Vec<String> = unready.iter().map(ToString::to_string).collect();
+            self.progress(listed(&waits));
+            tokio::select! {
+                () = self.cancelled() => {
+                    return Err(Failure::retry(reasons::CANCELLED, "the work is no longer wanted"));
+                }
+                heard = heard.changed() => heard?,
+            }
+        }
+    }
+}
+
+fn types(api: &ApiResource) -> TypeMeta {
+    TypeMeta {
+        api_version: api.api_version.clone(),
+        kind: api.kind.clone(),
+    }
+}

@@ -1,0 +1,63 @@
+//! What running work says of itself: the newest text, and a way to have it shown.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::wire::limits::PROGRESS_LIMIT;
+
+/// The newest text of one action, shared between its handler and the turns.
+#[derive(Clone)]
+pub(crate) struct Progress {
+    said: Arc<Mutex<Said>>,
+    show: Arc<dyn Fn() + Send + Sync>,
+}
+
+struct Said {
+    text: String,
+    /// A turn was asked for and has not shown the text yet.
+    announced: bool,
+}
+
+impl Progress {
+    /// Begins with the text of the attempt before; `show` asks for a turn.
+    pub(crate) fn new(text: String, show: impl Fn() + Send + Sync + 'static) -> Self {
+        let announced = false;
+        Self {
+            said: Arc::new(Mutex::new(Said { text, announced })),
+            show: Arc::new(show),
+        }
+    }
+
+    /// However often the work speaks, one turn is asked for until that has shown what it said.
+    pub(crate) fn say(&self, mut text: String) {
+        text.truncate(text.floor_char_boundary(PROGRESS_LIMIT));
+        let mut said = self.said();
+        if said.text != text {
+            said.text = text;
+            self.announce(said);
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.said().text.clone()
+    }
+
+    /// This text is in the status.
+    pub(crate) fn shown(&self, text: &str) {
+        let mut said = self.said();
+        said.announced = false;
+        if said.text != text {
+            self.announce(said);
+        }
+    }
+
+    fn announce(&self, mut said: MutexGuard<'_, Said>) {
+        if !std::mem::replace(&mut said.announced, true) {
+            drop(said);
+            (self.show)();
+        }
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,91 @@
+//! An object as the API server answers with it, decodable or not, of any scope.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{DynamicResourceScope, error_boundary::InvalidObject};
+use kube::{Api, Client, Resource};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use crate::cache::pruned;
+use crate::wire::object::LifecycleObject;
+
+/// An object that may not decode, so that one bad object does not stop the others.
+///
+/// Its scope is left open: one type serves namespaced and cluster-scoped kinds.
+/// Clones share the object, as the cache, the turns and the work of one object do.
+#[derive(Clone, Debug)]
+pub(crate) struct Guarded<K>(Result<Arc<K>, Box<InvalidObject>>);
+
+impl<K> Guarded<K> {
+    /// The object, or why there is none.
+    pub(crate) fn get(&self) -> Result<&Arc<K>, &InvalidObject> {
+        self.0.as_ref().map_err(|invalid| &**invalid)
+    }
+
+    /// The object, if it decodes.
+    pub(crate) fn into_inner(self) -> Option<Arc<K>> {
+        self.0.ok()
+    }
+}
+
+impl<'de, K: LifecycleObject> Deserialize<'de> for Guarded<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = pruned::text(deserializer)?;
+        Ok(Self(match pruned::decode(&text) {
+            Ok(object) => Ok(Arc::new(object)),
+            Err(error) => {
+                let metadata = pruned::metadata(&text).map_err(D::Error::custom)?;
+                Err(Box::new(InvalidObject { error, metadata }))
+            }
+        }))
+    }
+}
+
+impl<K: LifecycleObject> Resource for Guarded<K> {
+    type DynamicType = ();
+    type Scope = DynamicResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        K::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        K::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        K::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        K::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        match &self.0 {
+            Ok(object) => object.meta(),
+            Err(invalid) => &invalid.metadata,
+        }
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match &mut self.0 {
+            Ok(object) => Arc::make_mut(object).meta_mut(),
+            Err(invalid) => &mut invalid.metadata,
+        }
+    }
+}
+
+/// The API of a kind: in one namespace, or where there is none, cluster-wide.
+pub(crate) fn api<T>(client: &Client, namespace: Option<&str>) -> Api<T>
+where
+    T: Resource<DynamicType = (), Scope = DynamicResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &()),
+        None => Api::all_with(client.clone(), &()),
+    }
+}

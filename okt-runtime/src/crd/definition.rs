@@ -1,0 +1,288 @@
+//! The custom resource definition of an operator: what kube derives, completed by what the lifecycle needs.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceColumnDefinition, CustomResourceDefinition, JSON, JSONSchemaProps,
+};
+use okt_core::{Lifecycle, draw};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use crate::wire::desired::Desired;
+use crate::wire::object::{LifecycleObject, has_lifecycle};
+
+/// The annotation of a CRD that carries the graph as JSON (the format of [`okt_core::draw::json`]).
+pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";
+
+/// Why a CRD cannot be written.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CrdError {
+    /// What the application adds to the status has a field that OKT writes itself; rename it.
+    #[error("the status of {kind} cannot add the field `{field}`: OKT writes it; rename yours")]
+    FieldTaken {
+        /// The kind of the resource.
+        kind: String,
+        /// The field of `Extra`.
+        field: String,
+    },
+    /// What the application adds to the status is no struct, so it has no fields to stand beside the others.
+    #[error("what {kind} adds to its status must be a struct with named fields, or `()`")]
+    NoStruct {
+        /// The kind of the resource.
+        kind: String,
+    },
+    /// The schema has no status: `#[kube(status = "Status<..>")]` is missing.
+    #[error("{kind} has no status in its schema; add `status = \"Status<..>\"` to `#[kube(..)]`")]
+    NoStatus {
+        /// The kind of the resource.
+        kind: String,
+    },
+    /// A rule is longer than an API server takes; only a graph with fewer edges or shorter names helps.
+    #[error(
+        "the rule of {name} about its edges has {size} characters, and an API server takes {RULE_LIMIT}: declare fewer edges or shorter names"
+    )]
+    RuleTooLong {
+        /// The name of the CRD.
+        name: String,
+        /// Its length, in characters.
+        size: usize,
+    },
+    /// The annotations are larger than an API server takes; fewer states or shorter texts help.
+    #[error(
+        "the annotations of {name}, the graph among them, have {size} bytes, and an API server takes {ANNOTATIONS_LIMIT}: declare fewer states or write shorter comments on them"
+    )]
+    AnnotationsTooLarge {
+        /// The name of the CRD.
+        name: String,
+        /// Their size, in bytes.
+        size: usize,
+    },
+    /// The CRD in use is of another resource; give [`crd_union`](crate::crd_union) the one of this resource.
+    #[error("the CRD in use is that of {found}, not of {name}")]
+    OtherKind {
+        /// The name of the CRD of this resource.
+        name: String,
+        /// The name of the other.
+        found: String,
+    },
+    /// The CRD in use has no graph, so OKT did not make it.
+    #[error(
+        "the CRD {name} in use has no annotation {GRAPH_ANNOTATION}: no operator of OKT made it"
+    )]
+    NoGraph {
+        /// The name of the CRD.
+        name: String,
+    },
+    /// The graph of the CRD in use cannot be read.
+    #[error("cannot read the annotation {GRAPH_ANNOTATION} of the CRD {name} in use: {why}")]
+    UnreadableGraph {
+        /// The name of the CRD.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The graph of the CRD in use is written in a format of another OKT; use that of the newer operator.
+    #[error(
+        "the graph of the CRD {name} in use has format {format}, and this operator knows {}: have the newer operator print the union",
+        draw::FORMAT
+    )]
+    UnknownFormat {
+        /// The name of the CRD.
+        name: String,
+        /// The format.
+        format: u64,
+    },
+    /// The CRD in use serves a version that the new one does not; serve it for another release.
+    #[error(
+        "the CRD {name} in use serves the version {version}, which this operator does not know"
+    )]
+    OtherVersion {
+        /// The name of the CRD.
+        name: String,
+        /// The version.
+        version: String,
+    },
+    /// A field is of another type in the CRD in use, so that no schema takes both; give it another name.
+    #[error("the field {path} is of another type in the CRD in use; give it another name")]
+    FieldDiffers {
+        /// Where it is.
+        path: String,
+    },
+    /// A name means one state to the operator before and another to this one; choose another name.
+    #[error(
+        "`{name}` is {new} to this operator, and to the one before it would be {old}: choose another name, or let a release without this one lie between"
+    )]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The state that the graph in use means by it, by its present name.
+        old: String,
+        /// The state that the new graph means by it.
+        new: String,
+    },
+}
+
+/// The longest CEL expression that an API server takes, in characters (the parser of cel-go).
+const RULE_LIMIT: usize = 100_000;
+
+/// The most that annotations of one object may hold, in bytes (names and values).
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// The CRD of a resource with a lifecycle.
+///
+/// Beside what `#[derive(CustomResource)]` makes it has a default for the status, so that a fresh object
+/// never reads as done, the columns of `kubectl get`, and the graph in the annotation [`GRAPH_ANNOTATION`].
+/// The graph's rules are part of the schema of [`Status`](crate::Status).
+///
+/// # Errors
+///
+/// [`CrdError`] where the declaration cannot work; only a change of the code helps.
+pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
+    let mut crd = K::crd();
+    let kind = crd.spec.names.kind.clone();
+    let extra = SchemaGenerator::default().into_root_schema_for::<K::Extra>();
+    if !is_struct(&extra) {
+        return Err(CrdError::NoStruct { kind });
+    }
+    if let Some(field) = taken(&extra) {
+        return Err(CrdError::FieldTaken { kind, field });
+    }
+    crd.metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(GRAPH_ANNOTATION.to_owned(), draw::json(K::State::GRAPH));
+    for version in &mut crd.spec.versions {
+        let mut properties = version
+            .schema
+            .as_mut()
+            .and_then(|schema| schema.open_api_v3_schema.as_mut())
+            .and_then(|schema| schema.properties.as_mut());
+        let status = properties
+            .as_mut()
+            .and_then(|properties| properties.get_mut("status"))
+            .ok_or_else(|| CrdError::NoStatus { kind: kind.clone() })?;
+        complete(status);
+        if let Some(spec) = properties.and_then(|properties| properties.get_mut("spec")) {
+            leave_lifecycle_unset::<K>(spec);
+        }
+        let columns = version.additional_printer_columns.get_or_insert_default();
+        let own = std::mem::take(columns);
+        let (mut before, age) = self::columns(has_lifecycle::<K>());
+        before.extend(own);
+        before.push(age);
+        *columns = before;
+    }
+    check_size(&crd)?;
+    Ok(crd)
+}
+
+/// Whether an API server would take a CRD of this size.
+pub(crate) fn check_size(crd: &CustomResourceDefinition) -> Result<(), CrdError> {
+    let name = || crd.metadata.name.clone().unwrap_or_default();
+    let annotations = crd.metadata.annotations.iter().flatten();
+    let size = annotations
+        .map(|(key, value)| key.len() + value.len())
+        .sum();
+    if size > ANNOTATIONS_LIMIT {
+        return Err(CrdError::AnnotationsTooLarge { name: name(), size });
+    }
+    let versions = crd.spec.versions.iter();
+    let lifecycles = versions.filter_map(|version| {
+        let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+        let status = schema.properties.as_ref()?.get("status")?;
+        status.properties.as_ref()?.get("lifecycle")
+    });
+    let rules =
+        lifecycles.flat_map(|lifecycle| lifecycle.x_kubernetes_validations.iter().flatten());
+    let longest = rules.map(|rule| rule.rule.chars().count()).max();
+    match longest {
+        Some(size) if size > RULE_LIMIT => Err(CrdError::RuleTooLong { name: name(), size }),
+        _ => Ok(()),
+    }
+}
+
+/// A fresh object reads as not yet seen; kstatus would take one without a status for done.
+fn complete(status: &mut JSONSchemaProps) {
+    // On the status itself: a default of the property alone does nothing while there is no status.
+    status.default = Some(JSON(json!({ "observedGeneration": -1 })));
+    // kube makes it nullable, which a CRD with rules on it must not be.
+    status.nullable = None;
+}
+
+/// A wish that nobody made has no owner: `#[serde(default)]` would have the creator of every object own an empty one.
+fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
+    let fields = serde_json::to_value(&*spec).map(|spec| lifecycle_fields::<K>(&spec));
+    for name in fields.unwrap_or_default() {
+        let field = (spec.properties.as_mut()).and_then(|properties| properties.get_mut(&name));
+        if let Some(field) = field {
+            field.default = None;
+        }
+    }
+}
+
+/// The fields of a spec that hold a wish.
+pub(crate) fn lifecycle_fields<K: LifecycleObject>(spec: &Value) -> Vec<String> {
+    let wish = SchemaGenerator::default().into_root_schema_for::<Desired<K::State>>();
+    let fields = spec.get("properties").and_then(Value::as_object);
+    (fields.into_iter().flatten())
+        .filter(|(_, field)| field.get("properties") == wish.get("properties"))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+/// Whether the fields of `Extra` can stand beside others; `()` has none.
+fn is_struct(schema: &Schema) -> bool {
+    let kind = schema.get("type").and_then(Value::as_str);
+    kind == Some("null") || (kind == Some("object") && schema.get("properties").is_some())
+}
+
+/// The first field of `Extra` that is OKT's own.
+fn taken(schema: &Schema) -> Option<String> {
+    let properties = schema.get("properties").and_then(Value::as_object)?;
+    ["observedGeneration", "lifecycle", "conditions"]
+        .into_iter()
+        .find(|own| properties.contains_key(*own))
+        .map(str::to_owned)
+}
+
+/// What `kubectl get` shows, and the age that comes last.
+fn columns(
+    has_lifecycle: bool,
+) -> (
+    Vec<CustomResourceColumnDefinition>,
+    CustomResourceColumnDefinition,
+) {
+    let column = |name: &str, type_: &str, path: &str, wide: bool| CustomResourceColumnDefinition {
+        name: name.to_owned(),
+        type_: type_.to_owned(),
+        json_path: path.to_owned(),
+        priority: wide.then_some(1),
+        ..CustomResourceColumnDefinition::default()
+    };
+    let ready = |field: &str| format!(".status.conditions[?(@.type==\"Ready\")].{field}");
+    let of_position =
+        |column: &CustomResourceColumnDefinition| column.json_path.starts_with(".status.lifecycle");
+    let mut all = vec![
+        column("State", "string", ".status.lifecycle.state", false),
+        column("Since", "date", ".status.lifecycle.since", false),
+        column(
+            "Desired",
+            "string",
+            ".status.lifecycle.desired.state",
+            false,
+        ),
+        column("Ready", "string", &ready("status"), false),
+        column("Reason", "string", &ready("reason"), false),
+        column("Visit", "string", ".status.lifecycle.visit.outcome", true),
+        column(
+            "Transition",
+            "integer",
+            ".status.lifecycle.transition",
+            true,
+        ),
+    ];
+    all.retain(|column| has_lifecycle || !of_position(column));
+    (
+        all,
+        column("Age", "date", ".metadata.creationTimestamp", false),
+    )
+}

@@ -1,0 +1,193 @@
+//! Whether the CRD in the cluster is one that this operator may act upon, watched all the time.
+
+use std::collections::BTreeSet;
+
+use futures::TryStreamExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use okt_core::{Graph, Lifecycle, draw};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::crd::definition::{GRAPH_ANNOTATION, crd};
+use crate::crd::stored::{StoredGraph, Unread};
+use crate::texts::chain;
+use crate::wire::object::LifecycleObject;
+
+/// What the CRD in the cluster means for this operator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Readiness {
+    /// It was not read yet.
+    Unknown,
+    /// It lacks something: no object may be acted upon.
+    Unfit(String),
+    /// It has all that this operator writes, and perhaps states of a newer one.
+    Fit {
+        /// The states it knows.
+        states: BTreeSet<String>,
+    },
+}
+
+impl Readiness {
+    /// Whether the CRD's graph has a state of this name.
+    pub(crate) fn knows(&self, state: &str) -> bool {
+        match self {
+            Self::Fit { states } => states.contains(state),
+            Self::Unknown | Self::Unfit(_) => false,
+        }
+    }
+
+    pub(crate) fn is_fit(&self) -> bool {
+        matches!(self, Self::Fit { .. })
+    }
+}
+
+/// Reads the CRD at start and on every change, for as long as it is polled.
+pub(crate) async fn watch_crd<K: LifecycleObject>(
+    client: Client,
+    readiness: watch::Sender<Readiness>,
+) {
+    let name = K::crd_name();
+    let api: Api<CustomResourceDefinition> = Api::all(client);
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = Box::pin(watcher(api, config).default_backoff());
+    let mut found = false;
+    loop {
+        let next = match events.try_next().await {
+            Ok(Some(watcher::Event::Apply(crd) | watcher::Event::InitApply(crd))) => {
+                found = true;
+                judge::<K>(&crd)
+            }
+            Ok(Some(watcher::Event::Init)) => {
+                found = false;
+                continue;
+            }
+            Ok(Some(watcher::Event::InitDone)) if found => continue,
+            Ok(Some(watcher::Event::InitDone | watcher::Event::Delete(_))) => Readiness::Unfit(
+                format!("there is no CRD {name}; apply the output of the subcommand `crd`"),
+            ),
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(crd = name, "cannot read the CRD: {}", chain(&error));
+                continue;
+            }
+        };
+        readiness.send_if_modified(|readiness| {
+            let changed = *readiness != next;
+            if changed {
+                match &next {
+                    Readiness::Unfit(why) => tracing::error!(crd = name, "not ready: {why}"),
+                    Readiness::Unknown | Readiness::Fit { .. } => {
+                        tracing::info!(crd = name, "ready");
+                    }
+                }
+                *readiness = next;
+            }
+            changed
+        });
+    }
+}
+
+/// Compares the CRD in the cluster with what this operator writes.
+fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
+    let annotation = stored
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|annotations| annotations.get(GRAPH_ANNOTATION));
+    let graph = match annotation.map(|text| StoredGraph::read(text)) {
+        Some(Ok(graph)) => graph,
+        Some(Err(Unread::Format(format))) => {
+            return Readiness::Unfit(format!(
+                "the annotation {GRAPH_ANNOTATION} of the CRD has format {format}, and this operator knows {}: the CRD is of another version of OKT",
+                draw::FORMAT
+            ));
+        }
+        Some(Err(Unread::Text(why))) => {
+            return Readiness::Unfit(format!(
+                "the annotation {GRAPH_ANNOTATION} of the CRD cannot be read: {why}; apply the output of the subcommand `crd`"
+            ));
+        }
+        None => {
+            return Readiness::Unfit(format!(
+                "the CRD has no annotation {GRAPH_ANNOTATION}; apply the output of the subcommand `crd`"
+            ));
+        }
+    };
+    let missing = missing_edge(K::State::GRAPH, &graph)
+        .or_else(|| missing_subresource::<K>(stored))
+        .or_else(|| missing_field::<K>(stored));
+    match missing {
+        Some(missing) => Readiness::Unfit(format!(
+            "the CRD lacks {missing}; it is older than this operator: apply the output of the subcommand `crd`"
+        )),
+        None => Readiness::Fit {
+            states: (graph.states.into_iter())
+                .flat_map(|state| std::iter::once(state.name).chain(state.was))
+                .collect(),
+        },
+    }
+}
+
+/// The first edge of this operator's graph that the CRD's graph has not, be it under newer names.
+fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
+    let edges = stored.edges();
+    graph.iter().find_map(|(_, state)| {
+        let Some(targets) = stored.named(state.name).and_then(|name| edges.get(name)) else {
+            return Some(format!("the state {}", state.name));
+        };
+        let leads = |to: &str| stored.named(to).is_some_and(|to| targets.contains(to));
+        let missing = (state.targets())
+            .map(|to| graph.name_of(to))
+            .find(|to| !leads(to))?;
+        Some(format!("the edge from {} to {missing}", state.name))
+    })
+}
+
+/// Without the subresource every write of a status is a 404.
+fn missing_subresource<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Option<String> {
+    let version = K::version(&());
+    let served = (stored.spec.versions.iter()).find(|stored| stored.name == version)?;
+    let status = served
+        .subresources
+        .as_ref()
+        .and_then(|all| all.status.as_ref());
+    status
+        .is_none()
+        .then(|| format!("the status subresource in version {version}"))
+}
+
+/// The first field of the status that this operator writes and the CRD does not declare.
+///
+/// Server-side apply of an undeclared field fails with a 500, so every write would.
+fn missing_field<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Option<String> {
+    let own = crd::<K>().ok()?;
+    let version = K::version(&());
+    let own = status_of(&own, &version)?;
+    let Some(stored) = status_of(stored, &version) else {
+        return Some(format!("a status in version {version}"));
+    };
+    missing_property(&own, &stored, "status")
+}
+
+fn status_of(crd: &CustomResourceDefinition, version: &str) -> Option<Value> {
+    let version = crd.spec.versions.iter().find(|v| v.name == version)?;
+    let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+    serde_json::to_value(schema.properties.as_ref()?.get("status")?).ok()
+}
+
+fn missing_property(own: &Value, stored: &Value, path: &str) -> Option<String> {
+    let free = stored.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
+    if free {
+        return None;
+    }
+    let properties = own.get("properties").and_then(Value::as_object)?;
+    properties.iter().find_map(|(name, own)| {
+        let path = format!("{path}.{name}");
+        match stored.get("properties").and_then(|stored| stored.get(name)) {
+            Some(stored) => missing_property(own, stored, &path),
+            None => Some(format!("the field {path}")),
+        }
+    })
+}

@@ -1,0 +1,179 @@
+//! The CRD for one release of an upgrade: it takes what the operator before writes, and what this one writes.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
+};
+use okt_core::Lifecycle;
+use okt_core::names::is_state;
+use serde_json::Value;
+
+use crate::crd::definition::{CrdError, GRAPH_ANNOTATION, check_size, crd, lifecycle_fields};
+use crate::crd::schema::rules;
+use crate::crd::stored::{StoredGraph, Unread};
+use crate::crd::widen::{keep_fields, widen};
+use crate::wire::object::LifecycleObject;
+
+/// The CRD of a resource, widened by the one in use, so that this operator and the one before can write.
+///
+/// For one release of an upgrade, in which both run in turn (rolling forward and back). Afterwards apply [`crd`].
+///
+/// # Guarantees
+///
+/// Both operators are ready with it, and each can make every transition of its own graph; a transition of neither is
+/// refused, except between states that one graph tells apart and the other takes for one, and from a leaf to the entry
+/// of the other graph. Specs may wish for the states of either. The columns of both are shown, and the status has the fields of
+/// both. The annotation [`GRAPH_ANNOTATION`] carries one graph with the states and edges of both, so each operator takes
+/// the states it does not know for the other's, and leaves objects in them alone.
+///
+/// Fields of the spec that only the old CRD has are kept. What the spec requires is what the new one requires.
+///
+/// # Errors
+///
+/// [`CrdError`]; another try helps only with another CRD or after a change of the code.
+///
+/// ```
+/// # use okt_runtime::{CrdError, Desired, LifecycleSpec, Status, crd, lifecycle_graph};
+/// # use kube::CustomResource;
+/// # use schemars::JsonSchema;
+/// # use serde::{Deserialize, Serialize};
+/// # #[lifecycle_graph]
+/// # #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// # enum LampState {
+/// #     #[entry]
+/// #     #[rest(idle)]
+/// #     #[child(Gone)]
+/// #     Lit,
+/// #     #[leaf(idle)]
+/// #     Gone,
+/// # }
+/// # #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+/// # #[kube(group = "demo.okt.dev", version = "v1", kind = "Lamp", status = "Status<LampState>")]
+/// # struct LampSpec {
+/// #     #[serde(default)]
+/// #     lifecycle: Desired<LampState>,
+/// # }
+/// let in_use = crd::<Lamp>()?;
+/// assert_eq!(okt_runtime::crd_union::<Lamp>(&in_use)?, in_use);
+/// # Ok::<(), CrdError>(())
+/// ```
+pub fn crd_union<K: LifecycleObject>(
+    old: &CustomResourceDefinition,
+) -> Result<CustomResourceDefinition, CrdError> {
+    let mut new = crd::<K>()?;
+    let (name, found) = (K::crd_name(), old.metadata.name.as_deref());
+    if found != Some(name) {
+        return Err(CrdError::OtherKind {
+            name: name.to_owned(),
+            found: found.unwrap_or_default().to_owned(),
+        });
+    }
+    let before = graph_of(old)?;
+    let graph = StoredGraph::of(K::State::GRAPH)
+        .join(&before)
+        .map_err(|clash| CrdError::Ambiguous {
+            name: clash.name,
+            old: clash.old,
+            new: clash.new,
+        })?;
+    for version in &old.spec.versions {
+        let same = |new: &&mut CustomResourceDefinitionVersion| new.name == version.name;
+        match new.spec.versions.iter_mut().find(same) {
+            Some(new) => join::<K>(new, version, &graph)?,
+            None if version.served || is_stored(old, &version.name) => {
+                return Err(CrdError::OtherVersion {
+                    name: name.to_owned(),
+                    version: version.name.clone(),
+                });
+            }
+            None => {}
+        }
+    }
+    new.metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(GRAPH_ANNOTATION.to_owned(), graph.text());
+    check_size(&new)?;
+    Ok(new)
+}
+
+/// Whether objects may still be stored in this version.
+fn is_stored(crd: &CustomResourceDefinition, version: &str) -> bool {
+    let stored = crd
+        .status
+        .as_ref()
+        .and_then(|status| status.stored_versions.as_ref());
+    stored.is_some_and(|stored| stored.iter().any(|stored| stored == version))
+}
+
+/// The graph that a CRD carries.
+fn graph_of(crd: &CustomResourceDefinition) -> Result<StoredGraph, CrdError> {
+    let name = crd.metadata.name.clone().unwrap_or_default();
+    let annotations = crd.metadata.annotations.as_ref();
+    let Some(text) = annotations.and_then(|all| all.get(GRAPH_ANNOTATION)) else {
+        return Err(CrdError::NoGraph { name });
+    };
+    let graph = match StoredGraph::read(text) {
+        Ok(graph) => graph,
+        Err(Unread::Format(format)) => return Err(CrdError::UnknownFormat { name, format }),
+        Err(Unread::Text(why)) => return Err(unreadable(name, &why)),
+    };
+    // They become a part of rules.
+    if let Some(word) = graph.words().find(|word| !is_state(word)) {
+        return Err(unreadable(name, &format!("`{word}` is no name of a state")));
+    }
+    Ok(graph)
+}
+
+fn unreadable(name: String, why: &str) -> CrdError {
+    let why = why.to_owned();
+    CrdError::UnreadableGraph { name, why }
+}
+
+/// One version of the resource, widened by the same version in use.
+fn join<K: LifecycleObject>(
+    new: &mut CustomResourceDefinitionVersion,
+    old: &CustomResourceDefinitionVersion,
+    graph: &StoredGraph,
+) -> Result<(), CrdError> {
+    let of = |version: &CustomResourceDefinitionVersion, field: &str| {
+        let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+        serde_json::to_value(schema.properties.as_ref()?.get(field)?).ok()
+    };
+    let differs = |path: String| CrdError::FieldDiffers { path };
+    if let (Some(mut status), Some(old)) = (of(new, "status"), of(old, "status")) {
+        widen(&mut status, &old, "status").map_err(differs)?;
+        status["properties"]["lifecycle"]["x-kubernetes-validations"] = rules(graph);
+        put(new, "status", status);
+    }
+    if let (Some(mut spec), Some(old)) = (of(new, "spec"), of(old, "spec")) {
+        for field in lifecycle_fields::<K>(&spec) {
+            let path = format!("spec.{field}");
+            let (own, old) = (&mut spec["properties"][&field], &old["properties"][&field]);
+            if !old.is_null() {
+                widen(own, old, &path).map_err(differs)?;
+            }
+        }
+        keep_fields(&mut spec, &old);
+        put(new, "spec", spec);
+    }
+    let columns = new.additional_printer_columns.get_or_insert_default();
+    for column in old.additional_printer_columns.iter().flatten() {
+        if columns.iter().all(|own| own.name != column.name) {
+            // The age comes last.
+            columns.insert(columns.len().saturating_sub(1), column.clone());
+        }
+    }
+    Ok(())
+}
+
+fn put(version: &mut CustomResourceDefinitionVersion, field: &str, schema: Value) {
+    let schema: Option<JSONSchemaProps> = serde_json::from_value(schema).ok();
+    let properties = version
+        .schema
+        .as_mut()
+        .and_then(|schema| schema.open_api_v3_schema.as_mut())
+        .and_then(|schema| schema.properties.as_mut());
+    if let (Some(schema), Some(properties)) = (schema, properties) {
+        properties.insert(field.to_owned(), schema);
+    }
+}

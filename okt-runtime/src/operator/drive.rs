@@ -1,0 +1,258 @@
+//! What fills the queue, and what empties it: a watch, requests, times that have come; one reconciliation after the
+//! other for every object.
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, Stream, StreamExt, stream};
+use kube::Resource;
+use kube::runtime::reflector::{self, ObjectRef, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use okt_core::reconcile::Requeue;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::author::application::Application;
+use crate::cache::cached::{Cached, PlaceOf, reference};
+use crate::cache::guarded::api;
+use crate::cache::queue::{Queue, Urgency};
+use crate::operator::looks::Looks;
+use crate::operator::wakes::Wakes;
+use crate::reconcile::reconcile;
+use crate::reconcile::shared::{Request, Shared};
+use crate::resources::{Name, PAGE, name_of};
+use crate::texts::{chain, panic_text};
+
+/// The objects of an application that are due.
+type QueueOf<A> = Queue<ObjectRef<Cached<<A as Application>::Resource>>>;
+
+/// What is one drive's own: a namespace, and how it is watched.
+pub(crate) struct Settings {
+    pub(crate) namespace: Option<String>,
+    pub(crate) concurrency: u16,
+    pub(crate) streaming: bool,
+    pub(crate) stopping: CancellationToken,
+}
+
+/// Watches, queues and reconciles until it is told to stop, and what is reconciled then has ended.
+pub(crate) async fn drive<A: Application>(
+    shared: Arc<Shared<A>>,
+    requests: mpsc::UnboundedReceiver<Request<A::Resource>>,
+    settings: Settings,
+) {
+    let (store, mut writer) = reflector::store::<Cached<A::Resource>>();
+    let api = api::<Cached<A::Resource>>(&shared.client, settings.namespace.as_deref());
+    let config = if settings.streaming {
+        watcher::Config::default().streaming_lists()
+    } else {
+        watcher::Config::default().page_size(PAGE)
+    };
+    let queue = Queue::new(settings.concurrency);
+    let wakes = Wakes::new({
+        let requests = shared.queue.clone();
+        move |(namespace, name): Name| {
+            let object = reference(&name, namespace.as_deref());
+            // A closed queue belongs to an operator that is stopping.
+            let _ = requests.send(Request::Poke(object));
+        }
+    });
+    let watched = async {
+        loop {
+            let events = watcher(api.clone(), config.clone()).default_backoff();
+            let objects = events.for_each(|event| {
+                if let Ok(event) = &event {
+                    writer.apply_watcher_event(event);
+                }
+                heed(&shared, &store, &queue, event);
+                std::future::ready(())
+            });
+            let others = (shared.cluster).watch(&shared.client, |name| wakes.wake(name));
+            let namespace = settings.namespace.as_deref();
+            let went_back = (shared.history).went_back::<A::Resource>(&shared.client, namespace);
+            tokio::select! {
+                () = went_back => {
+                    shared.memory.rewind();
+                    shared.cluster.rewind();
+                }
+                // Neither ends before the operator does.
+                _ = async { futures::join!(objects, others) } => return,
+            }
+        }
+    };
+    let requested = async {
+        let mut requests = requests;
+        while let Some(request) = requests.recv().await {
+            take_request(&shared, &store, &queue, request);
+        }
+    };
+    let looks = Arc::new(Looks::default());
+    let due = Arc::clone(&looks).stream();
+    let routine = stream::select(openings(&shared, store.clone()), due).for_each(|object| {
+        queue.push(object, Urgency::Routine);
+        std::future::ready(())
+    });
+    let fill = async {
+        // None of them ends before the operator does.
+        futures::join!(watched, requested, routine);
+        std::future::pending::<()>().await;
+    };
+    let empty = reconcile_all(&shared, &store, &queue, &looks, &settings.stopping);
+    tokio::select! {
+        () = empty => {}
+        () = fill => {}
+    }
+}
+
+/// Reconciles what is due, until it is told to stop and what is reconciled then has ended.
+async fn reconcile_all<A: Application>(
+    shared: &Arc<Shared<A>>,
+    store: &Store<Cached<A::Resource>>,
+    queue: &Arc<QueueOf<A>>,
+    looks: &Looks<A::Resource>,
+    stopping: &CancellationToken,
+) {
+    let mut running = FuturesUnordered::new();
+    let mut stopped = std::pin::pin!(stopping.cancelled().fuse());
+    loop {
+        tokio::select! {
+            () = &mut stopped => queue.close(),
+            Some(()) = running.next(), if !running.is_empty() => {}
+            (object, place) = queue.next() => {
+                // What went while it was queued is not reconciled.
+                if let Some(object) = store.get(&object) {
+                    running.push(contained(shared, object, looks, place));
+                }
+            }
+        }
+        if stopping.is_cancelled() && running.is_empty() {
+            return;
+        }
+    }
+}
+
+/// A reconciliation that panics (a user's `revision` or `look_again` may) costs no other one.
+async fn contained<A: Application>(
+    shared: &Arc<Shared<A>>,
+    object: Arc<Cached<A::Resource>>,
+    looks: &Looks<A::Resource>,
+    place: PlaceOf<A::Resource>,
+) {
+    let reconciliation = reconcile(shared, &object, &place);
+    let requeue = match AssertUnwindSafe(reconciliation).catch_unwind().await {
+        Ok(requeue) => requeue,
+        Err(panic) => {
+            let name = object.meta().name.as_deref().unwrap_or_default();
+            let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+            tracing::error!(
+                object = name,
+                namespace,
+                "a reconciliation failed: {}",
+                panic_text(&*panic)
+            );
+            Requeue::after_panic()
+        }
+    };
+    looks.plan(&object, requeue);
+}
+
+/// Queues the objects that an event of the watch concerns; what is gone is forgotten.
+fn heed<A: Application>(
+    shared: &Shared<A>,
+    store: &Store<Cached<A::Resource>>,
+    queue: &QueueOf<A>,
+    event: Result<watcher::Event<Cached<A::Resource>>, watcher::Error>,
+) {
+    if let Ok(
+        watcher::Event::Apply(object)
+        | watcher::Event::InitApply(object)
+        | watcher::Event::Delete(object),
+    ) = &event
+    {
+        (shared.history).saw(object.meta().resource_version.as_deref());
+    }
+    match event {
+        Ok(watcher::Event::Apply(object)) => queue.push(object.reference(), Urgency::Event),
+        // A list is in the store only when it is complete.
+        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
+        Ok(watcher::Event::Delete(object)) => {
+            let uid = object.meta().uid.as_deref().unwrap_or_default();
+            shared.memory.forget(uid);
+            shared.places.leave(uid);
+            shared.cluster.forget(&name_of(&object), uid);
+        }
+        Ok(watcher::Event::InitDone) => {
+            let all = store.state();
+            let alive: HashSet<&str> = (all.iter())
+                .filter_map(|object| object.meta().uid.as_deref())
+                .collect();
+            for uid in shared.memory.keep_only(|uid| alive.contains(uid)) {
+                shared.places.leave(&uid);
+            }
+            let names: HashSet<_> = all.iter().map(|object| name_of(&**object)).collect();
+            (shared.cluster).keep_only(|name| names.contains(name), |uid| alive.contains(uid));
+            for object in &all {
+                let urgency = match object.meta().deletion_timestamp {
+                    Some(_) => Urgency::Event,
+                    None => Urgency::Routine,
+                };
+                queue.push(object.reference(), urgency);
+            }
+        }
+        Err(error) => tracing::warn!("cannot watch the objects: {}", chain(&error)),
+    }
+}
+
+fn take_request<A: Application>(
+    shared: &Shared<A>,
+    store: &Store<Cached<A::Resource>>,
+    queue: &QueueOf<A>,
+    request: Request<A::Resource>,
+) {
+    match request {
+        Request::Look(object) => queue.push(object, Urgency::Continuation),
+        Request::Poke(object) => {
+            let stored = store.get(&object);
+            if let Some(uid) = stored.as_ref().and_then(|it| it.meta().uid.as_deref()) {
+                shared.memory.of(uid).named.store(true, Ordering::Release);
+                queue.push(object, Urgency::Event);
+            }
+        }
+    }
+}
+
+/// Every object, each time that the operator may act again.
+fn openings<A: Application>(
+    shared: &Arc<Shared<A>>,
+    store: Store<Cached<A::Resource>>,
+) -> impl Stream<Item = ObjectRef<Cached<A::Resource>>> + use<A> {
+    let readiness = changed(shared.readiness.clone());
+    let gate = match shared.gate.clone() {
+        Some(gate) => changed(gate).boxed(),
+        None => stream::pending().boxed(),
+    };
+    let listed = changed(shared.cluster.listed());
+    let (shared, opened) = (Arc::clone(shared), Arc::clone(shared));
+    stream::select(stream::select(readiness, gate), listed)
+        .filter(move |()| std::future::ready(shared.may_act()))
+        .flat_map(move |()| {
+            opened.memory.reopen();
+            let all: Vec<_> = (store.state().iter())
+                .map(|object| object.reference())
+                .collect();
+            stream::iter(all)
+        })
+}
+
+/// Each change of a value, from now on.
+fn changed<T: Send + Sync + 'static>(receiver: watch::Receiver<T>) -> impl Stream<Item = ()> {
+    stream::unfold(receiver, |mut receiver| async move {
+        match receiver.changed().await {
+            Ok(()) => Some(((), receiver)),
+            // Nobody changes it any more.
+            Err(_) => std::future::pending().await,
+        }
+    })
+}

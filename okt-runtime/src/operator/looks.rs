@@ -1,0 +1,138 @@
+//! When each object is looked at again although nothing happened: a queue that takes a few bytes for each.
+//!
+//! kube's own holds the name of an object twice, in a map and in a wheel of timers.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::{Stream, stream};
+use kube::runtime::reflector::ObjectRef;
+use okt_core::reconcile::Requeue;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::cache::cached::{Cached, Look};
+use crate::clock::after;
+use crate::wire::object::LifecycleObject;
+
+/// How many entries there are at least before those that are of no use any more are looked for.
+const FEW: usize = 1024;
+
+/// The looks that are due some time.
+pub(crate) struct Looks<K> {
+    entries: Mutex<Entries<K>>,
+    sooner: Notify,
+}
+
+struct Entries<K> {
+    heap: BinaryHeap<Reverse<Entry<K>>>,
+    /// At this number of entries those of no use are dropped.
+    full: usize,
+}
+
+struct Entry<K> {
+    due: Instant,
+    look: Look<K>,
+}
+
+impl<K> Default for Looks<K> {
+    fn default() -> Self {
+        Self {
+            entries: Mutex::new(Entries {
+                heap: BinaryHeap::new(),
+                full: FEW,
+            }),
+            sooner: Notify::new(),
+        }
+    }
+}
+
+impl<K: LifecycleObject> Looks<K> {
+    /// The next look at an object, after its turn; it replaces the one before.
+    ///
+    /// A newer version of the object has its own turn and then its own look, so this one goes with this version.
+    pub(crate) fn plan(&self, object: &Cached<K>, requeue: Requeue) {
+        let due = requeue.wait().map(after);
+        object.plan(due);
+        let Some(due) = due else {
+            return;
+        };
+        let mut entries = self.entries();
+        if entries.heap.len() >= entries.full {
+            entries.heap.retain(|Reverse(entry)| entry.is_wanted());
+            entries.full = FEW.max(2 * entries.heap.len());
+        }
+        let look = object.look();
+        entries.heap.push(Reverse(Entry { due, look }));
+        let first = entries.heap.peek();
+        if first.is_some_and(|Reverse(entry)| entry.due == due) {
+            self.sooner.notify_one();
+        }
+    }
+
+    /// Each object when its look is due.
+    pub(crate) fn stream(self: Arc<Self>) -> impl Stream<Item = ObjectRef<Cached<K>>> {
+        stream::unfold(self, |looks| async move {
+            let object = looks.next().await;
+            Some((object, looks))
+        })
+    }
+
+    async fn next(&self) -> ObjectRef<Cached<K>> {
+        loop {
+            let first = self.entries().heap.peek().map(|Reverse(entry)| entry.due);
+            match first {
+                Some(due) if due <= Instant::now() => {
+                    if let Some(object) = self.entries().take() {
+                        return object;
+                    }
+                }
+                // What is planned between this and the waiting has left a permit.
+                Some(due) => tokio::select! {
+                    () = sleep_until(due) => {}
+                    () = self.sooner.notified() => {}
+                },
+                None => self.sooner.notified().await,
+            }
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries<K>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: LifecycleObject> Entries<K> {
+    /// Removes the first one; the object, if it is to be looked at then.
+    fn take(&mut self) -> Option<ObjectRef<Cached<K>>> {
+        let Reverse(entry) = self.heap.pop()?;
+        entry.look.object(entry.due)
+    }
+}
+
+impl<K: LifecycleObject> Entry<K> {
+    fn is_wanted(&self) -> bool {
+        self.look.is_planned(self.due)
+    }
+}
+
+impl<K> PartialEq for Entry<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.due == other.due
+    }
+}
+
+impl<K> Eq for Entry<K> {}
+
+impl<K> PartialOrd for Entry<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K> Ord for Entry<K> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.due.cmp(&other.due)
+    }
+}

@@ -1,0 +1,331 @@
+//! Who may do what: the least that an operator needs, and roles for the people who use its kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{CustomResourceExt, Resource};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::author::application::Application;
+use crate::operator::OperatorError;
+use crate::resources::{Kind, Watches, is_label};
+
+/// The API group of roles.
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Where the events about objects go that live in no namespace.
+const EVENTS_OF_CLUSTER_SCOPED: &str = "default";
+
+/// The service account that an operator runs as; reads from `NAMESPACE/NAME`.
+///
+/// ```
+/// use okt_runtime::ServiceAccount;
+///
+/// let account: ServiceAccount = "ops/databases".parse()?;
+/// assert_eq!((&*account.namespace, &*account.name), ("ops", "databases"));
+/// assert!("databases".parse::<ServiceAccount>().is_err());
+/// # Ok::<(), okt_runtime::ServiceAccountError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServiceAccount {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A text is no service account; another text helps.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "a service account is written NAMESPACE/NAME, in lower case letters, digits, `-`, and in its name `.`"
+)]
+pub struct ServiceAccountError;
+
+impl FromStr for ServiceAccount {
+    type Err = ServiceAccountError;
+
+    fn from_str(text: &str) -> Result<Self, ServiceAccountError> {
+        let (namespace, name) = text.split_once('/').ok_or(ServiceAccountError)?;
+        if !is_label(namespace) || name.len() > 253 || !name.split('.').all(is_label) {
+            return Err(ServiceAccountError);
+        }
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// The roles of an operator and of the users of its kind, as [`rbac`] makes them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Rbac {
+    /// The operator's, where it is not limited to namespaces, and the users' roles `:view` and `:edit`.
+    pub cluster_roles: Vec<ClusterRole>,
+    /// The operator's in single namespaces.
+    pub roles: Vec<Role>,
+    /// What gives the service account its cluster roles.
+    pub cluster_role_bindings: Vec<ClusterRoleBinding>,
+    /// What gives the service account its roles.
+    pub role_bindings: Vec<RoleBinding>,
+}
+
+impl Rbac {
+    /// All objects as JSON, in the order in which they are applied.
+    ///
+    /// # Errors
+    ///
+    /// None is known: what is in here can be written.
+    pub fn objects(&self) -> Result<Vec<Value>, serde_json::Error> {
+        fn all<T: Serialize>(
+            objects: &[T],
+        ) -> impl Iterator<Item = Result<Value, serde_json::Error>> {
+            objects.iter().map(serde_json::to_value)
+        }
+        all(&self.cluster_roles)
+            .chain(all(&self.roles))
+            .chain(all(&self.cluster_role_bindings))
+            .chain(all(&self.role_bindings))
+            .collect()
+    }
+
+    fn grant(&mut self, name: &str, place: Option<&str>, rules: Vec<PolicyRule>) {
+        match place {
+            None => self.cluster_roles.push(ClusterRole {
+                metadata: meta(name, None),
+                rules: Some(rules),
+                ..ClusterRole::default()
+            }),
+            Some(namespace) => self.roles.push(Role {
+                metadata: meta(name, Some(namespace)),
+                rules: Some(rules),
+            }),
+        }
+    }
+
+    /// Binds every role there is to the account.
+    fn bind(&mut self, account: &ServiceAccount) {
+        let subject = Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: account.name.clone(),
+            namespace: Some(account.namespace.clone()),
+            ..Subject::default()
+        };
+        let to = |kind: &str, metadata: &ObjectMeta| RoleRef {
+            api_group: Some(GROUP.to_owned()),
+            kind: kind.to_owned(),
+            name: metadata.name.clone().unwrap_or_default(),
+        };
+        for role in &self.cluster_roles {
+            self.cluster_role_bindings.push(ClusterRoleBinding {
+                metadata: role.metadata.clone(),
+                role_ref: to("ClusterRole", &role.metadata),
+                subjects: Some(vec![subject.clone()]),
+            });
+        }
+        for role in &self.roles {
+            self.role_bindings.push(RoleBinding {
+                metadata: role.metadata.clone(),
+                role_ref: to("Role", &role.metadata),
+                subjects: Some(vec![subject.clone()]),
+            });
+        }
+    }
+}
+
+/// The least that the operator of an application needs, and the roles for people who view or edit its objects.
+///
+/// An operator limited to `namespaces` gets a role in each of them; none means the whole cluster.
+/// With an `account` the bindings come too; the account itself is yours.
+/// The users' roles `<plural>.<group>:view` and `:edit` join the cluster's own `view`, `edit` and `admin`.
+/// What [`watches`](Application::watches) says is owned, referred to or reached is in here; what handlers ask of the cluster
+/// beside that, and a lease where there is one, is not.
+///
+/// # Errors
+///
+/// [`OperatorError::ClusterScoped`] where namespaces are named for a kind that lives in none; leave them out.
+///
+/// ```no_run
+/// # fn example<A: okt_runtime::Application>() -> Result<(), Box<dyn std::error::Error>> {
+/// let roles = okt_runtime::rbac::<A>(&["team-a"], Some(&"ops/databases".parse()?))?;
+/// for object in roles.objects()? {
+///     println!("{object}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn rbac<A: Application>(
+    namespaces: &[impl AsRef<str>],
+    account: Option<&ServiceAccount>,
+) -> Result<Rbac, OperatorError> {
+    let crd = A::Resource::crd();
+    let cluster_scoped = crd.spec.scope == "Cluster";
+    if cluster_scoped && !namespaces.is_empty() {
+        return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
+    }
+    let plural = A::Resource::plural(&());
+    let names = Names {
+        crd: A::Resource::crd_name(),
+        group: &A::Resource::group(&()),
+        plural: &plural,
+    };
+    let watches = A::watches(Watches::default());
+    let others = |of: fn(&Kind) -> bool| beside(&watches, of);
+    let operator = format!("{}:operator", names.crd);
+    let mut rbac = Rbac::default();
+    let mut cluster = vec![names.definition()];
+    if cluster_scoped {
+        cluster.extend(names.objects());
+        cluster.extend(others(|_| true));
+        cluster.extend(reached(&watches));
+        rbac.grant(&operator, Some(EVENTS_OF_CLUSTER_SCOPED), vec![events()]);
+    } else if namespaces.is_empty() {
+        cluster.extend(names.objects());
+        cluster.extend(others(|_| true));
+        cluster.extend(reached(&watches));
+        cluster.push(events());
+    } else {
+        cluster.extend(others(|kind| !kind.namespaced));
+    }
+    // Named twice it is still one.
+    let namespaces: BTreeSet<&str> = namespaces.iter().map(AsRef::as_ref).collect();
+    for namespace in namespaces {
+        let mut rules = Vec::from(names.objects());
+        rules.extend(others(|kind| kind.namespaced));
+        rules.extend(reached(&watches));
+        rules.push(events());
+        rbac.grant(&operator, Some(namespace), rules);
+    }
+    rbac.grant(&operator, None, cluster);
+    if let Some(account) = account {
+        rbac.bind(account);
+    }
+    // After the bindings: these are for people.
+    rbac.cluster_roles.extend([names.view(), names.edit()]);
+    Ok(rbac)
+}
+
+/// What the kinds beside the operator's own need, as far as they are asked for: each is named once.
+fn beside<K>(watches: &Watches<K>, of: fn(&Kind) -> bool) -> Vec<PolicyRule> {
+    const OWNED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+    const REFERRED: [&str; 2] = ["list", "watch"];
+    let referred = watches.referred.iter().map(|it| &it.kind);
+    let mapped = watches.mapped.iter().map(|it| &it.kind);
+    let mut only_referred: Vec<&Kind> = Vec::new();
+    for kind in referred.chain(mapped) {
+        if !watches.owned.contains(kind) && !only_referred.contains(&kind) {
+            only_referred.push(kind);
+        }
+    }
+    let owned = watches.owned.iter().map(|kind| (kind, &OWNED[..]));
+    owned
+        .chain((only_referred.into_iter()).map(|kind| (kind, &REFERRED[..])))
+        .filter(|(kind, _)| of(kind))
+        .map(|(kind, verbs)| rule(&kind.api.group, &[&kind.api.plural], verbs))
+        .collect()
+}
+
+/// What handlers need that reach into pods.
+fn reached<K>(watches: &Watches<K>) -> Vec<PolicyRule> {
+    // A WebSocket begins as a read; since Kubernetes 1.35 the server asks for `create` as well.
+    const CONNECT: [&str; 2] = ["get", "create"];
+    let mut rules = Vec::new();
+    if watches.execs {
+        rules.push(rule("", &["pods"], &["get"]));
+        rules.push(rule("", &["pods/exec"], &CONNECT));
+    }
+    if watches.forwards {
+        rules.push(rule("", &["pods"], &["get", "list"]));
+        rules.push(rule("", &["services"], &["get"]));
+        rules.push(rule("", &["pods/portforward"], &CONNECT));
+    }
+    rules
+}
+
+/// How the kind is named in rules.
+struct Names<'a> {
+    crd: &'a str,
+    group: &'a str,
+    plural: &'a str,
+}
+
+impl Names<'_> {
+    /// A list and a watch that name the one object they are about are allowed by its name.
+    fn definition(&self) -> PolicyRule {
+        PolicyRule {
+            resource_names: Some(vec![self.crd.to_owned()]),
+            ..rule(
+                "apiextensions.k8s.io",
+                &["customresourcedefinitions"],
+                &["list", "watch"],
+            )
+        }
+    }
+
+    fn objects(&self) -> [PolicyRule; 3] {
+        let (status, finalizers) = (self.sub("status"), self.sub("finalizers"));
+        [
+            // `patch` is for the finalizer.
+            rule(self.group, &[self.plural], &["list", "watch", "patch"]),
+            rule(self.group, &[&status], &["patch"]),
+            // Where the cluster asks for it (OpenShift does), owner references that block deletion need it.
+            rule(self.group, &[&finalizers], &["update"]),
+        ]
+    }
+
+    fn view(&self) -> ClusterRole {
+        self.of_people(
+            "view",
+            &["view", "edit", "admin"],
+            &["get", "list", "watch"],
+        )
+    }
+
+    fn edit(&self) -> ClusterRole {
+        let verbs = ["create", "update", "patch", "delete", "deletecollection"];
+        self.of_people("edit", &["edit", "admin"], &verbs)
+    }
+
+    fn of_people(&self, name: &str, joined: &[&str], verbs: &[&str]) -> ClusterRole {
+        let label = |role: &&str| (format!("{GROUP}/aggregate-to-{role}"), "true".to_owned());
+        let labels: BTreeMap<_, _> = joined.iter().map(label).collect();
+        ClusterRole {
+            metadata: ObjectMeta {
+                labels: Some(labels),
+                ..meta(&format!("{}:{name}", self.crd), None)
+            },
+            rules: Some(vec![rule(self.group, &[self.plural], verbs)]),
+            ..ClusterRole::default()
+        }
+    }
+
+    fn sub(&self, subresource: &str) -> String {
+        format!("{}/{subresource}", self.plural)
+    }
+}
+
+fn events() -> PolicyRule {
+    rule("events.k8s.io", &["events"], &["create", "patch"])
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(owned(resources)),
+        verbs: owned(verbs),
+        ..PolicyRule::default()
+    }
+}
+
+fn meta(name: &str, namespace: Option<&str>) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: namespace.map(str::to_owned),
+        ..ObjectMeta::default()
+    }
+}

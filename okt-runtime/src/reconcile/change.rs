@@ -1,0 +1,123 @@
+//! What differs between the status that is stored and the one that would be written, as far as writing goes.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use okt_core::names::RESERVED;
+use okt_core::reconcile::News;
+use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
+
+use crate::wire::object::LifecycleObject;
+use crate::wire::status::{Position, Status};
+
+/// The graph of the pass that an application walks through.
+pub(crate) type PassOf = Option<&'static Graph<'static>>;
+
+/// Compares what would be written with what is stored.
+///
+/// `pass` is the graph of the pass that the application walks through, if it has one.
+pub(crate) fn change<K: LifecycleObject>(
+    object: &K,
+    next: &Status<K::State, K::Extra>,
+    pass: PassOf,
+) -> News {
+    let Some(old) = object.status_of() else {
+        return News::Main;
+    };
+    let progress = |position: &Option<Position<K::State>>| {
+        (position.as_ref())
+            .and_then(|position| position.action.as_ref())
+            .map_or_else(String::new, |action| action.message.clone())
+    };
+    let silent = |position: &Option<Position<K::State>>| {
+        let mut position = position.clone();
+        if let Some(action) = position
+            .as_mut()
+            .and_then(|position| position.action.as_mut())
+        {
+            action.message.clear();
+        }
+        position
+    };
+    let number = |position: &Option<Position<K::State>>| position.as_ref().map(|p| p.transition);
+    let same = old.observed_generation == next.observed_generation
+        && number(&old.lifecycle) == number(&next.lifecycle)
+        && old.recorded_resources == next.recorded_resources
+        && (old.lifecycle == next.lifecycle || silent(&old.lifecycle) == silent(&next.lifecycle))
+        && same_conditions::<K>(&old.conditions, &next.conditions, pass);
+    if !same {
+        News::Main
+    } else if old.extra != next.extra
+        || progress(&old.lifecycle) != progress(&next.lifecycle)
+        || says_other(&old.conditions, &next.conditions, pass)
+    {
+        News::Side
+    } else {
+        News::None
+    }
+}
+
+/// Whether a graph declares a condition of this type.
+fn is_declared(graph: &Graph<'_>, name: &str) -> bool {
+    let mut all = graph.states.iter().flat_map(|state| state.conditions);
+    all.any(|condition| condition.name == name)
+}
+
+/// Whether OKT writes the condition of this type; an apply that leaves one of these out removes it.
+pub(crate) fn is_own<S: Lifecycle>(name: &str, pass: PassOf) -> bool {
+    RESERVED.contains(&name) || is_declared(S::GRAPH, name) || is_of_pass(name, pass)
+}
+
+fn is_of_pass(name: &str, pass: PassOf) -> bool {
+    pass.is_some_and(|pass| is_declared(pass, name))
+}
+
+/// Reasons whose message names what was seen: another name is news.
+const NAMING: [&str; 2] = [reasons::UNFORESEEN_STATE, reasons::OBSERVED_ELSEWHERE];
+
+/// The types that say how an object stands.
+const STANDING: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
+
+/// Whether a reason is about what an object owns.
+pub(crate) fn is_about_resources(reason: &str) -> bool {
+    reasons::resources::ALL.contains(&reason)
+}
+
+/// Whether another part of what the object owns is in the way now, or a step of its pass says something else.
+fn says_other(old: &[Condition], next: &[Condition], pass: PassOf) -> bool {
+    let tells = |next: &Condition| {
+        is_about_resources(&next.reason)
+            || is_of_pass(&next.type_, pass)
+            || (pass.is_some() && STANDING.contains(&next.type_.as_str()))
+    };
+    next.iter().any(|next| {
+        tells(next)
+            && old
+                .iter()
+                .any(|old| old.type_ == next.type_ && old.message != next.message)
+    })
+}
+
+/// Whether OKT's conditions say the same; texts alone, which an upgrade may change, are no reason to write.
+fn same_conditions<K: LifecycleObject>(
+    old: &[Condition],
+    next: &[Condition],
+    pass: PassOf,
+) -> bool {
+    let own = |name: &str| is_own::<K::State>(name, pass);
+    let unknown = ConditionStatus::Unknown.as_str();
+    old.iter().filter(|condition| own(&condition.type_)).count() == next.len()
+        && next.iter().all(|next| {
+            old.iter().any(|old| {
+                old.type_ == next.type_
+                    && old.status == next.status
+                    && old.observed_generation == next.observed_generation
+                    && (old.message == next.message || !NAMING.contains(&next.reason.as_str()))
+                    && (is_same_reason::<K::State>(&old.reason, &next.reason)
+                        || (is_declared(K::State::GRAPH, &next.type_) && next.status != unknown))
+            })
+        })
+}
+
+/// A reason may name a state; a renamed state is the same one.
+fn is_same_reason<S: Lifecycle>(old: &str, next: &str) -> bool {
+    old == next || S::from_name(old).is_some_and(|state| Some(state) == S::from_name(next))
+}

@@ -1,0 +1,91 @@
+//! The finalizer that keeps an object until its application has reached a leaf.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use crate::author::application::Application;
+use crate::cache::guarded::{Guarded, api};
+use crate::patience::answer;
+use crate::reconcile::shared::Shared;
+use crate::wire::object::LifecycleObject;
+
+/// The finalizer.
+pub const FINALIZER: &str = "okt.dev/lifecycle";
+
+/// Whether the object carries the finalizer.
+pub(crate) fn is_set(meta: &ObjectMeta) -> bool {
+    all(meta).iter().any(|name| name == FINALIZER)
+}
+
+/// Adds the finalizer, and gives the object as it is then.
+///
+/// # Errors
+///
+/// 409 where the object was changed since: look again.
+pub(crate) async fn add<K: LifecycleObject>(
+    client: &Client,
+    object: &Arc<K>,
+) -> Result<Arc<K>, kube::Error> {
+    let mut finalizers = all(object.meta()).to_vec();
+    finalizers.push(FINALIZER.to_owned());
+    let written = set::<K>(client, object.meta(), &finalizers).await?;
+    // The object decoded before, and only its finalizers have changed.
+    Ok(written.into_inner().unwrap_or_else(|| Arc::clone(object)))
+}
+
+/// Drops the finalizer of an object whose application is gone, or that somebody gave up.
+///
+/// # Errors
+///
+/// Those of the write; a retry helps.
+pub(crate) async fn release<A: Application>(
+    shared: &Shared<A>,
+    meta: &ObjectMeta,
+    state: &str,
+    abandoned: bool,
+) -> Result<(), kube::Error> {
+    remove::<A::Resource>(&shared.client, meta).await?;
+    let object = meta.name.as_deref().unwrap_or_default();
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    tracing::info!(object, namespace, state, abandoned, "released");
+    if abandoned {
+        shared.warn_of_abandoning(meta, state);
+    }
+    Ok(())
+}
+
+/// Removes the finalizer.
+///
+/// # Errors
+///
+/// 409 where the object was changed since. 404 is no proof that it is gone: the cache says when it is.
+async fn remove<K: LifecycleObject>(client: &Client, meta: &ObjectMeta) -> Result<(), kube::Error> {
+    let others = all(meta).iter().filter(|name| *name != FINALIZER);
+    let others: Vec<String> = others.cloned().collect();
+    set::<K>(client, meta, &others).await.map(drop)
+}
+
+fn all(meta: &ObjectMeta) -> &[String] {
+    meta.finalizers.as_deref().unwrap_or_default()
+}
+
+/// A merge patch replaces the list, so it names the version that the list was read from.
+async fn set<K: LifecycleObject>(
+    client: &Client,
+    meta: &ObjectMeta,
+    finalizers: &[String],
+) -> Result<Guarded<K>, kube::Error> {
+    let patch = json!({
+        "metadata": {
+            "finalizers": finalizers,
+            "resourceVersion": meta.resource_version,
+        },
+    });
+    let name = meta.name.as_deref().unwrap_or_default();
+    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
+    answer(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).await
+}

@@ -1,0 +1,334 @@
+//! What the operator knows of its objects beside what is stored; all of it may be lost at any time.
+
+mod work;
+mod writes;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::work::{Phase, Piece, Work};
+pub(crate) use self::writes::{Scope, Seen, Trouble, Writes};
+use crate::author::asked::Sight;
+use crate::author::pass::Walks;
+use crate::resources::Tended;
+
+/// The objects of one operator, by uid; those of which nothing is known are left out.
+#[derive(Default)]
+pub(crate) struct Memory(Mutex<HashMap<String, Entry>>);
+
+/// An object in the memory: a settled one takes next to nothing.
+enum Entry {
+    /// It is at rest.
+    Settled(Seen),
+    /// Everything else.
+    Known(Arc<Known>),
+}
+
+impl Entry {
+    fn known(&self) -> Option<&Arc<Known>> {
+        match self {
+            Self::Settled(_) => None,
+            Self::Known(known) => Some(known),
+        }
+    }
+}
+
+impl Memory {
+    /// Returns what is known of an object.
+    pub(crate) fn of(&self, uid: &str) -> Arc<Known> {
+        let mut objects = self.objects();
+        let seen = match objects.get_mut(uid) {
+            Some(Entry::Known(known)) => return Arc::clone(known),
+            Some(Entry::Settled(seen)) => std::mem::take(seen),
+            None => Seen::default(),
+        };
+        let known = Arc::new(Known::having(seen));
+        objects.insert(uid.to_owned(), Entry::Known(Arc::clone(&known)));
+        known
+    }
+
+    /// The reconciliation of an object has ended: what need not be known of it is forgotten.
+    pub(crate) fn end_reconciliation(&self, uid: &str, known: &Arc<Known>) {
+        let mut objects = self.objects();
+        // Beside the memory and this reconciliation another thread may hold it, and be about to set a flag.
+        let ours = |entry: &Entry| {
+            (entry.known())
+                .is_some_and(|own| Arc::ptr_eq(own, known) && Arc::strong_count(own) == 2)
+        };
+        if !objects.get(uid).is_some_and(ours) {
+            return;
+        }
+        let Ok(mut remembered) = known.remembered.try_lock() else {
+            return;
+        };
+        if known.is_called() || !remembered.is_settled() {
+            return;
+        }
+        let seen = std::mem::take(&mut remembered.seen);
+        match seen.version {
+            Some(_) => objects.insert(uid.to_owned(), Entry::Settled(seen)),
+            None => objects.remove(uid),
+        };
+    }
+
+    fn objects(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The object is gone: its work is no longer wanted.
+    pub(crate) fn forget(&self, uid: &str) {
+        if let Some(Entry::Known(known)) = self.objects().remove(uid) {
+            known.gone.cancel();
+        }
+    }
+
+    /// Every object may be written again.
+    pub(crate) fn reopen(&self) {
+        for entry in self.objects().values_mut() {
+            match entry {
+                Entry::Settled(seen) => seen.reported = false,
+                Entry::Known(known) => known.reopened.store(true, Ordering::Release),
+            }
+        }
+    }
+
+    /// The history of the API server went back: versions and writes that are remembered are of another one.
+    pub(crate) fn rewind(&self) {
+        for entry in self.objects().values_mut() {
+            match entry {
+                Entry::Settled(seen) => *seen = Seen::default(),
+                Entry::Known(known) => known.rewound.store(true, Ordering::Release),
+            }
+        }
+    }
+
+    /// Returns how many objects have work under way: running, cleaning up, or ended and not recorded yet.
+    pub(crate) fn under_way(&self) -> usize {
+        let is_under_way = |known: &&Arc<Known>| match known.remembered.try_lock() {
+            Ok(remembered) => remembered.work.is_under_way(),
+            // It is being reconciled.
+            Err(_) => true,
+        };
+        let objects = self.objects();
+        objects
+            .values()
+            .filter_map(Entry::known)
+            .filter(is_under_way)
+            .count()
+    }
+
+    /// Forgets every object but these, after a list; returns those that it forgot.
+    pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut objects = self.objects();
+        let gone = objects.extract_if(|uid, _| !alive(uid));
+        gone.map(|(uid, entry)| {
+            if let Entry::Known(known) = entry {
+                known.gone.cancel();
+            }
+            uid
+        })
+        .collect()
+    }
+}
+
+/// What is known of one object.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Cancelled when the object is gone.
+    pub(crate) gone: CancellationToken,
+    /// A reconcile request named the object: what waits may be asked again.
+    pub(crate) named: AtomicBool,
+    /// The CRD or the leadership has changed: what was refused before may be taken now.
+    reopened: AtomicBool,
+    /// The history of the API server went back.
+    rewound: AtomicBool,
+    /// Locked while the object is reconciled; reconciliations of one object never overlap anyway.
+    pub(crate) remembered: tokio::sync::Mutex<Remembered>,
+}
+
+/// What is remembered of one object from one reconciliation to the next: six values, each with one owner.
+#[derive(Default)]
+pub(crate) struct Remembered {
+    /// The last write that succeeded.
+    pub(crate) seen: Seen,
+    /// The work of the state on record.
+    pub(crate) work: Work,
+    /// The questions to the application.
+    pub(crate) sight: Sight,
+    /// The runs of the pass.
+    pub(crate) pass: Walks,
+    /// The owned resources.
+    pub(crate) owned: Tended,
+    /// The other writes.
+    pub(crate) writes: Writes,
+}
+
+impl Remembered {
+    /// Whether the version of the last write is all that is known.
+    fn is_settled(&self) -> bool {
+        // Whole, so that a field that is added has to be judged here.
+        let Self {
+            seen: _,
+            work,
+            sight,
+            pass,
+            owned,
+            writes,
+        } = self;
+        work.is_empty()
+            && sight.is_empty()
+            && pass.is_empty()
+            && owned.is_empty()
+            && writes.is_empty()
+    }
+
+    /// Whether the application did not answer the last question of some kind.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.sight.is_silent() || self.owned.is_silent()
+    }
+
+    /// Every write may be tried again, and another operator may have led meanwhile.
+    fn reopen(&mut self) {
+        self.writes.trouble = Trouble::default();
+        self.seen.reported = false;
+        self.work.doubt();
+    }
+
+    /// Forgets all that belongs to a history of the API server that is lost; work goes on if it still is on record.
+    fn rewind(&mut self) {
+        self.seen = Seen::default();
+        self.writes = Writes::default();
+    }
+}
+
+impl Known {
+    fn having(seen: Seen) -> Self {
+        let remembered = Remembered {
+            seen,
+            ..Remembered::default()
+        };
+        Self {
+            remembered: tokio::sync::Mutex::new(remembered),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the next reconciliation is to hear of something.
+    fn is_called(&self) -> bool {
+        let flags = [&self.named, &self.reopened, &self.rewound];
+        flags.iter().any(|flag| flag.load(Ordering::Acquire))
+    }
+
+    /// Tells the object what has happened to all objects since its last reconciliation.
+    pub(crate) fn catch_up(&self, remembered: &mut Remembered) {
+        if self.rewound.swap(false, Ordering::AcqRel) {
+            remembered.rewind();
+        }
+        if self.reopened.swap(false, Ordering::AcqRel) {
+            remembered.reopen();
+        }
+    }
+
+    /// Returns whether a reconcile request named the object since this was last asked.
+    pub(crate) fn take_name(&self) -> bool {
+        self.named.swap(false, Ordering::AcqRel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use okt_core::Answer;
+
+    use super::*;
+
+    fn reconcile(memory: &Memory, change: impl FnOnce(&mut Remembered)) {
+        let known = memory.of("uid");
+        let mut remembered = known.remembered.try_lock().expect("no other one");
+        known.catch_up(&mut remembered);
+        change(&mut remembered);
+        drop(remembered);
+        memory.end_reconciliation("uid", &known);
+    }
+
+    fn is_slim(memory: &Memory) -> bool {
+        let objects = memory.objects();
+        objects.get("uid").and_then(Entry::known).is_none()
+    }
+
+    fn see(version: &str) -> impl FnOnce(&mut Remembered) {
+        move |it| it.seen.version = Some(version.to_owned())
+    }
+
+    #[test]
+    fn of_a_settled_object_only_the_version_of_the_last_write_is_kept() {
+        let memory = Memory::default();
+        reconcile(&memory, |_| {});
+        assert!(memory.objects().is_empty());
+        reconcile(&memory, see("7"));
+        assert!(is_slim(&memory));
+        reconcile(&memory, |it| assert!(it.seen.is_newer_than(Some("6"))));
+        reconcile(&memory, |it| assert!(!it.seen.is_newer_than(Some("7"))));
+        assert!(is_slim(&memory));
+    }
+
+    #[test]
+    fn whatever_the_next_reconciliation_needs_is_kept() {
+        for change in [
+            |it: &mut Remembered| {
+                let mut piece = Piece::new("uid/1".to_owned(), 1);
+                piece.phase = Phase::Ended(Ok(Answer::Next));
+                it.work.piece = Some(piece);
+            },
+            |it: &mut Remembered| it.work.ending = Some(CancellationToken::new()),
+            |it: &mut Remembered| it.sight.failed = 1,
+            |it: &mut Remembered| it.writes.vain = Some(Box::default()),
+            |it: &mut Remembered| it.writes.unreadable = Some(Box::default()),
+        ] {
+            let memory = Memory::default();
+            reconcile(&memory, change);
+            assert!(!is_slim(&memory));
+        }
+    }
+
+    #[test]
+    fn of_an_object_that_is_gone_nothing_is_kept() {
+        let memory = Memory::default();
+        reconcile(&memory, |it| it.sight.failed = 1);
+        let known = memory.of("uid");
+        memory.forget("uid");
+        assert!(memory.objects().is_empty());
+        assert!(known.gone.is_cancelled(), "its work is no longer wanted");
+        reconcile(&memory, see("7"));
+        assert_eq!(memory.keep_only(|_| false), ["uid"]);
+        assert!(memory.objects().is_empty());
+    }
+
+    #[test]
+    fn the_pass_of_a_settled_object_runs_again_once_everything_may_be_written_again() {
+        let memory = Memory::default();
+        reconcile(&memory, |it| {
+            it.seen.version = Some("7".to_owned());
+            it.seen.reported = true;
+        });
+        reconcile(&memory, |it| assert!(it.seen.reported));
+        assert!(is_slim(&memory));
+        memory.reopen();
+        reconcile(&memory, |it| assert!(!it.seen.reported));
+    }
+
+    #[test]
+    fn a_request_at_the_end_of_a_reconciliation_is_heard() {
+        let memory = Memory::default();
+        let known = memory.of("uid");
+        // Another thread has looked it up and is about to name the object.
+        let naming = memory.of("uid");
+        memory.end_reconciliation("uid", &known);
+        naming.named.store(true, Ordering::Release);
+        drop(naming);
+        memory.end_reconciliation("uid", &known);
+        assert!(memory.of("uid").take_name());
+    }
+}

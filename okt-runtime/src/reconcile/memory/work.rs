@@ -1,0 +1,262 @@
+//! The work of the state on record, as far as this process knows it.
+
+use std::time::Duration;
+
+use okt_core::Answer;
+use okt_core::backoff::Backoff;
+use okt_core::facts::{Said, Task};
+use okt_core::reconcile::Turnover;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::author::progress::Progress;
+use crate::clock::after;
+use crate::failure::Failure;
+use crate::reconcile::tasks::Running;
+
+/// The shortest `Wait`: one of nothing would spin.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+
+/// How many reasons of one piece of work are reported.
+const REPORTED: usize = 16;
+
+/// The work of one object.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// The work on record; none where this process knows nothing of it.
+    pub(crate) piece: Option<Piece>,
+    /// Cancelled when the task has ended that must end before another begins.
+    pub(crate) ending: Option<CancellationToken>,
+    /// An operator that stops waits for this object, as the last decision to rest has it.
+    pub(crate) is_under_way: bool,
+}
+
+/// One piece of work: a run of a state's action.
+pub(crate) struct Piece {
+    /// Its id in the record.
+    pub(crate) id: String,
+    /// The attempt that runs or comes next, from 1.
+    pub(crate) attempt: u32,
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    /// The generation under which the attempt was started.
+    pub(crate) started_under: i64,
+    /// The reasons of the failures before, each once: a reason that is reported already is no news.
+    pub(crate) reported: Vec<String>,
+    /// The object was named from outside since the attempt began.
+    pub(crate) named: bool,
+    /// What the handler says of its progress; none before the first attempt.
+    pub(crate) progress: Option<Progress>,
+    pub(crate) phase: Phase,
+}
+
+/// How far a piece of work is.
+pub(crate) enum Phase {
+    /// This process has recorded it, and it has not begun.
+    New,
+    /// The task runs.
+    Running(Running),
+    /// The next attempt comes at this time.
+    Waiting {
+        due: Instant,
+        /// The handler answered `Wait`: naming the object brings the call forward.
+        asked: bool,
+    },
+    /// The task has ended with this result, which no reconciliation has recorded yet.
+    Ended(Result<Answer, Failure>),
+}
+
+impl Piece {
+    /// Work that is about to begin.
+    pub(crate) fn new(id: String, attempt: u32) -> Self {
+        Self {
+            id,
+            attempt: attempt.max(1),
+            failures: 0,
+            started_under: 0,
+            reported: Vec::new(),
+            named: false,
+            progress: None,
+            phase: Phase::New,
+        }
+    }
+
+    /// Whether a failure for this reason was reported before; beyond some, reasons are made up anew each time.
+    pub(crate) fn has_reported(&self, reason: &str) -> bool {
+        self.reported.len() >= REPORTED || self.reported.iter().any(|before| before == reason)
+    }
+}
+
+impl Work {
+    /// Whether there is nothing to remember.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self {
+            piece,
+            ending,
+            is_under_way,
+        } = self;
+        piece.is_none() && ending.is_none() && !is_under_way
+    }
+
+    /// Takes over what time and tasks have done meanwhile.
+    pub(crate) fn catch_up(&mut self) {
+        self.ending.take_if(|ending| ending.is_cancelled());
+        let Some(piece) = &mut self.piece else {
+            return;
+        };
+        let Phase::Running(running) = &piece.phase else {
+            return;
+        };
+        // Asked first: a task leaves its result before it is over.
+        let is_over = running.is_over();
+        if let Some(ended) = running.take_end() {
+            piece.phase = Phase::Ended(ended);
+        } else if is_over {
+            self.piece = None;
+        }
+    }
+
+    /// The work as a decision takes it.
+    pub(crate) fn task(&self) -> Task {
+        let Some(piece) = &self.piece else {
+            return Task::Absent;
+        };
+        match &piece.phase {
+            Phase::New => Task::New,
+            Phase::Running(_) => Task::Running,
+            Phase::Waiting { due, asked } if Instant::now() >= *due || (*asked && piece.named) => {
+                Task::Due
+            }
+            Phase::Waiting { .. } => Task::Waiting,
+            Phase::Ended(ended) => Task::Ended(said(ended)),
+        }
+    }
+
+    /// How long until the next attempt.
+    pub(crate) fn due(&self) -> Option<Duration> {
+        match self.piece.as_ref()?.phase {
+            Phase::Waiting { due, .. } => Some(due.saturating_duration_since(Instant::now())),
+            Phase::New | Phase::Running(_) | Phase::Ended(_) => None,
+        }
+    }
+
+    /// Whether the task has ended and its result is not recorded.
+    pub(crate) fn has_ended(&self) -> bool {
+        (self.piece.as_ref()).is_some_and(|piece| matches!(piece.phase, Phase::Ended(_)))
+    }
+
+    /// The failure that the task has ended with.
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        match &self.piece.as_ref()?.phase {
+            Phase::Ended(Err(failure)) => Some(failure),
+            Phase::New | Phase::Running(_) | Phase::Waiting { .. } | Phase::Ended(Ok(_)) => None,
+        }
+    }
+
+    /// The object was named from outside: what waits because it asked for that is called again.
+    pub(crate) fn name(&mut self) {
+        if let Some(piece) = &mut self.piece {
+            piece.named = true;
+        }
+    }
+
+    /// Whether work runs or cleans up, or has ended and nothing holds its result back.
+    pub(crate) fn is_under_way(&self) -> bool {
+        let is_running =
+            |piece: &Piece| matches!(&piece.phase, Phase::Running(running) if !running.is_over());
+        self.is_under_way
+            || self.piece.as_ref().is_some_and(is_running)
+            || self.ending.as_ref().is_some_and(|it| !it.is_cancelled())
+    }
+
+    /// Forgets the work; its task is cancelled, and may take a while to end.
+    pub(crate) fn cancel(&mut self) {
+        if let Some(Piece {
+            phase: Phase::Running(running),
+            ..
+        }) = self.piece.take()
+        {
+            running.cancel();
+            self.ending = Some(running.over);
+        }
+    }
+
+    /// Forgets work that has not begun: another operator may have begun it meanwhile.
+    pub(crate) fn doubt(&mut self) {
+        self.piece
+            .take_if(|piece| matches!(piece.phase, Phase::New));
+    }
+
+    /// Does what was decided about the work, now that it is recorded. `on_record` is the work on record.
+    ///
+    /// Beside [`cancel`](Self::cancel) and the start of a task this is the only way in which work changes.
+    pub(crate) fn turn_over(
+        &mut self,
+        to: Turnover,
+        on_record: impl FnOnce() -> Option<Piece>,
+        backoff: Backoff,
+        seed: u64,
+    ) {
+        match to {
+            Turnover::Keep => {}
+            Turnover::None => self.cancel(),
+            Turnover::New => {
+                self.cancel();
+                self.piece = on_record();
+            }
+            Turnover::Retry => self.retry(backoff, seed),
+            Turnover::Wait => self.wait(),
+        }
+    }
+
+    fn retry(&mut self, backoff: Backoff, seed: u64) {
+        let Some(piece) = &mut self.piece else {
+            return;
+        };
+        if let Phase::Ended(Err(failure)) = &piece.phase
+            && !piece.has_reported(failure.reason())
+        {
+            piece.reported.push(failure.reason().to_owned());
+        }
+        piece.failures = piece.failures.saturating_add(1);
+        let wait = backoff.wait(piece.failures.max(piece.attempt), seed);
+        piece.attempt = piece.attempt.saturating_add(1);
+        piece.phase = Phase::Waiting {
+            due: after(wait),
+            asked: false,
+        };
+    }
+
+    fn wait(&mut self) {
+        let Some(piece) = &mut self.piece else {
+            return;
+        };
+        let Phase::Ended(Ok(Answer::Wait(wait))) = piece.phase else {
+            return;
+        };
+        // What was named while the handler ran may be what it now waits for.
+        let wait = if std::mem::take(&mut piece.named) {
+            Duration::ZERO
+        } else {
+            wait
+        };
+        piece.failures = 0;
+        piece.phase = Phase::Waiting {
+            due: after(wait.max(SHORTEST_WAIT)),
+            asked: true,
+        };
+    }
+}
+
+/// What a result means for a decision.
+fn said(ended: &Result<Answer, Failure>) -> Said {
+    match ended {
+        Ok(Answer::Stay) => Said::Stay,
+        Ok(Answer::Next) => Said::Next,
+        Ok(Answer::Wait(_)) => Said::Wait,
+        Ok(Answer::To(to)) => Said::To(*to),
+        Err(failure) => Said::Failed {
+            permanent: failure.is_permanent(),
+        },
+    }
+}

@@ -1,0 +1,430 @@
+//! Position, conditions and what the application adds, as one status and one PATCH; only here is status written.
+
+use std::marker::PhantomData;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use kube::api::{Patch, PatchParams};
+use kube::{Client, ResourceExt};
+use okt_core::conditions::{self, Words};
+use okt_core::decide::{Decision, Go, Run, Why};
+use okt_core::facts::Facts;
+use okt_core::record::{Outcome as CoreOutcome, Phase as CorePhase, Record, Recorded};
+use okt_core::trail::Trail;
+use okt_core::{Lifecycle, Mark};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cache::guarded::{Guarded, api};
+use crate::patience::answer;
+use crate::resources::Settlement;
+use crate::wire::cause;
+use crate::wire::desired::{Desired, StateName};
+use crate::wire::limits::HISTORY_LIMIT;
+use crate::wire::object::{LifecycleObject, LifecycleSpec};
+use crate::wire::read;
+use crate::wire::status::{
+    Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
+    Transition,
+};
+
+/// The field manager of everything that OKT writes to a status.
+pub const FIELD_MANAGER: &str = "okt";
+
+/// What a turn found out and decided, to be reported.
+pub(crate) struct Report<'a, K: LifecycleObject> {
+    pub(crate) object: &'a K,
+    pub(crate) now: Timestamp,
+
+    pub(crate) after: &'a Recorded,
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) decision: &'a Decision,
+    /// What the observation said, in words.
+    pub(crate) observed: &'a str,
+    /// The failure of the action that this turn takes.
+    pub(crate) failed: Option<RecordedFailure>,
+    /// What the running work says of itself.
+    pub(crate) progress: String,
+    /// How what the object owns in the cluster stands.
+    pub(crate) resources: &'a Settlement,
+    /// What is recorded of what the object owns.
+    pub(crate) recorded_resources: Vec<String>,
+    /// What the states of the pass say.
+    pub(crate) of_pass: &'a [conditions::Condition],
+    pub(crate) extra: K::Extra,
+    /// A hash of the graph, which the next transition records.
+    pub(crate) graph: &'a str,
+}
+
+impl<K: LifecycleObject> Report<'_, K> {
+    fn old(&self) -> Option<&Position<K::State>> {
+        self.object.status_of()?.lifecycle.as_ref()
+    }
+
+    /// The whole status that OKT owns, built anew.
+    pub(crate) fn status(&self) -> Status<K::State, K::Extra> {
+        let lifecycle = match self.after {
+            Recorded::Nothing => None,
+            Recorded::At(record) => Some(self.position(record)),
+        };
+        let failure = lifecycle
+            .as_ref()
+            .and_then(|position| position.action.as_ref())
+            .and_then(|action| action.failure.as_ref());
+        let wish = self.object.spec_of().lifecycle().state.as_ref();
+        let words = Words {
+            state: self.old().map_or("", |old| old.state.as_str()),
+            wish: wish.map_or("", StateName::as_str),
+            failure: failure.map(words_of),
+            led_here: lifecycle
+                .as_ref()
+                .and_then(|position| position.failure.as_ref())
+                .map(words_of),
+            observed: self.observed,
+            resources: self.resources.words(),
+        };
+        let conditions = conditions::conditions(
+            K::State::GRAPH,
+            self.after,
+            self.facts,
+            self.decision,
+            &words,
+        );
+        Status {
+            observed_generation: Some(self.facts.generation),
+            lifecycle,
+            conditions: conditions
+                .into_iter()
+                .chain(self.of_pass.iter().cloned())
+                .map(|condition| dated(self.object, self.now, condition))
+                .collect(),
+            recorded_resources: self.recorded_resources.clone(),
+            extra: self.extra.clone(),
+        }
+    }
+
+    fn position(&self, record: &Record) -> Position<K::State> {
+        let old = self.old();
+        let went = match self.decision {
+            Decision::Go(go) => Some(*go),
+            Decision::Stand(_)
+            | Decision::Run(_)
+            | Decision::Retry { .. }
+            | Decision::End(_)
+            | Decision::Release { .. } => None,
+        };
+        let desired = self.object.spec_of().lifecycle();
+        let state = K::State::from_id(record.state).map(StateName::Known);
+        let unknown = || {
+            old.map_or_else(
+                || StateName::Unknown(String::new()),
+                |old| old.state.clone(),
+            )
+        };
+        Position {
+            state: state.unwrap_or_else(unknown),
+            since: match went {
+                Some(_) => Some(self.now),
+                // A status that somebody else wrote may lack it, and deadlines count from it.
+                None => old.and_then(|old| old.since).or(Some(self.now)),
+            },
+            transition: record.transition,
+            jumps: record.jumps,
+            rounds: record.rounds,
+            desired: Some(wish(
+                desired,
+                record,
+                old.and_then(|old| old.desired.as_ref()),
+            )),
+            visit: visit(desired, record, old.and_then(|old| old.visit.as_ref())),
+            revision: read::text(record.revision),
+            changed: read::text(record.changed),
+            action: self.action(record, went),
+            failure: self.led_here(went),
+            trail: self.trail(record, went),
+            history: self.history(record, went),
+            graph: match (went, old) {
+                (None, Some(old)) => old.graph.clone(),
+                (Some(_), _) | (None, None) => self.graph.to_owned(),
+            },
+            of: PhantomData,
+        }
+    }
+
+    fn action(&self, record: &Record, went: Option<Go>) -> Option<RecordedAction> {
+        let action = record.action?;
+        let old = self.old().filter(|_| went.is_none());
+        let uid = self.object.meta().uid.as_deref().unwrap_or_default();
+        let before = read::action_id(old, uid, record.transition, action.run);
+        let same = (old.and_then(|old| old.action.as_ref())).filter(|old| old.id == before);
+        let id = match same {
+            Some(_) => before,
+            None => read::mint(uid, record.transition, action.run, self.now),
+        };
+        let phase = match action.phase {
+            CorePhase::Pending => Phase::Pending,
+            CorePhase::Done => Phase::Done,
+            CorePhase::Failed => Phase::Failed,
+        };
+        Some(RecordedAction {
+            attempt: action.attempt,
+            phase,
+            generation: action.generation,
+            leaving: action.leaving,
+            started_at: same.map_or(Some(self.now), |old| old.started_at),
+            message: match phase {
+                Phase::Pending => self.progress.clone(),
+                Phase::Done | Phase::Failed => String::new(),
+            },
+            failure: self.failure(same, phase),
+            id,
+        })
+    }
+
+    /// The failure that the action stands at; the first text of a reason stays, so that a repetition is no news.
+    fn failure(&self, old: Option<&RecordedAction>, phase: Phase) -> Option<RecordedFailure> {
+        if phase == Phase::Done {
+            return None;
+        }
+        let before = old.and_then(|old| old.failure.clone());
+        match (&self.failed, before) {
+            (Some(failed), Some(before)) if failed.reason == before.reason => Some(before),
+            (Some(failed), _) => Some(failed.clone()),
+            // Begun anew after it had failed for good.
+            (None, _) if matches!(self.decision, Decision::Run(Run::Amended | Run::Changed)) => {
+                None
+            }
+            (None, before) => before,
+        }
+    }
+
+    /// The failure that led into the present state; it stays as long as the object does.
+    fn led_here(&self, went: Option<Go>) -> Option<RecordedFailure> {
+        match went {
+            Some(go) if go.why == Why::OnError => self.failed.clone(),
+            Some(_) => None,
+            None => self.old()?.failure.clone(),
+        }
+    }
+
+    fn trail(&self, record: &Record, went: Option<Go>) -> String {
+        let old = self.old().map_or("", |old| old.trail.as_str());
+        if went.is_none() {
+            return old.to_owned();
+        }
+        // A trail that somebody spoilt begins anew.
+        let mut trail: Trail = old.parse().unwrap_or_default();
+        trail.push(K::State::GRAPH.name_of(record.state));
+        let leaf = K::State::GRAPH
+            .get(record.state)
+            .is_some_and(|state| state.is(Mark::Leaf));
+        if leaf {
+            trail.end();
+        }
+        trail.to_string()
+    }
+
+    fn history(&self, record: &Record, went: Option<Go>) -> Vec<Transition> {
+        let mut history = self
+            .old()
+            .map(|old| old.history.clone())
+            .unwrap_or_default();
+        if let Some(go) = went {
+            history.push(Transition {
+                transition: record.transition,
+                from: self
+                    .old()
+                    .map_or_else(String::new, |old| old.state.to_string()),
+                to: K::State::GRAPH.name_of(record.state).to_owned(),
+                at: Some(self.now),
+                cause: cause::words(go),
+            });
+        }
+        let surplus = history.len().saturating_sub(HISTORY_LIMIT);
+        history.drain(..surplus);
+        history
+    }
+}
+
+/// A condition with the time at which its status last changed.
+pub(crate) fn dated<K: LifecycleObject>(
+    object: &K,
+    now: Timestamp,
+    condition: conditions::Condition,
+) -> Condition {
+    let status = condition.status.as_str();
+    let before = object
+        .status_of()
+        .and_then(|old| old.conditions.iter().find(|c| c.type_ == condition.name))
+        .filter(|before| before.status == status);
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    Condition {
+        last_transition_time: before.map_or(Time(now), |c| c.last_transition_time.clone()),
+        type_: condition.name,
+        status: status.to_owned(),
+        reason: condition.reason,
+        message: condition.message,
+        observed_generation: Some(object.meta().generation.unwrap_or(0)),
+    }
+}
+
+fn words_of(failure: &RecordedFailure) -> (&str, &str) {
+    (&failure.reason, &failure.message)
+}
+
+fn wish<S: Lifecycle>(
+    desired: &Desired<S>,
+    record: &Record,
+    old: Option<&RecordedWish>,
+) -> RecordedWish {
+    let name = read::wished_name(desired);
+    // A renamed state is the same wish: its new name is no reason to write.
+    let same = old.filter(|old| name.as_ref() == Some(&StateName::of(&old.state)));
+    RecordedWish {
+        state: match (same, &name) {
+            (Some(old), _) => old.state.clone(),
+            (None, Some(name)) => name.as_str().to_owned(),
+            (None, None) => String::new(),
+        },
+        request: read::request(desired),
+        transition: record.wish.transition,
+        reached: record.wish.reached,
+    }
+}
+
+fn visit<S: Lifecycle>(
+    desired: &Desired<S>,
+    record: &Record,
+    old: Option<&RecordedVisit>,
+) -> Option<RecordedVisit> {
+    let recorded = record.visit?;
+    let (state, request) = match (&desired.visit, old) {
+        (Some(visit), old) => {
+            // A renamed state is the same visit: its new name is no reason to write.
+            let same = old.filter(|old| visit.state == StateName::of(&old.state));
+            (
+                same.map_or_else(
+                    || read::bounded(visit.state.as_str()).into_owned(),
+                    |old| old.state.clone(),
+                ),
+                read::bounded(&visit.request).into_owned(),
+            )
+        }
+        (None, Some(old)) => (old.state.clone(), old.request.clone()),
+        (None, None) => return None,
+    };
+    Some(RecordedVisit {
+        state,
+        request,
+        transition: recorded.transition,
+        outcome: match recorded.outcome {
+            CoreOutcome::Pending => Outcome::Pending,
+            CoreOutcome::Reached => Outcome::Reached,
+            CoreOutcome::Refused => Outcome::Refused,
+            CoreOutcome::Overtaken => Outcome::Overtaken,
+            CoreOutcome::NotReplayed => Outcome::NotReplayed,
+        },
+    })
+}
+
+/// The body of the one PATCH.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Applied<'a, S> {
+    api_version: &'a str,
+    kind: &'a str,
+    metadata: AppliedMetadata<'a>,
+    status: &'a S,
+}
+
+/// Which version of an object a status is written for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AppliedMetadata<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resource_version: Option<&'a str>,
+}
+
+/// Writes a status with server-side apply, on the condition that the object is still the one acted upon.
+///
+/// # Errors
+///
+/// 409 where it is not: a retry helps when the newer version is here. 422 where the CRD does not allow it: a retry does
+/// not help. [`kube::Error::Service`] where the answer does not have the position that was sent.
+pub(crate) async fn write<K: LifecycleObject>(
+    client: &Client,
+    object: &K,
+    status: &Status<K::State, K::Extra>,
+) -> Result<Guarded<K>, kube::Error> {
+    let body = Applied {
+        api_version: &K::api_version(&()),
+        kind: &K::kind(&()),
+        metadata: AppliedMetadata {
+            resource_version: object.meta().resource_version.as_deref(),
+        },
+        status,
+    };
+    let api = api::<Guarded<K>>(client, object.namespace().as_deref());
+    let name = object.name_any();
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let written = answer(api.patch_status(&name, &params, &Patch::Apply(body))).await?;
+    confirm(&written, status)?;
+    Ok(written)
+}
+
+/// Checks that an answer has the position that was sent: no work may begin for one that is not recorded.
+///
+/// # Errors
+///
+/// Where it does not, because something between the operator and the storage (an admission webhook, a proxy) changed or
+/// dropped it; a retry helps when that has ended.
+fn confirm<K: LifecycleObject>(
+    written: &Guarded<K>,
+    sent: &Status<K::State, K::Extra>,
+) -> Result<(), kube::Error> {
+    let Some(sent) = &sent.lifecycle else {
+        return Ok(());
+    };
+    let wrong = |what: String| {
+        let why = format!("the answer to the write of a status {what}");
+        Err(kube::Error::Service(why.into()))
+    };
+    let stored = match written.get() {
+        Ok(stored) => stored.status_of().and_then(|it| it.lifecycle.as_ref()),
+        Err(invalid) => return wrong(format!("does not decode: {}", invalid.error)),
+    };
+    let Some(stored) = stored else {
+        return wrong("has no `lifecycle`".to_owned());
+    };
+    let action = |of: &Position<K::State>| of.action.as_ref().map(|it| (it.id.clone(), it.phase));
+    if (&stored.state, stored.transition) != (&sent.state, sent.transition) {
+        wrong(format!(
+            "is in {} by transition {}; {} by transition {} was sent",
+            stored.state, stored.transition, sent.state, sent.transition
+        ))
+    } else if action(stored) == action(sent) {
+        Ok(())
+    } else {
+        wrong("has another action than was sent".to_owned())
+    }
+}
+
+/// Takes away what others left in the status (a merge patch of [`removal`](crate::reconcile::leftover::removal)); the object as it
+/// is then.
+///
+/// # Errors
+///
+/// Those of [`write`]; the status itself is written already.
+pub(crate) async fn take_away<K: LifecycleObject>(
+    client: &Client,
+    meta: &ObjectMeta,
+    removal: &Value,
+) -> Result<Guarded<K>, kube::Error> {
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
+    let name = meta.name.as_deref().unwrap_or_default();
+    answer(api.patch_status(name, &params, &Patch::Merge(removal))).await
+}

@@ -1,0 +1,107 @@
+//! Work beside the reconciler: one task per object, contained, cancellable, its result kept until a turn takes it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use okt_core::{Answer, Dispatch, Lifecycle, reasons};
+use tokio_util::sync::CancellationToken;
+
+use crate::author::application::{Application, StateOf};
+use crate::author::context::Action;
+use crate::backdoor::{Attempt, Backdoor, Fate};
+use crate::failure::Failure;
+use crate::reconcile::places::Place;
+use crate::reconcile::shared::Shared;
+use crate::reconcile::tasks::Running;
+use crate::resources::name_of;
+use crate::texts::{panic_text, seconds};
+
+/// How long cancelled work may take to clean up before it is dropped.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Starts the work of a state; the task before it has ended. `ended` is called when this one has.
+pub(crate) fn start<A: Application>(
+    shared: &Arc<Shared<A>>,
+    state: StateOf<A>,
+    action: Action<A::Resource>,
+    place: Place,
+    ended: impl FnOnce() + Send + 'static,
+) -> Running {
+    let application = Arc::clone(&shared.application);
+    let end = Arc::new(Mutex::new(None));
+    let cancellation = action.cancellation.clone();
+    let limit = application.attempt_limit(state);
+    let slot = Arc::clone(&end);
+    let over = CancellationToken::new();
+    let guard = over.clone().drop_guard();
+    (shared.tasks).note(name_of(action.object()), over.clone());
+    let sharing = Arc::clone(shared);
+    shared.tasks.spawn(async move {
+        let said = attempt(&*application, &sharing.backdoor, state, &action, limit).await;
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        drop((guard, place));
+        ended();
+    });
+    Running {
+        end,
+        cancellation,
+        over,
+    }
+}
+
+/// One attempt; none where it was cancelled.
+async fn attempt<A: Application>(
+    application: &A,
+    backdoor: &Backdoor,
+    state: StateOf<A>,
+    action: &Action<A::Resource>,
+    limit: Duration,
+) -> Option<Result<Answer, Failure>> {
+    if action.cancellation.is_cancelled() {
+        return None;
+    }
+    let fate = backdoor.fate(|| Attempt {
+        id: action.id().to_owned(),
+        number: action.attempt(),
+        state: state.name(),
+        resumed: action.resumed(),
+    });
+    // Turning its error into a failure is the author's code too.
+    let work = || async { (state.dispatch(application, action).await).map_err(Into::into) };
+    let work = AssertUnwindSafe(by_fate(fate, work)).catch_unwind();
+    let overdue = async {
+        action.cancellation.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    let said = tokio::select! {
+        biased;
+        done = work => match done {
+            Ok(done) => done,
+            Err(panic) => Err(Failure::retry(reasons::PANICKED, panic_text(&*panic))),
+        },
+        () = overdue => return None,
+        () = tokio::time::sleep(limit) => Err(Failure::retry(
+            reasons::TIMED_OUT,
+            format!("the work of {} took longer than {}", state.name(), seconds(limit)),
+        )),
+    };
+    (!action.cancellation.is_cancelled()).then_some(said)
+}
+
+/// The answer of a handler, or what becomes of it in a test.
+async fn by_fate<T, F: Future<Output = T>>(fate: Fate, handler: impl Fn() -> F) -> T {
+    match fate {
+        Fate::Runs => handler().await,
+        Fate::Lost => std::future::pending().await,
+        Fate::Unanswered => {
+            handler().await;
+            std::future::pending().await
+        }
+        Fate::Twice => {
+            handler().await;
+            handler().await
+        }
+    }
+}

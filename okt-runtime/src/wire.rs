@@ -1,0 +1,11 @@
+//! What is stored in an object: spec, status and annotations as types, and from those to numbers.
+//!
+//! Uses texts and limits only; everything else uses it.
+
+pub(crate) mod annotations;
+pub(crate) mod cause;
+pub(crate) mod desired;
+pub(crate) mod limits;
+pub(crate) mod object;
+pub(crate) mod read;
+pub(crate) mod status;

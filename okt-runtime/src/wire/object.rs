@@ -1,0 +1,136 @@
+//! Which resources have a lifecycle: what is asked of the types that a user declares.
+
+use std::fmt::Debug;
+
+use kube::core::object::{HasSpec, HasStatus};
+use kube::{CustomResourceExt, Resource};
+use okt_core::{Graph, Lifecycle};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::wire::desired::Desired;
+use crate::wire::status::Status;
+
+/// A spec with a lifecycle field; derived.
+///
+/// ```
+/// use okt_runtime::{Desired, LifecycleSpec};
+/// # use okt_runtime::lifecycle_graph;
+/// # #[lifecycle_graph]
+/// # #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// # pub enum AppState { #[entry] #[child(End)] Start, #[leaf(idle)] End }
+///
+/// #[derive(Clone, LifecycleSpec)]
+/// struct AppSpec {
+///     lifecycle: Desired<AppState>,
+///     size: u32,
+/// }
+/// ```
+pub trait LifecycleSpec {
+    /// The states.
+    type State: Lifecycle;
+
+    /// What is wished.
+    fn lifecycle(&self) -> &Desired<Self::State>;
+
+    /// Takes the wish out, where what is left of the spec is what counts.
+    fn forget_lifecycle(&mut self);
+}
+
+/// A custom resource whose spec has a lifecycle field and whose status is a [`Status`] of the same states.
+///
+/// Implemented for every such type; `#[derive(CustomResource, LifecycleSpec)]` makes one.
+pub trait LifecycleObject:
+    Resource<DynamicType = ()>
+    + CustomResourceExt
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Serialize
+    + Send
+    + Sync
+    + 'static
+{
+    /// The states.
+    type State: Lifecycle;
+    /// What the application adds to the status.
+    type Extra: Extra;
+    /// The spec.
+    type Spec: LifecycleSpec<State = Self::State> + Clone + Serialize;
+
+    /// The spec.
+    fn spec_of(&self) -> &Self::Spec;
+
+    /// The status, if there is one.
+    fn status_of(&self) -> Option<&Status<Self::State, Self::Extra>>;
+}
+
+impl<K, S, E> LifecycleObject for K
+where
+    K: Resource<DynamicType = ()>
+        + CustomResourceExt
+        + HasSpec<Spec: LifecycleSpec<State = S> + Clone + Serialize>
+        + HasStatus<Status = Status<S, E>>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize
+        + Send
+        + Sync
+        + 'static,
+    S: Lifecycle,
+    E: Extra,
+{
+    type State = S;
+    type Extra = E;
+    type Spec = K::Spec;
+
+    fn spec_of(&self) -> &Self::Spec {
+        self.spec()
+    }
+
+    fn status_of(&self) -> Option<&Status<S, E>> {
+        self.status()
+    }
+}
+
+/// What an application may add to its status: a struct that can be written, read, described and compared.
+pub trait Extra:
+    Clone
+    + Debug
+    + Default
+    + PartialEq
+    + Serialize
+    + DeserializeOwned
+    + JsonSchema
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<E> Extra for E where
+    E: Clone
+        + Debug
+        + Default
+        + PartialEq
+        + Serialize
+        + DeserializeOwned
+        + JsonSchema
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// Whether objects of a kind have a lifecycle.
+pub(crate) fn has_lifecycle<K: LifecycleObject>() -> bool {
+    lifecycle_of::<K>().is_some()
+}
+
+/// The lifecycle of the objects of a kind, if they have one.
+pub(crate) fn lifecycle_of<K: LifecycleObject>() -> Option<&'static Graph<'static>> {
+    let graph = K::State::GRAPH;
+    (!graph.states.is_empty()).then_some(graph)
+}
