@@ -212,13 +212,13 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
     let silent =
         graphs.life.is_none() && f.pass.ran.is_none() && !f.is_paused() && !(releases && opens);
     let mut side = None;
-    if !silent {
-        let draft = Draft {
-            record: after,
-            step: timeless(step),
-            hold,
-            work: turnover(graphs, &after, &step, f),
-        };
+    let draft = Draft {
+        record: after,
+        step: reported(step),
+        hold,
+        work: turnover(graphs, &after, &step, f),
+    };
+    if !silent && !is_written(&draft, f) {
         let news = match writes.draft {
             Some((drafted, news)) if drafted == draft => news,
             Some(_) | None => return Decision::Do(Effect::Draft(draft)),
@@ -328,12 +328,23 @@ fn pass_turn(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: b
     PassTurn::Run { leaving }
 }
 
-/// The step without what time changes, so that a draft stays the same while it is being made.
-fn timeless(step: Step) -> Step {
+/// The step as it is reported: without what time or the start of work changes, so that one draft serves for both.
+fn reported(step: Step) -> Step {
     match step {
         Step::Stand(Stand::Braking(_)) => Step::Stand(Stand::Braking(Duration::ZERO)),
+        Step::Run(Run::Begin | Run::Resume | Run::Again) => Step::Stand(Stand::Running),
         step => step,
     }
+}
+
+/// Whether the write of the move into this state has reported all there is: its work is only about to begin.
+fn is_written(draft: &Draft, f: &Facts<'_>) -> bool {
+    (f.writes.written).is_some_and(|written| {
+        written.is_move()
+            && draft.step == Step::Stand(Stand::Running)
+            && draft.work == Turnover::Keep
+            && (draft.record, draft.hold) == (written.record, written.hold)
+    })
 }
 
 /// What the work becomes with the write of a step.

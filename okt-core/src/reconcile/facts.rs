@@ -118,7 +118,7 @@ pub struct Pass {
     pub last: Option<RunEnd>,
     /// How long a run that failed is not repeated.
     pub backoff: Option<Duration>,
-    /// Until the run that a step asked for.
+    /// Until the next run: a step asked for it, or something is left undone.
     pub due: Option<Duration>,
     /// The object was named from outside, or what the last run found is not written: it runs whatever it waits for.
     pub named: bool,
@@ -168,7 +168,7 @@ pub struct Owned {
     pub any: bool,
     /// How it stands, as found in this reconciliation.
     pub standing: Option<Standing>,
-    /// How it stood when this process applied it last, if that is known.
+    /// How it stood by the state on record when this process applied it last, if that is known.
     pub last: Option<Standing>,
     /// Whether nothing is left that Kubernetes does not delete with the object, as found in this reconciliation.
     pub cleared: Option<bool>,
@@ -210,6 +210,8 @@ pub struct Writes {
     pub unshown: bool,
     /// A retry of it does not help.
     pub refused: bool,
+    /// What was written last in this reconciliation.
+    pub written: Option<Draft>,
     /// What was drafted in this reconciliation, and how it differs from the stored status.
     pub draft: Option<(Draft, News)>,
     /// Until what is written at most every ten seconds may be written.

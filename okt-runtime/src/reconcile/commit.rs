@@ -36,6 +36,7 @@ impl<A: Application> Reconciliation<'_, A> {
             self.log(&before, &draft, &trail.unwrap_or_default());
         }
         self.round.consume(&draft);
+        self.round.written = patch.then_some(draft);
         if draft.is_move() {
             self.memory.owned.forget_standing();
         }

@@ -10,7 +10,6 @@ use super::round::Reconciliation;
 use super::stored::position_of;
 use crate::author::application::{Application, StateOf};
 use crate::wire::object::has_lifecycle;
-use crate::wire::read;
 use crate::wire::status::Position;
 
 impl<A: Application> Reconciliation<'_, A> {
@@ -33,7 +32,8 @@ impl<A: Application> Reconciliation<'_, A> {
             pass: self.pass(),
             owned: Owned {
                 kinds: !self.shared.cluster.watches.owned.is_empty(),
-                any: self.shared.cluster.owns_anything(meta),
+                // It counts where nothing is recorded.
+                any: stored.recorded.at().is_none() && self.shared.cluster.owns_anything(meta),
                 standing: (round.is_applied).then(|| self.memory.owned.standing()),
                 last: self.memory.owned.last(),
                 cleared: round.cleared,
@@ -45,6 +45,7 @@ impl<A: Application> Reconciliation<'_, A> {
                 wait: self.memory.writes.trouble.wait(meta),
                 unshown: self.memory.writes.trouble.to_report.is_some(),
                 refused: self.memory.writes.trouble.is_refused(),
+                written: round.written,
                 draft: round.draft.as_ref().map(|(draft, news, _)| (*draft, *news)),
                 side_wait: self.memory.seen.side_wait(),
             },
@@ -130,6 +131,6 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// What tells the jitter of this object from that of another.
     pub(super) fn seed(&self) -> u64 {
-        read::seed(self.uid())
+        self.round.stored.seed
     }
 }

@@ -55,6 +55,8 @@ pub(super) struct Round<A: Application> {
     /// Whether nothing is left that Kubernetes does not delete with the object.
     pub(super) cleared: Option<bool>,
     pub(super) draft: Option<(Draft, News, StatusOf<A>)>,
+    /// What was written last.
+    pub(super) written: Option<Draft>,
     pub(super) extra: Option<ExtraOf<A>>,
     /// What the start of work met.
     pub(super) waits: Option<Waits>,
@@ -73,6 +75,7 @@ impl<A: Application> Round<A> {
             is_applied: false,
             cleared: None,
             draft: None,
+            written: None,
             extra: None,
             waits: None,
         }

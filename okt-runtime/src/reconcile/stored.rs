@@ -26,11 +26,14 @@ pub(super) struct Stored {
     pub(super) since: Option<Timestamp>,
     /// Whether a pause is reported that is over, or the other way round.
     pub(super) is_pause_news: bool,
+    /// What tells the jitter of this object from that of another.
+    pub(super) seed: u64,
 }
 
 impl Stored {
     pub(super) fn of<A: Application>(shared: &Shared<A>, object: &A::Resource) -> Self {
         let meta = object.meta();
+        let uid = meta.uid.as_deref().unwrap_or_default();
         let position = position_of::<A>(object);
         let conditions = object.status_of().map_or(&[][..], |it| &it.conditions);
         let says = |name: &str| {
@@ -43,7 +46,6 @@ impl Stored {
         let is_paused = annotations::is_paused(meta);
         let in_flight = lifecycle_of::<A::Resource>().and_then(|life| {
             let record = recorded.at().filter(|record| record.in_flight(life))?;
-            let uid = meta.uid.as_deref().unwrap_or_default();
             let run = record.action?.run;
             Some(read::action_id(position, uid, record.transition, run))
         });
@@ -65,6 +67,7 @@ impl Stored {
             attempt: (position.and_then(|it| it.action.as_ref())).map_or(1, |it| it.attempt.max(1)),
             since: position.and_then(|it| it.since),
             is_pause_news: says("Paused").is_some_and(|said| said != is_paused),
+            seed: read::seed(uid),
         }
     }
 

@@ -120,6 +120,7 @@ impl Unreadable<'_> {
                 // Of what cannot be read no status is known that could say so.
                 unshown: false,
                 refused: memory.writes.trouble.is_refused(),
+                written: None,
                 draft: None,
                 side_wait: memory.seen.side_wait(),
             },
