@@ -100,6 +100,7 @@ impl Project {
 }
 
 #[test]
+#[ignore = "builds a whole project; run with --include-ignored"]
 fn a_new_project_builds_runs_and_leads_an_object_through_its_life() {
     let place = place();
     let order = Project::made(place.path(), &["order-operator"]);

@@ -117,6 +117,7 @@ impl Application for Servers {
 }
 
 #[test]
+#[ignore = "takes a minute; run with --include-ignored"]
 fn a_notebook_ends_where_it_would_have_ended_whatever_goes_wrong() {
     Rehearsal::of(Servers::default)
         .object(json!({

@@ -27,6 +27,7 @@ async fn start(what: &str) -> Option<Kubernetes> {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn servers_run_beside_each_other_and_leave_nothing() {
     let what = "two servers at once";
     let (one, other) = tokio::join!(start(what), start(what));
@@ -51,6 +52,7 @@ async fn servers_run_beside_each_other_and_leave_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn dependents_follow_their_owner_also_of_a_new_kind() {
     let Some(kubernetes) = start("garbage collection").await else {
         return;
@@ -105,6 +107,7 @@ async fn dependents_follow_their_owner_also_of_a_new_kind() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_test_process_that_is_killed_leaves_nothing() {
     let Some(kubernetes) = start("a killed test process").await else {
         return;
@@ -124,6 +127,7 @@ async fn a_test_process_that_is_killed_leaves_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_killed_server_comes_back_as_it_was() {
     let Some(mut kubernetes) = start("a killed server").await else {
         return;
@@ -152,6 +156,7 @@ async fn a_killed_server_comes_back_as_it_was() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn of_a_killed_server_nothing_is_left_when_its_test_is_killed_too() {
     let Some(kubernetes) = start("a killed server of a killed test").await else {
         return;
@@ -170,6 +175,7 @@ async fn of_a_killed_server_nothing_is_left_when_its_test_is_killed_too() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_server_from_elsewhere_is_not_killed() {
     let Some(kubernetes) = start("a server from KUBECONFIG").await else {
         return;
@@ -190,6 +196,7 @@ async fn a_server_from_elsewhere_is_not_killed() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_running_server_on_this_machine_is_taken_and_left_running() {
     let Some(kubernetes) = start("a server from KUBECONFIG").await else {
         return;
@@ -212,6 +219,7 @@ async fn a_running_server_on_this_machine_is_taken_and_left_running() {
 }
 
 #[test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 fn a_cluster_elsewhere_is_left_alone_with_a_sentence() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = without_go(&directory);
@@ -226,6 +234,7 @@ fn a_cluster_elsewhere_is_left_alone_with_a_sentence() {
 }
 
 #[test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 fn without_go_a_test_is_skipped_but_not_in_ci() {
     let directory = tempfile::tempdir().unwrap();
     let output = without_go(&directory).output().unwrap();
@@ -237,6 +246,7 @@ fn without_go_a_test_is_skipped_but_not_in_ci() {
 }
 
 #[test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 fn what_go_complains_about_is_shown() {
     use std::os::unix::fs::PermissionsExt;
 

@@ -184,6 +184,7 @@ async fn until<T>(what: &str, mut so: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn on_a_real_server_the_printed_roles_are_enough_and_lead_nowhere_else() {
     let started = Kubernetes::start_or_skip("the roles of an operator").await;
     let Some(kubernetes) = started.expect("a server") else {

@@ -140,16 +140,19 @@ fn an_object_of_a_pass_lives_through_everything_with_what_it_owns() {
 }
 
 #[test]
+#[ignore = "takes a minute; run with --include-ignored"]
 fn an_object_with_a_pass_and_a_life_lives_through_everything() {
     queue().check();
 }
 
 #[test]
+#[ignore = "takes a minute; run with --include-ignored"]
 fn what_a_shop_owns_lives_through_everything_with_it() {
     shop().check();
 }
 
 #[test]
+#[ignore = "takes a minute; run with --include-ignored"]
 fn a_database_lives_through_everything() {
     rehearsal().check();
 }
@@ -222,12 +225,14 @@ fn has(found: &[String], words: &str) -> bool {
 }
 
 #[test]
+#[ignore = "takes a minute; run with --include-ignored"]
 fn an_operator_that_writes_over_what_it_has_not_seen_is_found() {
     let found = found(rehearsal(), Bug::NoResourceVersion);
     assert!(has(&found, "refused with 422"), "{found:#?}");
 }
 
 #[test]
+#[ignore = "takes a minute; run with --include-ignored"]
 fn an_operator_that_acts_before_it_has_written_is_found() {
     let found = found(rehearsal(), Bug::WritesLate);
     assert!(

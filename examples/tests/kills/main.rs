@@ -47,6 +47,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(100);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn nothing_is_lost_however_often_anything_is_killed() {
     let what = "kills of the operator, of its servers and of the API server";
     let Some(mut kubernetes) = Kubernetes::start_or_skip(what).await.expect("a server") else {

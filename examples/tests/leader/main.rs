@@ -250,6 +250,7 @@ fn seconds(from: Instant, to: Instant) -> String {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_killed_leader_is_replaced_and_nothing_is_done_twice() {
     let _stage = STAGE.lock().await;
     let Some(scene) = Scene::set("a killed leader").await else {
@@ -285,6 +286,7 @@ async fn a_killed_leader_is_replaced_and_nothing_is_done_twice() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_leader_that_is_told_to_end_hands_over_at_once() {
     let _stage = STAGE.lock().await;
     let Some(scene) = Scene::set("a leader that is told to end").await else {
@@ -311,6 +313,7 @@ async fn a_leader_that_is_told_to_end_hands_over_at_once() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_leader_that_was_stopped_begins_nothing_when_it_wakes() {
     let _stage = STAGE.lock().await;
     let Some(scene) = Scene::set("a stopped leader").await else {
@@ -358,6 +361,7 @@ async fn leads_again(scene: &Scene, leader: &Replica, other: &mut Replica) {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_leader_that_is_cut_off_stands_back_before_another_leads() {
     let _stage = STAGE.lock().await;
     let Some(scene) = Scene::set("a leader that is cut off").await else {

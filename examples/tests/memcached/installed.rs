@@ -120,6 +120,7 @@ fn kubeconfig(server: &Kubernetes, account: &str) -> tempfile::NamedTempFile {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn the_printed_manifests_install_an_operator_that_keeps_a_cache_on_a_real_api_server() {
     let what = "the operator of caches on a real API server";
     let Some(server) = Kubernetes::start_or_skip(what).await.expect("a server") else {

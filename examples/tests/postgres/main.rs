@@ -45,6 +45,7 @@ fn walk(kubeconfig: Option<&Path>) {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL; run with --include-ignored"]
 fn a_real_postgresql_walks_through_its_life_and_loses_no_commit() {
     if is_here() {
         walk(None);
@@ -52,6 +53,7 @@ fn a_real_postgresql_walks_through_its_life_and_loses_no_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn it_does_the_same_on_a_real_api_server() {
     if !is_here() {
         return;

@@ -88,6 +88,7 @@ fn check(graph: &'static Graph<'static>, budget: Budget, sometimes: &[&'static s
 }
 
 #[test]
+#[ignore = "takes a minute; run with --include-ignored"]
 fn a_database_keeps_every_rule_and_comes_to_rest_after_every_order_of_events() {
     let graph = Box::leak(Box::new(database::database()));
     let budget = Budget {
@@ -117,6 +118,7 @@ fn causes() -> Graph<'static> {
 }
 
 #[test]
+#[ignore = "takes a minute; run with --include-ignored"]
 fn triggers_of_every_kind_keep_every_rule_and_come_to_rest() {
     let graph = Box::leak(Box::new(causes()));
     let late = Budget {
@@ -139,6 +141,7 @@ fn triggers_of_every_kind_keep_every_rule_and_come_to_rest() {
 }
 
 #[test]
+#[ignore = "takes a minute; run with --include-ignored"]
 fn an_application_that_is_seen_elsewhere_is_followed_and_comes_to_rest() {
     let budget = Budget {
         user: 1,

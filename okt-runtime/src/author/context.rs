@@ -56,29 +56,27 @@ impl<K: LifecycleObject> Context<K> {
 /// idempotent by [`id`](Self::id).
 pub struct Action<K: LifecycleObject> {
     context: Context<K>,
-    pub(crate) work: Work,
+    id: String,
+    attempt: u32,
+    resumed: bool,
     pub(crate) cancellation: CancellationToken,
     pub(crate) progress: Progress,
-}
-
-/// Which piece of work it is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Work {
-    pub(crate) id: String,
-    pub(crate) attempt: u32,
-    pub(crate) resumed: bool,
 }
 
 impl<K: LifecycleObject> Action<K> {
     pub(crate) fn new(
         context: Context<K>,
-        work: Work,
+        id: String,
+        attempt: u32,
+        resumed: bool,
         cancellation: CancellationToken,
         progress: Progress,
     ) -> Self {
         Self {
             context,
-            work,
+            id,
+            attempt,
+            resumed,
             cancellation,
             progress,
         }
@@ -90,12 +88,12 @@ impl<K: LifecycleObject> Action<K> {
     /// The time is the one at which the work was recorded, in milliseconds as hexadecimal digits: a backup of the cluster
     /// that is restored makes transitions again, and their work is other work. Do not read it.
     pub fn id(&self) -> &str {
-        &self.work.id
+        &self.id
     }
 
     /// The number of this attempt, from 1; a hint, not part of the id.
     pub fn attempt(&self) -> u32 {
-        self.work.attempt
+        self.attempt
     }
 
     /// What led into this state, also at a retry and after a restart; none where somebody else wrote the history.
@@ -106,7 +104,7 @@ impl<K: LifecycleObject> Action<K> {
 
     /// Whether the work may have been begun before by an operator that is gone.
     pub fn resumed(&self) -> bool {
-        self.work.resumed
+        self.resumed
     }
 
     /// Ends when the work is no longer wanted: a trigger has come, or the object is gone.

@@ -7,11 +7,11 @@ use crate::wire::limits::PROGRESS_LIMIT;
 /// The newest text of one action, shared between its handler and the turns.
 #[derive(Clone)]
 pub(crate) struct Progress {
-    said: Arc<Mutex<Said>>,
+    said: Arc<Mutex<Text>>,
     show: Arc<dyn Fn() + Send + Sync>,
 }
 
-struct Said {
+struct Text {
     text: String,
     /// A turn was asked for and has not shown the text yet.
     announced: bool,
@@ -22,7 +22,7 @@ impl Progress {
     pub(crate) fn new(text: String, show: impl Fn() + Send + Sync + 'static) -> Self {
         let announced = false;
         Self {
-            said: Arc::new(Mutex::new(Said { text, announced })),
+            said: Arc::new(Mutex::new(Text { text, announced })),
             show: Arc::new(show),
         }
     }
@@ -50,14 +50,14 @@ impl Progress {
         }
     }
 
-    fn announce(&self, mut said: MutexGuard<'_, Said>) {
+    fn announce(&self, mut said: MutexGuard<'_, Text>) {
         if !std::mem::replace(&mut said.announced, true) {
             drop(said);
             (self.show)();
         }
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
+    fn said(&self) -> MutexGuard<'_, Text> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

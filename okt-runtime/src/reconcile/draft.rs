@@ -15,7 +15,7 @@ use crate::author::application::{Application, ExtraOf, StateOf};
 use crate::author::progress::Progress;
 use crate::failure::Failure;
 use crate::reconcile::change::{change, is_own};
-use crate::reconcile::memory::Phase;
+use crate::reconcile::memory::Stage;
 use crate::reconcile::report::{Report, dated};
 use crate::resources::Settlement;
 use crate::wire::annotations;
@@ -263,7 +263,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// What the work on record says of its progress.
     fn progress(&self, draft: &Draft) -> String {
         let piece = self.memory.work.piece.as_ref();
-        let piece = piece.filter(|piece| !matches!(piece.phase, Phase::New));
+        let piece = piece.filter(|piece| !matches!(piece.stage, Stage::New));
         match draft.work {
             Turnover::New | Turnover::None => String::new(),
             Turnover::Keep | Turnover::Retry | Turnover::Wait => piece

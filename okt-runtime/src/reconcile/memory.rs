@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::work::{Phase, Piece, Work};
+pub(crate) use self::work::{Piece, Stage, Work};
 pub(crate) use self::writes::{Scope, Seen, Trouble, Writes};
 use crate::author::asked::Sight;
 use crate::author::pass::Walks;
@@ -279,7 +279,7 @@ mod tests {
         for change in [
             |it: &mut Remembered| {
                 let mut piece = Piece::new("uid/1".to_owned(), 1);
-                piece.phase = Phase::Ended(Ok(Answer::Next));
+                piece.stage = Stage::Ended(Ok(Answer::Next));
                 it.work.piece = Some(piece);
             },
             |it: &mut Remembered| it.work.ending = Some(CancellationToken::new()),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kube::Resource;
 use okt_core::reconcile::{Draft, Graphs, News, Ran, Turnover, Waits};
 
 use super::look::Look;
@@ -84,7 +85,7 @@ impl<A: Application> Round<A> {
     /// The object is this one from now on.
     pub(super) fn became(&mut self, shared: &Shared<A>, object: Arc<A::Resource>) {
         self.cx = shared.context(Arc::clone(&object));
-        self.stored = Stored::of(shared, &*object);
+        self.stored = self.stored.after(shared, self.object.meta(), &*object);
         self.object = object;
         self.draft = None;
     }

@@ -8,10 +8,10 @@ use okt_core::reconcile::Waits;
 
 use super::round::Reconciliation;
 use crate::author::application::{Application, StateOf};
-use crate::author::context::{Action, Work};
+use crate::author::context::Action;
 use crate::author::progress::Progress;
 use crate::cache::cached::{Cached, named};
-use crate::reconcile::memory::{Phase, Piece};
+use crate::reconcile::memory::{Piece, Stage};
 use crate::reconcile::places::{Place, Purpose, Wait};
 use crate::reconcile::work;
 use crate::resources::name_of;
@@ -33,7 +33,7 @@ impl<A: Application> Reconciliation<'_, A> {
             self.begin(state, &mut piece, resumed, place);
         }
         // What was in flight before this process began is not its own until it has begun.
-        if !resumed || matches!(piece.phase, Phase::Running(_)) {
+        if !resumed || matches!(piece.stage, Stage::Running(_)) {
             self.memory.work.piece = Some(piece);
         }
     }
@@ -55,15 +55,13 @@ impl<A: Application> Reconciliation<'_, A> {
         piece.started_under = self.round.stored.asked.generation;
         let action = Action::new(
             self.round.cx.clone(),
-            Work {
-                id: piece.id.clone(),
-                attempt: piece.attempt,
-                resumed,
-            },
+            piece.id.clone(),
+            piece.attempt,
+            resumed,
             self.known.gone.child_token(),
             progress,
         );
-        piece.phase = Phase::Running(work::start(self.shared, state, action, place, look));
+        piece.stage = Stage::Running(work::start(self.shared, state, action, place, look));
     }
 
     /// Returns a place for an attempt; none where it has to wait for one.

@@ -1,6 +1,7 @@
 //! What a stored object says, as numbers.
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use okt_core::reconcile::{Asked, Readable};
 use okt_core::record::Recorded;
@@ -32,6 +33,28 @@ pub(super) struct Stored {
 
 impl Stored {
     pub(super) fn of<A: Application>(shared: &Shared<A>, object: &A::Resource) -> Self {
+        Self::having(shared, object, read::revision(&A::revision(object)))
+    }
+
+    /// The same of the answer to a write. Hashing what handlers act upon costs more than all else here, and a write of a
+    /// status does not change it.
+    pub(super) fn after<A: Application>(
+        &self,
+        shared: &Shared<A>,
+        before: &ObjectMeta,
+        object: &A::Resource,
+    ) -> Self {
+        let now = object.meta();
+        let is_same = (now.generation, &now.labels, &now.annotations)
+            == (before.generation, &before.labels, &before.annotations);
+        if is_same {
+            Self::having(shared, object, self.asked.revision)
+        } else {
+            Self::of(shared, object)
+        }
+    }
+
+    fn having<A: Application>(shared: &Shared<A>, object: &A::Resource, revision: u64) -> Self {
         let meta = object.meta();
         let uid = meta.uid.as_deref().unwrap_or_default();
         let position = position_of::<A>(object);
@@ -40,7 +63,6 @@ impl Stored {
             let condition = conditions.iter().find(|it| it.type_ == name);
             condition.map(|it| it.status == "True")
         };
-        let revision = read::revision(&A::revision(object));
         let recorded = read::record(position, says("Deleting") == Some(true), revision);
         let desired = object.spec_of().lifecycle();
         let is_paused = annotations::is_paused(meta);

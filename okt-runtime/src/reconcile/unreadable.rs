@@ -200,13 +200,13 @@ impl Unreadable<'_> {
             let text = pruned::field(text, &["status", name])?;
             serde_json::from_str(text).ok()
         };
-        let said = Said {
+        let said = Applied {
             api_version: &A::Resource::api_version(&()),
             kind: &A::Resource::kind(&()),
             metadata: AppliedMetadata {
                 resource_version: meta.resource_version.as_deref(),
             },
-            status: SaidStatus {
+            status: AppliedStatus {
                 observed_generation: meta.generation,
                 conditions: &conditions,
                 lifecycle: kept("lifecycle"),
@@ -224,16 +224,16 @@ impl Unreadable<'_> {
 /// A status of which only the conditions are written: the position and the record of what is owned stay as they are.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Said<'a> {
+struct Applied<'a> {
     api_version: &'a str,
     kind: &'a str,
     metadata: AppliedMetadata<'a>,
-    status: SaidStatus<'a>,
+    status: AppliedStatus<'a>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SaidStatus<'a> {
+struct AppliedStatus<'a> {
     observed_generation: Option<i64>,
     conditions: &'a [Condition],
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -111,7 +111,7 @@ pub(crate) struct Settled {
 }
 
 /// What has come of one declared object.
-enum Outcome {
+enum Verdict {
     Fine,
     /// It is created once the status of its owner records it.
     Unrecorded,
@@ -211,24 +211,24 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
             let brought = self.bring_about(declared, &applied, there).await;
             outcomes.operations.applied = self.applied;
             match brought {
-                Ok(Outcome::Fine) => outcomes.made(index),
-                Ok(Outcome::Awaited(what)) => {
+                Ok(Verdict::Fine) => outcomes.made(index),
+                Ok(Verdict::Awaited(what)) => {
                     outcomes.made(index);
                     outcomes.awaited(what);
                 }
-                Ok(Outcome::Going(what)) => outcomes.awaited(what),
-                Ok(Outcome::Unrecorded) => {
+                Ok(Verdict::Going(what)) => outcomes.awaited(what),
+                Ok(Verdict::Unrecorded) => {
                     outcomes.due_in(Duration::ZERO);
                     let what = self.told(&key);
                     let what = format!("{what} is recorded in the status before it is created");
                     outcomes.awaited(what);
                 }
-                Ok(Outcome::Stuck(what)) => {
+                Ok(Verdict::Stuck(what)) => {
                     outcomes.made(index);
                     let failure = Failure::permanent(reasons::NOT_READY, what);
                     outcomes.refused(failure);
                 }
-                Ok(Outcome::Held(wait)) => {
+                Ok(Verdict::Held(wait)) => {
                     outcomes.due_in(wait);
                     let what = self.told(&key);
                     let what =
@@ -417,7 +417,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         declared: &Declared,
         applied: &Applied,
         there: Option<Arc<Kept>>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Verdict, Failure> {
         let key = key_of(applied);
         let what = self.told(&key);
         if let Some(why) = self.cluster.unlisted(key.0) {
@@ -436,12 +436,12 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         declared: &Declared,
         applied: &Applied,
         there: &Kept,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Verdict, Failure> {
         let key = key_of(applied);
         let what = self.told(&key);
         if there.is_deleting() {
             // Its name is free when it is gone, and that is an event.
-            return Ok(Outcome::Going(format!("{what} is being deleted")));
+            return Ok(Verdict::Going(format!("{what} is being deleted")));
         }
         if declared.once || self.is_as_applied(&key, there, applied) {
             return self.standing(declared, &key, || there.value());
@@ -450,10 +450,10 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         let is_news = (there.applied.as_ref()).is_some_and(|hash| *hash != applied.hash);
         if !is_news && !self.leave.creates {
             // Whoever deletes an object may want what it owns to be left as it is.
-            return Ok(Outcome::Fine);
+            return Ok(Verdict::Fine);
         }
         if let Some((wait, _)) = self.wait(&key) {
-            return Ok(Outcome::Held(wait));
+            return Ok(Verdict::Held(wait));
         }
         if !is_news {
             tracing::info!(resource = what, "somebody has changed it: it is repaired");
@@ -464,16 +464,16 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
     }
 
     /// Creates an object, and never changes one that is there already.
-    async fn create(&mut self, declared: &Declared, applied: &Applied) -> Result<Outcome, Failure> {
+    async fn create(&mut self, declared: &Declared, applied: &Applied) -> Result<Verdict, Failure> {
         let key = key_of(applied);
         if !self.leave.creates {
-            return Ok(Outcome::Fine);
+            return Ok(Verdict::Fine);
         }
         if self.is_unshown(declared, &key) && !self.is_recorded(&key) {
-            return Ok(Outcome::Unrecorded);
+            return Ok(Verdict::Unrecorded);
         }
         if let Some((wait, _)) = self.wait(&key) {
-            return Ok(Outcome::Held(wait));
+            return Ok(Verdict::Held(wait));
         }
         match self.apply(applied, Target::Absent).await {
             Ok(made) => self.standing(declared, &key, || Ok(made)),
@@ -491,16 +491,16 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         declared: &Declared,
         key: &Key,
         object: impl FnOnce() -> Result<Value, String>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Verdict, Failure> {
         if !declared.ready {
-            return Ok(Outcome::Fine);
+            return Ok(Verdict::Fine);
         }
         let what = self.told(key);
         let object = object().map_err(|why| unreadable(&what, &why))?;
         Ok(match lack(self.kind(key), &object) {
-            Some(Lack::Pending(why)) => Outcome::Awaited(format!("{what}: {why}")),
-            Some(Lack::Failed(why)) => Outcome::Stuck(format!("{what}: {why}")),
-            None => Outcome::Fine,
+            Some(Lack::Pending(why)) => Verdict::Awaited(format!("{what}: {why}")),
+            Some(Lack::Failed(why)) => Verdict::Stuck(format!("{what}: {why}")),
+            None => Verdict::Fine,
         })
     }
 

@@ -43,6 +43,7 @@ const LARGE: usize = 20_000;
 const FIXED: u64 = 20_260_101;
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn the_double_answers_what_a_server_answers() {
     let started = Kubernetes::start_or_skip("the differential test").await;
     let Some(kubernetes) = started.expect("the real server starts") else {

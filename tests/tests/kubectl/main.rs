@@ -57,6 +57,7 @@ async fn run(session: Session, shell: Shell) -> Session {
 macro_rules! sessions {
     ($($theme:ident: $claim:ident,)+) => {$(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        #[ignore = "needs a real API server; run with --include-ignored"]
         async fn $claim() {
             play(stringify!($theme)).await;
         }

@@ -38,6 +38,7 @@ fn at(state: &str, transition: u64, jumps: u64) -> Value {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn every_rule_refuses_in_words_that_a_user_understands() {
     on_kubernetes("the rules of a definition", async |place| {
         let cluster: Cluster<Databases> = place.cluster();
@@ -121,6 +122,7 @@ async fn judged<A: Served>(
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_renaming_is_neither_a_transition_nor_a_jump() {
     on_kubernetes("renamed states", async |place| {
         let definition = crd::<renamed::Broker>().expect("a CRD");
@@ -143,6 +145,7 @@ fn union<New: LifecycleObject, Old: LifecycleObject>() -> CustomResourceDefiniti
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_union_takes_the_moves_of_both_graphs_and_no_others() {
     on_kubernetes("the definition of two releases", async |place| {
         let definition = union::<leaner::Broker, wider::Broker>();
@@ -166,6 +169,7 @@ async fn a_union_takes_the_moves_of_both_graphs_and_no_others() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn the_longest_rule_that_okt_writes_is_taken_and_a_longer_one_is_not() {
     on_kubernetes("the longest rule", async |place| {
         let crds: Api<CustomResourceDefinition> = Api::all(place.client.clone());

@@ -125,6 +125,7 @@ async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn the_manifests_install_an_operator_that_works_in_a_restricted_namespace() {
     let what = "the manifests of an operator";
     on_kubernetes(what, async |place| {

@@ -116,6 +116,7 @@ const STATUS: &str = "PATCH /apis/demo.okt.dev/v1/namespaces/default/ladders/lad
 const FINALIZER: &str = "PATCH /apis/demo.okt.dev/v1/namespaces/default/ladders/ladder";
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_pass_is_one_write_of_the_status_and_one_for_each_object_and_none_at_rest() {
     on_kubernetes("a pass", async |place| {
         let mut scene = Scene::set(&place, |app| {
@@ -205,6 +206,7 @@ fn with_arguments(arguments: &[&str]) -> Declared {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn what_has_an_object_walked_through_again_and_a_list_that_is_emptied() {
     on_kubernetes("what has a pass walked through", async |place| {
         let scene = Scene::set(&place, |app| {
@@ -290,6 +292,7 @@ async fn what_has_an_object_walked_through_again_and_a_list_that_is_emptied() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn what_steps_say_is_what_the_object_says_and_a_deployment_is_waited_for() {
     on_kubernetes("what steps say", async |place| {
         let wait = Say::Wait("FooNamespaceNotFound", Duration::from_millis(300), "foo namespace not found");
@@ -337,6 +340,7 @@ async fn what_steps_say_is_what_the_object_says_and_a_deployment_is_waited_for()
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn what_another_has_is_not_taken_and_a_finalization_that_waits_keeps_the_object() {
     on_kubernetes("what another has", async |place| {
         let theirs: ConfigMap = serde_json::from_value(json!({

@@ -150,6 +150,7 @@ async fn until(place: &Place, what: &str, mut so: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn what_an_object_owns_is_made_repaired_and_deleted_and_nothing_is_written_twice() {
     on_kubernetes("what an object owns", async |place| {
         let mut scene = Scene::set(&place).await;
@@ -220,6 +221,7 @@ async fn what_an_object_owns_is_made_repaired_and_deleted_and_nothing_is_written
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn work_waits_for_a_deployment_whose_status_a_real_server_keeps() {
     on_kubernetes("what work waits for", async |place| {
         let scene = Scene::set(&place).await;
@@ -247,6 +249,7 @@ async fn work_waits_for_a_deployment_whose_status_a_real_server_keeps() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn what_has_a_wave_is_deleted_in_order_with_all_that_it_owns_and_waited_for() {
     on_kubernetes("waves of deletion", async |place| {
         let scene = Scene::set(&place).await;

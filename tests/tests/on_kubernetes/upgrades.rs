@@ -9,6 +9,7 @@ macro_rules! scenarios {
     ($($scenario:ident)*) => {
         $(
             #[tokio::test]
+            #[ignore = "needs a real API server; run with --include-ignored"]
             async fn $scenario() {
                 on_kubernetes(stringify!($scenario), async |place| upgrades::$scenario(&place).await).await;
             }

@@ -8,7 +8,7 @@ use okt_testing::Fault;
 use okt_tests::{DatabaseState::*, OPERATOR, Rig};
 use serde_json::json;
 
-const OBJECTS: usize = 1_000;
+const OBJECTS: usize = 200;
 /// How many turns an operator takes at the same time by default.
 const AT_ONCE: usize = 16;
 /// How long the server takes for a write.

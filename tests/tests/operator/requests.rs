@@ -9,6 +9,9 @@ use serde_json::json;
 /// rest, 2 for the finalizer.
 const A_LIFE: usize = 10;
 
+/// How many objects live at the same time.
+const OBJECTS: usize = 64;
+
 async fn live(rig: &Rig, name: &str) {
     rig.create(name, json!({})).await;
     rig.until_ready(name, Running).await;
@@ -105,7 +108,7 @@ async fn a_cache_that_lags_costs_no_write_and_no_conflict() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_objects_on_many_threads_start_no_work_twice() {
     let rig = Rig::new().await;
-    let names: Vec<String> = (0..200).map(|number| format!("db-{number}")).collect();
+    let names: Vec<String> = (0..OBJECTS).map(|number| format!("db-{number}")).collect();
     let lives = futures::future::join_all(names.iter().map(|name| live(&rig, name)));
     let disturb = async {
         loop {
@@ -125,8 +128,8 @@ async fn many_objects_on_many_threads_start_no_work_twice() {
     ids.dedup();
     assert_eq!((ids.len(), rig.app.overlaps()), (ran.len(), 0));
     let writes = rig.wire.writes().len();
-    println!("PATCHes of 200 poked lives on 4 threads: {writes}");
-    assert_eq!(writes, 200 * A_LIFE);
+    println!("PATCHes of {OBJECTS} poked lives on 4 threads: {writes}");
+    assert_eq!(writes, OBJECTS * A_LIFE);
 }
 
 #[tokio::test(start_paused = true)]

@@ -54,7 +54,7 @@ fn random_objects() -> Result<(), String> {
         Err(_) => Ok(or),
     };
     let in_ci = env::var_os("CI").is_some();
-    let objects = number("OKT_OBJECTS", if in_ci { 100_000 } else { 10_000 })?;
+    let objects = number("OKT_OBJECTS", if in_ci { 100_000 } else { 2_000 })?;
     let seed = number("OKT_SEED", 5)?;
     println!("{objects} random objects; OKT_SEED={seed} repeats them");
     let said = panic::take_hook();

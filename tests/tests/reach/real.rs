@@ -71,6 +71,7 @@ impl Application for Probes {
 }
 
 #[test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 fn the_roles_hold_what_reaching_needs_in_every_place() {
     let everywhere = rbac::<Probes>(&[] as &[&str], None).expect("roles");
     let in_one = rbac::<Probes>(&["team"], None).expect("roles");
@@ -94,6 +95,7 @@ fn the_roles_hold_what_reaching_needs_in_every_place() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn on_a_real_server_the_printed_roles_suffice_to_reach_pods() {
     let started = Kubernetes::start_or_skip("exec and port-forward").await;
     let Some(kubernetes) = started.expect("a server") else {

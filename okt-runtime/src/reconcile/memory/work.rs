@@ -47,11 +47,11 @@ pub(crate) struct Piece {
     pub(crate) named: bool,
     /// What the handler says of its progress; none before the first attempt.
     pub(crate) progress: Option<Progress>,
-    pub(crate) phase: Phase,
+    pub(crate) stage: Stage,
 }
 
 /// How far a piece of work is.
-pub(crate) enum Phase {
+pub(crate) enum Stage {
     /// This process has recorded it, and it has not begun.
     New,
     /// The task runs.
@@ -77,7 +77,7 @@ impl Piece {
             reported: Vec::new(),
             named: false,
             progress: None,
-            phase: Phase::New,
+            stage: Stage::New,
         }
     }
 
@@ -104,13 +104,13 @@ impl Work {
         let Some(piece) = &mut self.piece else {
             return;
         };
-        let Phase::Running(running) = &piece.phase else {
+        let Stage::Running(running) = &piece.stage else {
             return;
         };
         // Asked first: a task leaves its result before it is over.
         let is_over = running.is_over();
         if let Some(ended) = running.take_end() {
-            piece.phase = Phase::Ended(ended);
+            piece.stage = Stage::Ended(ended);
         } else if is_over {
             self.piece = None;
         }
@@ -121,35 +121,35 @@ impl Work {
         let Some(piece) = &self.piece else {
             return Task::Absent;
         };
-        match &piece.phase {
-            Phase::New => Task::New,
-            Phase::Running(_) => Task::Running,
-            Phase::Waiting { due, asked } if Instant::now() >= *due || (*asked && piece.named) => {
+        match &piece.stage {
+            Stage::New => Task::New,
+            Stage::Running(_) => Task::Running,
+            Stage::Waiting { due, asked } if Instant::now() >= *due || (*asked && piece.named) => {
                 Task::Due
             }
-            Phase::Waiting { .. } => Task::Waiting,
-            Phase::Ended(ended) => Task::Ended(said(ended)),
+            Stage::Waiting { .. } => Task::Waiting,
+            Stage::Ended(ended) => Task::Ended(said(ended)),
         }
     }
 
     /// How long until the next attempt.
     pub(crate) fn due(&self) -> Option<Duration> {
-        match self.piece.as_ref()?.phase {
-            Phase::Waiting { due, .. } => Some(due.saturating_duration_since(Instant::now())),
-            Phase::New | Phase::Running(_) | Phase::Ended(_) => None,
+        match self.piece.as_ref()?.stage {
+            Stage::Waiting { due, .. } => Some(due.saturating_duration_since(Instant::now())),
+            Stage::New | Stage::Running(_) | Stage::Ended(_) => None,
         }
     }
 
     /// Whether the task has ended and its result is not recorded.
     pub(crate) fn has_ended(&self) -> bool {
-        (self.piece.as_ref()).is_some_and(|piece| matches!(piece.phase, Phase::Ended(_)))
+        (self.piece.as_ref()).is_some_and(|piece| matches!(piece.stage, Stage::Ended(_)))
     }
 
     /// The failure that the task has ended with.
     pub(crate) fn failure(&self) -> Option<&Failure> {
-        match &self.piece.as_ref()?.phase {
-            Phase::Ended(Err(failure)) => Some(failure),
-            Phase::New | Phase::Running(_) | Phase::Waiting { .. } | Phase::Ended(Ok(_)) => None,
+        match &self.piece.as_ref()?.stage {
+            Stage::Ended(Err(failure)) => Some(failure),
+            Stage::New | Stage::Running(_) | Stage::Waiting { .. } | Stage::Ended(Ok(_)) => None,
         }
     }
 
@@ -163,7 +163,7 @@ impl Work {
     /// Whether work runs or cleans up, or has ended and nothing holds its result back.
     pub(crate) fn is_under_way(&self) -> bool {
         let is_running =
-            |piece: &Piece| matches!(&piece.phase, Phase::Running(running) if !running.is_over());
+            |piece: &Piece| matches!(&piece.stage, Stage::Running(running) if !running.is_over());
         self.is_under_way
             || self.piece.as_ref().is_some_and(is_running)
             || self.ending.as_ref().is_some_and(|it| !it.is_cancelled())
@@ -172,7 +172,7 @@ impl Work {
     /// Forgets the work; its task is cancelled, and may take a while to end.
     pub(crate) fn cancel(&mut self) {
         if let Some(Piece {
-            phase: Phase::Running(running),
+            stage: Stage::Running(running),
             ..
         }) = self.piece.take()
         {
@@ -184,7 +184,7 @@ impl Work {
     /// Forgets work that has not begun: another operator may have begun it meanwhile.
     pub(crate) fn doubt(&mut self) {
         self.piece
-            .take_if(|piece| matches!(piece.phase, Phase::New));
+            .take_if(|piece| matches!(piece.stage, Stage::New));
     }
 
     /// Does what was decided about the work, now that it is recorded. `on_record` is the work on record.
@@ -213,7 +213,7 @@ impl Work {
         let Some(piece) = &mut self.piece else {
             return;
         };
-        if let Phase::Ended(Err(failure)) = &piece.phase
+        if let Stage::Ended(Err(failure)) = &piece.stage
             && !piece.has_reported(failure.reason())
         {
             piece.reported.push(failure.reason().to_owned());
@@ -221,7 +221,7 @@ impl Work {
         piece.failures = piece.failures.saturating_add(1);
         let wait = backoff.wait(piece.failures.max(piece.attempt), seed);
         piece.attempt = piece.attempt.saturating_add(1);
-        piece.phase = Phase::Waiting {
+        piece.stage = Stage::Waiting {
             due: after(wait),
             asked: false,
         };
@@ -231,7 +231,7 @@ impl Work {
         let Some(piece) = &mut self.piece else {
             return;
         };
-        let Phase::Ended(Ok(Answer::Wait(wait))) = piece.phase else {
+        let Stage::Ended(Ok(Answer::Wait(wait))) = piece.stage else {
             return;
         };
         // What was named while the handler ran may be what it now waits for.
@@ -241,7 +241,7 @@ impl Work {
             wait
         };
         piece.failures = 0;
-        piece.phase = Phase::Waiting {
+        piece.stage = Stage::Waiting {
             due: after(wait.max(SHORTEST_WAIT)),
             asked: true,
         };
