@@ -1,0 +1,70 @@
+//! This file stores the object, as the API server does, and shows it to caches.
+
+use crate::event::{Failure, Fault, Outcome, Write};
+use crate::object::Object;
+use crate::plant::Bug;
+use crate::world::{Presence, World};
+
+/// So many versions can be shown again.
+const VERSIONS: usize = 3;
+
+impl World {
+    /// Stores another version of the object.
+    pub(crate) fn store(&mut self, change: impl FnOnce(&mut Object)) {
+        change(&mut self.stored);
+        self.stored.version.0 += 1;
+        self.versions.push(self.stored);
+        if self.versions.len() > VERSIONS {
+            self.versions.remove(0);
+        }
+        self.relist();
+    }
+
+    /// A watch that is too far behind lists anew.
+    pub(crate) fn relist(&mut self) {
+        if self.operator.cache.version < self.versions[0].version {
+            self.operator.cache = self.versions[0];
+            self.operator.queued = true;
+        }
+    }
+
+    /// Sends the operator's write of the object that it has at hand.
+    pub(crate) fn request(
+        &mut self,
+        write: Write,
+        outcome: Outcome,
+        at_hand: &Object,
+        change: impl FnOnce(&mut Object),
+    ) -> Result<(), Failure> {
+        self.tally.requests += 1;
+        let fault = if let Outcome::WriteFails(fault) = outcome {
+            self.budget.faults -= 1;
+            Some(fault)
+        } else {
+            let failing = self.failing.filter(|(failing, _)| *failing == write);
+            failing.map(|(_, fault)| fault)
+        };
+        self.tally.failures += u32::from(fault.is_some());
+        match fault {
+            Some(Fault::Refused) => return Err(Failure::Refused),
+            Some(Fault::Unavailable) => return Err(Failure::Unavailable),
+            Some(Fault::AnswerLost | Fault::Undone) | None => {}
+        }
+        if self.presence != Presence::Stored {
+            return Err(Failure::Unavailable);
+        }
+        if self.stored.version != at_hand.version && self.bug != Some(Bug::NoResourceVersion) {
+            return Err(Failure::Conflict);
+        }
+        if fault == Some(Fault::Undone) {
+            return Ok(());
+        }
+        let before = self.stored.status.recorded;
+        self.store(change);
+        self.note_record(&before);
+        match fault {
+            Some(_) => Err(Failure::Unavailable),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! This file says what becomes of the world by an event.
+
+use okt_core::StateId;
+use okt_core::facts::{Observed, Said};
+use okt_core::record::Recorded;
+
+use crate::cases::Budget;
+use crate::event::{Event, Outcome};
+use crate::memory::{Phase, Piece};
+use crate::object::{Request, Spec};
+use crate::operator::Operator;
+use crate::plant::Bug;
+use crate::world::{OwnedObject, Places, Presence, PutObject, World};
+
+/// Another leader does not act for longer.
+const DECISIONS: usize = 60;
+
+impl World {
+    /// The world after an event that can happen.
+    pub(crate) fn after(&self, event: Event) -> Self {
+        let mut next = self.clone();
+        next.happens(event);
+        next
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Decides(outcome) => self.decides(outcome),
+            Event::Deliver => self.deliver(),
+            Event::ActionEnds(said) => self.action_ends(said),
+            Event::CancelledTaskEnds => {
+                self.operator.memory.is_ending = false;
+                self.former_task_runs = false;
+                self.operator.queued = true;
+            }
+            Event::OwnedIsReady => {
+                self.cluster.owned = OwnedObject::Ready;
+                self.names_object();
+            }
+            Event::PutIsGone => {
+                self.cluster.put = PutObject::Absent;
+                self.names_object();
+            }
+            Event::PlaceIsFree => {
+                self.places = Places::Free;
+                self.operator.queued = true;
+            }
+            Event::OthersLetGo => self.presence = Presence::Gone,
+            Event::TimePasses => self.time_passes(),
+            Event::Requeued => self.requeued(),
+            Event::Restart(old) => {
+                self.budget.crashes = self.budget.crashes.saturating_sub(1);
+                self.restart(old);
+            }
+            Event::LosesLead => {
+                self.budget.lead -= 1;
+                self.operator.leads = false;
+            }
+            Event::GetsLead => self.gets_lead(),
+            Event::AnotherLeads { ends } => self.another_leads(ends),
+            Event::Drain => {
+                self.budget.drains -= 1;
+                self.operator.draining = true;
+                self.operator.queued = true;
+            }
+            Event::Wish(to) => self.user(|spec| spec.wish = Some(Request::anew(spec.wish, to))),
+            Event::Visit(to) => self.user(|spec| spec.visit = Some(Request::anew(spec.visit, to))),
+            Event::Change => self.user(|spec| spec.revision += 1),
+            Event::Delete => self.user(|spec| spec.deleting = true),
+            Event::Pause => self.user(|spec| spec.paused = !spec.paused),
+            Event::Abandon => self.user(|spec| spec.abandoned = true),
+            Event::Garble => self.user(|spec| spec.garbled = !spec.garbled),
+            Event::NewerMoves => self.newer_moves(),
+            Event::NewerGoes => self.store(|object| object.status.newer = false),
+            Event::Shows(sight) => {
+                self.budget.sights -= 1;
+                self.sight = sight;
+                self.operator.queued = true;
+            }
+            Event::ExtraChanges => {
+                self.budget.sights -= 1;
+                self.extra += 1;
+                self.operator.queued = true;
+            }
+            Event::FailsForEver(write, fault) => {
+                self.budget.faults -= 1;
+                self.failing = Some((write, fault));
+            }
+            Event::Mends => self.failing = None,
+            Event::FaultsStop => *self = self.calmed(),
+            Event::FaultsStopButOne => *self = self.calmed_but_for_one(),
+            Event::ReconciledOnceMore => self.operator.queued = true,
+        }
+    }
+
+    fn deliver(&mut self) {
+        self.operator.queued = true;
+        let cached = self.operator.cache.version;
+        if let Some(next) = self.versions.iter().find(|it| it.version > cached) {
+            self.operator.cache = *next;
+        } else if self.presence == Presence::Gone {
+            self.presence = Presence::Forgotten;
+        }
+    }
+
+    fn action_ends(&mut self, said: Said) {
+        if !matches!(said, Said::Stay | Said::Next) {
+            self.budget.answers = self.budget.answers.saturating_sub(1);
+        }
+        if let Some(piece) = &mut self.operator.memory.piece {
+            piece.phase = Phase::Ended(said);
+            let is_over = !matches!(said, Said::Wait | Said::Failed { permanent: false });
+            self.operator.ended_last = is_over.then_some(piece.id);
+        }
+        self.operator.queued = true;
+    }
+
+    /// An event from outside names the object: an action that asked to be called again is due then.
+    fn names_object(&mut self) {
+        self.operator.queued = true;
+        let memory = &mut self.operator.memory;
+        memory.is_named = true;
+        if let Some(Piece {
+            phase: phase @ Phase::Waiting { asked: true },
+            ..
+        }) = &mut memory.piece
+        {
+            *phase = Phase::Due;
+        }
+    }
+
+    fn requeued(&mut self) {
+        self.budget.ticks = self.budget.ticks.saturating_sub(1);
+        self.operator.has_timer = false;
+        self.operator.queued = true;
+    }
+
+    fn time_passes(&mut self) {
+        self.requeued();
+        let record = self.stored.status.recorded.at();
+        self.long_in = record.map(|record| record.transition);
+        if self.places == Places::Later {
+            self.places = Places::Free;
+        }
+        self.operator.memory.time_passes();
+    }
+
+    /// A process begins, with a list that is so many versions old.
+    fn restart(&mut self, old: usize) {
+        let newest = self.versions.len() - 1;
+        let listed = self.versions[newest - old.min(newest)];
+        self.history.processes += 1;
+        self.places = Places::Free;
+        self.operator = Operator::started(self.history.processes, listed);
+    }
+
+    fn gets_lead(&mut self) {
+        self.operator.leads = true;
+        self.operator.queued = true;
+        let memory = &mut self.operator.memory;
+        memory.failed = None;
+        memory.seen.reported = false;
+        // Another leader may have begun it.
+        if self.bug != Some(Bug::NewWorkKeptByFormerLeader) {
+            memory.piece.take_if(|piece| piece.phase == Phase::New);
+        }
+    }
+
+    fn another_leads(&mut self, ends: bool) {
+        let operator = self.operator;
+        let budget = std::mem::replace(&mut self.budget, Budget::NONE);
+        self.restart(0);
+        for _ in 0..DECISIONS {
+            let event = if ends && self.operator.memory.runs() {
+                Event::ActionEnds(self.usual_answer())
+            } else if self.operator.is_active() {
+                Event::Decides(Outcome::Works)
+            } else {
+                break;
+            };
+            if self.presence != Presence::Stored || self.broken.is_some() {
+                break;
+            }
+            self.happens(event);
+        }
+        self.operator = operator;
+        self.places = Places::Free;
+        self.budget = budget;
+        self.budget.lead -= 1;
+        self.relist();
+    }
+
+    fn user(&mut self, change: impl FnOnce(&mut Spec)) {
+        self.budget.user = self.budget.user.saturating_sub(1);
+        self.asks(change);
+    }
+
+    /// The user changes the object.
+    pub(crate) fn asks(&mut self, change: impl FnOnce(&mut Spec)) {
+        let before = self.stored.spec;
+        self.store(|object| {
+            change(&mut object.spec);
+            if object.spec.differs(&before) {
+                object.spec.generation += 1;
+            }
+        });
+        if self.stored.spec.deleting && !self.stored.finalizer && !self.others_hold {
+            self.presence = Presence::Gone;
+        }
+    }
+
+    fn newer_moves(&mut self) {
+        let Recorded::At(mut record) = self.stored.status.recorded else {
+            return;
+        };
+        self.budget.lead -= 1;
+        record.left = record.state;
+        record.state = StateId::UNKNOWN;
+        record.transition += 1;
+        let position = (record.state, record.transition);
+        self.history.positions.push(position);
+        self.store(|object| {
+            object.status.recorded = Recorded::At(record);
+            object.status.newer = true;
+        });
+    }
+
+    /// The same world, but nothing unexpected happens from now on.
+    pub(crate) fn calmed(&self) -> Self {
+        let mut calm = self.clone();
+        calm.budget = Budget::NONE;
+        calm.failing = None;
+        if calm.sight != Observed::Unobserved {
+            calm.sight = Observed::Unobserved;
+            calm.operator.queued = true;
+        }
+        if !calm.operator.leads {
+            calm.gets_lead();
+        }
+        if calm.operator.draining {
+            calm.restart(0);
+        }
+        calm
+    }
+
+    /// The same, but an operator that stops goes on stopping; otherwise writes go on failing.
+    pub(crate) fn calmed_but_for_one(&self) -> Self {
+        let mut running = self.clone();
+        running.operator.draining = false;
+        let mut calm = running.calmed();
+        if self.operator.draining {
+            calm.operator.draining = true;
+        } else {
+            calm.failing = self.failing;
+        }
+        calm
+    }
+}

@@ -1,0 +1,235 @@
+//! `reconcile::decide`, model-checked: every order in which a user, an application, a cluster, a lagging cache, an API
+//! server that fails, and an operator that crashes, stops or loses the lead can act on one object.
+//!
+//! One event is one decision of the operator and its effect, or something that happens around the operator; so a crash
+//! can come between any two effects. Rules hold in every state (`rules.rs`). From every state the object comes to rest
+//! when faults stop (`rest.rs`).
+//!
+//! By default only the states near the start are explored, in some ten seconds. `OKT_MODEL=full` explores the small
+//! cases whole, with every order of events to rest, and the others far, in a quarter of an hour. `--nocapture` shows how
+//! many states there are.
+//! A random walk that fails prints its seed; `OKT_SEED=<seed>` runs that one alone.
+
+mod api;
+#[path = "../common/build.rs"]
+mod build;
+mod cases;
+mod coverage;
+mod event;
+mod explore;
+mod facts;
+mod hands;
+mod happens;
+mod lives;
+mod memory;
+mod object;
+mod operator;
+mod plant;
+mod possible;
+mod rest;
+#[path = "../life/rng.rs"]
+mod rng;
+mod rules;
+mod status;
+mod trace;
+mod world;
+mod writes;
+
+use std::time::Instant;
+
+use expect_test::expect;
+
+use cases::{CASES, Case};
+use coverage::Coverage;
+use explore::{Found, breadth_first, random_walk, rich};
+use plant::Bug;
+use rest::Rests;
+use world::World;
+
+/// How many states of each case are explored by default.
+const STATES: usize = 8_000;
+
+/// Every case has at least so many states, unless the model has shrunk.
+const LEAST_STATES: usize = 6_000;
+
+/// The same in full, for cases that are not small.
+const STATES_IN_FULL: usize = 400_000;
+
+/// How many random walks each case has, by default and in full.
+const WALKS: (usize, usize) = (400, 30_000);
+
+/// How many states are explored, and how many random walks there are, until a planted bug is taken for not found.
+const STATES_OF_A_BUG: usize = 8_000;
+const WALKS_OF_A_BUG: usize = 300;
+
+fn is_full() -> bool {
+    std::env::var("OKT_MODEL").is_ok_and(|model| model == "full")
+}
+
+fn seconds(began: Instant) -> String {
+    format!("{:.2} s", began.elapsed().as_secs_f32())
+}
+
+#[test]
+fn rules_hold_in_every_state_and_from_every_state_the_object_comes_to_rest() {
+    let mut coverage = Coverage::default();
+    let (mut states, mut tried) = (0, 0);
+    let began_all = Instant::now();
+    for case in CASES.iter() {
+        let (limit, rests) = match (is_full(), case.is_small) {
+            (false, _) => (STATES, Rests::default()),
+            (true, false) => (STATES_IN_FULL, Rests::default()),
+            (true, true) => (usize::MAX, Rests::in_every_order()),
+        };
+        let began = Instant::now();
+        let explored = breadth_first(case, None, limit, rests);
+        println!(
+            "{:<36} {:>8} states{}, rest tried from {:>7}, {:>3} events deep, {}",
+            case.name,
+            explored.states,
+            if explored.is_whole { " (all)" } else { "" },
+            explored.rests,
+            explored.depth,
+            seconds(began),
+        );
+        if let Some(Found { rule, events }) = explored.found {
+            let trace = trace::tell(World::new(case, None), &events);
+            panic!("{}: {rule}\n{trace}", case.name);
+        }
+        assert!(
+            explored.states >= LEAST_STATES,
+            "{}: the model has shrunk",
+            case.name
+        );
+        coverage.extend(explored.coverage);
+        states += explored.states;
+        tried += explored.rests;
+    }
+    println!(
+        "{states} states, rest tried from {tried}, {}",
+        seconds(began_all)
+    );
+    assert_eq!(
+        coverage.missing(),
+        [""; 0],
+        "no case comes to these decisions any more"
+    );
+}
+
+/// The seed of a walk: its case, and its number there.
+fn seed(case: usize, walk: usize) -> u64 {
+    (case as u64) << 32 | walk as u64
+}
+
+fn walk_or_panic(case: &'static Case, seed: u64) -> usize {
+    let (count, found) = random_walk(case, None, seed);
+    if let Some(Found { rule, events }) = found {
+        let trace = trace::tell(rich(case, None), &events);
+        panic!("{}: OKT_SEED={seed}: {rule}\n{trace}", case.name);
+    }
+    count
+}
+
+#[test]
+fn rules_hold_in_random_orders_of_events_and_the_object_comes_to_rest() {
+    let only = std::env::var("OKT_SEED").ok();
+    if let Some(only) = only.and_then(|seed| seed.parse().ok()) {
+        let case = usize::try_from(only >> 32).unwrap_or(usize::MAX);
+        walk_or_panic(CASES.get(case).expect("the seed of a walk"), only);
+        return;
+    }
+    let walks = if is_full() { WALKS.1 } else { WALKS.0 };
+    let began_all = Instant::now();
+    let mut all = 0;
+    for (number, case) in CASES.iter().enumerate() {
+        let began = Instant::now();
+        let events: usize = (0..walks)
+            .map(|walk| walk_or_panic(case, seed(number, walk)))
+            .sum();
+        println!(
+            "{:<36} {walks} walks, {events} events, seeds from {}, {}",
+            case.name,
+            seed(number, 0),
+            seconds(began)
+        );
+        all += events;
+    }
+    println!("{all} events, {}", seconds(began_all));
+}
+
+/// Searches a bug in one case. Returns how it was found.
+fn search(bug: Bug, number: usize, case: &'static Case) -> Option<String> {
+    let explored = breadth_first(case, Some(bug), STATES_OF_A_BUG, Rests::default());
+    if let Some(Found { rule, events }) = explored.found {
+        let (states, events) = (explored.states, events.len());
+        return Some(format!(
+            "{}, {states} states, {events} events: {rule}",
+            case.name
+        ));
+    }
+    (0..WALKS_OF_A_BUG).find_map(|walk| {
+        let seed = seed(number, walk);
+        let (_, found) = random_walk(case, Some(bug), seed);
+        let Found { rule, events } = found?;
+        let events = events.len();
+        Some(format!(
+            "{}, seed {seed}, {events} events: {rule}",
+            case.name
+        ))
+    })
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    for (bug, name) in Bug::ALL {
+        let began = Instant::now();
+        let mut cases = CASES.iter().enumerate();
+        let (number, case) = cases
+            .find(|(_, case)| case.name == name)
+            .expect("the name of a case");
+        let found = search(bug, number, case);
+        println!(
+            "{:<32} {}, {}",
+            format!("{bug:?}"),
+            found.as_deref().unwrap_or("not found"),
+            seconds(began)
+        );
+        assert!(found.is_some(), "{bug:?} is not found");
+        if is_full() {
+            let cases = CASES.iter().enumerate();
+            let finding = cases.filter(|(number, case)| search(bug, *number, case).is_some());
+            println!("{:<32} found in {} cases", "", finding.count());
+        }
+    }
+}
+
+#[test]
+fn a_life_costs_as_many_writes_of_the_status_as_it_has_news() {
+    let costs: String = CASES
+        .iter()
+        .filter(|case| !case.is_small && case.special == cases::Special::Nothing)
+        .map(lives::cost)
+        .collect();
+    expect![[r"
+        life alone                           to rest: 2 transitions, 3 writes; deleted: 2 transitions, 2 writes
+        life, owned                          to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
+        life, pass with a way out, owned     to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
+        life, pass with a way out, faults    to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
+        life, plain pass, owned              to rest: 2 transitions, 5 writes; deleted: 2 transitions, 3 writes
+        life, pass, lead and drain           to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
+        idle states, owned                   to rest: 1 transitions, 2 writes; deleted: 2 transitions, 2 writes
+        idle states, pass, owned, sights     to rest: 1 transitions, 2 writes; deleted: 2 transitions, 2 writes
+        idle states, failures                to rest: 1 transitions, 2 writes; deleted: 2 transitions, 2 writes
+        idle states, sights and crashes      to rest: 1 transitions, 2 writes; deleted: 2 transitions, 2 writes
+        idle states, lead and faults         to rest: 1 transitions, 2 writes; deleted: 2 transitions, 2 writes
+        an idle home, owned                  to rest: 2 transitions, 4 writes; deleted: 1 transitions, 1 writes
+        deadlines                            to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
+        retries                              to rest: 1 transitions, 2 writes; deleted: 1 transitions, 1 writes
+        a failure and another spec           to rest: 1 transitions, 2 writes; deleted: 1 transitions, 1 writes
+        pass alone with a way out            to rest: 0 transitions, 1 writes; deleted: 0 transitions, 0 writes
+        plain pass alone                     to rest: 0 transitions, 1 writes; deleted: 0 transitions, 0 writes
+        pass alone with a way out, cluster   to rest: 0 transitions, 1 writes; deleted: 0 transitions, 0 writes
+        a leaf with work, pass, drain        to rest: 1 transitions, 2 writes; deleted: 1 transitions, 1 writes
+        no place for an action               to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
+    "]].assert_eq(&costs);
+}

@@ -1,0 +1,241 @@
+//! This file says which events can happen.
+
+use okt_core::facts::{Observed, Said};
+use okt_core::reconcile::{Decision, Effect};
+use okt_core::{Mark, State};
+
+use crate::cases::Special;
+use crate::event::{Event, Fault, Outcome, StepAnswer, Write};
+use crate::world::{OwnedObject, Places, Presence, PutObject, World};
+
+impl World {
+    /// Everything that can happen now.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        if self.broken.is_some() || self.presence == Presence::Forgotten {
+            return events;
+        }
+        self.decisions(&mut events);
+        self.surroundings(&mut events);
+        let operator = &self.operator;
+        if operator.has_timer && operator.round.is_none() && self.budget.ticks > 0 {
+            events.extend([Event::TimePasses, Event::Requeued]);
+        }
+        if self.presence == Presence::Gone {
+            return events;
+        }
+        if operator.memory.runs() && self.budget.answers > 0 {
+            let said = [
+                Said::Failed { permanent: true },
+                Said::Failed { permanent: false },
+                Said::Wait,
+            ];
+            events.extend(said.map(Event::ActionEnds));
+        }
+        self.processes(&mut events);
+        if self.budget.user > 0 {
+            self.requests_of_the_user(&mut events);
+        }
+        self.application(&mut events);
+        self.special(&mut events);
+        events
+    }
+
+    /// Everything that happens sooner or later, although nothing unexpected does: the next decision of the operator,
+    /// and the events of its surroundings.
+    pub(crate) fn calm_events(&self) -> (Option<Event>, Vec<Event>) {
+        let mut surroundings = Vec::new();
+        if self.presence == Presence::Forgotten {
+            return (None, surroundings);
+        }
+        self.surroundings(&mut surroundings);
+        let decision = Event::Decides(Outcome::Works);
+        (self.operator.is_active().then_some(decision), surroundings)
+    }
+
+    /// The next decision of the operator, with every outcome that it may have.
+    fn decisions(&self, events: &mut Vec<Event>) {
+        if !self.operator.is_active() {
+            return;
+        }
+        events.push(Event::Decides(Outcome::Works));
+        let Decision::Do(effect) = self.decision(&self.operator.round()) else {
+            return;
+        };
+        let mut may_come_to = |outcomes: &[Outcome]| {
+            events.extend(outcomes.iter().copied().map(Event::Decides));
+        };
+        let budget = &self.budget;
+        match effect {
+            Effect::AddFinalizer
+            | Effect::DropFinalizer { .. }
+            | Effect::Commit { patch: true, .. }
+            | Effect::ShowFailure
+            | Effect::ShowUnreadable
+                if budget.faults > 0 && self.failing.is_none() =>
+            {
+                let faults = [Fault::Refused, Fault::Unavailable, Fault::AnswerLost];
+                may_come_to(&faults.map(Outcome::WriteFails));
+                let is_status = matches!(effect, Effect::Commit { .. });
+                if is_status && self.case.special == Special::Webhook {
+                    may_come_to(&[Outcome::WriteFails(Fault::Undone)]);
+                }
+            }
+            Effect::RunPass { .. } if budget.steps > 0 => {
+                for step in 0..2 {
+                    may_come_to(&StepAnswer::ALL.map(|how| Outcome::StepAnswers { step, how }));
+                }
+            }
+            Effect::Apply { .. } if budget.cluster > 0 => {
+                may_come_to(&[true, false].map(|permanent| Outcome::ClusterFails { permanent }));
+            }
+            Effect::Clear if budget.cluster > 0 => {
+                may_come_to(&[Outcome::ClusterFails { permanent: false }]);
+            }
+            Effect::Start { .. } if budget.places > 0 && self.places == Places::Free => {
+                may_come_to(&[Outcome::NoPlace, Outcome::NotYet]);
+            }
+            // Their budget is spent, or they cannot fail.
+            Effect::AddFinalizer
+            | Effect::DropFinalizer { .. }
+            | Effect::Observe
+            | Effect::RunPass { .. }
+            | Effect::Apply { .. }
+            | Effect::Clear
+            | Effect::Draft(_)
+            | Effect::Commit { .. }
+            | Effect::ShowFailure
+            | Effect::ShowUnreadable
+            | Effect::Start { .. }
+            | Effect::Cancel => {}
+        }
+    }
+
+    /// What happens sooner or later around the operator.
+    fn surroundings(&self, events: &mut Vec<Event>) {
+        let operator = &self.operator;
+        if operator.cache.version < self.stored.version || self.presence == Presence::Gone {
+            events.push(Event::Deliver);
+        }
+        if self.presence == Presence::Gone {
+            return;
+        }
+        if operator.memory.runs() {
+            events.push(Event::ActionEnds(self.usual_answer()));
+        }
+        if operator.memory.is_ending || self.former_task_runs {
+            events.push(Event::CancelledTaskEnds);
+        }
+        if self.cluster.owned == OwnedObject::Unready {
+            events.push(Event::OwnedIsReady);
+        }
+        if self.cluster.put == PutObject::Deleting {
+            events.push(Event::PutIsGone);
+        }
+        if self.places == Places::Taken {
+            events.push(Event::PlaceIsFree);
+        }
+        if self.others_hold && self.stored.spec.deleting && !self.stored.finalizer {
+            events.push(Event::OthersLetGo);
+        }
+    }
+
+    /// The answer of the action that runs, if nothing unexpected happens.
+    pub(crate) fn usual_answer(&self) -> Said {
+        let state = (self.operator.memory.piece)
+            .and_then(|piece| self.history.works.iter().find(|work| work.id == piece.id))
+            .zip(self.case.life)
+            .and_then(|(work, life)| life.get(work.state));
+        if state.is_some_and(State::is_passing) {
+            Said::Next
+        } else {
+            Said::Stay
+        }
+    }
+
+    /// Crashes, the lead, the end of the process.
+    fn processes(&self, events: &mut Vec<Event>) {
+        let (operator, budget) = (&self.operator, &self.budget);
+        if budget.crashes > 0 {
+            events.extend((0..self.versions.len()).map(Event::Restart));
+        } else if operator.draining && !operator.is_active() {
+            events.push(Event::Restart(0));
+        }
+        if operator.leads {
+            if budget.lead > 0 {
+                events.push(Event::LosesLead);
+            }
+        } else {
+            events.push(Event::GetsLead);
+            // A replica that has lost the lead ends its reconciliation before another one acts.
+            if budget.lead > 0 && operator.round.is_none() {
+                events.extend([true, false].map(|ends| Event::AnotherLeads { ends }));
+            }
+        }
+        if budget.drains > 0 && !operator.draining {
+            events.push(Event::Drain);
+        }
+    }
+
+    fn requests_of_the_user(&self, events: &mut Vec<Event>) {
+        let deleting = self.stored.spec.deleting;
+        if let (Some(life), false) = (self.case.life, deleting) {
+            events.extend(life.wishes().map(|to| {
+                let is_visit = life.get(to).is_some_and(|state| state.is(Mark::Visit));
+                if is_visit {
+                    Event::Visit(to)
+                } else {
+                    Event::Wish(to)
+                }
+            }));
+        }
+        events.extend([Event::Change, Event::Pause]);
+        events.push(if deleting {
+            Event::Abandon
+        } else {
+            Event::Delete
+        });
+        if self.case.special == Special::Garbled {
+            events.push(Event::Garble);
+        }
+    }
+
+    fn application(&self, events: &mut Vec<Event>) {
+        let Some(life) = self.case.life.filter(|_| self.budget.sights > 0) else {
+            return;
+        };
+        if self.case.special == Special::Extra {
+            events.push(Event::ExtraChanges);
+            return;
+        }
+        let elsewhere = [
+            Observed::Absent,
+            Observed::Unforeseen,
+            Observed::Unreachable { looks: 3 },
+        ];
+        let states = life.iter().map(|(id, _)| Observed::In(id));
+        events.extend(elsewhere.into_iter().chain(states).map(Event::Shows));
+    }
+
+    /// What happens only in some cases.
+    fn special(&self, events: &mut Vec<Event>) {
+        if self.case.special == Special::FailsForEver {
+            if self.failing.is_some() {
+                events.push(Event::Mends);
+            } else if self.budget.faults > 0 {
+                for write in [Write::Status, Write::Finalizer] {
+                    let faults = [Fault::Refused, Fault::Unavailable];
+                    events.extend(faults.map(|fault| Event::FailsForEver(write, fault)));
+                }
+            }
+        }
+        if self.case.special == Special::NewerOperator && !self.operator.leads {
+            let has_record = self.stored.status.recorded.at().is_some();
+            if self.stored.status.newer {
+                events.push(Event::NewerGoes);
+            } else if has_record && self.budget.lead > 0 {
+                events.push(Event::NewerMoves);
+            }
+        }
+    }
+}

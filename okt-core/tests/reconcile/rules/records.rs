@@ -1,0 +1,117 @@
+//! This file says what must hold for the status that is written.
+
+use okt_core::Mark;
+use okt_core::decide::{Decision as Step, Why};
+use okt_core::facts::Task;
+use okt_core::reconcile::{Draft, Turnover};
+use okt_core::record::{Record, Recorded};
+
+use crate::memory::WorkId;
+use crate::object::Status;
+use crate::operator::Round;
+use crate::world::{OwnedObject, RecordedWork, World};
+
+impl World {
+    /// Checks a commit before it is performed.
+    pub(crate) fn check_commit(&mut self, draft: &Draft, round: &Round) {
+        let work = self.facts(round).work;
+        let takes_result = matches!(work.task, Task::Ended(_)) && draft.work != Turnover::Keep;
+        self.must(
+            !(takes_result && work.stale),
+            "takes the result of other work",
+        );
+        if let Step::Go(go) = draft.step {
+            self.must(
+                !(round.has_acted && matches!(go.why, Why::Observed | Why::Adopted)),
+                "follows an observation that is older than its own last act",
+            );
+        }
+        self.must(
+            !matches!(draft.step, Step::Release { .. }),
+            "records that the object is let go",
+        );
+    }
+
+    /// Checks the conditions that are about to be written.
+    pub(crate) fn check_report(&mut self, status: &Status, round: &Round) {
+        let before = &round.object.status;
+        let is_news = !before.report.is_ready || before.recorded != status.recorded;
+        let is_claimed = status.report.is_ready && is_news && self.declares_owned(&status.recorded);
+        self.must(
+            !is_claimed || self.cluster.owned == OwnedObject::Ready,
+            "reports Ready before what the state declares is ready",
+        );
+    }
+
+    /// Notes the work on record as the newest that this process knows.
+    pub(crate) fn note_newest_work(&mut self, round: &Round) {
+        if let Some(id) = round.object.status.recorded.at().and_then(WorkId::of) {
+            self.operator.newest_work = id;
+        }
+    }
+
+    /// Checks and notes the record that was just stored in place of another one.
+    pub(crate) fn note_record(&mut self, before: &Recorded) {
+        let Recorded::At(record) = self.stored.status.recorded else {
+            return;
+        };
+        self.check_edge(before, &record);
+        let position = (record.state, record.transition);
+        if !self.history.positions.contains(&position) {
+            self.history.positions.push(position);
+        }
+        let in_flight = self.in_flight(&Recorded::At(record));
+        let Some(id) = WorkId::of(&record) else {
+            return;
+        };
+        let works = &mut self.history.works;
+        match works.iter_mut().find(|work| work.id == id) {
+            // Begun once more, it is known to have ended before.
+            Some(known) if in_flight.is_none() => {
+                known.begun_by = 0;
+                self.operator.ended_last = None;
+            }
+            Some(known) => {
+                let is_same = (known.state, known.revision) == (record.state, record.revision);
+                self.must(is_same, "records one id for two pieces of work");
+            }
+            None => works.push(RecordedWork {
+                id,
+                state: record.state,
+                revision: record.revision,
+                begun_by: 0,
+            }),
+        }
+    }
+
+    fn check_edge(&mut self, before: &Recorded, to: &Record) {
+        let Some(life) = self.case.life else {
+            return;
+        };
+        let entry = life.entry();
+        let Recorded::At(from) = before else {
+            return self.must(
+                entry == Some(to.state) || to.jumped,
+                "begins in a state that is not the entry",
+            );
+        };
+        if from.state == to.state {
+            return self.must(
+                from.transition == to.transition,
+                "moves from a state to itself",
+            );
+        }
+        let is_edge = life.get(from.state).is_some_and(|state| {
+            (state.is(Mark::Leaf) && entry == Some(to.state))
+                || state.targets().any(|target| target == to.state)
+        });
+        self.must(
+            is_edge || to.jumps > from.jumps,
+            "moves along no declared edge",
+        );
+        self.must(
+            to.transition == from.transition + 1,
+            "leaves out a transition",
+        );
+    }
+}

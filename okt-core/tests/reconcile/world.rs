@@ -1,0 +1,263 @@
+//! This file holds the world around one object: the API server, the cluster, the application, and the operator.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use okt_core::StateId;
+use okt_core::facts::{Named, Observed};
+use okt_core::record::{Action, Phase as Recording, Record, Recorded, WishRecord};
+
+use crate::cases::{Budget, Case, Special};
+use crate::event::{Fault, Write};
+use crate::memory::{Scope, WorkId};
+use crate::object::{Object, Version};
+use crate::operator::Operator;
+use crate::plant::Bug;
+
+/// One object, everything that acts upon it, and its past as far as a rule needs it.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) case: &'static Case,
+    /// The bug that is planted.
+    pub(crate) bug: Option<Bug>,
+    /// The object as the API server stores it.
+    pub(crate) stored: Object,
+    /// The versions that a cache may still get, oldest first. The last is the stored one.
+    pub(crate) versions: Vec<Object>,
+    pub(crate) presence: Presence,
+    pub(crate) operator: Operator,
+    pub(crate) cluster: Cluster,
+    /// What the application answers when it is observed.
+    pub(crate) sight: Observed,
+    /// The application's own fields of the status.
+    pub(crate) extra: u8,
+    /// The kind of write that fails, and how.
+    pub(crate) failing: Option<(Write, Fault)>,
+    pub(crate) places: Places,
+    /// The transition into the state in which the object has been for long.
+    pub(crate) long_in: Option<u64>,
+    /// Other controllers have finalizers on the object.
+    pub(crate) others_hold: bool,
+    /// A task for a former object of the same name runs. The operator learns that when it starts an action.
+    pub(crate) former_task_runs: bool,
+    pub(crate) budget: Budget,
+    pub(crate) history: History,
+    /// The rule that is broken.
+    pub(crate) broken: Option<String>,
+    pub(crate) tally: Tally,
+}
+
+/// Whether the object exists.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Presence {
+    Stored,
+    /// The object is gone, and the operator's cache still has it.
+    Gone,
+    /// The object is gone from the cache too.
+    Forgotten,
+}
+
+/// The objects in the cluster that belong to the object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Cluster {
+    /// The object that states declare.
+    pub(crate) owned: OwnedObject,
+    /// The object that the pass puts. Kubernetes does not delete it with its owner.
+    pub(crate) put: PutObject,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum OwnedObject {
+    Absent,
+    Unready,
+    Ready,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum PutObject {
+    Absent,
+    There,
+    Deleting,
+}
+
+impl Cluster {
+    pub(crate) fn has_any(self) -> bool {
+        self.owned != OwnedObject::Absent || self.put != PutObject::Absent
+    }
+}
+
+/// The places for actions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Places {
+    Free,
+    /// All are taken. The object is woken when there is one.
+    Taken,
+    /// There is one for the object after a time.
+    Later,
+}
+
+/// What has happened so far, as far as a rule needs it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct History {
+    /// Every piece of work that was recorded.
+    pub(crate) works: Vec<RecordedWork>,
+    /// Every position that was recorded: state and transition.
+    pub(crate) positions: Vec<(StateId, u64)>,
+    /// The number of processes after the first one.
+    pub(crate) processes: u8,
+}
+
+/// A piece of work that was recorded.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct RecordedWork {
+    pub(crate) id: WorkId,
+    pub(crate) state: StateId,
+    pub(crate) revision: u64,
+    /// The processes that have begun it while it was in flight, one bit for each.
+    pub(crate) begun_by: u8,
+}
+
+/// Counters. Nothing depends on them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// Requests to the API server.
+    pub(crate) requests: u32,
+    /// Writes that failed, but for conflicts.
+    pub(crate) failures: u32,
+    /// Writes of the status that succeeded.
+    pub(crate) patches: u32,
+    pub(crate) reconciliations: u32,
+    pub(crate) decisions: u32,
+}
+
+impl World {
+    /// The object was just created; or, where the case says so, has gone round before.
+    pub(crate) fn new(case: &'static Case, bug: Option<Bug>) -> Self {
+        let mut object = Object::created();
+        let mut history = History::default();
+        if case.special == Special::HasGoneRound
+            && let Some(record) = gone_round(case)
+        {
+            object.finalizer = true;
+            object.status.recorded = Recorded::At(record);
+            history.positions.push((record.state, record.transition));
+            history.works.push(RecordedWork {
+                id: WorkId {
+                    transition: record.transition,
+                    run: 1,
+                },
+                state: record.state,
+                revision: record.revision,
+                begun_by: 0,
+            });
+        }
+        Self {
+            case,
+            bug,
+            stored: object,
+            versions: vec![object],
+            presence: Presence::Stored,
+            operator: Operator::started(0, object),
+            cluster: Cluster {
+                owned: OwnedObject::Absent,
+                put: PutObject::Absent,
+            },
+            sight: Observed::Unobserved,
+            extra: 0,
+            failing: None,
+            places: Places::Free,
+            long_in: None,
+            others_hold: case.special == Special::HeldByOthers,
+            former_task_runs: case.special == Special::NameIsTaken,
+            budget: case.budget,
+            history,
+            broken: None,
+            tally: Tally::default(),
+        }
+    }
+
+    /// A hash of everything that what can happen depends on.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        // Whole, so that a field that is added has to be judged here.
+        let Self {
+            case: _,
+            bug: _,
+            stored,
+            versions,
+            presence,
+            operator,
+            cluster,
+            sight,
+            extra,
+            failing,
+            places,
+            long_in,
+            others_hold,
+            former_task_runs,
+            budget,
+            history,
+            broken,
+            tally: _,
+        } = self;
+        let mut hasher = DefaultHasher::new();
+        (stored, versions, presence, operator, cluster, sight, extra).hash(&mut hasher);
+        (failing, places, long_in, others_hold, former_task_runs).hash(&mut hasher);
+        (budget, history, broken.is_some(), self.ages()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// How far each remembered version is from the stored one, where anything depends on it.
+    fn ages(&self) -> [Option<u16>; 5] {
+        let Operator { cache, memory, .. } = &self.operator;
+        let at_hand = self.operator.round().object.version;
+        let oldest = (self.versions[0].version).min(cache.version).min(at_hand);
+        let age = |version: Version| {
+            (version >= oldest).then(|| self.stored.version.0.abs_diff(version.0))
+        };
+        let failed = memory.failed.and_then(|failed| match failed.scope {
+            Scope::Version(version) => age(version),
+            Scope::Request { .. } => None,
+        });
+        let vain = memory.vain.and_then(|(version, _)| age(version));
+        let seen = memory.seen.version;
+        let seen = age(seen).filter(|_| memory.seen.reported || seen > oldest);
+        [age(cache.version), age(at_hand), seen, failed, vain]
+    }
+
+    /// Whether the state of a record declares the owned object.
+    pub(crate) fn declares_owned(&self, recorded: &Recorded) -> bool {
+        let state =
+            (recorded.at().zip(self.case.life)).and_then(|(record, life)| life.get(record.state));
+        state.is_some_and(|state| self.case.owns.contains(&state.name))
+    }
+}
+
+/// The position of an object that has made more transitions than the loop guard lets through, and whose work is to be
+/// resumed.
+fn gone_round(case: &Case) -> Option<Record> {
+    let life = case.life?;
+    let home = life.home()?;
+    Some(Record {
+        state: home,
+        left: StateId::UNKNOWN,
+        transition: 50,
+        jumps: 0,
+        jumped: false,
+        rounds: okt_core::decide::rounds_limit(life) + 1,
+        deleting: false,
+        wish: WishRecord {
+            state: Named::Known(home),
+            transition: 0,
+            reached: false,
+        },
+        visit: None,
+        revision: 1,
+        changed: 1,
+        action: Some(Action {
+            run: 1,
+            attempt: 1,
+            phase: Recording::Pending,
+            generation: 1,
+            leaving: false,
+        }),
+    })
+}
