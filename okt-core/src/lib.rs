@@ -9,9 +9,11 @@ pub mod backoff;
 pub mod check;
 pub mod conditions;
 pub mod decide;
+mod decision;
 pub mod draw;
 pub mod facts;
 pub mod graph;
+mod hops;
 pub mod lifecycle;
 pub mod names;
 pub mod pass;
@@ -19,6 +21,7 @@ pub mod reasons;
 pub mod reconcile;
 pub mod record;
 pub mod routes;
+mod state;
 pub mod trail;
 
 #[doc(hidden)]

@@ -25,40 +25,26 @@
 //!
 //! A crash between any two effects is a state of the model in `tests/reconcile`, which explores this very function.
 
+mod draft;
 mod effect;
 mod facts;
 mod requeue;
 
 use core::time::Duration;
 
-pub use self::effect::{Decision, Draft, Effect, Hold, Turnover};
+pub use self::draft::{Draft, Hold, RunEnd, Standing, Turnover};
+pub use self::effect::{Decision, Effect};
 pub use self::facts::{
-    Asked, Facts, News, Operator, Owned, Pass, Ran, Readable, RunEnd, Sight, Standing, Time, Waits,
-    Work, Writes,
+    Asked, Facts, Graphs, News, Operator, Owned, Pass, Ran, Readable, Sight, Time, Waits, Work,
+    Writes,
 };
 pub use self::requeue::Requeue;
 use self::requeue::requeue;
 use crate::decide::{self as life, Decision as Step, Ending, Run, Stand};
 use crate::facts::{Said, Task};
-use crate::graph::{Graph, Mark};
+use crate::graph::Mark;
 use crate::pass::Walk;
 use crate::record::Recorded;
-
-/// What an application declares.
-#[derive(Clone, Copy, Debug)]
-pub struct Graphs<'g> {
-    /// Its lifecycle, if the resource has one.
-    pub life: Option<&'g Graph<'g>>,
-    /// Its pass, if it has one.
-    pub pass: Option<&'g Graph<'g>>,
-}
-
-impl Graphs<'_> {
-    /// Whether an object must not go without the operator.
-    pub fn needs_finalizer(&self) -> bool {
-        self.life.is_some() || self.pass.is_some_and(Walk::finalizes)
-    }
-}
 
 /// What the pass means for a decision.
 #[derive(Clone, Copy, PartialEq, Eq)]

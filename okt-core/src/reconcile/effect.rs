@@ -1,9 +1,7 @@
 //! What is decided: one effect, or rest.
 
-use super::facts::{RunEnd, Standing};
+use super::draft::Draft;
 use super::requeue::Requeue;
-use crate::decide::Decision as Step;
-use crate::record::Recorded;
 
 /// One thing to do, or nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,56 +58,4 @@ pub enum Effect {
     },
     /// Cancel work that is not in flight by the record.
     Cancel,
-}
-
-/// What is to be recorded and reported.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Draft {
-    /// The record.
-    pub record: Recorded,
-    /// The step of the lifecycle that led to it, without durations.
-    pub step: Step,
-    /// Why the object is not ready, although its lifecycle may be.
-    pub hold: Hold,
-    /// What becomes of the work.
-    pub work: Turnover,
-}
-
-impl Draft {
-    /// Whether the object moves to another state.
-    pub fn is_move(&self) -> bool {
-        matches!(self.step, Step::Go(_))
-    }
-}
-
-/// Why work does not begin, or an object does not go, for reasons outside its lifecycle.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Hold {
-    /// Nothing holds it.
-    None,
-    /// Nothing was checked by this process: the stored conditions stay.
-    AsBefore,
-    /// The resources of the state that is entered are not checked yet.
-    Unlooked,
-    /// The pass.
-    Pass(RunEnd),
-    /// This operator is stopping; the next one goes on.
-    Stopping,
-    /// The owned resources.
-    Resources(Standing),
-}
-
-/// What becomes of the work when a draft is written.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Turnover {
-    /// It stays.
-    Keep,
-    /// What runs is cancelled; the work on record is to begin.
-    New,
-    /// What runs is cancelled; there is no work.
-    None,
-    /// The attempt failed: the next one comes after the backoff.
-    Retry,
-    /// The handler answered `Wait`: the same attempt is called again after the time that it asked for.
-    Wait,
 }

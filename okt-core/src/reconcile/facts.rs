@@ -2,11 +2,27 @@
 
 use core::time::Duration;
 
-use super::effect::Draft;
+use super::draft::{Draft, RunEnd, Standing};
 use crate::backoff::Backoff;
 use crate::facts::{self, Observed, Task, Visit, Wish};
-use crate::graph::StateId;
-use crate::pass::Outcome;
+use crate::graph::{Graph, StateId};
+use crate::pass::Walk;
+
+/// What an application declares.
+#[derive(Clone, Copy, Debug)]
+pub struct Graphs<'g> {
+    /// Its lifecycle, if the resource has one.
+    pub life: Option<&'g Graph<'g>>,
+    /// Its pass, if it has one.
+    pub pass: Option<&'g Graph<'g>>,
+}
+
+impl Graphs<'_> {
+    /// Whether an object must not go without the operator.
+    pub fn needs_finalizer(&self) -> bool {
+        self.life.is_some() || self.pass.is_some_and(Walk::finalizes)
+    }
+}
 
 /// What is so at the moment of a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,30 +151,6 @@ pub struct Ran {
     pub leaving: bool,
 }
 
-/// How a run of the pass ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum RunEnd {
-    /// Every step is done.
-    Complete,
-    /// A condition is not as declared; work may begin.
-    Short,
-    /// A step waits, or is retried.
-    Held,
-    /// A step gave up, or failed for good: nothing happens until something changes.
-    GaveUp,
-}
-
-impl From<&Outcome> for RunEnd {
-    fn from(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Complete => Self::Complete,
-            Outcome::Short { .. } => Self::Short,
-            Outcome::Waits { .. } | Outcome::Failed(_) => Self::Held,
-            Outcome::GaveUp { .. } => Self::GaveUp,
-        }
-    }
-}
-
 /// What the object owns in the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Owned {
@@ -174,20 +166,6 @@ pub struct Owned {
     pub cleared: Option<bool>,
     /// Until the next look that it needs.
     pub due: Option<Duration>,
-}
-
-/// How the owned resources stand.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Standing {
-    /// As the state declares.
-    AsDeclared,
-    /// Something is not ready yet, or not gone yet.
-    Awaited,
-    /// They could not be computed or applied.
-    Failed {
-        /// A retry does not help.
-        permanent: bool,
-    },
 }
 
 /// The operator.

@@ -2,9 +2,8 @@
 
 use core::time::Duration;
 
-use super::Graphs;
-use super::effect::Hold;
-use super::facts::{Facts, Operator, RunEnd, Standing, Waits};
+use super::draft::{Hold, RunEnd, Standing};
+use super::facts::{Facts, Graphs, Operator, Waits};
 use crate::decide::{Decision as Step, Stand};
 use crate::facts::Task;
 use crate::graph::{Cause, Mark};

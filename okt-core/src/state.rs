@@ -1,0 +1,244 @@
+//! The states of a graph: their names, marks and edges, as one literal of generated code.
+
+use core::fmt;
+use core::time::Duration;
+
+/// A state of one graph: its position in the declaration.
+///
+/// ```
+/// use okt_core::StateId;
+/// assert_eq!(StateId(3).index(), 3);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StateId(pub u16);
+
+impl StateId {
+    /// A name that the graph does not know: a misspelt target, or a stored state of another version.
+    pub const UNKNOWN: Self = Self(u16::MAX);
+
+    /// The position in [`Graph::states`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The state at a position.
+    ///
+    /// A graph has fewer than 65,535 states, so a position that does not fit is no state.
+    pub fn at(index: usize) -> Self {
+        u16::try_from(index).map_or(Self::UNKNOWN, Self)
+    }
+}
+
+/// An event: a request to go somewhere, raised by a handler, an observation, a wish or a cause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// Go to this state.
+    To(StateId),
+    /// Go to the last child, wherever that is.
+    Next,
+}
+
+/// What kind of life the graph describes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// An object walks it over many turns and stays in resting states.
+    Lifecycle,
+    /// The whole graph is walked within one reconciliation.
+    Pass,
+}
+
+/// One property of a state (e.g. `#[rest(hold)]` sets [`Mark::Rest`] and [`Mark::Hold`]).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Mark {
+    /// Objects are created here.
+    Entry = 1,
+    /// An object may stay here.
+    Rest = 2,
+    /// No observation and no wish older than the arrival leads out.
+    Hold = 4,
+    /// There is no work and no handler.
+    Idle = 8,
+    /// The application is gone or finished.
+    Leaf = 16,
+    /// A spec may ask for this state to be gone through once.
+    Visit = 32,
+    /// No route leads through this state.
+    NoTransit = 64,
+}
+
+/// The properties of a state.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks(pub u8);
+
+impl Marks {
+    /// Whether the mark is set.
+    pub const fn has(self, mark: Mark) -> bool {
+        self.0 & mark as u8 != 0
+    }
+
+    /// The same with one mark more.
+    #[must_use]
+    pub const fn with(self, mark: Mark) -> Self {
+        Self(self.0 | mark as u8)
+    }
+}
+
+impl fmt::Debug for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Mark::{Entry, Hold, Idle, Leaf, NoTransit, Rest, Visit};
+        f.debug_set()
+            .entries(
+                [Entry, Rest, Hold, Idle, Leaf, Visit, NoTransit]
+                    .into_iter()
+                    .filter(|mark| self.has(*mark)),
+            )
+            .finish()
+    }
+}
+
+/// What raises a trigger beside its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// Nothing: only a handler or an observation that names the target.
+    Named,
+    /// The time in the state.
+    After(Duration),
+    /// That many failed attempts of the state's action, or one that failed for good.
+    OnError {
+        /// Attempts, the first included; at least 1.
+        attempts: u32,
+    },
+    /// The object is being deleted.
+    OnDelete,
+    /// The revision changed.
+    OnChange,
+    /// Somebody gave the pass up, or a failure was for good.
+    OnGiveUp,
+}
+
+/// A trigger edge: a debranching, tried before every child.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trigger {
+    /// Where it leads.
+    pub to: StateId,
+    /// What raises it.
+    pub cause: Cause,
+}
+
+/// The status of a condition.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// The status a word on the wire stands for.
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "True" => Some(Self::True),
+            "False" => Some(Self::False),
+            "Unknown" => Some(Self::Unknown),
+            _ => None,
+        }
+    }
+}
+
+/// A condition that holds while an object is in the state that declares it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Declared<'a> {
+    /// The type (e.g. `Available`).
+    pub name: &'a str,
+    /// The status in this state.
+    pub status: ConditionStatus,
+    /// The reason; empty means the state's name.
+    pub reason: &'a str,
+    /// The message; may be empty.
+    pub message: &'a str,
+}
+
+/// A claim that a wish for a state is refused from here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoRoute<'a> {
+    /// The state that cannot be wished for.
+    pub to: StateId,
+    /// Why, for the user who wishes it.
+    pub reason: &'a str,
+}
+
+/// One state and its edges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct State<'a> {
+    /// The wire name (e.g. `Running`).
+    pub name: &'a str,
+    /// The name in the code, where a message spells the state as its author did; mostly the wire name.
+    pub variant: &'a str,
+    /// The doc comment; may be empty.
+    pub doc: &'a str,
+    /// Former wire names.
+    pub was: &'a [&'a str],
+    /// Entry, rest, leaf and so on.
+    pub marks: Marks,
+    /// Trigger edges in declaration order.
+    pub triggers: &'a [Trigger],
+    /// Child edges in declaration order; the last is Next.
+    pub children: &'a [StateId],
+    /// Conditions of this state.
+    pub conditions: &'a [Declared<'a>],
+    /// Wishes that are refused from here.
+    pub no_routes: &'a [NoRoute<'a>],
+}
+
+impl State<'_> {
+    /// Whether the mark is set.
+    pub const fn is(&self, mark: Mark) -> bool {
+        self.marks.has(mark)
+    }
+
+    /// Whether the state's work ends by itself and the object then moves on.
+    pub const fn is_passing(&self) -> bool {
+        !self.is(Mark::Rest) && !self.is(Mark::Leaf)
+    }
+
+    /// Whether a route may lead through this state on the way to another.
+    ///
+    /// Never through a leaf, a holding state, a visit or a state marked `no_transit`.
+    pub const fn is_transit(&self) -> bool {
+        !(self.is(Mark::Leaf)
+            || self.is(Mark::Hold)
+            || self.is(Mark::NoTransit)
+            || self.is(Mark::Visit))
+    }
+
+    /// The last child.
+    pub fn next(&self) -> Option<StateId> {
+        self.children.last().copied()
+    }
+
+    /// The trigger edge to a state, if there is one.
+    pub fn trigger_to(&self, to: StateId) -> Option<&Trigger> {
+        self.triggers.iter().find(|trigger| trigger.to == to)
+    }
+
+    /// Every target, triggers first, in declaration order; a target can come twice.
+    pub fn targets(&self) -> impl Iterator<Item = StateId> + '_ {
+        self.triggers
+            .iter()
+            .map(|trigger| trigger.to)
+            .chain(self.children.iter().copied())
+    }
+}
