@@ -121,8 +121,13 @@ impl<A: Application> Reconciliation<'_, A> {
             self.round.is_named = true;
         }
         self.note_object();
+        self.memory.owned.enter(self.round.stored.transition());
         let graphs = graphs(self.shared);
         for _ in 0..FUSE {
+            if self.known.is_reopened() {
+                // The lead was lost and is back: what was found before may be old.
+                return (Requeue::soon(), false);
+            }
             self.memory.work.catch_up();
             match decide(graphs, &self.round.stored.recorded, &self.facts()) {
                 Decision::Do(effect) => self.perform(effect).await,

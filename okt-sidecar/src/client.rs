@@ -21,7 +21,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::Full;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use self::carry::{Carried, News, Order};
@@ -32,8 +31,8 @@ use self::token::Token;
 pub(crate) use self::transport::Reply;
 use self::transport::{Ask, Transport};
 use crate::wire::{
-    Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, BODY_LIMIT, Code,
-    Problem, Seen, TEXT_LIMIT, VERSION, Versions, WAIT_LIMIT,
+    Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, Code, Problem,
+    Seen, TEXT_LIMIT, VERSION, Versions, WAIT_LIMIT,
 };
 
 /// The longest list of actions or output that is read, in bytes.
@@ -403,20 +402,4 @@ fn number(headers: &HeaderMap, name: &str) -> Result<u64, ClientError> {
             status: 200,
             detail: format!("the header {name} is missing or no number"),
         })
-}
-
-/// A body in JSON.
-fn body(value: &impl Serialize) -> Result<Bytes, ClientError> {
-    let body = serde_json::to_vec(value).map_err(|error| ClientError::Unsendable {
-        detail: error.to_string(),
-    })?;
-    if body.len() > BODY_LIMIT {
-        return Err(ClientError::Unsendable {
-            detail: format!(
-                "the body is {} bytes long, an agent reads {BODY_LIMIT} at most",
-                body.len()
-            ),
-        });
-    }
-    Ok(body.into())
 }

@@ -27,6 +27,7 @@ mod children;
 mod command;
 mod config;
 mod conform;
+mod exit;
 #[cfg(test)]
 mod fuzz;
 mod group;

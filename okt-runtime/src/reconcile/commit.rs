@@ -33,13 +33,15 @@ impl<A: Application> Reconciliation<'_, A> {
                 Ok(written) => self.written(written, &status).await,
                 Err(error) => return self.note_failure(&error),
             }
+            if self.round.stored.recorded != draft.record {
+                let why = "the answer to the write of a status has another record than was sent";
+                return self.note_failure(&kube::Error::Service(why.into()));
+            }
             self.log(&before, &draft, &trail.unwrap_or_default());
         }
         self.round.consume(&draft);
         self.round.written = patch.then_some(draft);
-        if draft.is_move() {
-            self.memory.owned.forget_standing();
-        }
+        self.memory.owned.enter(self.round.stored.transition());
         let (backoff, seed) = (self.shared.backoff, self.seed());
         let stored = &self.round.stored;
         (self.memory.work).turn_over(draft.work, || stored.piece(), backoff, seed);

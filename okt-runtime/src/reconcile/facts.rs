@@ -35,7 +35,7 @@ impl<A: Application> Reconciliation<'_, A> {
                 // It counts where nothing is recorded.
                 any: stored.recorded.at().is_none() && self.shared.cluster.owns_anything(meta),
                 standing: (round.is_applied).then(|| self.memory.owned.standing()),
-                last: self.memory.owned.last(),
+                last: self.memory.owned.last(stored.transition()),
                 cleared: round.cleared,
                 due: self.memory.owned.due(),
             },

@@ -232,6 +232,11 @@ impl Known {
         }
     }
 
+    /// Whether the CRD or the leadership has changed since the object's reconciliation began.
+    pub(crate) fn is_reopened(&self) -> bool {
+        self.reopened.load(Ordering::Acquire)
+    }
+
     /// Returns whether a reconcile request named the object since this was last asked.
     pub(crate) fn take_name(&self) -> bool {
         self.named.swap(false, Ordering::AcqRel)

@@ -93,6 +93,11 @@ impl Stored {
         }
     }
 
+    /// The transition into the state on record; 0 where nothing is.
+    pub(super) fn transition(&self) -> u64 {
+        self.recorded.at().map_or(0, |record| record.transition)
+    }
+
     /// The work on record, about to begin.
     pub(super) fn piece(&self) -> Option<Piece> {
         let id = self.in_flight.clone()?;

@@ -19,8 +19,10 @@ use crate::wire::object::LifecycleObject;
 pub(crate) struct Tended {
     /// How they stood at last.
     pub(crate) settlement: Settlement,
-    /// This process has looked how they stand.
-    looked_at: bool,
+    /// The transition into the state by which they stand so, if this process has found it.
+    found: Option<u64>,
+    /// The transition into the state on record.
+    transition: u64,
     pub(crate) efforts: Efforts,
     accepted: Accepted,
     /// What the status is to record of them; none where nobody has looked.
@@ -38,7 +40,8 @@ impl Tended {
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
             settlement,
-            looked_at: _,
+            found: _,
+            transition: _,
             efforts,
             accepted,
             to_record: _,
@@ -54,9 +57,9 @@ impl Tended {
             && due.is_none()
     }
 
-    /// How they stood at last, if this process has found it.
-    pub(crate) fn last(&self) -> Option<Standing> {
-        self.looked_at.then(|| self.standing())
+    /// How they stood at last, if this process has found it in the state that this transition led to.
+    pub(crate) fn last(&self, transition: u64) -> Option<Standing> {
+        (self.found == Some(transition)).then(|| self.standing())
     }
 
     /// How they stood at last.
@@ -70,10 +73,13 @@ impl Tended {
         }
     }
 
-    /// The object is in another state: how they stand by that is not known.
-    pub(crate) fn forget_standing(&mut self) {
-        self.looked_at = false;
-        self.settlement = Settlement::AsDeclared;
+    /// The object is in the state that this transition led to: what was found by another one is not known of it.
+    pub(crate) fn enter(&mut self, transition: u64) {
+        self.transition = transition;
+        if self.found.is_some_and(|found| found != transition) {
+            self.found = None;
+            self.settlement = Settlement::AsDeclared;
+        }
     }
 
     /// Whether the application did not say what is declared when it was asked last.
@@ -127,7 +133,7 @@ impl Tended {
         {
             tracing::warn!("{failure}");
         }
-        self.looked_at = true;
+        self.found = Some(self.transition);
         self.settlement = settlement;
     }
 }

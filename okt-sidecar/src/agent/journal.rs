@@ -15,7 +15,10 @@ mod files;
 use std::path::{Path, PathBuf};
 
 use self::files::Files;
+pub(super) use self::files::Gate;
+#[cfg(test)]
 pub(super) use self::files::Step;
+use super::error::JournalError;
 use super::memory::{Change, Memory};
 
 /// From which size on the file is written anew, if that makes it shorter by half at least, in bytes.
@@ -30,25 +33,6 @@ pub(super) struct Journal {
     compact: u64,
     /// What is on disk may not be what is remembered.
     suspect: bool,
-}
-
-/// A journal cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalError {
-    /// Another agent uses it; ends with that agent.
-    #[error("the journal {} belongs to an agent that runs", .0.display())]
-    Locked(PathBuf),
-    /// The directory cannot be used; a retry helps once somebody has mended it.
-    #[error("open the journal {}", .path.display())]
-    Open {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// Something stands in it that no agent has written; only a person can tell what was done.
-    #[error("{0}")]
-    Damaged(String),
 }
 
 /// Something stands in a journal that no agent has written; a retry does not help.
@@ -67,9 +51,6 @@ pub(super) enum Opened {
     /// Not to be used; the lock is held none the less.
     Damaged(Journal, Damage),
 }
-
-/// What is asked on each step of a write, so that a test can let it fail.
-pub(super) type Gate = Box<dyn FnMut(Step) -> std::io::Result<()> + Send>;
 
 impl Journal {
     /// Opens the journal in this directory, which is made where it is missing.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 use tokio::net::{TcpListener, UnixListener};
 
-use super::serve::ServeError;
+use super::error::ServeError;
 use super::tls::Files;
 
 /// A place where an agent listens.

@@ -20,13 +20,13 @@ use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 
 use super::connections::{Connections, Place as Seat};
-use super::journal::JournalError;
+use super::error::ServeError;
 use super::listen::{Door, Listen, Place};
 use super::metrics::Metrics;
 use super::service::{self, Entrance};
 use super::settings::Settings;
-use super::tls::{Tls, TlsError};
-use super::token::{Token, TokenError};
+use super::tls::Tls;
+use super::token::Token;
 use super::{Agent, Started};
 use crate::work::Work;
 
@@ -38,39 +38,6 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest head of a request, in bytes.
 const HEAD_LIMIT: usize = 16 * 1024;
-
-/// An agent cannot serve.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The journal cannot be used.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The token cannot be used.
-    #[error(transparent)]
-    Token(#[from] TokenError),
-    /// The certificate cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// Others than this machine could give orders; a token helps, or certificates of clients, or an address of loopback.
-    #[error(
-        "listen on {0}: a token, or certificates of clients, are needed on anything but loopback"
-    )]
-    NoToken(String),
-    /// The agent would listen nowhere.
-    #[error("an agent needs an address or a socket to listen on")]
-    Nowhere,
-    /// The place is taken, or not allowed; a retry may help.
-    #[error("listen on {place}")]
-    Listen {
-        /// Where it should have listened.
-        place: String,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The agent has ended without being told to, which is a mistake in it; a new start goes on with its journal.
-    #[error("the agent has ended by itself")]
-    Ended,
-}
 
 /// An agent that listens, and answers as soon as it is [run](Self::run).
 pub struct Bound<W> {

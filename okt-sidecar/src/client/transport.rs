@@ -26,7 +26,7 @@ use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt};
 
 use super::endpoint::{Address, Endpoint, EndpointError};
-use super::{ClientError, body};
+use super::error::ClientError;
 use crate::wire::BODY_LIMIT;
 
 /// How long a connection may take to come about.
@@ -385,4 +385,20 @@ fn chain(error: &dyn Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// A body in JSON.
+fn body(value: &impl Serialize) -> Result<Bytes, ClientError> {
+    let body = serde_json::to_vec(value).map_err(|error| ClientError::Unsendable {
+        detail: error.to_string(),
+    })?;
+    if body.len() > BODY_LIMIT {
+        return Err(ClientError::Unsendable {
+            detail: format!(
+                "the body is {} bytes long, an agent reads {BODY_LIMIT} at most",
+                body.len()
+            ),
+        });
+    }
+    Ok(body.into())
 }

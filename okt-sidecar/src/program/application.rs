@@ -157,7 +157,7 @@ impl Application {
         let ended = Arc::clone(&self.ended);
         tokio::spawn(async move {
             let how = match group.follow().await {
-                Ok(status) => super::job::how(status),
+                Ok(status) => super::exit::how(status),
                 Err(error) => format!("has ended, nobody knows how: {error}"),
             };
             tracing::warn!(pid, "the application {how}");

@@ -12,6 +12,9 @@ use tokio::time::{Instant, sleep};
 use super::children::Children;
 use super::proc::{self, Identity, Stat};
 
+/// Under which key a task remembers what it has started.
+pub(super) const GROUP: &str = "group";
+
 /// A group and its leader, a child of this process.
 ///
 /// The leader is not waited for before the group has ended: until then nobody else can get its id, so that a

@@ -1,7 +1,5 @@
 //! The work of a state: its steps one after another, and what came of them.
 
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,15 +8,14 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::application::Application;
 use super::command::{Command, Cut, NotRun};
 use super::config::{Job, Step, Verb};
+use super::exit::how;
+use super::group::GROUP;
 use super::proc::Identity;
 use super::scratch::{Scratch, Told};
 use super::users;
 use super::work::Program;
 use crate::wire::Seen;
 use crate::work::{Done, Fault, Task};
-
-/// Under which key a task remembers what it has started.
-pub(super) const GROUP: &str = "group";
 
 /// Under which key a task remembers the application that it has started.
 const APPLICATION: &str = "application";
@@ -274,32 +271,3 @@ fn name(seen: &Seen) -> String {
         Seen::Unreachable { why } => format!("unreachable: {why}"),
     }
 }
-
-/// How a process has ended, behind its name.
-pub(super) fn how(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exited with {code}"),
-        (None, Some(signal)) => {
-            let name = SIGNALS.iter().find(|(number, _)| *number == signal);
-            let name = name.map_or_else(String::new, |(_, name)| format!(" ({name})"));
-            format!("was ended by signal {signal}{name}")
-        }
-        (None, None) => "has ended".to_owned(),
-    }
-}
-
-/// Those that processes end by, on every architecture of Linux but MIPS and SPARC.
-const SIGNALS: [(i32, &str); 12] = [
-    (1, "HUP"),
-    (2, "INT"),
-    (3, "QUIT"),
-    (4, "ILL"),
-    (6, "ABRT"),
-    (7, "BUS"),
-    (8, "FPE"),
-    (9, "KILL"),
-    (11, "SEGV"),
-    (13, "PIPE"),
-    (14, "ALRM"),
-    (15, "TERM"),
-];

@@ -86,7 +86,7 @@ impl Probe {
             Some(0) if exits.is_empty() => read(&out),
             _ => {
                 let said = first_line(if err.is_empty() { &out } else { &err });
-                let how = super::job::how(ended.status);
+                let how = super::exit::how(ended.status);
                 tracing::debug!(said, "the probe {how}");
                 Err(format!("the probe {how}"))
             }

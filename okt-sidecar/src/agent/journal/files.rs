@@ -5,8 +5,11 @@ use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{Gate, JournalError};
+use super::super::error::JournalError;
 use crate::private;
+
+/// What is asked on each step of a write, so that a test can let it fail.
+pub(in super::super) type Gate = Box<dyn FnMut(Step) -> std::io::Result<()> + Send>;
 
 /// The files of a journal.
 pub(super) struct Files {

@@ -1,0 +1,33 @@
+//! How a process has ended, in words.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// How a process has ended, behind its name.
+pub(super) fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with {code}"),
+        (None, Some(signal)) => {
+            let name = SIGNALS.iter().find(|(number, _)| *number == signal);
+            let name = name.map_or_else(String::new, |(_, name)| format!(" ({name})"));
+            format!("was ended by signal {signal}{name}")
+        }
+        (None, None) => "has ended".to_owned(),
+    }
+}
+
+/// Those that processes end by, on every architecture of Linux but MIPS and SPARC.
+const SIGNALS: [(i32, &str); 12] = [
+    (1, "HUP"),
+    (2, "INT"),
+    (3, "QUIT"),
+    (4, "ILL"),
+    (6, "ABRT"),
+    (7, "BUS"),
+    (8, "FPE"),
+    (9, "KILL"),
+    (11, "SEGV"),
+    (13, "PIPE"),
+    (14, "ALRM"),
+    (15, "TERM"),
+];
