@@ -137,3 +137,24 @@ impl Tended {
         self.settlement = settlement;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_in_one_state_is_not_known_of_another() {
+        let mut tended = Tended::default();
+        tended.enter(1);
+        assert_eq!(tended.last(1), None, "nobody has looked");
+        tended.tell(Settlement::Awaited("a map".to_owned()));
+        assert_eq!(tended.last(1), Some(Standing::Awaited));
+        assert_eq!(
+            tended.last(2),
+            None,
+            "another operator has moved the object"
+        );
+        tended.enter(2);
+        assert_eq!((tended.last(2), tended.is_empty()), (None, true));
+    }
+}
