@@ -16,7 +16,7 @@ impl StateId {
     /// A name that the graph does not know: a misspelt target, or a stored state of another version.
     pub const UNKNOWN: Self = Self(u16::MAX);
 
-    /// The position in [`Graph::states`].
+    /// The position in [`Graph::states`](crate::Graph::states).
     pub const fn index(self) -> usize {
         self.0 as usize
     }
