@@ -79,7 +79,7 @@ fn first(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
         return rest(next);
     }
     if writes.behind {
-        return rest(Requeue::for_safety(f));
+        return rest(Requeue::while_behind(f.is_under_way()));
     }
     if f.work.stale {
         return Some(Decision::Do(Effect::Cancel));

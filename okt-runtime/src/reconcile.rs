@@ -58,7 +58,10 @@ pub(crate) async fn reconcile<A: Application>(
     let requeue = {
         let mut memory = known.remembered.lock().await;
         known.catch_up(&mut memory);
-        note_age(shared, cached, &mut memory);
+        // So is this: the version that the operator has written itself comes soon.
+        if is_behind(shared, cached, &mut memory) {
+            return Requeue::while_behind(memory.work.is_under_way());
+        }
         let version = cached.meta().resource_version.as_deref();
         let object = match memory.writes.take_answer(version) {
             Some(object) => Ok(object),
@@ -93,22 +96,23 @@ pub(crate) async fn reconcile<A: Application>(
     requeue
 }
 
-/// Notes how long the cache has only had versions that are older than the last own write: the history of the API server
+/// Whether the cache has a version that is older than the last own write. Where that lasts, the history of the API server
 /// may have gone back.
-fn note_age<A: Application>(
+fn is_behind<A: Application>(
     shared: &Shared<A>,
     cached: &Cached<A::Resource>,
     memory: &mut Remembered,
-) {
+) -> bool {
     let version = cached.meta().resource_version.as_deref();
     if !memory.seen.is_newer_than(version) {
         memory.writes.behind = None;
-        return;
+        return false;
     }
     let since = *memory.writes.behind.get_or_insert_with(Instant::now);
     if since.elapsed() >= Requeue::SAFETY {
         shared.history.doubt();
     }
+    true
 }
 
 impl<A: Application> Reconciliation<'_, A> {

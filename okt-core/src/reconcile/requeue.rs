@@ -65,16 +65,20 @@ impl Requeue {
         }
     }
 
-    pub(super) fn for_safety(f: &Facts<'_>) -> Self {
-        Self::after(Self::SAFETY, f)
-    }
-
     /// When the operator may act again, if it may not now. Whatever is under way cannot be recorded before.
     pub fn when_it_may_act(operator: Operator) -> Option<Self> {
         (!operator.may_act).then_some(Self {
             when: When::MayAct,
             under_way: false,
         })
+    }
+
+    /// While the object at hand is older than the last own write: its event brings the newer one.
+    pub fn while_behind(is_under_way: bool) -> Self {
+        Self {
+            when: When::After(Self::SAFETY),
+            under_way: is_under_way,
+        }
     }
 
     pub(super) fn handover(f: &Facts<'_>) -> Option<Self> {
