@@ -34,6 +34,9 @@ use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord};
 /// The name by which the server knows the operators of a run.
 pub(super) const OPERATOR: &str = "operator";
 
+/// What is wrong with a run in which the planned fault met nothing.
+pub(super) const DIFFERS: &str = "what was planned did not happen: the runs differ by themselves";
+
 /// An object that has not changed for so long is at rest: longer than an operator waits for an answer.
 const QUIET: Duration = Duration::from_mins(5);
 
@@ -176,8 +179,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         let took = self.began.elapsed();
         let course = self.course(mark, took);
         if broken.is_empty() && !self.has_happened() {
-            broken
-                .push("what was planned did not happen: the runs differ by themselves".to_owned());
+            broken.push(DIFFERS.to_owned());
         }
         if broken.is_empty() {
             let before = self.server.mark();
