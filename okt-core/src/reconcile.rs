@@ -133,7 +133,7 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
     // --- the lifecycle
     let observes = graphs.life.is_some()
         && !state.is_some_and(|it| it.is(Mark::Leaf))
-        && (!ended || f.is_paused());
+        && (!ended || f.asked.is_paused());
     if observes && f.sight.observed.is_none() {
         return Decision::Do(Effect::Observe);
     }
@@ -175,7 +175,8 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
 
     // --- what the state on record owns, unless it is being left
     let goes = matches!(step, Step::Go(_));
-    let applies = state.is_some() && !goes && !releases && opens && !f.is_paused() && f.may_start();
+    let applies =
+        state.is_some() && !goes && !releases && opens && !f.asked.is_paused() && f.may_start();
     if applies && f.owned.standing.is_none() {
         let may_prune =
             (recorded.at().zip(graphs.life)).is_some_and(|(at, life)| at.may_prune(life));
@@ -195,8 +196,10 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
     };
     let is_stored = after == *recorded;
     // A pass without a lifecycle has something to report where it ran.
-    let silent =
-        graphs.life.is_none() && f.pass.ran.is_none() && !f.is_paused() && !(releases && opens);
+    let silent = graphs.life.is_none()
+        && f.pass.ran.is_none()
+        && !f.asked.is_paused()
+        && !(releases && opens);
     let mut side = None;
     let draft = Draft {
         record: after,
@@ -280,7 +283,7 @@ fn pass_turn(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: b
             prunes: false,
         };
     }
-    if f.is_paused() || !f.may_start() {
+    if f.asked.is_paused() || !f.may_start() {
         return PassTurn::Shut(match f.pass.last {
             None => Hold::AsBefore,
             Some(RunEnd::Complete) => Hold::None,

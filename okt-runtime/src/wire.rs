@@ -1,6 +1,6 @@
 //! What is stored in an object: spec, status and annotations as types, and from those to numbers.
 //!
-//! Uses texts and limits only; everything else uses it.
+//! Uses texts only; everything else uses it.
 
 pub(crate) mod annotations;
 pub(crate) mod cause;

@@ -203,8 +203,8 @@ impl<A: Application + Clone> Rehearsal<A> {
         assert!(report.is_good(), "{report}");
     }
 
-    /// One run, on a runtime of its own.
-    /// Runs a plan, again where it met nothing: tasks of one time come in any order, and may write once more or less.
+    /// Runs a plan, and repeats it while what it plans does not happen: tasks that wake up at the same moment run in
+    /// any order, so one run may write once more than another.
     fn stage(&self, plan: Plan, undisturbed: Option<&Ended>) -> Ended {
         for _ in 1..TRIES {
             let ended = self.stage_once(plan.clone(), undisturbed);
@@ -215,6 +215,7 @@ impl<A: Application + Clone> Rehearsal<A> {
         self.stage_once(plan, undisturbed)
     }
 
+    /// One run, on a runtime of its own.
     fn stage_once(&self, plan: Plan, undisturbed: Option<&Ended>) -> Ended {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

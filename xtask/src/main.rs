@@ -31,6 +31,10 @@ fn architecture() -> String {
     std::fs::read_to_string(page).expect("ARCHITECTURE.md")
 }
 
+fn house(name: &str) -> House {
+    House::of(&repository().join(name).join("src"))
+}
+
 fn main() -> ExitCode {
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     if let Some(unknown) = chosen.iter().find(|name| !CRATES.contains(&name.as_str())) {
@@ -45,7 +49,7 @@ fn main() -> ExitCode {
         if !chosen.is_empty() && !chosen.iter().any(|it| it == name) {
             continue;
         }
-        let house = House::of(&repository().join(name).join("src"));
+        let house = house(name);
         println!("{name}: {house}");
         let order = Order::of(&page, name);
         for file in order.missing(&house) {
@@ -68,7 +72,7 @@ mod tests {
     #[test]
     fn no_files_import_each_other_in_a_circle() {
         for name in CRATES {
-            let house = House::of(&repository().join(name).join("src"));
+            let house = house(name);
             assert!(house.rooms() > 3, "{name} has no files");
             let known = KNOWN.iter().find(|known| known.0 == name);
             let circles = house.circles();
@@ -85,7 +89,7 @@ mod tests {
         let page = architecture();
         for name in CRATES {
             let order = Order::of(&page, name);
-            let house = House::of(&repository().join(name).join("src"));
+            let house = house(name);
             let missing = order.missing(&house);
             assert!(
                 missing.is_empty(),

@@ -74,6 +74,13 @@ pub struct Asked {
     pub finalizer: bool,
 }
 
+impl Asked {
+    /// Whether a pause is in force: deletion ignores it.
+    pub fn is_paused(&self) -> bool {
+        self.paused && !self.deleting
+    }
+}
+
 /// Whether an object decodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Readable {
@@ -256,11 +263,6 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether a pause is in force: deletion ignores it.
-    pub fn is_paused(&self) -> bool {
-        self.asked.paused && !self.asked.deleting
-    }
-
     /// Whether anything may be begun.
     pub(super) fn may_start(&self) -> bool {
         self.operator.may_act && !self.operator.draining
@@ -276,7 +278,7 @@ impl Facts<'_> {
                 Task::Running => true,
                 Task::Ended(_) => {
                     self.asked.readable == Readable::Yes
-                        && !self.is_paused()
+                        && !self.asked.is_paused()
                         && !self.writes.refused
                 }
                 Task::Absent | Task::New | Task::Waiting | Task::Due => false,

@@ -74,7 +74,7 @@ fn is_of_pass(name: &str, pass: PassOf) -> bool {
 const NAMING: [&str; 2] = [reasons::UNFORESEEN_STATE, reasons::OBSERVED_ELSEWHERE];
 
 /// The types that say how an object stands.
-const STANDING: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
+pub(crate) const STANDING: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
 
 /// Whether a reason is about what an object owns.
 pub(crate) fn is_about_resources(reason: &str) -> bool {

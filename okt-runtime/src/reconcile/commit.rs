@@ -42,7 +42,7 @@ impl<A: Application> Reconciliation<'_, A> {
         self.round.consume(&draft);
         self.round.written = patch.then_some(draft);
         self.memory.owned.enter(self.round.stored.transition());
-        let (backoff, seed) = (self.shared.backoff, self.seed());
+        let (backoff, seed) = (self.shared.backoff, self.round.seed);
         let stored = &self.round.stored;
         (self.memory.work).turn_over(draft.work, || stored.piece(), backoff, seed);
         if patch {
@@ -151,10 +151,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let state = self.state().map_or("", Lifecycle::name);
         let meta = self.round.object.meta();
         match finalizer::release(self.shared, meta, state, abandoned).await {
-            Ok(()) => {
-                self.memory.work.cancel();
-                self.memory.writes.released = true;
-            }
+            Ok(()) => self.memory.release(),
             Err(error) => self.note_failure(&error),
         }
     }

@@ -14,11 +14,10 @@ use super::round::{Reconciliation, StatusOf};
 use crate::author::application::{Application, ExtraOf, StateOf};
 use crate::author::progress::Progress;
 use crate::failure::Failure;
-use crate::reconcile::change::{change, is_own};
+use crate::reconcile::change::{STANDING, change, is_own};
 use crate::reconcile::memory::Stage;
 use crate::reconcile::report::{Report, dated};
 use crate::resources::Settlement;
-use crate::wire::annotations;
 use crate::wire::object::{LifecycleObject, has_lifecycle};
 use crate::wire::read;
 use crate::wire::status::{RecordedFailure, Status};
@@ -28,7 +27,7 @@ impl<A: Application> Reconciliation<'_, A> {
     pub(super) async fn draft(&mut self, draft: Draft) {
         let status = match self.shared.pass_graph() {
             _ if has_lifecycle::<A::Resource>() => self.of_life(&draft).await,
-            Some(graph) if self.is_paused() => self.of_paused_pass(graph),
+            Some(graph) if self.round.stored.asked.is_paused() => self.of_paused_pass(graph),
             Some(graph) => self.of_pass_alone(&draft, graph).await,
             // Whatever is reconciled has one or the other.
             None => return,
@@ -161,10 +160,6 @@ impl<A: Application> Reconciliation<'_, A> {
         said
     }
 
-    fn is_paused(&self) -> bool {
-        annotations::is_paused(self.round.object.meta()) && !self.round.stored.asked.deleting
-    }
-
     /// What is in the way of the object being ready, beside its lifecycle, in words.
     fn settlement(&self, draft: &Draft) -> Settlement {
         match draft.hold {
@@ -279,9 +274,6 @@ impl<A: Application> Reconciliation<'_, A> {
             .is_some_and(|vain| vain.0 == *version && vain.1 == read::revision(status))
     }
 }
-
-/// The conditions that say how an object stands.
-const STANDING: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
 
 /// Keeps what is stored of how an object stands, where that is worse than what its lifecycle says: what else was in the
 /// way is not checked while it is paused, and an operator that has just begun knows nothing of it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::Resource;
-use okt_core::reconcile::{Asked, Facts, Owned, Pass, Sight, Time, Waits, Work, Writes};
+use okt_core::reconcile::{Asked, Facts, Owned, Pass, Sight, Time, Work, Writes};
 use okt_core::{Lifecycle, StateId};
 
 use super::round::Reconciliation;
@@ -41,36 +41,28 @@ impl<A: Application> Reconciliation<'_, A> {
             },
             operator: self.shared.operator(),
             writes: Writes {
-                behind: self.is_behind(),
-                wait: self.memory.writes.trouble.wait(meta),
-                unshown: self.memory.writes.trouble.to_report.is_some(),
-                refused: self.memory.writes.trouble.is_refused(),
                 written: round.written,
                 draft: round.draft.as_ref().map(|(draft, news, _)| (*draft, *news)),
-                side_wait: self.memory.seen.side_wait(),
+                ..self.memory.facts_of_writes(meta)
             },
             time: Time {
                 in_state: self.in_state(),
                 observe_after: self.observe_after(),
                 backoff: self.shared.backoff,
-                seed: self.seed(),
+                seed: round.seed,
             },
         }
     }
 
     fn work(&self) -> Work {
-        let (work, stored) = (&self.memory.work, &self.round.stored);
-        let piece = work.piece.as_ref();
+        let stored = &self.round.stored;
+        let known = self.memory.work.facts();
+        let piece = self.memory.work.piece.as_ref();
         Work {
-            task: work.task(),
             stale: piece.is_some_and(|piece| Some(&piece.id) != stored.in_flight.as_ref()),
-            waits: match &work.ending {
-                Some(_) => Some(Waits::Ending),
-                None => self.round.waits,
-            },
-            attempt: piece.map_or(1, |piece| piece.attempt).max(stored.attempt),
-            started_under: piece.map_or(0, |piece| piece.started_under),
-            due: work.due(),
+            waits: known.waits.or(self.round.waits),
+            attempt: known.attempt.max(stored.attempt),
+            ..known
         }
     }
 
@@ -87,12 +79,6 @@ impl<A: Application> Reconciliation<'_, A> {
                 || (is_alone && (runs.is_unreported || self.round.stored.is_pause_news)),
             changed: !seen.reported || seen.version != *version,
         }
-    }
-
-    /// Whether the object at hand is older than the last own write.
-    fn is_behind(&self) -> bool {
-        let version = self.round.object.meta().resource_version.as_deref();
-        self.memory.seen.is_newer_than(version)
     }
 
     fn in_state(&self) -> Duration {
@@ -127,10 +113,5 @@ impl<A: Application> Reconciliation<'_, A> {
 
     pub(super) fn uid(&self) -> &str {
         self.round.object.meta().uid.as_deref().unwrap_or_default()
-    }
-
-    /// What tells the jitter of this object from that of another.
-    pub(super) fn seed(&self) -> u64 {
-        self.round.stored.seed
     }
 }

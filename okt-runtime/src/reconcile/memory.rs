@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use okt_core::reconcile as facts;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::work::{Piece, Stage, Work};
@@ -188,6 +190,26 @@ impl Remembered {
     /// Whether the application did not answer the last question of some kind.
     pub(crate) fn is_silent(&self) -> bool {
         self.sight.is_silent() || self.owned.is_silent()
+    }
+
+    /// The finalizer is dropped: the object's work is no longer wanted.
+    pub(crate) fn release(&mut self) {
+        self.work.cancel();
+        self.writes.released = true;
+    }
+
+    /// What is remembered of writes, for a decision about this object.
+    pub(crate) fn facts_of_writes(&self, meta: &ObjectMeta) -> facts::Writes {
+        let trouble = &self.writes.trouble;
+        facts::Writes {
+            behind: (self.seen).is_newer_than(meta.resource_version.as_deref()),
+            wait: trouble.wait(meta),
+            unshown: trouble.to_report.is_some(),
+            refused: trouble.is_refused(),
+            written: None,
+            draft: None,
+            side_wait: self.seen.side_wait(),
+        }
     }
 
     /// Every write may be tried again, and another operator may have led meanwhile.

@@ -10,6 +10,7 @@ use super::round::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::clock::after;
 use crate::failure::Failure;
+use crate::reconcile::shared::Shared;
 use crate::resources::{self, Leave, Left, Pace, Resources, Settlement, Site, leaves_something};
 
 /// How long a deletion may take before the conditions report it: most things are gone at once.
@@ -37,12 +38,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let declared = self.of_pass().and(declared);
         let leave = Leave { creates, prunes };
         let may_write = || self.shared.may_start();
-        let site = Site {
-            client: &self.shared.client,
-            cluster: &self.shared.cluster,
-            object: &*self.round.object,
-            may_write: &may_write,
-        };
+        let site = site(self.shared, &self.round.object, &may_write);
         let owned = &mut self.memory.owned;
         let settled = owned.settle(site, pace, leave, &declared).await;
         owned.due = settled.due.map(after);
@@ -72,12 +68,7 @@ impl<A: Application> Reconciliation<'_, A> {
             return false;
         }
         let may_write = || shared.may_act();
-        let site = Site {
-            client: &shared.client,
-            cluster: &shared.cluster,
-            object,
-            may_write: &may_write,
-        };
+        let site = site(shared, object, &may_write);
         let of_pass = self.of_pass();
         let kept = match self.state() {
             Some(state) if leaves_something(&site, &of_pass) => match self.declared(state).await {
@@ -134,7 +125,20 @@ impl<A: Application> Reconciliation<'_, A> {
         Pace {
             occasion: (self.round.object.meta().generation, self.state_id()),
             backoff: self.shared.backoff,
-            seed: self.seed(),
+            seed: self.round.seed,
         }
+    }
+}
+
+fn site<'a, A: Application>(
+    shared: &'a Shared<A>,
+    object: &'a A::Resource,
+    may_write: &'a (dyn Fn() -> bool + Send + Sync),
+) -> Site<'a, A::Resource> {
+    Site {
+        client: &shared.client,
+        cluster: &shared.cluster,
+        object,
+        may_write,
     }
 }

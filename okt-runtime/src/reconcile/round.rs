@@ -14,6 +14,7 @@ use crate::cache::cached::PlaceOf;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::shared::Shared;
 use crate::wire::object::lifecycle_of;
+use crate::wire::read;
 use crate::wire::status::Status;
 
 /// After as many effects other objects have their turn: without faults no reconciliation has more than 16.
@@ -44,6 +45,8 @@ pub(super) struct Round<A: Application> {
     pub(super) cx: Context<A::Resource>,
     /// What the object says, as numbers.
     pub(super) stored: Stored,
+    /// What tells the jitter of this object from that of another.
+    pub(super) seed: u64,
     /// A reconcile request named it.
     pub(super) is_named: bool,
     /// What the application said, and whether a write has acted upon it.
@@ -68,6 +71,7 @@ impl<A: Application> Round<A> {
         Self {
             cx: shared.context(Arc::clone(&object)),
             stored: Stored::of(shared, &*object),
+            seed: read::seed(object.meta().uid.as_deref().unwrap_or_default()),
             object,
             is_named: false,
             look: None,

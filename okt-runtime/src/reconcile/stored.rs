@@ -27,8 +27,6 @@ pub(super) struct Stored {
     pub(super) since: Option<Timestamp>,
     /// Whether a pause is reported that is over, or the other way round.
     pub(super) is_pause_news: bool,
-    /// What tells the jitter of this object from that of another.
-    pub(super) seed: u64,
 }
 
 impl Stored {
@@ -89,7 +87,6 @@ impl Stored {
             attempt: (position.and_then(|it| it.action.as_ref())).map_or(1, |it| it.attempt.max(1)),
             since: position.and_then(|it| it.since),
             is_pause_news: says("Paused").is_some_and(|said| said != is_paused),
-            seed: read::seed(uid),
         }
     }
 

@@ -10,8 +10,7 @@ use okt_core::facts::Wish;
 use okt_core::pass::Walk;
 use okt_core::reasons;
 use okt_core::reconcile::{
-    Asked, Decision, Effect, Facts, Owned, Pass, Readable, Requeue, Sight, Time, Waits, Work,
-    Writes, decide,
+    Asked, Decision, Effect, Facts, Owned, Pass, Readable, Requeue, Sight, Time, Writes, decide,
 };
 use okt_core::record::Recorded;
 use serde::Serialize;
@@ -61,10 +60,7 @@ pub(super) async fn reconcile<A: Application>(
             Decision::Do(Effect::DropFinalizer { abandoned }) => {
                 let released = finalizer::release(shared, &object.meta, "", abandoned).await;
                 match released {
-                    Ok(()) => {
-                        memory.work.cancel();
-                        memory.writes.released = true;
-                    }
+                    Ok(()) => memory.release(),
                     Err(error) => note_failure(shared, &object.meta, memory, &error),
                 }
             }
@@ -81,7 +77,6 @@ impl Unreadable<'_> {
     fn facts<A: Application>(&self, shared: &Shared<A>, memory: &Remembered) -> Facts<'static> {
         let meta = &self.meta;
         let is_reported = memory.writes.unreadable.as_deref() == Some(&self.news());
-        let piece = memory.work.piece.as_ref();
         Facts {
             asked: Asked {
                 readable: Readable::No {
@@ -103,26 +98,14 @@ impl Unreadable<'_> {
                 finalizer: finalizer::is_set(meta) && !memory.writes.released,
             },
             sight: Sight::default(),
-            work: Work {
-                task: memory.work.task(),
-                stale: false,
-                waits: memory.work.ending.as_ref().map(|_| Waits::Ending),
-                attempt: piece.map_or(1, |piece| piece.attempt),
-                started_under: piece.map_or(0, |piece| piece.started_under),
-                due: memory.work.due(),
-            },
+            work: memory.work.facts(),
             pass: Pass::default(),
             owned: Owned::default(),
             operator: shared.operator(),
             writes: Writes {
-                behind: (memory.seen).is_newer_than(meta.resource_version.as_deref()),
-                wait: memory.writes.trouble.wait(meta),
                 // Of what cannot be read no status is known that could say so.
                 unshown: false,
-                refused: memory.writes.trouble.is_refused(),
-                written: None,
-                draft: None,
-                side_wait: memory.seen.side_wait(),
+                ..memory.facts_of_writes(meta)
             },
             time: Time {
                 in_state: Duration::ZERO,

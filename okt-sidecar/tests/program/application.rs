@@ -329,11 +329,11 @@ fn a_pid_file_aims_no_signal_at_another_users_process_nor_at_the_agent() {
     let spared = roots.lives();
     assert!(spared, "a process of root was ended");
     assert_eq!(action["reason"], "NotKnown", "{action}");
-    assert!(
-        site.seen()["why"]
-            .as_str()
-            .is_some_and(|why| why.contains("is of user 0"))
-    );
+    site.until("it is told whose process that is", |site| {
+        let seen = site.seen();
+        let why = seen["why"].as_str();
+        why.is_some_and(|why| why.contains("is of user 0"))
+    });
     for pid in [site.pid(), 1] {
         site.write("pid", &format!("{pid}\n"));
         assert_eq!(site.done("Stopping")["phase"], "Succeeded");

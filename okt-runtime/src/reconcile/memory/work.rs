@@ -5,7 +5,7 @@ use std::time::Duration;
 use okt_core::Answer;
 use okt_core::backoff::Backoff;
 use okt_core::facts::{Said, Task};
-use okt_core::reconcile::Turnover;
+use okt_core::reconcile::{self as facts, Turnover};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -116,8 +116,8 @@ impl Work {
         }
     }
 
-    /// The work as a decision takes it.
-    pub(crate) fn task(&self) -> Task {
+    /// How far the work is.
+    fn task(&self) -> Task {
         let Some(piece) = &self.piece else {
             return Task::Absent;
         };
@@ -132,8 +132,21 @@ impl Work {
         }
     }
 
+    /// What is remembered of the work, for a decision.
+    pub(crate) fn facts(&self) -> facts::Work {
+        let piece = self.piece.as_ref();
+        facts::Work {
+            task: self.task(),
+            stale: false,
+            waits: self.ending.as_ref().map(|_| facts::Waits::Ending),
+            attempt: piece.map_or(1, |piece| piece.attempt),
+            started_under: piece.map_or(0, |piece| piece.started_under),
+            due: self.due(),
+        }
+    }
+
     /// How long until the next attempt.
-    pub(crate) fn due(&self) -> Option<Duration> {
+    fn due(&self) -> Option<Duration> {
         match self.piece.as_ref()?.stage {
             Stage::Waiting { due, .. } => Some(due.saturating_duration_since(Instant::now())),
             Stage::New | Stage::Running(_) | Stage::Ended(_) => None,
