@@ -63,7 +63,7 @@ impl<K: LifecycleObject> Desk<K> {
     /// # Errors
     ///
     /// When the cluster refuses it, or does not answer.
-    pub async fn wish(&self, name: &str, lifecycle: Value) -> Result<(), Trouble> {
+    pub async fn ask_for(&self, name: &str, lifecycle: Value) -> Result<(), Trouble> {
         self.patch(name, json!({ "spec": { "lifecycle": lifecycle } }))
             .await
     }
@@ -168,7 +168,7 @@ impl<K: LifecycleObject> Desk<K> {
     }
 
     /// Prints every transition from the histories, so that none is missed between two events.
-    pub async fn tell_transitions(self) {
+    pub async fn print_transitions(self) {
         let told = Mutex::new(BTreeMap::new());
         let events = watcher(self.api, watcher::Config::default())
             .default_backoff()

@@ -69,7 +69,7 @@ pub struct Seat {
 ///
 /// The service account may `get`, `list`, `watch`, `create` and `patch` leases in the namespace.
 pub struct Leadership {
-    gate: watch::Receiver<bool>,
+    is_leader: watch::Receiver<bool>,
     given_up: oneshot::Sender<()>,
     kept: JoinHandle<()>,
 }
@@ -79,19 +79,19 @@ impl Leadership {
     ///
     /// An API server that does not answer is asked again: this never fails.
     pub fn seek(client: Client, seat: Seat) -> Self {
-        let (leads, gate) = watch::channel(false);
+        let (leads, is_leader) = watch::channel(false);
         let (given_up, told) = oneshot::channel();
         let kept = tokio::spawn(keep(client, seat, leads, told));
         Self {
-            gate,
+            is_leader,
             given_up,
             kept,
         }
     }
 
-    /// Whether this replica leads, for [`Operator::gate`](okt_runtime::Operator::gate).
-    pub fn gate(&self) -> watch::Receiver<bool> {
-        self.gate.clone()
+    /// Whether this replica leads, for [`Operator::leader_election`](okt_runtime::Operator::leader_election).
+    pub fn is_leader(&self) -> watch::Receiver<bool> {
+        self.is_leader.clone()
     }
 
     /// Leads no longer, and gives the lease back so that another replica takes it at once.

@@ -26,7 +26,7 @@ pub fn log_to_stderr() {
 }
 
 /// Ends at Ctrl-C or SIGTERM.
-pub async fn told_to_stop() {
+pub async fn shutdown_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let interrupt = signal(SignalKind::interrupt());
     let terminate = signal(SignalKind::terminate());

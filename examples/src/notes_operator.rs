@@ -285,7 +285,7 @@ impl Application for Keeper {
     }
 
     /// Looking is a call on loopback: cheap enough for every second.
-    fn look_again(&self, _: NotesState) -> Duration {
+    fn observe_every(&self, _: NotesState) -> Duration {
         Duration::from_secs(1)
     }
 }

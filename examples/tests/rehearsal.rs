@@ -126,10 +126,10 @@ fn a_notebook_ends_where_it_would_have_ended_whatever_goes_wrong() {
             "metadata": { "name": "diary" },
             "spec": {},
         }))
-        .wish(json!({ "visit": { "state": "Servicing", "request": "nightly-1" } }))
+        .ask_for(json!({ "visit": { "state": "Servicing", "request": "nightly-1" } }))
         .patch(json!({ "spec": { "maximumBodyBytes": 4096 } }))
         .happens("a crash of the server", |servers| servers.crash("diary"))
-        .wish(json!({ "state": "ReadOnly" }))
+        .ask_for(json!({ "state": "ReadOnly" }))
         .delete()
         .effects(Servers::effects)
         .check();

@@ -28,7 +28,7 @@ pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Deci
         Recorded::At(record) => match graph.get(record.state) {
             None => reorient(graph, record, facts),
             Some(state) => {
-                let turn = Turn {
+                let turn = Situation {
                     graph,
                     state,
                     record,
@@ -40,7 +40,7 @@ pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Deci
     };
     if let Decision::Go(_) = decision
         && let Recorded::At(record) = recorded
-        && let Some(left) = brake(graph, record, facts)
+        && let Some(left) = loop_guard(graph, record, facts)
     {
         decision = Decision::Stand(Stand::Braking(left));
     }
@@ -131,14 +131,14 @@ enum Work {
     Failed,
 }
 
-struct Turn<'a, 'g> {
+struct Situation<'a, 'g> {
     graph: &'a Graph<'g>,
     state: &'a State<'g>,
     record: &'a Record,
     facts: &'a Facts<'a>,
 }
 
-impl Turn<'_, '_> {
+impl Situation<'_, '_> {
     fn decide(&self) -> Decision {
         let work = self.work();
         if self.state.is(Mark::Leaf) {
@@ -303,7 +303,7 @@ impl Turn<'_, '_> {
         let changed = self.facts.revision != self.record.revision;
         if between
             && self.state.is(Mark::Rest)
-            && let Some((hop, why)) = self.wished_after_arrival()
+            && let Some((hop, why)) = self.desired_after_arrival()
             && let Some(decision) = self.along(hop, why)
         {
             return decision;
@@ -456,9 +456,11 @@ impl Turn<'_, '_> {
         {
             return Some(Why::Visit);
         }
-        // `wished_here` knows that a leaf is wished anew only by a request of its own.
-        let wanted = facts.wanted(graph).filter(|to| graph.may_be_wished(*to));
-        (wanted.is_some() && record.wished_here(graph, facts)).then_some(Why::Wish)
+        // `desired_here` knows that a leaf is wished anew only by a request of its own.
+        let wanted = facts
+            .known_target(graph)
+            .filter(|to| graph.may_be_desired(*to));
+        (wanted.is_some() && record.desired_here(graph, facts)).then_some(Why::DesiredState)
     }
 
     /// The hop of the deletion, or of the visit if one is open and has one, else of the wish.
@@ -472,7 +474,7 @@ impl Turn<'_, '_> {
     }
 
     /// The same for what was wished after the arrival.
-    fn wished_after_arrival(&self) -> Option<(StateId, Why)> {
+    fn desired_after_arrival(&self) -> Option<(StateId, Why)> {
         self.hop_where(|made| made == self.record.transition)
             .filter(|_| !self.facts.deleting)
     }
@@ -489,8 +491,8 @@ impl Turn<'_, '_> {
         if let Some(hop) = visit {
             return Some((hop, Why::Visit));
         }
-        let hop = graph.hop(record.state, facts.wanted(graph)?)?;
-        counts(record.wish_made(graph, facts)).then_some((hop, Why::Wish))
+        let hop = graph.hop(record.state, facts.known_target(graph)?)?;
+        counts(record.desired_since(graph, facts)).then_some((hop, Why::DesiredState))
     }
 
     /// A move along a child edge; triggers were asked before.
@@ -507,7 +509,7 @@ impl Turn<'_, '_> {
 }
 
 /// How long the next transition waits yet: beyond twice the number of states, each waits like a retry.
-fn brake(graph: &Graph<'_>, record: &Record, facts: &Facts<'_>) -> Option<Duration> {
+fn loop_guard(graph: &Graph<'_>, record: &Record, facts: &Facts<'_>) -> Option<Duration> {
     // Out of a state that the graph does not know leads one jump, and nothing leads back.
     graph.get(record.state)?;
     let rounds = record.rounds_now(graph, facts);

@@ -67,7 +67,7 @@ pub enum Why {
     /// The handler said Next, and no wish leads on.
     Next,
     /// The wish to be kept in a state.
-    Wish,
+    DesiredState,
     /// The wish to go through a state.
     Visit,
     /// The object is being deleted.
@@ -91,7 +91,7 @@ impl Why {
             Self::Observed => "Observed",
             Self::Handler => "Handler",
             Self::Next => "Next",
-            Self::Wish => "Wish",
+            Self::DesiredState => "DesiredState",
             Self::Visit => "Visit",
             Self::Deletion => "Deletion",
             Self::After => "After",

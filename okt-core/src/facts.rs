@@ -26,7 +26,7 @@ impl Named {
 
 /// What the spec says about the state to be kept in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Wish {
+pub struct DesiredState {
     /// The state; none where the spec leaves it to the graph.
     pub state: Option<Named>,
     /// The state or the request differs from what is recorded.
@@ -58,12 +58,12 @@ pub enum Observed {
     /// It could not be reached, for the so-manieth look in a row (from 1).
     Unreachable {
         /// Looks in a row that failed, this one included.
-        looks: u32,
+        failures: u32,
     },
     /// Looking failed otherwise, for the so-manieth time in a row.
     Failed {
         /// Looks in a row that failed, this one included.
-        looks: u32,
+        failures: u32,
     },
 }
 
@@ -71,14 +71,16 @@ impl Observed {
     /// Whether so many looks failed that nothing can be said any more.
     pub fn is_lost(self) -> bool {
         match self {
-            Self::Unreachable { looks } | Self::Failed { looks } => looks >= LOOKS,
+            Self::Unreachable { failures } | Self::Failed { failures } => {
+                failures >= UNREACHABLE_AFTER
+            }
             Self::Unobserved | Self::In(_) | Self::Absent | Self::Unforeseen => false,
         }
     }
 }
 
 /// After how many failed looks in a row conditions become Unknown.
-pub const LOOKS: u32 = 3;
+pub const UNREACHABLE_AFTER: u32 = 3;
 
 /// What an action said when it ended or paused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -123,7 +125,7 @@ pub enum Task {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts<'a> {
     /// The wish to be kept in a state.
-    pub wish: Wish,
+    pub desired: DesiredState,
     /// The wish to go through a state once.
     pub visit: Option<Visit>,
     /// `metadata.generation`.
@@ -160,16 +162,16 @@ pub struct Facts<'a> {
 
 impl Facts<'_> {
     /// What is wished, by the spec or by default.
-    pub fn wished(&self, graph: &Graph<'_>) -> Named {
-        self.wish
+    pub fn target(&self, graph: &Graph<'_>) -> Named {
+        self.desired
             .state
             .or_else(|| graph.home().map(Named::Known))
             .unwrap_or(Named::Unknown)
     }
 
     /// The wished state, if the graph knows it.
-    pub fn wanted(&self, graph: &Graph<'_>) -> Option<StateId> {
-        self.wished(graph).known()
+    pub fn known_target(&self, graph: &Graph<'_>) -> Option<StateId> {
+        self.target(graph).known()
     }
 
     /// Whether a pause is in force: deletion ignores it.

@@ -39,11 +39,11 @@ reasons! {
     /// The status names a state that the graph does not have.
     UNKNOWN_STATE = "UnknownState";
     /// The spec wishes for a state that the graph does not have.
-    UNKNOWN_WISH = "UnknownWish";
+    UNKNOWN_DESIRED_STATE = "UnknownDesiredState";
     /// No route leads from the present state to the wished one.
     NO_ROUTE = "NoRoute";
     /// Many transitions have not brought the object to rest; the next ones wait.
-    GOING_ROUND = "GoingRound";
+    LOOP_DETECTED = "LoopDetected";
     /// The work failed, and its own reason cannot be one.
     FAILED = "Failed";
     /// The handler named a state that no edge leads to.

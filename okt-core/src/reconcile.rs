@@ -32,7 +32,7 @@ mod requeue;
 
 use core::time::Duration;
 
-pub use self::draft::{Draft, Hold, RunEnd, Standing, Turnover};
+pub use self::draft::{Draft, Hold, RunEnd, Standing, WorkChange};
 pub use self::effect::{Decision, Effect};
 pub use self::facts::{
     Asked, Facts, Graphs, News, Operator, Owned, Pass, Ran, Readable, Sight, Time, Waits, Work,
@@ -43,12 +43,12 @@ use self::requeue::requeue;
 use crate::decide::{self as life, Decision as Step, Ending, Run, Stand};
 use crate::facts::{Said, Task};
 use crate::graph::Mark;
-use crate::pass::Walk;
+use crate::pass::PassRun;
 use crate::record::Recorded;
 
 /// What the pass means for a decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PassTurn {
+enum PassStage {
     /// It is to run now.
     Run { leaving: bool },
     /// Work may begin, and an object may go; `prunes`: all is known that the pass declares.
@@ -150,10 +150,10 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
     let releases = step == (Step::Release { abandoned: false });
 
     // --- the pass
-    let (opens, mut hold, prunes) = match pass_turn(graphs, recorded, f, releases) {
-        PassTurn::Run { leaving } => return Decision::Do(Effect::RunPass { leaving }),
-        PassTurn::Open { hold, prunes } => (true, hold, prunes),
-        PassTurn::Shut(hold) => (false, hold, false),
+    let (opens, mut hold, prunes) = match pass_stage(graphs, recorded, f, releases) {
+        PassStage::Run { leaving } => return Decision::Do(Effect::RunPass { leaving }),
+        PassStage::Open { hold, prunes } => (true, hold, prunes),
+        PassStage::Shut(hold) => (false, hold, false),
     };
 
     // --- it may go: the pass's way for deletion, then what Kubernetes does not delete, then the finalizer
@@ -205,7 +205,7 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
         record: after,
         step: reported(step),
         hold,
-        work: turnover(graphs, &after, &step, f),
+        work: work_change(graphs, &after, &step, f),
     };
     if !silent && !is_written(&draft, f) {
         let news = match writes.draft {
@@ -222,7 +222,7 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
             News::None | News::Vain => false,
         };
         // A record that is written in vain is not stored, and the work stays as it is.
-        if patch || (is_stored && draft.work != Turnover::Keep) {
+        if patch || (is_stored && draft.work != WorkChange::Keep) {
             return Decision::Do(Effect::Commit { draft, patch });
         }
     }
@@ -248,7 +248,7 @@ fn hold_of_resources(graphs: Graphs<'_>, step: &Step, f: &Facts<'_>) -> Hold {
         let is_idle = life.get(go.to).is_some_and(|to| to.is(Mark::Idle));
         // It would be reported as reached before anything of it is there.
         return if f.owned.kinds && is_idle {
-            Hold::Unlooked
+            Hold::Unchecked
         } else {
             Hold::None
         };
@@ -260,31 +260,31 @@ fn hold_of_resources(graphs: Graphs<'_>, step: &Step, f: &Facts<'_>) -> Hold {
     }
 }
 
-fn pass_turn(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: bool) -> PassTurn {
+fn pass_stage(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: bool) -> PassStage {
     let Some(graph) = graphs.pass else {
-        return PassTurn::Open {
+        return PassStage::Open {
             hold: Hold::None,
             prunes: true,
         };
     };
     let has_life = graphs.life.is_some();
-    let leaving = releases && Walk::finalizes(graph);
+    let leaving = releases && PassRun::finalizes(graph);
     if has_life && *recorded == Recorded::Nothing && !releases {
         // What the pass makes would be taken for a sign that the application is there.
-        return PassTurn::Shut(Hold::None);
+        return PassStage::Shut(Hold::None);
     }
     if leaving && !f.may_start() {
-        return PassTurn::Shut(Hold::Stopping);
+        return PassStage::Shut(Hold::Stopping);
     }
     if f.asked.deleting && !leaving {
         // What the pass put outlives the life.
-        return PassTurn::Open {
+        return PassStage::Open {
             hold: Hold::None,
             prunes: false,
         };
     }
     if f.asked.is_paused() || !f.may_start() {
-        return PassTurn::Shut(match f.pass.last {
+        return PassStage::Shut(match f.pass.last {
             None => Hold::AsBefore,
             Some(RunEnd::Complete) => Hold::None,
             Some(end) => Hold::Pass(end),
@@ -292,15 +292,15 @@ fn pass_turn(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: b
     }
     if let Some(ran) = f.pass.ran.filter(|ran| ran.leaving == leaving) {
         return match ran.end {
-            RunEnd::Complete => PassTurn::Open {
+            RunEnd::Complete => PassStage::Open {
                 hold: Hold::None,
                 prunes: true,
             },
-            RunEnd::Short => PassTurn::Open {
+            RunEnd::Short => PassStage::Open {
                 hold: Hold::Pass(ran.end),
                 prunes: true,
             },
-            RunEnd::Held | RunEnd::GaveUp => PassTurn::Shut(Hold::Pass(ran.end)),
+            RunEnd::Held | RunEnd::GaveUp => PassStage::Shut(Hold::Pass(ran.end)),
         };
     }
     let is_over = |left: Option<Duration>| left.is_some_and(|left| left.is_zero());
@@ -308,13 +308,13 @@ fn pass_turn(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: b
     let named = f.pass.named || due;
     if f.pass.backoff.is_some() && !named {
         // Events that have nothing to do with what failed do not bring it forward.
-        return PassTurn::Shut(Hold::Pass(RunEnd::Held));
+        return PassStage::Shut(Hold::Pass(RunEnd::Held));
     }
     if !has_life && !f.pass.changed && !named {
         // What the last run found is reported; it opens nothing.
-        return PassTurn::Shut(Hold::AsBefore);
+        return PassStage::Shut(Hold::AsBefore);
     }
-    PassTurn::Run { leaving }
+    PassStage::Run { leaving }
 }
 
 /// The step as it is reported: without what time or the start of work changes, so that one draft serves for both.
@@ -331,20 +331,20 @@ fn is_written(draft: &Draft, f: &Facts<'_>) -> bool {
     (f.writes.written).is_some_and(|written| {
         written.is_move()
             && draft.step == Step::Stand(Stand::Running)
-            && draft.work == Turnover::Keep
+            && draft.work == WorkChange::Keep
             && (draft.record, draft.hold) == (written.record, written.hold)
     })
 }
 
 /// What the work becomes with the write of a step.
-fn turnover(graphs: Graphs<'_>, after: &Recorded, step: &Step, f: &Facts<'_>) -> Turnover {
+fn work_change(graphs: Graphs<'_>, after: &Recorded, step: &Step, f: &Facts<'_>) -> WorkChange {
     let in_flight = (after.at().zip(graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
     match (step, f.work.task) {
-        (Step::Go(_), _) if in_flight => Turnover::New,
-        (Step::Go(_) | Step::End(_), _) => Turnover::None,
-        (Step::Run(Run::Changed | Run::Amended), _) => Turnover::New,
-        (Step::Retry { .. }, _) => Turnover::Retry,
-        (Step::Stand(Stand::Waiting), Task::Ended(Said::Wait)) => Turnover::Wait,
-        (Step::Run(_) | Step::Stand(_) | Step::Release { .. }, _) => Turnover::Keep,
+        (Step::Go(_), _) if in_flight => WorkChange::New,
+        (Step::Go(_) | Step::End(_), _) => WorkChange::None,
+        (Step::Run(Run::Changed | Run::Amended), _) => WorkChange::New,
+        (Step::Retry { .. }, _) => WorkChange::Retry,
+        (Step::Stand(Stand::Waiting), Task::Ended(Said::Wait)) => WorkChange::Wait,
+        (Step::Run(_) | Step::Stand(_) | Step::Release { .. }, _) => WorkChange::Keep,
     }
 }

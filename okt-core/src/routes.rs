@@ -11,7 +11,7 @@ pub use crate::hops::{Routes, Table};
 
 impl Graph<'_> {
     /// Whether a spec may ask for this state: reached from the entry along children, and resting, a visit or a leaf.
-    pub fn may_be_wished(&self, state: StateId) -> bool {
+    pub fn may_be_desired(&self, state: StateId) -> bool {
         self.routes.rows.get(state.index()).is_some()
     }
 
@@ -47,10 +47,10 @@ impl Graph<'_> {
     }
 
     /// Every state a spec may ask for.
-    pub fn wishes(&self) -> impl Iterator<Item = StateId> + '_ {
+    pub fn desirable_states(&self) -> impl Iterator<Item = StateId> + '_ {
         self.iter()
             .map(|(id, _)| id)
-            .filter(|id| self.may_be_wished(*id))
+            .filter(|id| self.may_be_desired(*id))
     }
 }
 
@@ -69,9 +69,9 @@ impl Tables {
         let paths = Paths::of(graph);
         let (mut rows, mut hops) = (Vec::new(), Vec::new());
         let mut row = 0;
-        for (id, wishable) in wishable(graph).into_iter().enumerate() {
-            push(&mut rows, wishable.then_some(StateId(row)));
-            if wishable {
+        for (id, desirable) in desirable(graph).into_iter().enumerate() {
+            push(&mut rows, desirable.then_some(StateId(row)));
+            if desirable {
                 row += 1;
                 for hop in paths.to(StateId::at(id)) {
                     push(&mut hops, hop);
@@ -111,7 +111,7 @@ fn home(graph: &Graph<'_>) -> Option<StateId> {
 }
 
 /// Which states a spec may ask for, in declaration order.
-pub(crate) fn wishable(graph: &Graph<'_>) -> Vec<bool> {
+pub(crate) fn desirable(graph: &Graph<'_>) -> Vec<bool> {
     let along_children = reached(graph, |_, state| state.children.to_vec());
     graph
         .states

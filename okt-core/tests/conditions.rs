@@ -33,7 +33,7 @@ use ConditionStatus::{False, True, Unknown};
 fn words() -> Words<'static> {
     Words {
         state: "Elder",
-        wish: "Younger",
+        desired: "Younger",
         observed: "the sight",
         ..Words::default()
     }
@@ -101,7 +101,7 @@ fn paused(case: Case) -> Case {
 }
 
 fn reached(case: Case) -> Case {
-    case.with(|record, _| record.wish.reached = true)
+    case.with(|record, _| record.desired.reached = true)
 }
 
 const RECONCILING: Option<&str> = Some("Reconciling");
@@ -115,7 +115,7 @@ fn an_object_that_moves_is_reconciling_towards_its_target() {
     let arrived = Case::at(&database(), "Running").task(Task::Running);
     let message = row(&arrived, False, RECONCILING, "Running");
     assert_eq!(message, "the work of Running is under way");
-    let leaving = Case::at(&database(), "Running").new_wish("End");
+    let leaving = Case::at(&database(), "Running").newly_desired("End");
     row(&leaving, False, RECONCILING, "End");
 }
 
@@ -139,13 +139,13 @@ fn an_object_at_rest_where_it_is_wished_is_ready() {
     row(&running, True, None, "Running");
     row(&running.clone().said(Said::Stay), True, None, "Running");
     row(&running.seen("Running"), True, None, "Running");
-    let failed = Case::at(&database(), "Failed").wish("Failed", 1);
+    let failed = Case::at(&database(), "Failed").desired("Failed", 1);
     row(&failed, True, None, "Failed");
 }
 
 #[test]
 fn an_observation_that_contradicts_a_holding_state_stalls_it() {
-    let failed = Case::at(&database(), "Failed").wish("Failed", 1);
+    let failed = Case::at(&database(), "Failed").desired("Failed", 1);
     row(
         &failed.clone().seen("Running"),
         False,
@@ -157,8 +157,8 @@ fn an_observation_that_contradicts_a_holding_state_stalls_it() {
 
 #[test]
 fn an_object_in_the_leaf_that_is_wished_is_ready_whatever_is_seen() {
-    let end = Case::at(&database(), "End").wish("End", 1);
-    for observed in [Observed::Absent, Observed::Unreachable { looks: 9 }] {
+    let end = Case::at(&database(), "End").desired("End", 1);
+    for observed in [Observed::Absent, Observed::Unreachable { failures: 9 }] {
         row(&looking(end.clone(), observed), True, None, "End");
     }
     let batch = graph(&["entry Work >Broken >Done", "leaf Broken", "leaf Done"]);
@@ -171,7 +171,7 @@ fn an_object_in_another_leaf_is_stalled() {
     let message = row(&Case::at(&batch, "Broken"), False, STALLED, "Broken");
     assert!(message.contains("spec.lifecycle.request"), "{message}");
     row(
-        &Case::at(&database(), "End").wish("Running", 1),
+        &Case::at(&database(), "End").desired("Running", 1),
         False,
         STALLED,
         "End",
@@ -188,20 +188,20 @@ fn an_object_that_holds_with_its_wish_unmet_is_stalled() {
 fn a_refused_wish_is_stalled_and_says_why() {
     let graph = graph(&["entry A >B", "rest B >D -C", "rest C >D -B", "leaf D"]);
     let message = row(
-        &Case::at(&graph, "B").new_wish("C"),
+        &Case::at(&graph, "B").newly_desired("C"),
         False,
         STALLED,
         "NoRoute",
     );
     assert_eq!(message, "no route from B to C: because");
-    let passing = Case::at(&database(), "Running").new_wish("Start");
+    let passing = Case::at(&database(), "Running").newly_desired("Start");
     row(&passing, False, STALLED, "NoRoute");
 }
 
 #[test]
 fn a_refused_visit_shows_only_in_its_outcome() {
     let graph = graph(&["entry A >V", "visit V >B >C", "rest B >C -V", "leaf C"]);
-    let case = Case::at(&graph, "B").new_visit("V").wish("B", 1);
+    let case = Case::at(&graph, "B").new_visit("V").desired("B", 1);
     row(&case, True, None, "B");
     let visit = case.after().visit.expect("a visit");
     assert_eq!(visit.outcome, Outcome::Refused);
@@ -239,8 +239,8 @@ fn what_is_tried_again_is_reconciling_with_its_own_words() {
 fn an_unknown_wish_is_stalled() {
     for state in ["Running", "End"] {
         let case = Case::at(&database(), state);
-        let case = case.with(|_, facts| facts.wish.state = Some(Named::Unknown));
-        let message = row(&case, False, STALLED, "UnknownWish");
+        let case = case.with(|_, facts| facts.desired.state = Some(Named::Unknown));
+        let message = row(&case, False, STALLED, "UnknownDesiredState");
         assert!(message.contains("`Younger`"), "{message}");
     }
 }
@@ -256,8 +256,8 @@ fn an_unknown_state_is_stalled() {
 #[test]
 fn an_unreachable_application_leaves_conditions_as_before_for_under_three_looks() {
     let running = Case::at(&database(), "Running");
-    for looks in [1, 2] {
-        let case = looking(running.clone(), Observed::Unreachable { looks });
+    for failures in [1, 2] {
+        let case = looking(running.clone(), Observed::Unreachable { failures });
         row(&case, True, None, "Running");
         let available = say(&case, &words()).pop().expect("Available");
         assert_eq!(available.status, True);
@@ -268,7 +268,7 @@ fn an_unreachable_application_leaves_conditions_as_before_for_under_three_looks(
 fn from_the_third_look_on_an_unreachable_application_is_unknown() {
     let start = Case::at(&database(), "Start").task(Task::Running);
     for case in [Case::at(&database(), "Running"), start] {
-        let case = looking(case, Observed::Unreachable { looks: 3 });
+        let case = looking(case, Observed::Unreachable { failures: 3 });
         let message = row(&case, Unknown, RECONCILING, "Unreachable");
         assert!(message.contains("the sight"), "{message}");
         let available = say(&case, &words()).pop().expect("Available");
@@ -289,9 +289,9 @@ fn an_unforeseen_state_is_unknown_at_once_and_named() {
 #[test]
 fn an_object_of_which_nothing_is_recorded_and_that_waits_is_unknown() {
     for (observed, reason) in [
-        (Observed::Unreachable { looks: 1 }, "Unreachable"),
+        (Observed::Unreachable { failures: 1 }, "Unreachable"),
         (Observed::Unforeseen, "UnforeseenState"),
-        (Observed::Failed { looks: 1 }, "ObservationFailed"),
+        (Observed::Failed { failures: 1 }, "ObservationFailed"),
     ] {
         let mut case = Case::nothing(&database());
         case.facts.observed = observed;
@@ -304,14 +304,14 @@ fn an_object_of_which_nothing_is_recorded_and_that_waits_is_unknown() {
 fn a_paused_object_at_its_wish_is_ready() {
     let running = reached(Case::at(&database(), "Running"));
     row(&paused(running), True, None, "Running");
-    let end = reached(Case::at(&database(), "End").wish("End", 1));
+    let end = reached(Case::at(&database(), "End").desired("End", 1));
     row(&paused(end), True, None, "End");
 }
 
 #[test]
 fn a_paused_object_elsewhere_is_reconciling() {
     let moving = Case::at(&database(), "Start").task(Task::Running);
-    let resting = Case::at(&database(), "Running").wish("End", 1);
+    let resting = Case::at(&database(), "Running").desired("End", 1);
     let waiting = Case::at(&database(), "Running").said(Said::Stay);
     for case in [moving, resting, waiting] {
         row(&paused(case), False, RECONCILING, "Paused");
@@ -323,7 +323,7 @@ fn a_paused_object_elsewhere_is_reconciling() {
 
 #[test]
 fn a_paused_object_that_only_the_pause_keeps_at_its_wish_is_reconciling() {
-    let running = reached(Case::at(&database(), "Running").wish("Running", 1));
+    let running = reached(Case::at(&database(), "Running").desired("Running", 1));
     let seen = running.clone().seen("Start");
     let absent = looking(running.clone(), Observed::Absent);
     let visit = running.clone().visit("Servicing", ARRIVAL);
@@ -346,7 +346,7 @@ fn an_object_that_is_being_deleted_is_reconciling_on_its_way_out() {
     assert_eq!(message, "in Stopping, on the way to End");
     let lost = looking(
         Case::at(&database(), "Stopping").task(Task::Running),
-        Observed::Unreachable { looks: 9 },
+        Observed::Unreachable { failures: 9 },
     );
     row(&lost.deleting(), False, RECONCILING, "Stopping");
 }
@@ -390,13 +390,13 @@ fn deleting_and_paused_are_true_or_false_and_always_there() {
 #[test]
 fn an_object_that_goes_round_says_so_until_it_has_settled() {
     let round = |case: Case| case.with(|record, _| record.rounds = 13);
-    let braking = round(Case::at(&database(), "Running").wish("End", 1));
+    let braking = round(Case::at(&database(), "Running").desired("End", 1));
     let braking = braking.with(|_, facts| facts.in_state = std::time::Duration::ZERO);
-    row(&braking, False, RECONCILING, "GoingRound");
+    row(&braking, False, RECONCILING, "LoopDetected");
     let moving = round(Case::at(&database(), "Start").task(Task::Running));
-    row(&moving, False, RECONCILING, "GoingRound");
+    row(&moving, False, RECONCILING, "LoopDetected");
     let ended = round(Case::at(&database(), "Running").said(Said::Stay));
-    row(&ended, False, RECONCILING, "GoingRound");
+    row(&ended, False, RECONCILING, "LoopDetected");
     row(
         &round(Case::at(&database(), "Running")),
         True,
@@ -410,7 +410,7 @@ fn an_object_that_goes_round_says_so_until_it_has_settled() {
         "Failed",
     );
     row(
-        &round(Case::at(&database(), "End").wish("End", 1)),
+        &round(Case::at(&database(), "End").desired("End", 1)),
         True,
         None,
         "End",
@@ -431,7 +431,7 @@ fn a_declared_condition_has_its_status_in_the_states_that_declare_it_and_is_fals
         let case = if case.record.is_some_and(|record| record.action.is_some()) {
             case.task(Task::Running)
         } else {
-            case.wish(state, 1)
+            case.desired(state, 1)
         };
         let all = say(&case, &words());
         let available = find(&all, "Available").expect("Available");
@@ -490,7 +490,7 @@ proptest! {
         let (name, message) = (any_text(rng), any_text(rng));
         let words = Words {
             state: &name,
-            wish: &name,
+            desired: &name,
             failure: rng.one_in(2).then_some((&*name, &*message)),
             observed: &message,
             ..Words::default()

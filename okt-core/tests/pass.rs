@@ -6,8 +6,8 @@ mod build;
 use std::time::Duration;
 
 use build::graph;
-use okt_core::conditions::{Condition, Resources, Way, of_walk};
-use okt_core::pass::{Failed, Operations, Outcome, Step, Walk};
+use okt_core::conditions::{Condition, Resources, Way, of_pass_run};
+use okt_core::pass::{Failed, Operations, Outcome, PassRun, Step};
 use okt_core::{Answer, ConditionStatus, Graph, Kind};
 
 /// The ancestor's Stepper, without its faults.
@@ -42,20 +42,20 @@ fn alarming(reason: &str) -> Said {
     Err(Failed::permanent(reason, "it failed for good"))
 }
 
-/// Walks, where the states named here say something else than that they are done.
-fn walk<'g>(graph: &'g Graph<'g>, deleting: bool, say: &[(&str, Said)]) -> Walk<'g> {
-    let mut walk = Walk::begin(graph, deleting);
-    while let Some(here) = walk.at() {
+/// Runs a pass in which the named states answer something else than done.
+fn run<'g>(graph: &'g Graph<'g>, deleting: bool, say: &[(&str, Said)]) -> PassRun<'g> {
+    let mut run = PassRun::begin(graph, deleting);
+    while let Some(here) = run.at() {
         let name = graph.name_of(here);
         let said = say.iter().find(|(state, _)| *state == name);
         let done = || Ok(Step::done(Answer::Next));
-        walk.take(said.map_or_else(done, |(_, said)| said.clone()));
+        run.take(said.map_or_else(done, |(_, said)| said.clone()));
     }
-    walk
+    run
 }
 
-fn path(graph: &Graph<'_>, walk: &Walk<'_>) -> String {
-    let names = (walk.visited().iter()).map(|visited| graph.name_of(visited.state));
+fn path(graph: &Graph<'_>, run: &PassRun<'_>) -> String {
+    let names = (run.visited().iter()).map(|visited| graph.name_of(visited.state));
     names.collect::<Vec<_>>().join(">")
 }
 
@@ -127,8 +127,8 @@ fn the_nine_paths_of_the_stepper() {
         ),
     ];
     for (what, deleting, say, expected) in rows {
-        let walked = walk(&graph, deleting, &say);
-        assert_eq!(path(&graph, &walked), expected, "{what}");
+        let ran = run(&graph, deleting, &say);
+        assert_eq!(path(&graph, &ran), expected, "{what}");
     }
 }
 
@@ -136,37 +136,37 @@ fn the_nine_paths_of_the_stepper() {
 fn the_first_failure_wins_and_a_give_up_overrides_it() {
     let graph = stepper();
     let two = [("Update", alarming("First")), ("Error", failed("Second"))];
-    let walked = walk(&graph, false, &two);
-    assert_eq!(walked.results().failures, 2);
-    assert!(walked.results().gave_up);
-    assert!(matches!(walked.outcome(), Outcome::GaveUp { reason, .. } if reason == "First"));
+    let ran = run(&graph, false, &two);
+    assert_eq!(ran.results().failures, 2);
+    assert!(ran.results().gave_up);
+    assert!(matches!(ran.outcome(), Outcome::GaveUp { reason, .. } if reason == "First"));
 
-    let tried_again = walk(&graph, false, &[("Get", failed("First"))]);
+    let tried_again = run(&graph, false, &[("Get", failed("First"))]);
     assert!(matches!(tried_again.outcome(), Outcome::Failed(failure) if failure.reason == "First"));
 
     let given_up = [("Get", failed("First")), ("Error", Ok(Step::give_up()))];
-    let given_up = walk(&graph, false, &given_up);
+    let given_up = run(&graph, false, &given_up);
     assert!(matches!(given_up.outcome(), Outcome::GaveUp { reason, .. } if reason == "First"));
 }
 
 #[test]
 fn of_several_times_the_smallest_counts() {
     let graph = stepper();
-    let at = |seconds| Ok(Step::done(Answer::Next).again(Duration::from_secs(seconds)));
-    let walked = walk(
+    let at = |seconds| Ok(Step::done(Answer::Next).requeue_after(Duration::from_secs(seconds)));
+    let ran = run(
         &graph,
         false,
         &[("Check", at(90)), ("Get", at(30)), ("Update", at(60))],
     );
-    assert_eq!(walked.results().again, Some(Duration::from_secs(30)));
-    assert_eq!(walked.outcome(), Outcome::Complete);
+    assert_eq!(ran.results().requeue_after, Some(Duration::from_secs(30)));
+    assert_eq!(ran.outcome(), Outcome::Complete);
 }
 
 #[test]
 fn a_finalizer_goes_only_after_a_deletion_that_ended_with_nothing_pending() {
     let graph = stepper();
-    let complete = |say: &[(&str, Said)]| walk(&graph, true, say).outcome() == Outcome::Complete;
-    let again = Ok(Step::done(Answer::Next).again(Duration::from_secs(5)));
+    let complete = |say: &[(&str, Said)]| run(&graph, true, say).outcome() == Outcome::Complete;
+    let requeue_after = Ok(Step::done(Answer::Next).requeue_after(Duration::from_secs(5)));
     let wait = Ok(Step::wait(
         "WaitingForChildDeletion",
         Duration::from_secs(5),
@@ -174,11 +174,11 @@ fn a_finalizer_goes_only_after_a_deletion_that_ended_with_nothing_pending() {
     assert!(complete(&[]));
     assert!(complete(&[("Check", failed("Invalid"))]));
     assert!(complete(&[("Check", wait.clone())]));
-    assert!(complete(&[("Check", again.clone())]));
+    assert!(complete(&[("Check", requeue_after.clone())]));
     assert!(!complete(&[("Finalize", failed("E"))]));
     assert!(!complete(&[("Finalize", alarming("E"))]));
     assert!(!complete(&[("Finalize", wait)]));
-    assert!(!complete(&[("Finalize", again)]));
+    assert!(!complete(&[("Finalize", requeue_after)]));
     assert!(!complete(&[("Finalize", Ok(Step::give_up()))]));
 }
 
@@ -195,14 +195,14 @@ fn a_deletion_that_goes_past_its_way_is_not_over() {
         ])
     };
     let report = graph.named("Report").expect("a state");
-    let past = walk(
+    let past = run(
         &graph,
         true,
         &[("Check", Ok(Step::done(Answer::To(report))))],
     );
     assert_eq!(path(&graph, &past), "Check>Report>End");
     assert!(matches!(past.outcome(), Outcome::Failed(why) if why.reason == "NotFinalized"));
-    assert_eq!(walk(&graph, true, &[]).outcome(), Outcome::Complete);
+    assert_eq!(run(&graph, true, &[]).outcome(), Outcome::Complete);
 }
 
 fn two_conditions() -> Graph<'static> {
@@ -223,14 +223,8 @@ fn two_conditions() -> Graph<'static> {
     }
 }
 
-fn said(walk: &Walk<'_>, graph: &Graph<'_>) -> Vec<(String, ConditionStatus, String)> {
-    let all = of_walk(
-        graph,
-        Way::Walked(walk),
-        Resources::AsDeclared,
-        false,
-        false,
-    );
+fn said(run: &PassRun<'_>, graph: &Graph<'_>) -> Vec<(String, ConditionStatus, String)> {
+    let all = of_pass_run(graph, Way::Ran(run), Resources::AsDeclared, false, false);
     let told = |it: Condition| (it.name, it.status, it.reason);
     let asked = |it: &Condition| !["Deleting", "Paused"].contains(&it.name.as_str());
     all.into_iter().filter(asked).map(told).collect()
@@ -244,9 +238,9 @@ fn row(name: &str, status: ConditionStatus, reason: &str) -> (String, ConditionS
 fn ready_says_what_the_last_step_without_a_condition_said() {
     let graph = two_conditions();
     let ready = |say: &[(&str, Said)]| {
-        let walk = walk(&graph, false, say);
-        let (way, resources) = (Way::Walked(&walk), Resources::AsDeclared);
-        let all = of_walk(&graph, way, resources, false, false);
+        let run = run(&graph, false, say);
+        let (way, resources) = (Way::Ran(&run), Resources::AsDeclared);
+        let all = of_pass_run(&graph, way, resources, false, false);
         let ready = all.into_iter().find(|it| it.name == "Ready");
         ready.expect("it is always there").message
     };
@@ -269,7 +263,7 @@ fn a_condition_of_a_state_that_was_not_reached_is_unknown() {
     use ConditionStatus::{False, True, Unknown};
     let graph = two_conditions();
     assert_eq!(
-        said(&walk(&graph, false, &[]), &graph),
+        said(&run(&graph, false, &[]), &graph),
         [
             row("Ready", True, "Complete"),
             row("Gathered", True, "Get"),
@@ -278,7 +272,7 @@ fn a_condition_of_a_state_that_was_not_reached_is_unknown() {
     );
     assert_eq!(
         said(
-            &walk(&graph, false, &[("Mutate", failed("NoSecret"))]),
+            &run(&graph, false, &[("Mutate", failed("NoSecret"))]),
             &graph
         ),
         [
@@ -290,7 +284,7 @@ fn a_condition_of_a_state_that_was_not_reached_is_unknown() {
     );
     let waits = Ok(Step::wait("WaitingForSecret", Duration::from_secs(5)).text("no db-password"));
     assert_eq!(
-        said(&walk(&graph, false, &[("Get", waits)]), &graph),
+        said(&run(&graph, false, &[("Get", waits)]), &graph),
         [
             row("Ready", False, "WaitingForSecret"),
             row("Reconciling", True, "WaitingForSecret"),
@@ -299,10 +293,7 @@ fn a_condition_of_a_state_that_was_not_reached_is_unknown() {
         ]
     );
     assert_eq!(
-        said(
-            &walk(&graph, false, &[("Get", alarming("BadSpec"))]),
-            &graph
-        ),
+        said(&run(&graph, false, &[("Get", alarming("BadSpec"))]), &graph),
         [
             row("Ready", False, "BadSpec"),
             row("Stalled", True, "BadSpec"),
@@ -317,10 +308,10 @@ fn a_step_that_is_done_but_not_as_declared_keeps_the_object_from_being_ready() {
     use ConditionStatus::{False, True};
     let graph = two_conditions();
     let short = Ok(Step::done(Answer::Next).condition(False, "Degraded", "2 of 3"));
-    let walked = walk(&graph, false, &[("Get", short)]);
-    assert_eq!(path(&graph, &walked), "Check>Get>Mutate>Update>Success>End");
+    let ran = run(&graph, false, &[("Get", short)]);
+    assert_eq!(path(&graph, &ran), "Check>Get>Mutate>Update>Success>End");
     assert_eq!(
-        said(&walked, &graph),
+        said(&ran, &graph),
         [
             row("Ready", False, "Degraded"),
             row("Reconciling", True, "Degraded"),
@@ -351,8 +342,8 @@ fn of_two_conditions_of_one_state_each_is_judged_by_what_it_is_declared_to_be() 
     };
     for (own, short) in [(True, "Degraded"), (False, "Gathered")] {
         let done = Ok(Step::done(Answer::Next).condition(own, "Own", ""));
-        let walked = walk(&graph, false, &[("Get", done)]);
-        let outcome = walked.outcome();
+        let ran = run(&graph, false, &[("Get", done)]);
+        let outcome = ran.outcome();
         assert!(
             matches!(&outcome, Outcome::Short { what, .. } if what == short),
             "{outcome:?}"
@@ -363,19 +354,19 @@ fn of_two_conditions_of_one_state_each_is_judged_by_what_it_is_declared_to_be() 
 #[test]
 fn of_several_failures_one_for_good_is_the_reason_to_give_up_and_a_state_fails_once() {
     let graph = two_conditions();
-    let mut walked = walk(&graph, false, &[]);
+    let mut ran = run(&graph, false, &[]);
     let (get, update) = (okt_core::StateId::at(1), okt_core::StateId::at(3));
-    walked.blame(get, &Failed::retry("NotOwned", "another has it"));
-    walked.blame(get, &Failed::retry("NotOwned", "and this one too"));
-    assert_eq!(walked.results().failures, 1);
-    walked.blame(update, &Failed::permanent("BadResource", "no kind"));
+    ran.blame(get, &Failed::retry("NotOwned", "another has it"));
+    ran.blame(get, &Failed::retry("NotOwned", "and this one too"));
+    assert_eq!(ran.results().failures, 1);
+    ran.blame(update, &Failed::permanent("BadResource", "no kind"));
     let gave_up = Outcome::GaveUp {
         reason: "BadResource".to_owned(),
         message: "no kind".to_owned(),
     };
-    assert_eq!(walked.outcome(), gave_up);
-    walked.hold(get, "Waiting", "for it");
-    let said = said(&walked, &graph);
+    assert_eq!(ran.outcome(), gave_up);
+    ran.hold(get, "Waiting", "for it");
+    let said = said(&ran, &graph);
     let row = row("Gathered", ConditionStatus::False, "NotOwned");
     assert!(said.contains(&row), "{said:?}");
 }
@@ -383,25 +374,25 @@ fn of_several_failures_one_for_good_is_the_reason_to_give_up_and_a_state_fails_o
 #[test]
 fn operations_are_counted_over_a_walk() {
     let graph = stepper();
-    let mut walk = Walk::begin(&graph, true);
+    let mut run = PassRun::begin(&graph, true);
     let operations = |applied, deleted, failed| Operations {
         applied,
         deleted,
         failed,
     };
-    walk.count(operations(2, 0, 1));
-    walk.take(Ok(Step::done(Answer::Next)));
+    run.count(operations(2, 0, 1));
+    run.take(Ok(Step::done(Answer::Next)));
     // The way for deletion forgets what came before it, but not what was done.
-    walk.count(operations(1, 3, 0));
-    assert_eq!(walk.results().operations, operations(3, 3, 1));
+    run.count(operations(1, 3, 0));
+    assert_eq!(run.results().operations, operations(3, 3, 1));
 }
 
 #[test]
 fn what_was_not_applied_is_not_said_to_be_there() {
     let graph = two_conditions();
-    let mut walked = walk(&graph, false, &[("Update", failed("Forbidden"))]);
-    walked.unapplied(graph.named("Get").expect("a state"));
-    let gathered = &said(&walked, &graph)[2];
+    let mut ran = run(&graph, false, &[("Update", failed("Forbidden"))]);
+    ran.unapplied(graph.named("Get").expect("a state"));
+    let gathered = &said(&ran, &graph)[2];
     assert_eq!(
         *gathered,
         row("Gathered", ConditionStatus::False, "NotApplied")

@@ -111,7 +111,7 @@ proptest! {
     #[test]
     fn a_hop_exists_where_a_permitted_way_does_and_leads_the_best_one(seed: u64) {
         let graph = any_graph(&mut Rng(seed));
-        for to in graph.wishes() {
+        for to in graph.desirable_states() {
             for (from, _) in graph.iter() {
                 let best = ways(&graph, from, &|id| id == to, &may_be_led_through)
                     .iter()
@@ -135,7 +135,7 @@ proptest! {
     #[test]
     fn among_equals_the_way_declared_first_is_led(seed: u64) {
         let graph = any_graph(&mut Rng(seed));
-        for to in graph.wishes() {
+        for to in graph.desirable_states() {
             for (from, state) in graph.iter() {
                 let Some(hop) = graph.hop(from, to) else { continue };
                 let all = ways(&graph, from, &|id| id == to, &may_be_led_through);
@@ -155,7 +155,7 @@ proptest! {
         let reached = reached(&graph);
         for (id, state) in graph.iter() {
             let stands = [Mark::Rest, Mark::Leaf, Mark::Visit].iter().any(|mark| state.is(*mark));
-            prop_assert_eq!(graph.may_be_wished(id), stands && reached.contains(&id));
+            prop_assert_eq!(graph.may_be_desired(id), stands && reached.contains(&id));
         }
     }
 
@@ -204,9 +204,9 @@ proptest! {
     #[test]
     fn a_graph_that_passes_the_rules_has_a_home_and_a_route_or_a_reason_for_every_wish(seed: u64) {
         let graph = graphs::random(&mut Rng(seed));
-        prop_assert!(graph.home().is_some_and(|home| graph.may_be_wished(home)));
+        prop_assert!(graph.home().is_some_and(|home| graph.may_be_desired(home)));
         for (from, state) in graph.iter().filter(|(_, state)| state.is(Mark::Rest)) {
-            for to in graph.wishes().filter(|to| *to != from) {
+            for to in graph.desirable_states().filter(|to| *to != from) {
                 let refused = state.no_routes.iter().any(|claim| claim.to == to);
                 prop_assert_eq!(refused, graph.hop(from, to).is_none());
             }
@@ -226,7 +226,7 @@ proptest! {
             for to in (0..10).map(StateId::at).chain([StateId::UNKNOWN]) {
                 let _ = mixed.hop(from, to);
             }
-            let _ = (mixed.out(from), mixed.home(), mixed.may_be_wished(from));
+            let _ = (mixed.out(from), mixed.home(), mixed.may_be_desired(from));
             prop_assert_eq!(graph.hop(from, from), None);
         }
         let _ = check(&mixed);

@@ -19,7 +19,7 @@ mod app {
     /// How the work of `Start` ends; it leads to `Running`.
     #[derive(Clone, Copy)]
     pub enum AfterStart {
-        /// On towards what is wished, or to the last child, `Running`.
+        /// On towards the desired state, or to the last child, `Running`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -31,7 +31,7 @@ mod app {
     pub enum AfterRunning {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
-        /// On towards what is wished, or to the last child, `Stopping`.
+        /// On towards the desired state, or to the last child, `Stopping`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -43,7 +43,7 @@ mod app {
     /// How the work of `Servicing` ends; it leads to `Running` or `End`.
     #[derive(Clone, Copy)]
     pub enum AfterServicing {
-        /// On towards what is wished, or to the last child, `End`.
+        /// On towards the desired state, or to the last child, `End`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -55,7 +55,7 @@ mod app {
     /// How the work of `Stopping` ends; it leads to `End`.
     #[derive(Clone, Copy)]
     pub enum AfterStopping {
-        /// On towards what is wished, or to the last child, `End`.
+        /// On towards the desired state, or to the last child, `End`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),

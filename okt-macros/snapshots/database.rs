@@ -25,7 +25,7 @@ pub mod database_state {
     /// How the work of `Start` ends; it leads to `Failed` or `Running`.
     #[derive(Clone, Copy)]
     pub enum AfterStart {
-        /// On towards what is wished, or to the last child, `Running`.
+        /// On towards the desired state, or to the last child, `Running`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -39,7 +39,7 @@ pub mod database_state {
     pub enum AfterRunning {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
-        /// On towards what is wished, or to the last child, `Stopping`.
+        /// On towards the desired state, or to the last child, `Stopping`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -53,7 +53,7 @@ pub mod database_state {
     /// How the work of `Servicing` ends; it leads to `Failed`, `Running` or `End`.
     #[derive(Clone, Copy)]
     pub enum AfterServicing {
-        /// On towards what is wished, or to the last child, `End`.
+        /// On towards the desired state, or to the last child, `End`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -67,7 +67,7 @@ pub mod database_state {
     /// How the work of `Stopping` ends; it leads to `End`.
     #[derive(Clone, Copy)]
     pub enum AfterStopping {
-        /// On towards what is wished, or to the last child, `End`.
+        /// On towards the desired state, or to the last child, `End`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),

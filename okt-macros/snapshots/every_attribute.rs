@@ -33,7 +33,7 @@ pub mod cache {
     /// How the work of `Filling` ends; it leads to `Broken`, `Gone` or `Serving`.
     #[derive(Clone, Copy)]
     pub enum AfterFilling {
-        /// On towards what is wished, or to the last child, `Serving`.
+        /// On towards the desired state, or to the last child, `Serving`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -49,7 +49,7 @@ pub mod cache {
     pub enum AfterServing {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
-        /// On towards what is wished, or to the last child, `Draining`.
+        /// On towards the desired state, or to the last child, `Draining`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -65,7 +65,7 @@ pub mod cache {
     /// How the work of `Compacting` ends; it leads to `Parked` or `Serving`.
     #[derive(Clone, Copy)]
     pub enum AfterCompacting {
-        /// On towards what is wished, or to the last child, `Serving`.
+        /// On towards the desired state, or to the last child, `Serving`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -77,7 +77,7 @@ pub mod cache {
     /// How the work of `Draining` ends; it leads to `Filling` or `Gone`.
     #[derive(Clone, Copy)]
     pub enum AfterDraining {
-        /// On towards what is wished, or to the last child, `Gone`.
+        /// On towards the desired state, or to the last child, `Gone`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),

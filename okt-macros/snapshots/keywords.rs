@@ -16,7 +16,7 @@ mod r#async {
     /// How the work of `Type` ends; it leads to `Loop`.
     #[derive(Clone, Copy)]
     pub enum AfterType {
-        /// On towards what is wished, or to the last child, `Loop`.
+        /// On towards the desired state, or to the last child, `Loop`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -28,7 +28,7 @@ mod r#async {
     pub enum AfterLoop {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
-        /// On towards what is wished, or to the last child, `Await`.
+        /// On towards the desired state, or to the last child, `Await`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -38,7 +38,7 @@ mod r#async {
     /// How the work of `Await` ends; it leads to `Yield`.
     #[derive(Clone, Copy)]
     pub enum AfterAwait {
-        /// On towards what is wished, or to the last child, `Yield`.
+        /// On towards the desired state, or to the last child, `Yield`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),

@@ -24,7 +24,7 @@ impl crate::runtime::LifecycleSpec for Unnamed {
 impl crate::runtime::LifecycleSpec for Without {
     type State = crate::runtime::NoLifecycle;
     fn lifecycle(&self) -> &crate::runtime::Desired<Self::State> {
-        <Self::State>::wish()
+        <Self::State>::desired()
     }
     fn forget_lifecycle(&mut self) {}
 }

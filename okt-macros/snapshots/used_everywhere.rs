@@ -20,7 +20,7 @@ pub mod life {
     pub enum AfterStart {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
-        /// On towards what is wished, or to the last child, ``.
+        /// On towards the desired state, or to the last child, ``.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -40,7 +40,7 @@ pub mod life {
     pub enum AfterRunning {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
-        /// On towards what is wished, or to the last child, `Stopping`.
+        /// On towards the desired state, or to the last child, `Stopping`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -52,7 +52,7 @@ pub mod life {
     pub enum AfterStopping {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
-        /// On towards what is wished, or to the last child, `End`.
+        /// On towards the desired state, or to the last child, `End`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -64,7 +64,7 @@ pub mod life {
     pub enum AfterFailed {
         /// The work is done and names no state: the object stays, unless something is wished or happens.
         Stay,
-        /// On towards what is wished, or to the last child, `Stopping`.
+        /// On towards the desired state, or to the last child, `Stopping`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),

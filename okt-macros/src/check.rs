@@ -12,7 +12,7 @@ use crate::report::{Report, Spot};
 /// Reports every rule that the model breaks.
 pub(crate) fn check(report: &mut Report, model: &Model) {
     for fault in with_graph(model, check::check) {
-        if is_told_otherwise(model, &fault) {
+        if is_reported_elsewhere(model, &fault) {
             continue;
         }
         report.error(fault.rule, spot(model, &fault), &fault.message);
@@ -21,7 +21,7 @@ pub(crate) fn check(report: &mut Report, model: &Model) {
 }
 
 /// Whether rustc or a reader of the attributes reports this mistake already.
-fn is_told_otherwise(model: &Model, fault: &Fault) -> bool {
+fn is_reported_elsewhere(model: &Model, fault: &Fault) -> bool {
     // The anchors make rustc report it, with its help and at the token.
     if fault.rule == Rule::UnknownTarget {
         return true;

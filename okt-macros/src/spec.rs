@@ -18,24 +18,24 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
         Data::Enum(data) => return refuse(report, data.enum_token.span),
         Data::Union(data) => return refuse(report, data.union_token.span),
     };
-    let mut wishes = fields
+    let mut desired_states = fields
         .members()
         .zip(fields)
         .filter_map(|(member, field)| Some((member, &field.ty, desired(&field.ty)?)));
     if let Some(none) = none {
-        for (member, _, (word, _)) in wishes {
+        for (member, _, (word, _)) in desired_states {
             let spot = report.spot(word.span());
             report.say(
                 spot,
                 format!(
-                    "`{}` is a wish, but `#[lifecycle(none)]` says that there is no lifecycle; remove one of them",
+                    "`{}` is a desired state, but `#[lifecycle(none)]` says that there is no lifecycle; remove one of them",
                     spell(&member)
                 ),
             );
         }
         return without(&krate, input, none);
     }
-    let Some((member, desired, (_, state))) = wishes.next() else {
+    let Some((member, desired, (_, state))) = desired_states.next() else {
         let spot = report.spot(input.ident.span());
         report.say(
             spot,
@@ -46,7 +46,7 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
         );
         return TokenStream::new();
     };
-    for (_, _, (word, _)) in wishes {
+    for (_, _, (word, _)) in desired_states {
         let spot = report.spot(word.span());
         report.say(
             spot,
@@ -85,7 +85,7 @@ fn without(krate: &Path, input: &DeriveInput, none: Span) -> TokenStream {
             type State = #state;
 
             fn lifecycle(&self) -> &#krate::Desired<Self::State> {
-                <Self::State>::wish()
+                <Self::State>::desired()
             }
 
             fn forget_lifecycle(&mut self) {}

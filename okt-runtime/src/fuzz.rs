@@ -121,7 +121,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
         .id();
     let recorded = read::record(position, dice.below(2) == 0, revision);
     let facts = Facts {
-        wish: read::wish(desired, position.and_then(|it| it.desired.as_ref())),
+        desired: read::desired(desired, position.and_then(|it| it.desired.as_ref())),
         visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),
         generation: meta.generation.unwrap_or(0),
         revision,
@@ -134,7 +134,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
             Observed::In(some_state),
             Observed::Absent,
             Observed::Unforeseen,
-            Observed::Unreachable { looks: u32::MAX },
+            Observed::Unreachable { failures: u32::MAX },
         ]),
         events: &[some_state],
         owned: dice.below(2) == 0,

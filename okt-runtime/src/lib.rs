@@ -69,8 +69,8 @@ pub use wire::annotations::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 pub use wire::desired::{Desired, REQUEST_LIMIT, StateName, Visit};
 pub use wire::object::{Extra, LifecycleObject, LifecycleSpec};
 pub use wire::status::{
-    Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
-    Transition,
+    Outcome, Phase, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit,
+    Status, Transition,
 };
 
 /// For the test kit; no part of the public API.

@@ -1,7 +1,7 @@
 //! The operator: what it is made of, and how it runs and stops.
 
 mod drive;
-mod looks;
+mod requeues;
 mod wakes;
 
 use std::collections::BTreeSet;
@@ -86,7 +86,7 @@ pub enum OperatorError {
 }
 
 /// What outside the cluster names objects that should be looked at.
-type Pokes<K> = BoxStream<'static, ObjectRef<K>>;
+type ReconcileRequests<K> = BoxStream<'static, ObjectRef<K>>;
 
 /// An operator for one kind of resource, for those who have a `main` of their own.
 ///
@@ -98,7 +98,7 @@ type Pokes<K> = BoxStream<'static, ObjectRef<K>>;
 ///
 /// # Assumptions
 ///
-/// Without a [`gate`](Self::gate) one replica runs: a second one would repeat work, under the same ids.
+/// Without a [`leader_election`](Self::leader_election) one replica runs: a second one would repeat work, under the same ids.
 ///
 /// ```no_run
 /// # use okt_runtime::{Application, Operator};
@@ -115,8 +115,8 @@ pub struct Operator<A: Application> {
     client: Client,
     application: A,
     namespaces: Vec<String>,
-    gate: Option<watch::Receiver<bool>>,
-    pokes: Pokes<A::Resource>,
+    is_leader: Option<watch::Receiver<bool>>,
+    requests: ReconcileRequests<A::Resource>,
     concurrency: u16,
     questions: usize,
     actions: usize,
@@ -134,8 +134,8 @@ impl<A: Application> Operator<A> {
             client,
             application,
             namespaces: Vec::new(),
-            gate: None,
-            pokes: stream::pending().boxed(),
+            is_leader: None,
+            requests: stream::pending().boxed(),
             concurrency: CONCURRENCY,
             questions: QUESTIONS,
             actions: ACTIONS,
@@ -165,8 +165,8 @@ impl<A: Application> Operator<A> {
     ///
     /// A gate whose sender is gone is shut: nobody would say when the lease is lost.
     #[must_use]
-    pub fn gate(mut self, leading: watch::Receiver<bool>) -> Self {
-        self.gate = Some(leading);
+    pub fn leader_election(mut self, is_leader: watch::Receiver<bool>) -> Self {
+        self.is_leader = Some(is_leader);
         self
     }
 
@@ -194,11 +194,11 @@ impl<A: Application> Operator<A> {
     /// # }
     /// ```
     #[must_use]
-    pub fn pokes(
+    pub fn requests(
         mut self,
-        pokes: impl Stream<Item = ObjectRef<A::Resource>> + Send + 'static,
+        requests: impl Stream<Item = ObjectRef<A::Resource>> + Send + 'static,
     ) -> Self {
-        self.pokes = stream::select(self.pokes, pokes).boxed();
+        self.requests = stream::select(self.requests, requests).boxed();
         self
     }
 
@@ -345,7 +345,7 @@ impl<A: Application> Operator<A> {
                 backoff: self.backoff,
                 graph: hash.clone(),
                 readiness: readiness.clone(),
-                gate: self.gate.clone(),
+                is_leader: self.is_leader.clone(),
                 draining: draining.clone(),
                 queue,
                 recorder: Recorder::new(self.client.clone(), reporter(&A::Resource::kind(&()))),
@@ -360,12 +360,12 @@ impl<A: Application> Operator<A> {
             drive(shared, queued, settings)
         });
         let drives = futures::future::join_all(drives.collect::<Vec<_>>());
-        let pokes = self.pokes.for_each(|poke| {
+        let requests = self.requests.for_each(|request| {
             for (namespace, queue) in &queues {
-                if namespace.is_none() || *namespace == poke.namespace {
-                    let object = reference(&poke.name, poke.namespace.as_deref());
+                if namespace.is_none() || *namespace == request.namespace {
+                    let object = reference(&request.name, request.namespace.as_deref());
                     // A closed queue belongs to an operator that is stopping.
-                    let _ = queue.send(Request::Poke(object));
+                    let _ = queue.send(Request::External(object));
                 }
             }
             std::future::ready(())
@@ -383,7 +383,7 @@ impl<A: Application> Operator<A> {
         tokio::select! {
             () = stop => {}
             () = async { crd.await; std::future::pending().await } => {}
-            () = async { pokes.await; std::future::pending().await } => {}
+            () = async { requests.await; std::future::pending().await } => {}
             _ = &mut drives => {}
         }
         stopping.cancel();

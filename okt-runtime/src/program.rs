@@ -292,13 +292,13 @@ impl Program {
         let mut running = pin!(try_join_all(running));
         tokio::select! {
             ended = &mut running => return ended.map(drop),
-            () = told_to_stop() => {}
+            () = shutdown_signal() => {}
         }
         stopping.cancel();
         tokio::select! {
             ended = running => ended.map(drop),
             // What runs is resumed by the next operator, as after a crash.
-            () = told_to_stop() => Err("stopped at once: it was told to a second time".to_owned()),
+            () = shutdown_signal() => Err("stopped at once: it was told to a second time".to_owned()),
         }
     }
 }
@@ -344,7 +344,7 @@ where
 }
 
 /// Ends at SIGTERM or Ctrl-C.
-async fn told_to_stop() {
+async fn shutdown_signal() {
     let interrupt = async {
         // Without the signal the operator is stopped the hard way, which it is made for.
         if tokio::signal::ctrl_c().await.is_err() {

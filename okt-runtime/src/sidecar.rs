@@ -93,7 +93,7 @@ pub struct Agents<K: LifecycleObject> {
     epoch: Option<watch::Receiver<u64>>,
     input: Arc<Input<K>>,
     from: Arc<States<K::State>>,
-    look_again: Arc<Time<K::State>>,
+    observe_every: Arc<Time<K::State>>,
     attempt_limit: Arc<Time<K::State>>,
     repeats_unknown: bool,
     /// The hash of the operator's graph.
@@ -109,7 +109,7 @@ impl<K: LifecycleObject> Agents<K> {
         endpoint: impl Fn(&K) -> Result<Endpoint, EndpointError> + Send + Sync + 'static,
     ) -> Self {
         let clients = Clients::default();
-        Self::spoken_to(move |object| {
+        Self::with_clients(move |object| {
             endpoint(object)
                 .and_then(|endpoint| clients.of(&endpoint))
                 .map_err(|error| outcome::of_endpoint(&error))
@@ -117,7 +117,7 @@ impl<K: LifecycleObject> Agents<K> {
     }
 
     /// Agents that are spoken to by these clients; for those within the process, as in tests.
-    pub fn spoken_to(
+    pub fn with_clients(
         client: impl Fn(&K) -> Result<Client, Failure> + Send + Sync + 'static,
     ) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl<K: LifecycleObject> Agents<K> {
             epoch: None,
             input: Arc::new(spec_without_lifecycle),
             from: Arc::new(|_| Vec::new()),
-            look_again: Arc::new(|_| Duration::from_secs(30)),
+            observe_every: Arc::new(|_| Duration::from_secs(30)),
             attempt_limit: Arc::new(|_| Duration::from_hours(1)),
             repeats_unknown: false,
             graph: read::graph_hash(K::State::GRAPH).into(),
@@ -176,13 +176,13 @@ impl<K: LifecycleObject> Agents<K> {
         self
     }
 
-    /// See [`Application::look_again`](crate::Application::look_again); used by [`Delegated`].
+    /// See [`Application::observe_every`](crate::Application::observe_every); used by [`Delegated`].
     #[must_use]
-    pub fn look_again(
+    pub fn observe_every(
         mut self,
         time: impl Fn(K::State) -> Duration + Send + Sync + 'static,
     ) -> Self {
-        self.look_again = Arc::new(time);
+        self.observe_every = Arc::new(time);
         self
     }
 
@@ -213,7 +213,7 @@ impl<K: LifecycleObject> Clone for Agents<K> {
             epoch: self.epoch.clone(),
             input: Arc::clone(&self.input),
             from: Arc::clone(&self.from),
-            look_again: Arc::clone(&self.look_again),
+            observe_every: Arc::clone(&self.observe_every),
             attempt_limit: Arc::clone(&self.attempt_limit),
             repeats_unknown: self.repeats_unknown,
             graph: Arc::clone(&self.graph),

@@ -33,7 +33,7 @@ impl Work for Endless {
         }]
     }
 
-    async fn look(&self) -> Sighting {
+    async fn observe(&self) -> Sighting {
         Sighting::in_state("Running")
     }
 

@@ -6,7 +6,7 @@
 //! | what is remembered, and how it comes to the disk | `memory`, `journal` |
 //! | who changes it, one step after the other | `actor` |
 //! | the work of one attempt; what it prints | `attempt`, `output` |
-//! | where the application is | `look` |
+//! | where the application is | `observe` |
 //! | what everybody may read at any time | `board` |
 //! | the paths, and what answers there | `service`, `token`, `metrics` |
 //! | where it listens, and who is let in | `listen`, `serve`, `connections`, `tls` |
@@ -18,9 +18,9 @@ mod connections;
 mod error;
 mod journal;
 mod listen;
-mod look;
 mod memory;
 mod metrics;
+mod observe;
 mod output;
 mod rules;
 mod serve;
@@ -92,7 +92,7 @@ const COMMANDS: usize = 1024;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = tempfile::tempdir()?;
 /// let started = Agent::new(Notes, directory.path())
-///     .look_every(Duration::from_secs(1))
+///     .observe_every(Duration::from_secs(1))
 ///     .start()
 ///     .await?;
 /// let request = Request::get("/lifecycle/v1/status").body(Body::empty())?;
@@ -158,15 +158,15 @@ impl<W: Work> Agent<W> {
 
     /// How long it is waited between two looks at the application; 5 s otherwise, and 10 ms at least.
     #[must_use]
-    pub fn look_every(mut self, every: Duration) -> Self {
-        self.settings.look_every = every.max(Duration::from_millis(10));
+    pub fn observe_every(mut self, every: Duration) -> Self {
+        self.settings.observe_every = every.max(Duration::from_millis(10));
         self
     }
 
     /// How long a look may take; 5 s otherwise.
     #[must_use]
-    pub fn look_limit(mut self, limit: Duration) -> Self {
-        self.settings.look_limit = limit;
+    pub fn observe_timeout(mut self, limit: Duration) -> Self {
+        self.settings.observe_timeout = limit;
         self
     }
 
@@ -269,7 +269,7 @@ impl<W: Work> Agent<W> {
             metrics: Arc::clone(&metrics),
             settings: Arc::clone(&settings),
         });
-        let look = look::look_on(
+        let observe = observe::observe_on(
             Arc::clone(&work),
             board.clone(),
             Arc::clone(&settings),
@@ -293,7 +293,7 @@ impl<W: Work> Agent<W> {
         Ok(Started {
             front,
             stop,
-            look: AbortOnDropHandle::new(tokio::spawn(look)),
+            observe: AbortOnDropHandle::new(tokio::spawn(observe)),
             actor: AbortOnDropHandle::new(tokio::spawn(actor.run())),
         })
     }
@@ -322,7 +322,7 @@ impl<W> fmt::Debug for Agent<W> {
 pub struct Started {
     front: Arc<Front>,
     stop: CancellationToken,
-    look: AbortOnDropHandle<()>,
+    observe: AbortOnDropHandle<()>,
     actor: AbortOnDropHandle<()>,
 }
 
@@ -342,7 +342,7 @@ impl Started {
         self.stop.cancel();
         // It does not panic; if it does, it has ended by that.
         let _ = self.actor.await;
-        drop(self.look);
+        drop(self.observe);
     }
 }
 

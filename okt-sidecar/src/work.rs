@@ -20,9 +20,9 @@ pub trait Work: Send + Sync + 'static {
 
     /// Looks where the application is.
     ///
-    /// Called every [`look_every`](crate::Agent::look_every) and right after an action ended, never twice at
+    /// Called every [`observe_every`](crate::Agent::observe_every) and right after an action ended, never twice at
     /// the same time; a look that takes too long counts as one that got no answer.
-    fn look(&self) -> impl Future<Output = Sighting> + Send;
+    fn observe(&self) -> impl Future<Output = Sighting> + Send;
 
     /// Does the work of a state.
     ///

@@ -19,7 +19,7 @@ impl Work for Idle {
         Vec::new()
     }
 
-    async fn look(&self) -> Sighting {
+    async fn observe(&self) -> Sighting {
         Sighting::in_state("Running")
     }
 

@@ -20,9 +20,9 @@
 //!         "metadata": { "name": "orders" },
 //!         "spec": { "storage": "1Gi" },
 //!     }))
-//!     .wish(json!({ "visit": { "state": "Servicing", "request": "nightly-1" } }))
+//!     .ask_for(json!({ "visit": { "state": "Servicing", "request": "nightly-1" } }))
 //!     .patch(json!({ "spec": { "storage": "2Gi" } }))
-//!     .wish(json!({ "state": "End" }))
+//!     .ask_for(json!({ "state": "End" }))
 //!     .delete()
 //!     .check();
 //! # }
@@ -101,7 +101,7 @@ impl<A: Application + Clone> Rehearsal<A> {
 
     /// Then its lifecycle field becomes this (a merge patch of `spec.lifecycle`).
     #[must_use]
-    pub fn wish(self, lifecycle: impl Into<Value>) -> Self {
+    pub fn ask_for(self, lifecycle: impl Into<Value>) -> Self {
         self.patch(json!({ "spec": { "lifecycle": lifecycle.into() } }))
     }
 

@@ -97,8 +97,8 @@ impl Buckets {
     }
 
     /// From now on a bucket is pending for so many looks after each change.
-    pub fn take_looks(&self, looks: u32) {
-        self.service(|service| service.slowness = looks);
+    pub fn take_observations(&self, observations: u32) {
+        self.service(|service| service.slowness = observations);
     }
 
     /// Refuses the next so many changes.
@@ -143,8 +143,8 @@ impl External for Buckets {
         Ok(self.service(
             |service| match service.buckets.get_mut(&cx.object().name_any()) {
                 None => Found::Absent,
-                Some((_, looks)) if *looks > 0 => {
-                    *looks -= 1;
+                Some((_, observations)) if *observations > 0 => {
+                    *observations -= 1;
                     Found::Pending("it is being made".to_owned())
                 }
                 Some((there, _)) if *there != size => Found::Outdated,
@@ -180,7 +180,7 @@ impl External for Buckets {
         (state == BucketState::Kept).then_some(BucketState::Mended)
     }
 
-    fn look_again(&self, _: BucketState) -> Duration {
+    fn observe_every(&self, _: BucketState) -> Duration {
         Duration::from_secs(5)
     }
 }

@@ -129,7 +129,7 @@ impl<A: Served> Cluster<A> {
     }
 
     /// Changes the lifecycle field of the spec.
-    pub async fn wish(&self, name: &str, lifecycle: Value) {
+    pub async fn ask_for(&self, name: &str, lifecycle: Value) {
         self.patch(name, json!({ "spec": { "lifecycle": lifecycle } }))
             .await;
     }

@@ -120,7 +120,7 @@ pub struct Ran {
     pub cause: Option<Cause>,
     /// When, on tokio's clock.
     pub at: Instant,
-    /// The position in the API at that moment: the state and the id of the action; where [`Databases::look_into`] was called.
+    /// The position in the API at that moment: the state and the id of the action; where [`Databases::observe_into`] was called.
     pub stored: Option<(String, String)>,
 }
 
@@ -159,13 +159,13 @@ struct Script {
     replies: HashMap<DatabaseState, VecDeque<Reply>>,
     ran: Vec<Ran>,
     sights: HashMap<String, Sight>,
-    looks: u32,
+    observations: u32,
     cancelled: u32,
     api: Option<Api<Database>>,
     at_work: HashMap<String, u32>,
     overlaps: u32,
     ended: u32,
-    look_again: Option<Duration>,
+    observe_every: Option<Duration>,
     attempt_limit: Option<Duration>,
 }
 
@@ -235,8 +235,8 @@ impl Databases {
     }
 
     /// How often databases were looked at.
-    pub fn looks(&self) -> u32 {
-        self.script().looks
+    pub fn observations(&self) -> u32 {
+        self.script().observations
     }
 
     /// The states whose handlers ran for the object, in order.
@@ -246,7 +246,7 @@ impl Databases {
     }
 
     /// From now on handlers read what is stored when they begin.
-    pub fn look_into(&self, client: Client) {
+    pub fn observe_into(&self, client: Client) {
         self.script().api = Some(Self::api(client));
     }
 
@@ -256,8 +256,8 @@ impl Databases {
     }
 
     /// From now on every database is looked at again after this time.
-    pub fn look_again_after(&self, time: Duration) {
-        self.script().look_again = Some(time);
+    pub fn observe_again_after(&self, time: Duration) {
+        self.script().observe_every = Some(time);
     }
 
     /// From now on an attempt may take this long; five minutes by default.
@@ -401,7 +401,7 @@ impl Application for Databases {
 
     async fn observe(&self, cx: &Context<Database>) -> Result<Observation<DatabaseState>, Failure> {
         let name = cx.object().metadata.name.clone().unwrap_or_default();
-        self.script().looks += 1;
+        self.script().observations += 1;
         let sight = self.script().sights.get(&name).cloned().unwrap_or_default();
         Ok(match sight {
             Sight::Unobserved => Observation::unobserved(),
@@ -410,7 +410,7 @@ impl Application for Databases {
             Sight::Event(state, event) => Observation::in_state(state).event(event),
             Sight::Unreachable => Observation::unreachable("connection refused"),
             Sight::Named(name) => Observation::named(name),
-            Sight::Broken => return Err(Failure::retry("LookFailed", "no such command")),
+            Sight::Broken => return Err(Failure::retry("ObservationFailed", "no such command")),
             Sight::Panics => panic!("an observation that panics"),
             Sight::Hangs => std::future::pending().await,
             Sight::Slow(time, state) => {
@@ -420,8 +420,8 @@ impl Application for Databases {
         })
     }
 
-    fn look_again(&self, _: DatabaseState) -> Duration {
-        (self.script().look_again).unwrap_or(Duration::from_secs(30))
+    fn observe_every(&self, _: DatabaseState) -> Duration {
+        (self.script().observe_every).unwrap_or(Duration::from_secs(30))
     }
 
     fn attempt_limit(&self, _: DatabaseState) -> Duration {

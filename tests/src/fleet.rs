@@ -57,7 +57,7 @@ impl Fleet {
             self.until_ready(name, "Running").await;
         }
         let visit = json!({ "visit": { "state": "Compacting", "request": "1" } });
-        self.cluster.wish("visiting", visit).await;
+        self.cluster.ask_for("visiting", visit).await;
         self.cluster.delete("leaving").await;
         self.until_working("starting", "start").await;
         self.until_working("visiting", "compacting").await;

@@ -142,7 +142,7 @@ macro_rules! release {
                     Ok(self.0.seen(name).map_or_else(Observation::unobserved, Observation::named))
                 }
 
-                fn look_again(&self, _: BrokerState) -> std::time::Duration {
+                fn observe_every(&self, _: BrokerState) -> std::time::Duration {
                     std::time::Duration::from_millis(500)
                 }
             }

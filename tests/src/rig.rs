@@ -30,7 +30,7 @@ pub struct Options {
     /// The namespaces it looks at; none means all.
     pub namespaces: Vec<String>,
     /// Whether it leads; none means that it need not.
-    pub gate: Option<watch::Receiver<bool>>,
+    pub is_leader: Option<watch::Receiver<bool>>,
 }
 
 /// A cluster, an application's script, and an operator that can be killed and started again.
@@ -53,7 +53,7 @@ pub struct Rig<A: Served = Databases> {
 struct Slot<A: Served> {
     operator: Option<JoinHandle<()>>,
     stop: Option<oneshot::Sender<()>>,
-    pokes: Option<mpsc::UnboundedSender<ObjectRef<A::Resource>>>,
+    requests: Option<mpsc::UnboundedSender<ObjectRef<A::Resource>>>,
 }
 
 impl<A: Served> Rig<A> {
@@ -97,21 +97,21 @@ impl<A: Served> Rig<A> {
             slot: Arc::new(Mutex::new(Slot {
                 operator: None,
                 stop: None,
-                pokes: None,
+                requests: None,
             })),
         }
     }
 
     /// Starts the operator.
     pub fn start(&self) {
-        let (poke, pokes) = mpsc::unbounded();
+        let (request, requests) = mpsc::unbounded();
         let client = self.wire.client();
         let mut operator = Operator::new(client, self.app.clone())
             .virtual_time()
             .namespaces(self.options.namespaces.clone())
-            .pokes(pokes);
-        if let Some(gate) = self.options.gate.clone() {
-            operator = operator.gate(gate);
+            .requests(requests);
+        if let Some(is_leader) = self.options.is_leader.clone() {
+            operator = operator.leader_election(is_leader);
         }
         let (stop, stopped) = oneshot::channel::<()>();
         let operator = tokio::spawn(async move {
@@ -122,7 +122,7 @@ impl<A: Served> Rig<A> {
         *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Slot {
             operator: Some(operator),
             stop: Some(stop),
-            pokes: Some(poke),
+            requests: Some(request),
         };
     }
 
@@ -162,12 +162,12 @@ impl<A: Served> Rig<A> {
     }
 
     /// Names an object to the operator from outside.
-    pub fn poke(&self, name: &str) {
+    pub fn request(&self, name: &str) {
         let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         let mut object = ObjectRef::new(name);
         object.namespace = A::api(self.client.clone()).namespace().map(str::to_owned);
-        let pokes = slot.pokes.as_ref().expect("the operator was started");
-        pokes.unbounded_send(object).expect("the operator runs");
+        let requests = slot.requests.as_ref().expect("the operator was started");
+        requests.unbounded_send(object).expect("the operator runs");
     }
 }
 

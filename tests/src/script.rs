@@ -16,7 +16,7 @@ pub enum Say {
     /// Done, with a text.
     Text(&'static str),
     /// Done, and to be walked again.
-    Again(Duration),
+    RequeueAfter(Duration),
     /// Done, with a condition of its own.
     Condition(ConditionStatus, &'static str, &'static str),
     /// It waits.
@@ -154,7 +154,7 @@ impl Script {
         Ok(match say {
             None | Some(Say::Done | Say::Commit) => Step::done(next),
             Some(Say::Text(text)) => Step::done(next).text(text),
-            Some(Say::Again(time)) => Step::done(next).again(time),
+            Some(Say::RequeueAfter(time)) => Step::done(next).requeue_after(time),
             Some(Say::Condition(status, reason, text)) => {
                 Step::done(next).condition(status, reason, text)
             }

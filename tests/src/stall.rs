@@ -56,7 +56,7 @@ pub struct StallSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Surroundings {
     /// How often it was looked at.
-    pub looks: usize,
+    pub observations: usize,
     /// The Jobs that were made for it, each as `kind/name`.
     pub jobs: Vec<String>,
     /// Whether the Secret `permit` is among those that it may refer to.
@@ -149,7 +149,7 @@ impl Application for Stalls {
         let plan = cx.referred_dynamic(&services(), "plan");
         self.memory(|memory| {
             memory.seen = Surroundings {
-                looks: memory.seen.looks + 1,
+                observations: memory.seen.observations + 1,
                 jobs: jobs.collect(),
                 permit: cx.referred::<Secret>("permit").is_some(),
                 plan: plan.is_some(),

@@ -22,7 +22,7 @@ use crate::tap::Tap;
 const OBJECTS: usize = 300;
 
 /// How often every object is named to the operator from outside.
-const POKES: Duration = Duration::from_millis(25);
+const REQUESTS_EVERY: Duration = Duration::from_millis(25);
 
 /// How far its watches are behind, at most.
 const LAG: Duration = Duration::from_millis(50);
@@ -35,8 +35,8 @@ pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes
     cluster.define(crd::<crate::Runner>().expect("a CRD")).await;
     let (tap, runners) = (Tap::default(), Runners::default());
     tap.lag(LAG, seed);
-    let (poke, pokes) = mpsc::unbounded();
-    let mut operator = Operator::new(tap.on(&place.client), runners.clone()).pokes(pokes);
+    let (request, requests) = mpsc::unbounded();
+    let mut operator = Operator::new(tap.on(&place.client), runners.clone()).requests(requests);
     if place.virtual_time {
         operator = operator.virtual_time();
     }
@@ -71,10 +71,10 @@ pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes
     };
     let poking = async {
         loop {
-            tokio::time::sleep(POKES).await;
+            tokio::time::sleep(REQUESTS_EVERY).await;
             for name in &names {
                 let object = ObjectRef::new(name).within("default");
-                poke.unbounded_send(object).expect("the operator runs");
+                request.unbounded_send(object).expect("the operator runs");
             }
         }
     };
@@ -101,7 +101,7 @@ pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes
     let started = runners.started();
     let twice = started.len() - started.iter().collect::<BTreeSet<_>>().len();
     println!(
-        "{OBJECTS} objects, {} transitions, {POKES:?} between pokes, watches behind by up to {LAG:?}: \
+        "{OBJECTS} objects, {} transitions, {REQUESTS_EVERY:?} between pokes, watches behind by up to {LAG:?}: \
          {statuses} PATCHes of status, {finalizers} for the finalizer, {} other writes, \
          {refused} refused (conflicts among them), {} actions, {twice} started twice",
         3 * OBJECTS,

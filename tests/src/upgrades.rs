@@ -44,14 +44,14 @@ pub async fn additions_the_definition_first(place: &Place) {
     assert_eq!(new.writes_to("late"), [""; 0], "what is settled stays so");
     fleet
         .cluster
-        .wish("late", json!({ "state": "Standby" }))
+        .ask_for("late", json!({ "state": "Standby" }))
         .await;
     fleet.until_ready("late", "Standby").await;
     // An old operator leaves alone what only the new one knows.
     let old = place.operate(first::Brokers(fleet.world.clone()));
     fleet
         .cluster
-        .wish("resting", json!({ "state": "Standby", "request": "1" }))
+        .ask_for("resting", json!({ "state": "Standby", "request": "1" }))
         .await;
     fleet.until_in("resting", "Standby").await;
     fleet.until_ready("resting", "Standby").await;
@@ -89,11 +89,11 @@ async fn embark_in_removed_states(fleet: &Fleet) {
     }
     fleet
         .cluster
-        .wish("standby", json!({ "state": "Standby" }))
+        .ask_for("standby", json!({ "state": "Standby" }))
         .await;
     fleet.until_ready("standby", "Standby").await;
     let visit = json!({ "visit": { "state": "Moving", "request": "1" } });
-    fleet.cluster.wish("moving", visit).await;
+    fleet.cluster.ask_for("moving", visit).await;
     fleet.until_working("moving", "moving").await;
 }
 
@@ -105,9 +105,12 @@ async fn removed_states_are_left_by_observation(fleet: &Fleet) {
     }
     fleet
         .cluster
-        .wish("standby", json!({ "state": "Running" }))
+        .ask_for("standby", json!({ "state": "Running" }))
         .await;
-    fleet.cluster.wish("moving", json!({ "visit": null })).await;
+    fleet
+        .cluster
+        .ask_for("moving", json!({ "visit": null }))
+        .await;
     for name in ["standby", "moving"] {
         fleet.world.sees(name, "Running");
         fleet.until_ready(name, "Running").await;
@@ -160,12 +163,12 @@ pub async fn renames_the_definition_first(place: &Place) {
     let witness = Witness::of::<first::Brokers, renamed::Brokers>(place);
     let old = place.operate(first::Brokers(fleet.world.clone()));
     fleet.embark().await;
-    fleet.create("wishful", json!({ "state": "Running" })).await;
-    fleet.until_ready("wishful", "Running").await;
+    fleet.create("asking", json!({ "state": "Running" })).await;
+    fleet.until_ready("asking", "Running").await;
     let visit = json!({ "visit": { "state": "Compacting", "request": "1" } });
     fleet.create("visited", json!({})).await;
     fleet.until_ready("visited", "Running").await;
-    fleet.cluster.wish("visited", visit).await;
+    fleet.cluster.ask_for("visited", visit).await;
     fleet.until_ready("visited", "Running").await;
     fleet.is_at("visited", 4, 0).await;
     fleet.define::<renamed::Brokers>().await;
@@ -179,7 +182,7 @@ pub async fn renames_the_definition_first(place: &Place) {
         "Serving",
         "its next write says the new name"
     );
-    for name in ["resting", "wishful", "visited", "late"] {
+    for name in ["resting", "asking", "visited", "late"] {
         assert_eq!(
             new.writes_to(name),
             [""; 0],
@@ -194,11 +197,14 @@ pub async fn renames_the_definition_first(place: &Place) {
     // Wishes in the old name and in the new one are the same wish.
     fleet
         .cluster
-        .wish("wishful", json!({ "state": "Serving" }))
+        .ask_for("asking", json!({ "state": "Serving" }))
         .await;
-    fleet.until_ready("wishful", "Serving").await;
-    fleet.is_at("wishful", 2, 0).await;
-    fleet.cluster.wish("late", json!({ "state": "End" })).await;
+    fleet.until_ready("asking", "Serving").await;
+    fleet.is_at("asking", 2, 0).await;
+    fleet
+        .cluster
+        .ask_for("late", json!({ "state": "End" }))
+        .await;
     fleet.until_ready("late", "Gone").await;
     fleet.is_at("late", 4, 0).await;
     fleet.world.began_nothing_twice();
@@ -242,7 +248,7 @@ pub async fn a_union_lets_both_releases_write(place: &Place) {
     let visit = json!({ "visit": { "state": "Moving", "request": "1" } });
     fleet.create("moving", json!({})).await;
     fleet.until_ready("moving", "Serving").await;
-    fleet.cluster.wish("moving", visit).await;
+    fleet.cluster.ask_for("moving", visit).await;
     fleet.until_working("moving", "moving").await;
     // Compacting is not a state of the new release.
     fleet.is_idle_about(&new, "visiting").await;
@@ -258,7 +264,7 @@ pub async fn a_union_lets_both_releases_write(place: &Place) {
     fleet.define::<mixed::Brokers>().await;
     fleet
         .cluster
-        .wish(
+        .ask_for(
             "resting",
             json!({ "state": "Running", "visit": { "state": "Moving" } }),
         )

@@ -229,7 +229,7 @@ async fn on_a_real_server_the_printed_roles_are_enough_and_lead_nowhere_else() {
     };
     let before = until("it is ready", ready).await;
     app.sees("db", Sight::Absent);
-    poke(&databases).await;
+    request(&databases).await;
     let moved = async || ready().await.filter(|transition| *transition > before);
     until("it was found in another state", async || {
         let position = databases.get("db").await.ok()?.status?.lifecycle?;
@@ -237,7 +237,7 @@ async fn on_a_real_server_the_printed_roles_are_enough_and_lead_nowhere_else() {
     })
     .await;
     app.sees("db", Sight::In(Running));
-    poke(&databases).await;
+    request(&databases).await;
     until("it is ready again", moved).await;
     let events: Api<Event> = Api::namespaced(admin.clone(), "team-a");
     until("the jump is told", async || {
@@ -297,7 +297,7 @@ async fn create(client: &Client, object: serde_json::Value) {
 }
 
 /// Has the operator look at once instead of in half a minute.
-async fn poke(databases: &Api<Database>) {
+async fn request(databases: &Api<Database>) {
     let now = format!("{:?}", std::time::SystemTime::now());
     let patch = json!({ "metadata": { "annotations": { "poked": now } } });
     let patch = kube::api::Patch::Merge(patch);

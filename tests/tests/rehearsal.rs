@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 fn rehearsal() -> Rehearsal<Databases> {
     Rehearsal::of(Databases::default)
         .object(Databases::object("db", json!({})))
-        .wish(json!({ "visit": { "state": "Servicing", "request": "1" } }))
+        .ask_for(json!({ "visit": { "state": "Servicing", "request": "1" } }))
         .patch(json!({ "spec": { "storage": "2Gi" } }))
         .happens("the server breaks", |app| {
             app.sees("db", Sight::Event(Running, Failed));
@@ -25,7 +25,7 @@ fn rehearsal() -> Rehearsal<Databases> {
         .happens("the server is mended", |app| {
             app.sees("db", Sight::Unobserved);
         })
-        .wish(json!({ "request": "mended" }))
+        .ask_for(json!({ "request": "mended" }))
         .delete()
 }
 
@@ -40,7 +40,7 @@ fn overdue() -> Rehearsal<Databases> {
     };
     Rehearsal::of(fresh)
         .object(Databases::object("db", json!({})))
-        .wish(json!({ "visit": { "state": "Servicing", "request": "1" } }))
+        .ask_for(json!({ "visit": { "state": "Servicing", "request": "1" } }))
 }
 
 fn map(name: &str, text: &str) -> ConfigMap {
@@ -84,7 +84,7 @@ fn ladder() -> Rehearsal<Ladders> {
         ladders.script.put("Mutator", all);
         ladders.script.say("Updater", Say::Commit);
         // What happens elsewhere is no event of the cluster.
-        let again = Say::Again(Duration::from_secs(30));
+        let again = Say::RequeueAfter(Duration::from_secs(30));
         ladders.script.say("CRChecker", again);
         ladders
     };

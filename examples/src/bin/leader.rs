@@ -68,7 +68,7 @@ async fn run(line: Run) -> Result<(), Box<dyn Error>> {
         },
     );
     let ended = Operator::new(client, Printer::new(line.press, replica))
-        .gate(leadership.gate())
+        .leader_election(leadership.is_leader())
         .run(async {
             terminate.recv().await;
         })

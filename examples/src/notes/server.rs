@@ -25,7 +25,7 @@ use super::wire::Announcement;
 use super::work::Service;
 
 /// How often the agent looks how the server is.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const OBSERVE_EVERY: Duration = Duration::from_secs(1);
 /// How long a process that ends waits for open connections.
 const CONNECTION_GRACE: Duration = Duration::from_secs(5);
 
@@ -110,7 +110,7 @@ async fn run(args: ServeArgs) -> Result<(), ServeError> {
     // A backup would keep a process from ending for as long as it takes; the next process goes on with it.
     let agent = Agent::new(service, data.join(JOURNAL))
         .name(name, env!("CARGO_PKG_VERSION"))
-        .look_every(LOOK_EVERY)
+        .observe_every(OBSERVE_EVERY)
         .stop_limit(Duration::ZERO)
         .bind([Listen::unix(data.join(SOCKET))])
         .await?;

@@ -131,7 +131,7 @@ impl Work for Service {
             .into()
     }
 
-    async fn look(&self) -> Sighting {
+    async fn observe(&self) -> Sighting {
         // A process whose database is gone answers, and is not well.
         if let Err(error) = self.library.read(|store| store.get(0)).await {
             return Sighting::unreachable(sentence(&error));

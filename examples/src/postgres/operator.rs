@@ -31,5 +31,5 @@ pub async fn connect(_: Client) -> io::Result<Delegated<Agents<Postgres>>> {
         Ok(Endpoint::unix(server.agent()))
     });
     // Looking is a call on this machine: cheap enough for every second.
-    Ok(Delegated(agents.look_again(|_| Duration::from_secs(1))))
+    Ok(Delegated(agents.observe_every(|_| Duration::from_secs(1))))
 }

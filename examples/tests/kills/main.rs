@@ -146,7 +146,7 @@ async fn judge(
     }
     broken.extend(restless);
     let alive = history.told().alive.len();
-    Kept::look(stage).documents(&user.diary, &mut broken);
+    Kept::observe(stage).documents(&user.diary, &mut broken);
 
     user.delete_all().await;
     let since = Instant::now();
@@ -155,7 +155,7 @@ async fn judge(
     }
     broken.extend(stage.kill_operator().err());
     broken.extend(left(stage));
-    let kept = Kept::look(stage);
+    let kept = Kept::observe(stage);
     let documents = kept.documents(&user.diary, &mut broken);
     let told = history.told();
     let actions = kept.actions(&told.backups, &mut broken);

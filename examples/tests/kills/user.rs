@@ -58,7 +58,7 @@ enum Step {
     Create,
     Write,
     Visit,
-    Wish,
+    DesiredState,
     Change,
     Pause,
     Delete,
@@ -85,7 +85,7 @@ impl<'a> User<'a> {
                 (10, Step::Create),
                 (50, Step::Write),
                 (10, Step::Visit),
-                (8, Step::Wish),
+                (8, Step::DesiredState),
                 (6, Step::Change),
                 (4, Step::Pause),
                 (5, Step::Delete),
@@ -115,12 +115,12 @@ impl<'a> User<'a> {
             Step::Write => self.write(&name, text(&notebook, STATE)).await,
             Step::Visit => {
                 let visit = json!({ "state": "Servicing", "request": format!("v{}", self.count) });
-                self.wish(&name, json!({ "visit": visit })).await;
+                self.ask_for(&name, json!({ "visit": visit })).await;
             }
-            Step::Wish if text(&notebook, STATE) == "Failed" => self.ask_again(&name).await,
-            Step::Wish => {
-                let state = self.next_wish(&notebook);
-                self.wish(&name, json!({ "state": state })).await;
+            Step::DesiredState if text(&notebook, STATE) == "Failed" => self.ask_again(&name).await,
+            Step::DesiredState => {
+                let state = self.next_desired(&notebook);
+                self.ask_for(&name, json!({ "state": state })).await;
             }
             Step::Change => {
                 let bytes = self.dice.between(2_000, 8_000);
@@ -178,25 +178,25 @@ impl<'a> User<'a> {
     }
 
     /// What is wished next; never what no way leads to.
-    fn next_wish(&mut self, notebook: &Value) -> &'static str {
+    fn next_desired(&mut self, notebook: &Value) -> &'static str {
         let uid = text(notebook, "/metadata/uid").to_owned();
-        let ended = text(notebook, STATE) == "End" && text(notebook, WISH) == "End";
+        let ended = text(notebook, STATE) == "End" && text(notebook, DESIRED) == "End";
         let was_closed = self.closed.contains(&uid);
-        let wish = if was_closed && !ended {
+        let desired = if was_closed && !ended {
             self.dice.weighted(&[(1, "ReadOnly"), (1, "End")])
         } else {
             self.dice
                 .weighted(&[(6, "Running"), (2, "ReadOnly"), (2, "End")])
         };
-        match wish {
+        match desired {
             "ReadOnly" => self.closed.insert(uid),
             "Running" => self.closed.remove(&uid),
             _ => false,
         };
-        wish
+        desired
     }
 
-    async fn wish(&mut self, name: &str, lifecycle: Value) {
+    async fn ask_for(&mut self, name: &str, lifecycle: Value) {
         self.change(name, json!({ "spec": { "lifecycle": lifecycle } }))
             .await;
     }
@@ -228,14 +228,14 @@ impl<'a> User<'a> {
             if text(&notebook, PAUSED) == "true" {
                 self.pause(name, false).await;
             }
-            match (text(&notebook, STATE), text(&notebook, WISH)) {
+            match (text(&notebook, STATE), text(&notebook, DESIRED)) {
                 // Broken, or ended before the wish was made: nothing is done behind the user's back.
                 ("Failed", _) | ("End", "" | "Running" | "ReadOnly") => {
                     self.ask_again(name).await;
                     asked += 1;
                 }
                 ("ReadOnly", "" | "Running") => {
-                    self.wish(name, json!({ "state": "ReadOnly" })).await;
+                    self.ask_for(name, json!({ "state": "ReadOnly" })).await;
                     asked += 1;
                 }
                 _ => {}
@@ -247,7 +247,7 @@ impl<'a> User<'a> {
     async fn ask_again(&mut self, name: &str) {
         self.count += 1;
         let request = format!("again{}", self.count);
-        self.wish(name, json!({ "request": request })).await;
+        self.ask_for(name, json!({ "request": request })).await;
     }
 
     /// Deletes all notebooks.
@@ -264,5 +264,5 @@ impl<'a> User<'a> {
 
 pub(crate) const NAME: &str = "/metadata/name";
 pub(crate) const STATE: &str = "/status/lifecycle/state";
-pub(crate) const WISH: &str = "/spec/lifecycle/state";
+pub(crate) const DESIRED: &str = "/spec/lifecycle/state";
 const PAUSED: &str = "/metadata/annotations/okt.dev~1paused";

@@ -13,14 +13,14 @@ use serde_json::Value;
 use crate::history::{number, text};
 use crate::ledger::Ledger;
 use crate::stage::Stage;
-use crate::user::{Diary, NAME, STATE, WISH};
+use crate::user::{DESIRED, Diary, NAME, STATE};
 
 /// Why a notebook is not at rest where its spec wishes, if it is not.
 pub(crate) fn unrest(notebook: &Value) -> Option<String> {
     let name = text(notebook, NAME);
-    let wish = match text(notebook, WISH) {
+    let desired = match text(notebook, DESIRED) {
         "" => "Running",
-        wish => wish,
+        desired => desired,
     };
     let state = text(notebook, STATE);
     let conditions = notebook["status"]["conditions"].as_array();
@@ -31,10 +31,10 @@ pub(crate) fn unrest(notebook: &Value) -> Option<String> {
     let seen = number(notebook, "/status/observedGeneration");
     let visiting = text(notebook, "/status/lifecycle/visit/outcome") == "Pending";
     let leaving = !notebook["metadata"]["deletionTimestamp"].is_null();
-    let rests = state == wish && ready && seen == generation && !visiting && !leaving;
+    let rests = state == desired && ready && seen == generation && !visiting && !leaving;
     (!rests).then(|| {
         format!(
-            "{name} is in {state}, wished {wish}: {}",
+            "{name} is in {state}, desired {desired}: {}",
             notebook["status"]
         )
     })
@@ -54,7 +54,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// Looks at all data, archived or not.
-    pub(crate) fn look(stage: &Stage) -> Self {
+    pub(crate) fn observe(stage: &Stage) -> Self {
         let archive = stage.keeper.archive();
         let archived = entries(&archive).into_iter().filter_map(|entry| {
             let (name, _) = entry.split_once('-')?;

@@ -107,18 +107,18 @@ impl Scene {
     }
 
     /// Wishes for something for each leaflet whose number is one of these.
-    async fn wish(&self, numbers: impl Iterator<Item = usize>, lifecycle: Value) {
-        let wish = Patch::Merge(json!({ "spec": { "lifecycle": lifecycle } }));
+    async fn ask_for(&self, numbers: impl Iterator<Item = usize>, lifecycle: Value) {
+        let desired = Patch::Merge(json!({ "spec": { "lifecycle": lifecycle } }));
         for number in numbers {
             let params = PatchParams::default();
-            (self.leaflets.patch(&name(number), &params, &wish).await).unwrap();
+            (self.leaflets.patch(&name(number), &params, &desired).await).unwrap();
         }
     }
 
     /// Wishes for more of all leaflets.
     async fn reprint(&self, request: &str) {
         let visit = json!({ "visit": { "state": "Reprinting", "request": request } });
-        self.wish(0..LEAFLETS, visit).await;
+        self.ask_for(0..LEAFLETS, visit).await;
     }
 
     /// Waits until the press has done some jobs, and works upon others.
@@ -159,24 +159,29 @@ impl Scene {
             states.map(|state| format!("{state:?}")).collect()
         };
         // The last events may still be on their way.
-        let (walks, broken) = until("the record is complete", async || {
-            let (walks, broken) = self.record.walks();
+        let (histories, broken) = until("the record is complete", async || {
+            let (histories, broken) = self.record.histories();
             let complete = (0..LEAFLETS).all(|number| {
-                let walk = walks.get(&name(number));
-                walk.is_some_and(|walk| walk.states.len() >= expected(number).len())
+                let history = histories.get(&name(number));
+                history.is_some_and(|history| history.states.len() >= expected(number).len())
             });
-            complete.then_some((walks, broken))
+            complete.then_some((histories, broken))
         })
         .await;
         assert!(broken.is_empty(), "{}", broken.join("\n"));
         let (mut jobs, mut writes) = (Vec::new(), 0);
         for number in 0..LEAFLETS {
-            let walk = &walks[&name(number)];
-            assert_eq!(walk.states, expected(number), "the way of {}", name(number));
-            writes += walk.writes;
-            for (index, state) in walk.states.iter().enumerate() {
+            let history = &histories[&name(number)];
+            assert_eq!(
+                history.states,
+                expected(number),
+                "the way of {}",
+                name(number)
+            );
+            writes += history.writes;
+            for (index, state) in history.states.iter().enumerate() {
                 if !matches!(state.as_str(), "Printed" | "Pulped") {
-                    jobs.push((format!("{}/{}", walk.uid, index + 1), state.clone()));
+                    jobs.push((format!("{}/{}", history.uid, index + 1), state.clone()));
                 }
             }
         }
@@ -211,14 +216,14 @@ fn is_settled(leaflet: &Leaflet) -> bool {
     let Some(status) = &leaflet.status else {
         return false;
     };
-    let wished = leaflet.spec.lifecycle.visit.as_ref();
+    let wanted = leaflet.spec.lifecycle.visit.as_ref();
     let visited = status.lifecycle.as_ref().is_some_and(|position| {
         let visit = position.visit.as_ref();
-        wished.is_none_or(|wished| {
+        wanted.is_none_or(|wanted| {
             let visit = visit.and_then(|visit| serde_json::to_value(visit).ok());
-            let wished = serde_json::to_value(wished).unwrap();
+            let asked = serde_json::to_value(wanted).unwrap();
             visit.is_some_and(|visit| {
-                visit["request"] == wished["request"] && visit["outcome"] == "Reached"
+                visit["request"] == asked["request"] && visit["outcome"] == "Reached"
             })
         })
     });
@@ -264,7 +269,7 @@ async fn a_killed_leader_is_replaced_and_nothing_is_done_twice() {
     leader.end().await;
     // Nobody leads, and the wishes of the users go on.
     scene
-        .wish(0..LEAFLETS / 2, json!({ "state": "Pulped" }))
+        .ask_for(0..LEAFLETS / 2, json!({ "state": "Pulped" }))
         .await;
     let leads = other.leads(killed).await;
     let works = scene.first_job_of(&other, killed).await;

@@ -70,21 +70,21 @@ impl Record {
     /// The walks of all leaflets by name, and everything that broke a rule.
     ///
     /// A walk is its uid and the states that it was in, one per transition.
-    pub(crate) fn walks(&self) -> (BTreeMap<String, Walk>, Vec<String>) {
+    pub(crate) fn histories(&self) -> (BTreeMap<String, History>, Vec<String>) {
         let rules = Rules::of::<LeafletState>();
-        let mut walks = BTreeMap::<String, Walk>::new();
+        let mut histories = BTreeMap::<String, History>::new();
         let mut last = BTreeMap::<String, Value>::new();
         let mut broken = Vec::new();
         for after in self.versions() {
             let name = text(&after, "/metadata/name").to_owned();
             let before = last.insert(name.clone(), after.clone());
-            let walk = walks.entry(name.clone()).or_default();
-            text(&after, "/metadata/uid").clone_into(&mut walk.uid);
+            let history = histories.entry(name.clone()).or_default();
+            text(&after, "/metadata/uid").clone_into(&mut history.uid);
             if before.as_ref().map(|before| &before["status"]) == Some(&after["status"]) {
                 continue;
             }
             if before.is_some() {
-                walk.writes += 1;
+                history.writes += 1;
                 let found = rules.broken(before.as_ref(), &after);
                 broken.extend(found.iter().map(|rule| format!("{name}: {rule}")));
             }
@@ -96,31 +96,31 @@ impl Record {
                 let number = after["status"]["lifecycle"][field].as_u64();
                 usize::try_from(number.unwrap_or_default()).unwrap()
             };
-            let (was, transition) = (walk.states.len(), number("transition"));
+            let (was, transition) = (history.states.len(), number("transition"));
             if number("jumps") != 0 {
                 broken.push(format!("{name} jumped to {state}"));
             }
             if transition == was {
-                if walk.states.last().map(String::as_str) != Some(state) {
+                if history.states.last().map(String::as_str) != Some(state) {
                     broken.push(format!("{name} is in {state} without a transition"));
                 }
             } else if transition != was + 1 {
                 broken.push(format!("{name} went from transition {was} to {transition}"));
             } else {
-                let from = walk.states.last().map(String::as_str);
+                let from = history.states.last().map(String::as_str);
                 if !is_edge(from, state) {
                     broken.push(format!("{name} went from {from:?} to {state}"));
                 }
-                walk.states.push(state.to_owned());
+                history.states.push(state.to_owned());
             }
         }
-        (walks, broken)
+        (histories, broken)
     }
 }
 
 /// The life of one leaflet.
 #[derive(Default, Debug)]
-pub(crate) struct Walk {
+pub(crate) struct History {
     pub(crate) uid: String,
     pub(crate) states: Vec<String>,
     /// How often its status was written.

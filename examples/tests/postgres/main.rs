@@ -28,7 +28,7 @@ pub(crate) fn is_here() -> bool {
     }
 }
 
-fn walk(kubeconfig: Option<&Path>) {
+fn demo(kubeconfig: Option<&Path>) {
     let mut show = Command::new(PROGRAM);
     if let Some(kubeconfig) = kubeconfig {
         show.arg("--kubeconfig").arg(kubeconfig);
@@ -48,7 +48,7 @@ fn walk(kubeconfig: Option<&Path>) {
 #[ignore = "needs PostgreSQL; run with --include-ignored"]
 fn a_real_postgresql_walks_through_its_life_and_loses_no_commit() {
     if is_here() {
-        walk(None);
+        demo(None);
     }
 }
 
@@ -63,7 +63,7 @@ async fn it_does_the_same_on_a_real_api_server() {
         return;
     };
     let kubeconfig = kubernetes.kubeconfig().to_owned();
-    let walked = tokio::task::spawn_blocking(move || walk(Some(&kubeconfig))).await;
+    let shown = tokio::task::spawn_blocking(move || demo(Some(&kubeconfig))).await;
     kubernetes.stop().await;
-    walked.expect("it walks");
+    shown.expect("it walks");
 }

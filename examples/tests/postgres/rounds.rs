@@ -41,7 +41,7 @@ enum Victim {
 
 /// What is asked for in a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wish {
+enum DesiredState {
     Backup,
     Restoration,
     Setting,
@@ -122,15 +122,15 @@ async fn live(
             dice: &mut dice,
             killed: &mut killed,
         };
-        let wish = round.wish(number).await?;
+        let desired = round.ask_for(number).await?;
         round.kill().await?;
-        round.arrive(number, wish).await?;
+        round.arrive(number, desired).await?;
         let lost = desk
             .wait("the server answers", async || Ok(writer.lost().await.ok()))
             .await?;
         if !lost.is_empty() {
             return Err(format!(
-                "round {number}, {wish:?}: {} commits lost: {lost:?}",
+                "round {number}, {desired:?}: {} commits lost: {lost:?}",
                 lost.len()
             )
             .into());
@@ -156,34 +156,34 @@ async fn live(
 
 impl Round<'_> {
     /// Asks for something.
-    async fn wish(&mut self, number: u64) -> Result<Wish, Trouble> {
-        let wish = self.dice.weighted(&[
-            (4, Wish::Backup),
-            (3, Wish::Restoration),
-            (2, Wish::Setting),
-            (2, Wish::Restart),
-            (3, Wish::Sleep),
-            (2, Wish::Nothing),
+    async fn ask_for(&mut self, number: u64) -> Result<DesiredState, Trouble> {
+        let desired = self.dice.weighted(&[
+            (4, DesiredState::Backup),
+            (3, DesiredState::Restoration),
+            (2, DesiredState::Setting),
+            (2, DesiredState::Restart),
+            (3, DesiredState::Sleep),
+            (2, DesiredState::Nothing),
         ]);
         let request = format!("round-{number}");
-        match wish {
-            Wish::Backup => ask(self.desk, "Servicing", &request).await?,
-            Wish::Restoration => ask(self.desk, "Restoring", &request).await?,
-            Wish::Setting => {
+        match desired {
+            DesiredState::Backup => ask(self.desk, "Servicing", &request).await?,
+            DesiredState::Restoration => ask(self.desk, "Restoring", &request).await?,
+            DesiredState::Setting => {
                 let memory = format!("{}MB", self.dice.between(1, 64));
                 self.set(json!({ "work_mem": memory })).await?;
             }
-            Wish::Restart => {
+            DesiredState::Restart => {
                 let connections = self.dice.between(30, 60).to_string();
                 self.set(json!({ "max_connections": connections })).await?;
             }
-            Wish::Sleep => {
-                let wish = json!({ "state": "Hibernated" });
-                self.desk.wish(NAME, wish).await?;
+            DesiredState::Sleep => {
+                let desired = json!({ "state": "Hibernated" });
+                self.desk.ask_for(NAME, desired).await?;
             }
-            Wish::Nothing => {}
+            DesiredState::Nothing => {}
         }
-        Ok(wish)
+        Ok(desired)
     }
 
     async fn set(&self, settings: serde_json::Value) -> Result<(), Trouble> {
@@ -222,21 +222,23 @@ impl Round<'_> {
     }
 
     /// The object gets where it was wished to be, and then to Running.
-    async fn arrive(&self, number: u64, wish: Wish) -> Result<(), Trouble> {
-        let made = match wish {
-            Wish::Backup | Wish::Restoration => {
+    async fn arrive(&self, number: u64, desired: DesiredState) -> Result<(), Trouble> {
+        let made = match desired {
+            DesiredState::Backup | DesiredState::Restoration => {
                 until_visited(self.desk, &format!("round-{number}")).await
             }
-            Wish::Sleep => self
+            DesiredState::Sleep => self
                 .desk
                 .until_ready(NAME, PostgresState::Hibernated)
                 .await
                 .map(drop),
-            Wish::Setting | Wish::Restart | Wish::Nothing => Ok(()),
+            DesiredState::Setting | DesiredState::Restart | DesiredState::Nothing => Ok(()),
         };
         let running = async {
             made?;
-            self.desk.wish(NAME, json!({ "state": "Running" })).await?;
+            self.desk
+                .ask_for(NAME, json!({ "state": "Running" }))
+                .await?;
             self.desk
                 .until_ready(NAME, PostgresState::Running)
                 .await
@@ -244,7 +246,7 @@ impl Round<'_> {
         };
         running
             .await
-            .map_err(|error: Trouble| format!("round {number}, {wish:?}: {error}").into())
+            .map_err(|error: Trouble| format!("round {number}, {desired:?}: {error}").into())
     }
 }
 
@@ -267,7 +269,7 @@ fn begun_as_decided(ledger: &[String]) -> Result<usize, Trouble> {
 
 async fn ask(desk: &Desk<Postgres>, state: &str, request: &str) -> Result<(), Trouble> {
     let visit = json!({ "visit": { "state": state, "request": request } });
-    desk.wish(NAME, visit).await
+    desk.ask_for(NAME, visit).await
 }
 
 /// Waits until a visit is over: made, or overtaken by the trigger of a killed server.

@@ -80,19 +80,19 @@ fn at_rest(record: &Record, facts: &Facts<'_>) -> Decision {
     if wants_service(record, facts) {
         return go(SERVICING, By::Child, Why::Visit);
     }
-    match facts.wish.state {
-        Some(Named::Known(END)) => go(STOPPING, By::Child, Why::Wish),
+    match facts.desired.state {
+        Some(Named::Known(END)) => go(STOPPING, By::Child, Why::DesiredState),
         _ if facts.revision != record.revision => Decision::Run(Run::Changed),
         _ => Decision::Stand(Stand::Settled),
     }
 }
 
 fn onwards(record: &Record, facts: &Facts<'_>) -> Decision {
-    let to_end = facts.wish.state == Some(Named::Known(END));
+    let to_end = facts.desired.state == Some(Named::Known(END));
     match record.state {
         SERVICING | STOPPING if facts.deleting => go(END, By::Child, Why::Deletion),
-        SERVICING | STOPPING if to_end => go(END, By::Child, Why::Wish),
-        START | SERVICING => go(RUNNING, By::Child, Why::Wish),
+        SERVICING | STOPPING if to_end => go(END, By::Child, Why::DesiredState),
+        START | SERVICING => go(RUNNING, By::Child, Why::DesiredState),
         RUNNING => go(STOPPING, By::Child, Why::Next),
         STOPPING => go(END, By::Child, Why::Next),
         _ => Decision::Stand(Stand::UnknownState),

@@ -46,18 +46,18 @@ fn by_hand_decides_the_same(graph: &Graph<'static>) {
     compared(&running.deleting());
     compared(&Case::at(graph, "Servicing").named("End"));
     compared(&Case::at(graph, "Stopping").said(Said::Next).deleting());
-    compared(&Case::at(graph, "End").wish("End", 1));
+    compared(&Case::at(graph, "End").desired("End", 1));
 }
 
 fn decisions(c: &mut Criterion) {
     let graph = five_states();
     by_hand_decides_the_same(&graph);
     let running = Case::at(&graph, "Running")
-        .wish("Running", 1)
+        .desired("Running", 1)
         .seen("Running");
     for (name, case) in [
         ("settled", running.clone()),
-        ("moving to a wish", running.clone().new_wish("End")),
+        ("moving to the desired state", running.clone().newly_desired("End")),
         ("moving to a visit", running.new_visit("Servicing")),
         (
             "moving by Next",
@@ -85,7 +85,7 @@ fn decisions(c: &mut Criterion) {
     }
 }
 
-fn walks(c: &mut Criterion) {
+fn runs(c: &mut Criterion) {
     let graph = five_states();
     let events: [Event; 2] = [Next, To(StateId(0))];
     for (id, _) in graph.iter() {
@@ -100,5 +100,5 @@ fn walks(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, decisions, walks);
+criterion_group!(benches, decisions, runs);
 criterion_main!(benches);

@@ -431,7 +431,7 @@ impl Faults<'_, '_> {
                 self.report(
                     Rule::Pass,
                     Place::NoRoute(id, index),
-                    "`#[no_route]` is for lifecycles: nobody wishes for a state of a pass",
+                    "`#[no_route]` is for lifecycles: a spec cannot ask for a state of a pass",
                 );
             }
             for (index, trigger) in state.triggers.iter().enumerate() {

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::search::{cycles, knots, through, way};
 use super::{Faults, Place, Rule, is_dead_end};
 use crate::graph::{Cause, Graph, Kind, Mark, State, StateId};
-use crate::routes::{Paths, net, reached, ways_out, wishable};
+use crate::routes::{Paths, desirable, net, reached, ways_out};
 
 impl Faults<'_, '_> {
     /// OKT004.
@@ -139,7 +139,7 @@ impl Faults<'_, '_> {
                         Rule::FalseNoRoute,
                         Place::NoRoute(id, index),
                         format!(
-                            "`#[no_route]` on {}, which is not resting: a wish is routed from where the object comes to rest; remove it",
+                            "`#[no_route]` on {}, which is not resting: routes begin where the object comes to rest; remove it",
                             self.spell(id)
                         ),
                     );
@@ -154,7 +154,7 @@ impl Faults<'_, '_> {
         if graph.entry().is_none() {
             return;
         }
-        let wishable = wishable(graph);
+        let desirable = desirable(graph);
         let reached = reached(graph, |_, state| state.targets().collect());
         let resting: Vec<(StateId, &State<'_>)> = graph
             .iter()
@@ -163,7 +163,7 @@ impl Faults<'_, '_> {
         let paths = Paths::of(graph);
         let mut missing: Vec<Vec<StateId>> = vec![Vec::new(); graph.states.len()];
         for (to, _) in graph.iter() {
-            let hops = wishable[to.index()].then(|| paths.to(to));
+            let hops = desirable[to.index()].then(|| paths.to(to));
             for (from, state) in &resting {
                 let claims = (state.no_routes.iter().enumerate())
                     .filter(|(_, no_route)| no_route.to == to)
@@ -172,7 +172,7 @@ impl Faults<'_, '_> {
                 for place in claims {
                     let lie = match &hops {
                         None => Some(format!(
-                            "nobody may wish for {}: it is not reached along children, or neither resting, `#[visit]` nor a leaf; remove this",
+                            "no spec may ask for {}: it is not reached along children, or neither resting, `#[visit]` nor a leaf; remove this",
                             self.spell(to)
                         )),
                         Some(_) if *from == to => Some(format!(
@@ -237,7 +237,7 @@ impl Faults<'_, '_> {
                 Rule::NoRoute,
                 Place::State(from),
                 format!(
-                    "no route from {} to {}, which a spec may wish for; add children that lead there, or refuse the wish: `#[no_route({}, reason = \"..\")]`",
+                    "no route from {} to {}, which a spec may ask for; add children that lead there, or refuse it: `#[no_route({}, reason = \"..\")]`",
                     self.spell(from),
                     each.join(", "),
                     names.join(", ")

@@ -14,7 +14,7 @@ pub struct Draft {
     /// Why the object is not ready, although its lifecycle may be.
     pub hold: Hold,
     /// What becomes of the work.
-    pub work: Turnover,
+    pub work: WorkChange,
 }
 
 impl Draft {
@@ -32,7 +32,7 @@ pub enum Hold {
     /// Nothing was checked by this process: the stored conditions stay.
     AsBefore,
     /// The resources of the state that is entered are not checked yet.
-    Unlooked,
+    Unchecked,
     /// The pass.
     Pass(RunEnd),
     /// This operator is stopping; the next one goes on.
@@ -43,7 +43,7 @@ pub enum Hold {
 
 /// What becomes of the work when a draft is written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Turnover {
+pub enum WorkChange {
     /// It stays.
     Keep,
     /// What runs is cancelled; the work on record is to begin.

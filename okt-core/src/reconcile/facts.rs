@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use super::draft::{Draft, RunEnd, Standing};
 use crate::backoff::Backoff;
-use crate::facts::{self, Observed, Task, Visit, Wish};
+use crate::facts::{self, DesiredState, Observed, Task, Visit};
 use crate::graph::{Graph, StateId};
-use crate::pass::Walk;
+use crate::pass::PassRun;
 
 /// What an application declares.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub struct Graphs<'g> {
 impl Graphs<'_> {
     /// Whether an object must not go without the operator.
     pub fn needs_finalizer(&self) -> bool {
-        self.life.is_some() || self.pass.is_some_and(Walk::finalizes)
+        self.life.is_some() || self.pass.is_some_and(PassRun::finalizes)
     }
 }
 
@@ -55,7 +55,7 @@ pub struct Asked {
     /// Whether it decodes.
     pub readable: Readable,
     /// The desired state.
-    pub wish: Wish,
+    pub desired: DesiredState,
     /// The state to be gone through once.
     pub visit: Option<Visit>,
     /// `metadata.generation`.
@@ -243,7 +243,7 @@ impl Facts<'_> {
     pub fn for_conditions(&self) -> facts::Facts<'_> {
         let asked = &self.asked;
         facts::Facts {
-            wish: asked.wish,
+            desired: asked.desired,
             visit: asked.visit,
             generation: asked.generation,
             revision: asked.revision,

@@ -197,7 +197,7 @@ fn left(
         | Hold::Resources(Standing::AsDeclared) => false,
         // An object that is being deleted is not forgotten.
         Hold::Pass(RunEnd::GaveUp) => f.asked.deleting,
-        Hold::Unlooked
+        Hold::Unchecked
         | Hold::Stopping
         | Hold::Pass(RunEnd::Short | RunEnd::Held)
         | Hold::Resources(Standing::Awaited | Standing::Failed { .. }) => true,

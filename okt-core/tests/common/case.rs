@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use okt_core::backoff::Backoff;
 use okt_core::decide::{Decision, decide};
-use okt_core::facts::{Facts, Named, Observed, Said, Task, Visit, Wish};
-use okt_core::record::{Action, Outcome, Phase, Record, Recorded, VisitRecord, WishRecord};
+use okt_core::facts::{DesiredState, Facts, Named, Observed, Said, Task, Visit};
+use okt_core::record::{Action, DesiredRecord, Outcome, Phase, Record, Recorded, VisitRecord};
 use okt_core::{Graph, Mark, StateId};
 
 /// The number of the transition in which a [`Case`] arrived; wishes of an earlier one are older.
@@ -29,7 +29,7 @@ impl Case {
             graph: *graph,
             record: None,
             facts: Facts {
-                wish: Wish {
+                desired: DesiredState {
                     state: None,
                     fresh: false,
                     requested: false,
@@ -66,7 +66,7 @@ impl Case {
             jumped: false,
             rounds: 0,
             deleting: false,
-            wish: WishRecord {
+            desired: DesiredRecord {
                 state: graph.home().map_or(Named::Unknown, Named::Known),
                 transition: 1,
                 reached: false,
@@ -125,23 +125,23 @@ impl Case {
     }
 
     /// A wish that was recorded in this transition.
-    pub(crate) fn wish(self, state: &str, transition: u64) -> Self {
+    pub(crate) fn desired(self, state: &str, transition: u64) -> Self {
         let state = Named::Known(self.id(state));
         self.with(|record, facts| {
-            record.wish = WishRecord {
+            record.desired = DesiredRecord {
                 state,
                 transition,
                 reached: false,
             };
-            facts.wish.state = Some(state);
+            facts.desired.state = Some(state);
         })
     }
 
     /// A wish that is seen for the first time.
-    pub(crate) fn new_wish(self, state: &str) -> Self {
+    pub(crate) fn newly_desired(self, state: &str) -> Self {
         let state = Named::Known(self.id(state));
         self.with(|_, facts| {
-            facts.wish = Wish {
+            facts.desired = DesiredState {
                 state: Some(state),
                 fresh: true,
                 requested: false,

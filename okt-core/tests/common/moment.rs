@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use okt_core::backoff::Backoff;
-use okt_core::facts::{Facts, Named, Observed, Said, Task, Visit, Wish};
-use okt_core::record::{Action, Outcome, Phase, Record, Recorded, VisitRecord, WishRecord};
+use okt_core::facts::{DesiredState, Facts, Named, Observed, Said, Task, Visit};
+use okt_core::record::{Action, DesiredRecord, Outcome, Phase, Record, Recorded, VisitRecord};
 use okt_core::{Graph, StateId};
 
 use crate::ids::any_id;
@@ -35,7 +35,7 @@ fn record(rng: &mut Rng, count: usize) -> Record {
         jumped: rng.one_in(4),
         rounds: small(rng, 30),
         deleting: rng.one_in(3),
-        wish: WishRecord {
+        desired: DesiredRecord {
             state: named(rng, count),
             transition: rng.next() % 4,
             reached: rng.one_in(2),
@@ -66,7 +66,7 @@ fn record(rng: &mut Rng, count: usize) -> Record {
 fn facts(rng: &mut Rng, count: usize) -> Facts<'static> {
     let events: Vec<StateId> = (0..rng.below(3)).map(|_| any_id(rng, count)).collect();
     Facts {
-        wish: Wish {
+        desired: DesiredState {
             state: rng.one_in(2).then(|| named(rng, count)),
             fresh: rng.one_in(3),
             requested: rng.one_in(3),
@@ -102,14 +102,14 @@ fn named(rng: &mut Rng, count: usize) -> Named {
 }
 
 fn observed(rng: &mut Rng, count: usize) -> Observed {
-    let looks = small(rng, 6);
+    let failures = small(rng, 6);
     match rng.below(6) {
         0 => Observed::Unobserved,
         1 => Observed::In(any_id(rng, count)),
         2 => Observed::Absent,
         3 => Observed::Unforeseen,
-        4 => Observed::Unreachable { looks },
-        _ => Observed::Failed { looks },
+        4 => Observed::Unreachable { failures },
+        _ => Observed::Failed { failures },
     }
 }
 

@@ -23,7 +23,7 @@ fn leaving(case: Case) -> Case {
 #[test]
 fn a_deletion_replaces_wish_and_visit() {
     let case = Case::at(&database(), "Running")
-        .wish("Running", 1)
+        .desired("Running", 1)
         .new_visit("Servicing")
         .deleting();
     goes(&case, "Stopping", By::Child, Why::Deletion);
@@ -137,7 +137,7 @@ fn an_action_begun_on_the_way_out_is_marked_so() {
 #[test]
 fn no_wish_leads_an_action_begun_on_the_way_out_elsewhere() {
     let graph = graph(&["entry A >B", "rest B >C >D", "rest C >D", "leaf D"]);
-    let case = Case::at(&graph, "B").task(Task::Waiting).new_wish("C");
+    let case = Case::at(&graph, "B").task(Task::Waiting).newly_desired("C");
     stands(&leaving(case), Stand::Waiting);
 }
 
@@ -199,14 +199,16 @@ fn the_finalizer_stays_in_a_leaf_that_failed_for_good_until_somebody_changes_som
 
 #[test]
 fn no_wish_leads_out_of_a_leaf_during_deletion() {
-    let case = Case::at(&database(), "End").new_wish("Running");
+    let case = Case::at(&database(), "End").newly_desired("Running");
     assert_eq!(case.deleting().decide(), RELEASE);
 }
 
 #[test]
 fn no_wish_leads_out_of_a_leaf_that_failed_for_good_during_deletion() {
     let graph = graph(&["entry A >B", "rest B >C", "leaf C"]);
-    let failed = Case::at(&graph, "C").phase(Phase::Failed).new_wish("B");
+    let failed = Case::at(&graph, "C")
+        .phase(Phase::Failed)
+        .newly_desired("B");
     stands(&failed.deleting(), Stand::Failed);
 }
 

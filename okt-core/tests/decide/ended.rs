@@ -22,15 +22,25 @@ fn fork() -> Graph<'static> {
 
 #[test]
 fn a_passing_state_goes_where_its_handler_named_and_nowhere_else() {
-    let case = Case::at(&fork(), "Fork").new_wish("Up").named("Last");
+    let case = Case::at(&fork(), "Fork").newly_desired("Up").named("Last");
     goes(&case, "Last", By::Child, Why::Handler);
 }
 
 #[test]
 fn where_the_handler_of_a_passing_state_says_next_it_goes_towards_the_wish() {
     let case = Case::at(&fork(), "Fork").said(Said::Next);
-    goes(&case.clone().wish("Up", 1), "Up", By::Child, Why::Wish);
-    goes(&case.new_wish("Last"), "Last", By::Child, Why::Wish);
+    goes(
+        &case.clone().desired("Up", 1),
+        "Up",
+        By::Child,
+        Why::DesiredState,
+    );
+    goes(
+        &case.newly_desired("Last"),
+        "Last",
+        By::Child,
+        Why::DesiredState,
+    );
 }
 
 #[test]
@@ -42,7 +52,12 @@ fn where_the_handler_of_a_passing_state_says_next_it_goes_towards_an_open_visit_
 #[test]
 fn where_the_visit_has_no_way_the_wish_counts() {
     let case = Case::at(&database(), "Servicing").said(Said::Next);
-    goes(&case.visit("Servicing", 1), "Running", By::Child, Why::Wish);
+    goes(
+        &case.visit("Servicing", 1),
+        "Running",
+        By::Child,
+        Why::DesiredState,
+    );
 }
 
 #[test]
@@ -60,7 +75,7 @@ fn during_deletion_next_is_the_way_out() {
 #[test]
 fn a_passing_state_without_work_is_left_at_once() {
     let graph = graph(&["entry idle A >B", "leaf B"]);
-    goes(&Case::at(&graph, "A"), "B", By::Child, Why::Wish);
+    goes(&Case::at(&graph, "A"), "B", By::Child, Why::DesiredState);
 }
 
 #[test]
@@ -103,7 +118,7 @@ fn a_resting_state_whose_work_ended_without_a_name_stays() {
     assert_eq!(case.decide(), Decision::End(Ending::Well));
     let after = case.after();
     assert_eq!(after.action.map(|a| a.phase), Some(Phase::Done));
-    assert!(after.wish.reached);
+    assert!(after.desired.reached);
 }
 
 #[test]
@@ -124,7 +139,7 @@ fn in_a_resting_state_a_wish_beats_next_and_the_edge_declared_first_beats_both()
     );
     let named = Case::at(&fork(), "Up").named("Last").new_visit("Other");
     goes(&named, "Other", By::Child, Why::Visit);
-    let other = Case::at(&fork(), "Up").named("Other").new_wish("Last");
+    let other = Case::at(&fork(), "Up").named("Other").newly_desired("Last");
     goes(&other, "Other", By::Child, Why::Handler);
 }
 
@@ -133,7 +148,7 @@ fn a_child_that_the_observation_named_is_taken_at_rest_and_never_out_of_a_holdin
     let events: &'static [StateId] = &[StateId(3)];
     let event = |state| Case::at(&database(), state).with(|_, facts| facts.events = events);
     goes(&event("Running"), "Stopping", By::Child, Why::Observed);
-    stands(&event("Failed").wish("Failed", 1), Stand::Settled);
+    stands(&event("Failed").desired("Failed", 1), Stand::Settled);
     goes(
         &event("Running").deleting(),
         "Stopping",
@@ -145,7 +160,7 @@ fn a_child_that_the_observation_named_is_taken_at_rest_and_never_out_of_a_holdin
 #[test]
 fn the_handler_of_a_holding_state_may_lead_out_of_it() {
     let graph = graph(&["entry A >B", "rest hold B >A >C", "leaf C"]);
-    let case = Case::at(&graph, "B").wish("B", 1);
+    let case = Case::at(&graph, "B").desired("B", 1);
     goes(&case.clone().named("A"), "A", By::Child, Why::Handler);
     goes(&case.said(Said::Next), "C", By::Child, Why::Next);
 }
@@ -154,6 +169,6 @@ fn the_handler_of_a_holding_state_may_lead_out_of_it() {
 fn the_work_of_a_resting_state_that_fails_for_good_does_not_keep_a_wish_waiting() {
     let case = Case::at(&graph(&["entry A >B", "rest B >C", "leaf C"]), "B")
         .said(Said::Failed { permanent: true })
-        .wish("C", ARRIVAL);
-    goes(&case, "C", By::Child, Why::Wish);
+        .desired("C", ARRIVAL);
+    goes(&case, "C", By::Child, Why::DesiredState);
 }

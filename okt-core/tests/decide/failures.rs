@@ -94,7 +94,7 @@ fn an_idle_state_has_nothing_to_run_again() {
 fn neither_a_wish_nor_a_generation_is_a_change() {
     let graph = graph(&["entry A >B", "rest B !A:change >C", "leaf C"]);
     let case = Case::at(&graph, "B").with(|_, facts| facts.generation = 9);
-    stands(&case.clone().new_wish("B"), Stand::Settled);
+    stands(&case.clone().newly_desired("B"), Stand::Settled);
     stands(&case, Stand::Settled);
 }
 
@@ -108,13 +108,18 @@ fn a_revision_that_changed_while_the_action_ran_makes_it_run_again() {
 #[test]
 fn a_wish_leads_on_from_where_the_action_failed_for_good() {
     let failed = Case::at(&plain(), "B").phase(Phase::Failed);
-    goes(&failed.wish("C", ARRIVAL - 1), "C", By::Child, Why::Wish);
+    goes(
+        &failed.desired("C", ARRIVAL - 1),
+        "C",
+        By::Child,
+        Why::DesiredState,
+    );
 }
 
 #[test]
 fn an_object_is_reached_again_only_when_the_new_run_ended_well() {
-    let rerun = changed(Case::at(&database(), "Running").wish("Running", 1));
-    assert!(!rerun.after().wish.reached);
+    let rerun = changed(Case::at(&database(), "Running").desired("Running", 1));
+    assert!(!rerun.after().desired.reached);
     let ended = rerun.task(Task::Ended(Said::Stay));
-    assert!(ended.after().wish.reached);
+    assert!(ended.after().desired.reached);
 }

@@ -14,7 +14,7 @@ const FAILED: Said = Said::Failed { permanent: false };
 #[test]
 fn an_action_in_flight_keeps_the_object_where_it_is() {
     let case = Case::at(&database(), "Running").task(Task::Running);
-    stands(&case.clone().new_wish("End"), Stand::Running);
+    stands(&case.clone().newly_desired("End"), Stand::Running);
     stands(&case.new_visit("Servicing"), Stand::Running);
 }
 
@@ -29,16 +29,16 @@ fn between_attempts_and_during_a_wait_a_resting_state_is_left_for_a_wish_made_af
     for task in tasks {
         let case = Case::at(&database(), "Running").task(task);
         goes(
-            &case.clone().new_wish("End"),
+            &case.clone().newly_desired("End"),
             "Stopping",
             By::Child,
-            Why::Wish,
+            Why::DesiredState,
         );
         goes(
-            &case.clone().wish("End", ARRIVAL),
+            &case.clone().desired("End", ARRIVAL),
             "Stopping",
             By::Child,
-            Why::Wish,
+            Why::DesiredState,
         );
         goes(
             &case.new_visit("Servicing"),
@@ -51,7 +51,7 @@ fn between_attempts_and_during_a_wait_a_resting_state_is_left_for_a_wish_made_af
 
 #[test]
 fn between_attempts_an_older_wish_leads_nowhere() {
-    let case = Case::at(&database(), "Running").wish("End", ARRIVAL - 1);
+    let case = Case::at(&database(), "Running").desired("End", ARRIVAL - 1);
     stands(&case.clone().task(Task::Waiting), Stand::Waiting);
     assert_eq!(
         case.said(FAILED).decide(),
@@ -62,7 +62,7 @@ fn between_attempts_an_older_wish_leads_nowhere() {
 #[test]
 fn between_attempts_a_passing_state_is_not_left() {
     let case = Case::at(&database(), "Start").task(Task::Waiting);
-    stands(&case.new_wish("End"), Stand::Waiting);
+    stands(&case.newly_desired("End"), Stand::Waiting);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn an_idle_state_has_nothing_in_flight() {
 #[test]
 fn an_arrival_begins_an_action_and_counts_from_one() {
     let case = Case::at(&database(), "Running")
-        .new_wish("End")
+        .newly_desired("End")
         .with(|_, facts| {
             facts.generation = 4;
             facts.attempt = 3;

@@ -16,13 +16,13 @@ fn batch() -> Graph<'static> {
 }
 
 fn requested(case: Case) -> Case {
-    case.with(|_, facts| facts.wish.requested = true)
+    case.with(|_, facts| facts.desired.requested = true)
 }
 
 #[test]
 fn an_older_wish_does_not_lead_out_of_a_leaf() {
     stands(
-        &Case::at(&database(), "End").wish("Running", ARRIVAL - 1),
+        &Case::at(&database(), "End").desired("Running", ARRIVAL - 1),
         Stand::Settled,
     );
 }
@@ -31,22 +31,22 @@ fn an_older_wish_does_not_lead_out_of_a_leaf() {
 fn a_wish_made_after_the_arrival_leads_out_of_a_leaf_by_the_entry() {
     let end = Case::at(&database(), "End");
     goes(
-        &end.clone().new_wish("Running"),
+        &end.clone().newly_desired("Running"),
         "Start",
         By::Reentry,
-        Why::Wish,
+        Why::DesiredState,
     );
     goes(
-        &end.wish("Running", ARRIVAL),
+        &end.desired("Running", ARRIVAL),
         "Start",
         By::Reentry,
-        Why::Wish,
+        Why::DesiredState,
     );
 }
 
 #[test]
 fn a_visit_made_after_the_arrival_leads_out_of_a_leaf() {
-    let end = Case::at(&database(), "End").wish("End", 1);
+    let end = Case::at(&database(), "End").desired("End", 1);
     goes(
         &end.clone().new_visit("Servicing"),
         "Start",
@@ -58,36 +58,41 @@ fn a_visit_made_after_the_arrival_leads_out_of_a_leaf() {
 
 #[test]
 fn a_wish_for_a_leaf_without_a_request_is_recorded_with_the_number_before_and_leads_nowhere() {
-    for wished in ["Done", "Broken"] {
-        let case = Case::at(&batch(), "Done").new_wish(wished);
+    for desired in ["Done", "Broken"] {
+        let case = Case::at(&batch(), "Done").newly_desired(desired);
         stands(&case, Stand::Settled);
-        assert_eq!(case.after().wish.transition, ARRIVAL - 1);
+        assert_eq!(case.after().desired.transition, ARRIVAL - 1);
     }
 }
 
 #[test]
 fn a_wish_for_a_leaf_with_a_new_request_leads_out_of_a_leaf() {
-    for wished in ["Done", "Broken"] {
-        let case = requested(Case::at(&batch(), "Done").new_wish(wished));
-        goes(&case, "Work", By::Reentry, Why::Wish);
+    for desired in ["Done", "Broken"] {
+        let case = requested(Case::at(&batch(), "Done").newly_desired(desired));
+        goes(&case, "Work", By::Reentry, Why::DesiredState);
     }
 }
 
 #[test]
 fn a_changed_revision_leads_out_of_a_leaf_only_towards_a_state_that_is_none() {
     let changed = |case: Case| case.with(|_, facts| facts.revision = REVISION + 1);
-    let done = changed(Case::at(&batch(), "Broken").wish("Done", 1));
+    let done = changed(Case::at(&batch(), "Broken").desired("Done", 1));
     stands(&done, Stand::Settled);
-    assert_eq!(done.after().wish.transition, 1);
-    let running = changed(Case::at(&database(), "End").wish("Running", 1));
-    goes(&running, "Start", By::Reentry, Why::Wish);
+    assert_eq!(done.after().desired.transition, 1);
+    let running = changed(Case::at(&database(), "End").desired("Running", 1));
+    goes(&running, "Start", By::Reentry, Why::DesiredState);
 }
 
 #[test]
 fn the_work_of_a_leaf_ends_before_it_is_left() {
-    let broken = requested(Case::at(&batch(), "Broken").new_wish("Done"));
+    let broken = requested(Case::at(&batch(), "Broken").newly_desired("Done"));
     stands(&broken.clone().task(Task::Running), Stand::Running);
-    goes(&broken.said(Said::Stay), "Work", By::Reentry, Why::Wish);
+    goes(
+        &broken.said(Said::Stay),
+        "Work",
+        By::Reentry,
+        Why::DesiredState,
+    );
 }
 
 #[test]
@@ -118,7 +123,7 @@ fn the_work_of_a_leaf_that_failed_for_good_waits_for_another_generation() {
 #[test]
 fn a_wish_for_what_nobody_may_wish_leads_out_of_no_leaf() {
     stands(
-        &Case::at(&database(), "End").new_wish("Stopping"),
+        &Case::at(&database(), "End").newly_desired("Stopping"),
         Stand::Settled,
     );
 }
@@ -126,9 +131,9 @@ fn a_wish_for_what_nobody_may_wish_leads_out_of_no_leaf() {
 #[test]
 fn entering_the_entry_again_answers_every_change_so_far_and_is_no_jump() {
     let case = Case::at(&database(), "End")
-        .new_wish("Running")
+        .newly_desired("Running")
         .with(|_, facts| facts.revision = REVISION + 1);
     let after = case.after();
     assert_eq!((after.changed, after.jumps), (REVISION + 1, 0));
-    assert_eq!(after.wish.transition, ARRIVAL);
+    assert_eq!(after.desired.transition, ARRIVAL);
 }

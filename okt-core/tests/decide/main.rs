@@ -18,6 +18,7 @@ mod rng;
 mod wild;
 
 mod deletion;
+mod desired;
 mod ended;
 mod failures;
 mod flight;
@@ -27,7 +28,6 @@ mod rounds;
 mod total;
 mod triggers;
 mod visits;
-mod wishes;
 
 use okt_core::decide::{By, Decision, Go, Stand, Why};
 

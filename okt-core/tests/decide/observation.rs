@@ -26,8 +26,8 @@ fn lost(observed: Observed) -> Case {
 const BLIND: [Observed; 4] = [
     Observed::Unobserved,
     Observed::Unforeseen,
-    Observed::Unreachable { looks: 9 },
-    Observed::Failed { looks: 9 },
+    Observed::Unreachable { failures: 9 },
+    Observed::Failed { failures: 9 },
 ];
 
 #[test]
@@ -104,7 +104,7 @@ fn a_resting_state_whose_action_failed_for_good_is_left_by_observation() {
 fn an_observation_never_leads_out_of_a_holding_state() {
     stands(
         &Case::at(&database(), "Failed")
-            .wish("Failed", 1)
+            .desired("Failed", 1)
             .seen("Running"),
         Stand::Settled,
     );
@@ -120,11 +120,13 @@ fn an_observation_does_not_move_a_passing_state() {
 #[test]
 fn in_a_leaf_nothing_is_observed() {
     stands(
-        &Case::at(&database(), "End").wish("End", 1).seen("Running"),
+        &Case::at(&database(), "End")
+            .desired("End", 1)
+            .seen("Running"),
         Stand::Settled,
     );
     stands(
-        &looking("End", Observed::Absent).wish("End", 1),
+        &looking("End", Observed::Absent).desired("End", 1),
         Stand::Settled,
     );
 }
@@ -139,8 +141,8 @@ fn what_cannot_be_seen_moves_nothing() {
 #[test]
 fn what_cannot_be_seen_does_not_keep_the_other_rules_from_going_on() {
     for observed in BLIND {
-        let case = looking("Running", observed).new_wish("End");
-        goes(&case, "Stopping", By::Child, Why::Wish);
+        let case = looking("Running", observed).newly_desired("End");
+        goes(&case, "Stopping", By::Child, Why::DesiredState);
     }
 }
 
@@ -163,7 +165,7 @@ fn a_new_object_that_is_nowhere_enters_the_entry() {
     let nowhere = [
         Observed::Absent,
         Observed::Unobserved,
-        Observed::Unreachable { looks: 1 },
+        Observed::Unreachable { failures: 1 },
     ];
     for observed in nowhere {
         let case = new(observed);
@@ -174,7 +176,7 @@ fn a_new_object_that_is_nowhere_enters_the_entry() {
 
 #[test]
 fn a_new_object_waits_while_an_owned_one_exists_and_the_application_is_not_reachable() {
-    let mut case = new(Observed::Unreachable { looks: 1 });
+    let mut case = new(Observed::Unreachable { failures: 1 });
     case.facts.owned = true;
     stands(&case, Stand::Unsure);
 }
@@ -183,7 +185,7 @@ fn a_new_object_waits_while_an_owned_one_exists_and_the_application_is_not_reach
 fn a_new_object_waits_where_the_name_is_unknown_or_looking_failed() {
     for observed in [
         Observed::Unforeseen,
-        Observed::Failed { looks: 1 },
+        Observed::Failed { failures: 1 },
         Observed::In(StateId::UNKNOWN),
     ] {
         stands(&new(observed), Stand::Unsure);
@@ -196,7 +198,7 @@ fn wish_and_visit_found_with_nothing_recorded_are_older_than_the_first_state() {
     let state = Named::Known(case.id("Servicing"));
     case.facts.visit = Some(Visit { state, fresh: true });
     let record = case.after();
-    assert_eq!(record.wish.transition, 0);
+    assert_eq!(record.desired.transition, 0);
     let visit = record.visit.expect("the visit is recorded");
     assert_eq!((visit.transition, visit.outcome), (0, Outcome::NotReplayed));
 }
@@ -223,7 +225,7 @@ fn a_state_that_the_graph_does_not_know_stands_where_nobody_sees_the_application
 fn a_state_of_a_newer_operator_is_left_alone() {
     let case = lost(Observed::Unobserved)
         .seen("Running")
-        .new_wish("End")
+        .newly_desired("End")
         .with(|_, facts| facts.newer = true);
     stands(&case, Stand::HandsOff);
     assert_eq!(Some(case.after()), case.record);

@@ -17,7 +17,7 @@ const LIMIT: u32 = 12;
 /// An object that moves on, after so many transitions.
 fn moving(rounds: u32) -> Case {
     Case::at(&database(), "Running")
-        .wish("End", 1)
+        .desired("End", 1)
         .with(|record, facts| {
             record.rounds = rounds;
             facts.in_state = Duration::ZERO;
@@ -37,7 +37,7 @@ fn rounds_count_transitions() {
 
 #[test]
 fn up_to_twice_the_number_of_states_a_transition_does_not_wait() {
-    goes(&moving(LIMIT), "Stopping", By::Child, Why::Wish);
+    goes(&moving(LIMIT), "Stopping", By::Child, Why::DesiredState);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn beyond_twice_the_number_of_states_each_further_transition_waits_like_a_retry(
             Stand::Braking(Duration::from_nanos(1)),
         );
         let then = case.with(|_, facts| facts.in_state = wait);
-        goes(&then, "Stopping", By::Child, Why::Wish);
+        goes(&then, "Stopping", By::Child, Why::DesiredState);
     }
 }
 
@@ -82,7 +82,7 @@ fn a_new_wish_visit_revision_or_deletion_counts_from_the_beginning() {
         fresh: true,
     };
     let new = [
-        round.clone().new_wish("End"),
+        round.clone().newly_desired("End"),
         round.clone().with(|_, facts| facts.visit = Some(visit)),
         round.clone().with(|_, facts| facts.revision = REVISION + 1),
         round.with(|_, facts| facts.deleting = true),
@@ -99,7 +99,7 @@ fn a_new_wish_that_moves_nothing_yet_counts_from_the_beginning_too() {
         .task(Task::Running)
         .with(|record, _| record.rounds = LIMIT + 9);
     assert_eq!(case.after().rounds, LIMIT + 9);
-    assert_eq!(case.new_wish("End").after().rounds, 0);
+    assert_eq!(case.newly_desired("End").after().rounds, 0);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn having_stayed_put_for_twice_the_longest_backoff_counts_from_the_beginning() {
     let stayed = moving(LIMIT + 9).with(|_, facts| {
         facts.in_state = long + Duration::from_nanos(1);
     });
-    goes(&stayed, "Stopping", By::Child, Why::Wish);
+    goes(&stayed, "Stopping", By::Child, Why::DesiredState);
     assert_eq!(stayed.after().rounds, 1);
     let shorter = moving(LIMIT + 9).with(|_, facts| facts.in_state = long);
     assert_eq!(shorter.after().rounds, LIMIT + 10);
@@ -130,10 +130,10 @@ fn having_stayed_put_for_twice_the_longest_backoff_counts_from_the_beginning() {
 
 #[test]
 fn having_stayed_put_is_no_reason_to_write() {
-    let settled = Case::at(&database(), "Running").wish("Running", 1);
+    let settled = Case::at(&database(), "Running").desired("Running", 1);
     let settled = settled.with(|record, facts| {
         record.rounds = LIMIT + 9;
-        record.wish.reached = true;
+        record.desired.reached = true;
         facts.in_state = Duration::from_hours(9);
     });
     assert_eq!(Some(settled.after()), settled.record);
@@ -157,7 +157,7 @@ fn a_visit_is_not_reached_while_the_brake_keeps_its_result_waiting() {
 fn a_pause_stops_every_transition_action_retry_and_resumption_and_a_result_waits() {
     let running = Case::at(&database(), "Running");
     let stopped = [
-        running.clone().new_wish("End"),
+        running.clone().newly_desired("End"),
         running.clone().seen("Start"),
         running
             .clone()
@@ -167,7 +167,7 @@ fn a_pause_stops_every_transition_action_retry_and_resumption_and_a_result_waits
         running.clone().said(Said::Stay),
         running.clone().said(Said::Failed { permanent: false }),
         running.clone().said(Said::Failed { permanent: true }),
-        Case::at(&database(), "End").new_wish("Running"),
+        Case::at(&database(), "End").newly_desired("Running"),
     ];
     for case in stopped {
         stands(&paused(case), Stand::Paused);
@@ -186,12 +186,12 @@ fn a_pause_does_not_touch_what_stands_anyway() {
 
 #[test]
 fn a_wish_made_during_a_pause_is_recorded_at_once() {
-    let case = paused(Case::at(&database(), "Failed").new_wish("Running"));
-    assert_eq!(case.after().wish.transition, ARRIVAL);
+    let case = paused(Case::at(&database(), "Failed").newly_desired("Running"));
+    assert_eq!(case.after().desired.transition, ARRIVAL);
     goes(
-        &Case::at(&database(), "Failed").wish("Running", ARRIVAL),
+        &Case::at(&database(), "Failed").desired("Running", ARRIVAL),
         "Running",
         By::Child,
-        Why::Wish,
+        Why::DesiredState,
     );
 }

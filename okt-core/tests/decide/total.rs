@@ -68,8 +68,8 @@ proptest! {
         }
         let after = recorded.after(&graph, &facts, &decision);
         // What is on record now is no news any more.
-        facts.wish.fresh = false;
-        facts.wish.requested = false;
+        facts.desired.fresh = false;
+        facts.desired.requested = false;
         facts.visit = facts.visit.map(|visit| okt_core::facts::Visit { fresh: false, ..visit });
         let decision = decide(&graph, &after, &facts);
         if matches!(decision, Decision::Stand(_)) {

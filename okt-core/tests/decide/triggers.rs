@@ -38,7 +38,7 @@ fn a_trigger_that_the_observation_named_is_taken() {
 fn an_observation_names_no_trigger_of_a_holding_state() {
     let graph = graph(&["entry A >B", "rest hold B !A >C", "leaf C"]);
     stands(
-        &event(Case::at(&graph, "B").wish("B", 1), "A"),
+        &event(Case::at(&graph, "B").desired("B", 1), "A"),
         Stand::Settled,
     );
 }
@@ -297,7 +297,7 @@ fn a_change_made_elsewhere_is_not_lost() {
 #[test]
 fn another_edge_does_not_answer_a_change() {
     let case = Case::at(&database(), "Running")
-        .new_wish("End")
+        .newly_desired("End")
         .with(|_, facts| facts.revision = REVISION + 1);
     let after = case.after();
     assert_eq!((after.revision, after.changed), (REVISION + 1, REVISION));

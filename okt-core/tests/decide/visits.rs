@@ -15,7 +15,7 @@ fn outcome(case: &Case) -> Outcome {
 
 #[test]
 fn a_visit_is_made_before_the_wish_is_pursued() {
-    let case = Case::at(&database(), "Running").new_wish("End");
+    let case = Case::at(&database(), "Running").newly_desired("End");
     goes(
         &case.new_visit("Servicing"),
         "Servicing",
@@ -38,7 +38,7 @@ fn a_new_visit_gets_the_present_number_and_the_one_before_it_with_a_transition()
 
 #[test]
 fn a_holding_state_is_left_only_for_a_visit_made_after_the_arrival() {
-    let failed = Case::at(&database(), "Failed").wish("Failed", 1);
+    let failed = Case::at(&database(), "Failed").desired("Failed", 1);
     stands(
         &failed.clone().visit("Servicing", ARRIVAL - 1),
         Stand::Settled,
@@ -54,7 +54,12 @@ fn a_holding_state_is_left_only_for_a_visit_made_after_the_arrival() {
 #[test]
 fn an_older_visit_does_not_hide_a_wish_that_may_lead_out_of_a_holding_state() {
     let failed = Case::at(&database(), "Failed").visit("Servicing", 1);
-    goes(&failed.new_wish("End"), "Stopping", By::Child, Why::Wish);
+    goes(
+        &failed.newly_desired("End"),
+        "Stopping",
+        By::Child,
+        Why::DesiredState,
+    );
 }
 
 #[test]
@@ -119,15 +124,15 @@ fn a_visit_without_a_way_from_where_the_object_rests_is_refused() {
         "rest Up >End -V",
         "leaf End",
     ]);
-    let case = Case::at(&graph, "Up").wish("Up", 1).new_visit("V");
+    let case = Case::at(&graph, "Up").desired("Up", 1).new_visit("V");
     stands(&case, Stand::Settled);
     assert_eq!(outcome(&case), Outcome::Refused);
     // The write that ends the work says it too: another one is not needed.
     let ending = case.clone().said(Said::Stay);
     assert_eq!(outcome(&ending), Outcome::Refused);
-    let moving = Case::at(&graph, "Up").new_wish("End").new_visit("V");
+    let moving = Case::at(&graph, "Up").newly_desired("End").new_visit("V");
     assert_eq!(outcome(&moving), Outcome::Pending);
-    let busy = moving.wish("Up", 1).task(Task::Running);
+    let busy = moving.desired("Up", 1).task(Task::Running);
     assert_eq!(outcome(&busy.new_visit("V")), Outcome::Pending);
 }
 
@@ -193,7 +198,7 @@ fn a_wish_stands_during_and_after_a_visit() {
     let case = Case::at(&database(), "Servicing")
         .visit("Servicing", 1)
         .said(Said::Next);
-    goes(&case, "Running", By::Child, Why::Wish);
+    goes(&case, "Running", By::Child, Why::DesiredState);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn complete(graph: Graph<'static>) -> Option<Graph<'static>> {
         .iter()
         .map(|(from, state)| {
             let missing: Vec<NoRoute<'static>> = routed
-                .wishes()
+                .desirable_states()
                 .filter(|to| state.is(Mark::Rest) && *to != from && routed.hop(from, *to).is_none())
                 .map(|to| NoRoute {
                     to,

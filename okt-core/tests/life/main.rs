@@ -48,23 +48,23 @@ fn position(world: &World<'_>) -> StateId {
 fn a_wish_with_a_route_is_reached_and_kept_and_then_nothing_is_written() {
     lives(|rng| {
         let graph = graphs::random(rng);
-        let wishes: Vec<StateId> = graph
-            .wishes()
+        let desired_states: Vec<StateId> = graph
+            .desirable_states()
             .filter(|to| graph.get(*to).is_some_and(|state| !state.is_passing()))
             .collect();
-        let wish = wishes[rng.below(wishes.len())];
+        let desired = desired_states[rng.below(desired_states.len())];
         let sight = SIGHTS[rng.below(SIGHTS.len())];
         let given = !rng.one_in(4);
         let mut world = World::new(graph, sight, rng);
         if given {
-            world.wish = Some(Asked {
-                state: wish,
+            world.desired = Some(Asked {
+                state: desired,
                 request: 0,
             });
         }
-        world.settle("wish");
-        let wish = if given {
-            wish
+        world.settle("desired state");
+        let desired = if given {
+            desired
         } else {
             graph.home().expect("a home")
         };
@@ -72,20 +72,20 @@ fn a_wish_with_a_route_is_reached_and_kept_and_then_nothing_is_written() {
         let at = position(&world);
         // A trigger may have led elsewhere, to where the wish has no route or must be made again.
         let debranched = world.log.iter().any(|line| line.contains("by: Trigger"));
-        if wish == entry || graph.hop(entry, wish).is_some() {
+        if desired == entry || graph.hop(entry, desired).is_some() {
             assert!(
-                at == wish || debranched,
-                "{sight:?} wished {wish:?}\n{}",
+                at == desired || debranched,
+                "{sight:?} desired {desired:?}\n{}",
                 world.tail()
             );
         }
-        if at != wish {
+        if at != desired {
             let state = graph.get(at).expect("a state");
             let stands =
-                state.is(Mark::Leaf) || state.is(Mark::Hold) || graph.hop(at, wish).is_none();
+                state.is(Mark::Leaf) || state.is(Mark::Hold) || graph.hop(at, desired).is_none();
             assert!(
                 stands,
-                "{sight:?} stops short of {wish:?}\n{}",
+                "{sight:?} stops short of {desired:?}\n{}",
                 world.tail()
             );
         }
@@ -132,12 +132,12 @@ fn every_deletion_ends_in_a_leaf() {
 fn wishes_visits_and_revisions_one_after_the_other_all_come_to_rest() {
     lives(|rng| {
         let graph = graphs::random(rng);
-        let wishes: Vec<StateId> = graph.wishes().collect();
+        let desired_states: Vec<StateId> = graph.desirable_states().collect();
         let sight = SIGHTS[rng.below(SIGHTS.len())];
         let mut asks = Vec::new();
         for request in 1..=rng.between(2, 5) {
             let request = u32::try_from(request).expect("small");
-            let state = wishes[rng.below(wishes.len())];
+            let state = desired_states[rng.below(desired_states.len())];
             asks.push((Asked { state, request }, rng.below(3), rng.below(30)));
         }
         let mut world = World::new(graph, sight, rng);
@@ -146,7 +146,7 @@ fn wishes_visits_and_revisions_one_after_the_other_all_come_to_rest() {
             match what {
                 0 => world.revision += 1,
                 _ if passing => world.visit = Some(asked),
-                _ => world.wish = Some(asked),
+                _ => world.desired = Some(asked),
             }
             world.generation += 1;
             if turns < 20 {

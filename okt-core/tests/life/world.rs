@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use okt_core::backoff::Backoff;
 use okt_core::decide::{By, Decision, Run, decide};
-use okt_core::facts::{Facts, Named, Observed, Said, Task, Visit, Wish};
+use okt_core::facts::{DesiredState, Facts, Named, Observed, Said, Task, Visit};
 use okt_core::record::{Outcome, Recorded};
 use okt_core::{Graph, Mark, StateId};
 
@@ -49,7 +49,7 @@ pub(crate) struct Asked {
 pub(crate) struct Stored {
     pub(crate) recorded: Recorded,
     pub(crate) arrived: Duration,
-    wish: Option<Asked>,
+    desired: Option<Asked>,
     visit: Option<Asked>,
     version: u64,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Stored {
 pub(crate) struct World<'r> {
     pub(crate) graph: Graph<'static>,
     pub(crate) stored: Stored,
-    pub(crate) wish: Option<Asked>,
+    pub(crate) desired: Option<Asked>,
     pub(crate) visit: Option<Asked>,
     pub(crate) revision: u64,
     pub(crate) generation: i64,
@@ -76,7 +76,7 @@ pub(crate) struct World<'r> {
     rng: &'r mut Rng,
     crashes: usize,
     pub(crate) log: Vec<String>,
-    looks: u32,
+    failures: u32,
 }
 
 /// What the operator knows beside what is stored.
@@ -109,11 +109,11 @@ impl<'r> World<'r> {
             stored: Stored {
                 recorded: Recorded::Nothing,
                 arrived: Duration::ZERO,
-                wish: None,
+                desired: None,
                 visit: None,
                 version: 0,
             },
-            wish: None,
+            desired: None,
             visit: None,
             revision: 7,
             generation: 1,
@@ -129,7 +129,7 @@ impl<'r> World<'r> {
             crashes: 6,
             rng,
             log: Vec::new(),
-            looks: 0,
+            failures: 0,
         }
     }
 
@@ -168,7 +168,7 @@ impl<'r> World<'r> {
             } else {
                 object.arrived
             },
-            wish: self.wish,
+            desired: self.desired,
             visit: self.visit,
             version: object.version,
         };
@@ -204,10 +204,10 @@ impl<'r> World<'r> {
         };
         self.memory.task = task;
         Facts {
-            wish: Wish {
-                state: self.wish.map(|asked| Named::Known(asked.state)),
-                fresh: object.recorded.at().is_some() && object.wish != self.wish,
-                requested: object.wish.map(|w| w.request) != self.wish.map(|w| w.request),
+            desired: DesiredState {
+                state: self.desired.map(|asked| Named::Known(asked.state)),
+                fresh: object.recorded.at().is_some() && object.desired != self.desired,
+                requested: object.desired.map(|w| w.request) != self.desired.map(|w| w.request),
             },
             visit: self.visit.map(|asked| Visit {
                 state: Named::Known(asked.state),
@@ -235,7 +235,7 @@ impl<'r> World<'r> {
         let Some(record) = object.recorded.at() else {
             return match self.sight {
                 Sight::Blind | Sight::Echo => Observed::Unobserved,
-                Sight::Unreachable => Observed::Unreachable { looks: 1 },
+                Sight::Unreachable => Observed::Unreachable { failures: 1 },
                 Sight::Honest | Sight::HonestAtRest | Sight::Strange => Observed::Absent,
             };
         };
@@ -247,13 +247,15 @@ impl<'r> World<'r> {
             Some(state) => Observed::In(state),
             None => Observed::Absent,
         };
-        self.looks += 1;
+        self.failures += 1;
         match self.sight {
             Sight::Blind => Observed::Unobserved,
-            Sight::Unreachable => Observed::Unreachable { looks: self.looks },
+            Sight::Unreachable => Observed::Unreachable {
+                failures: self.failures,
+            },
             Sight::Echo => Observed::In(record.state),
             Sight::HonestAtRest if state.is_passing() => Observed::Unobserved,
-            Sight::Strange if self.looks.is_multiple_of(3) => Observed::Unforeseen,
+            Sight::Strange if self.failures.is_multiple_of(3) => Observed::Unforeseen,
             Sight::Honest | Sight::HonestAtRest | Sight::Strange => honest,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use okt_core::decide::{Decision as Step, Ending, Run, Stand};
 use okt_core::facts::Task;
-use okt_core::reconcile::{Decision, Draft, Effect, Hold, RunEnd, Standing, Turnover};
+use okt_core::reconcile::{Decision, Draft, Effect, Hold, RunEnd, Standing, WorkChange};
 
 use crate::world::World;
 
@@ -99,7 +99,7 @@ const EXPECTED: &[&str] = &[
     "step End: Failed",
     "hold None",
     "hold AsBefore",
-    "hold Unlooked",
+    "hold Unchecked",
     "hold Pass: Short",
     "hold Pass: Held",
     "hold Pass: GaveUp",
@@ -164,7 +164,7 @@ fn hold_name(hold: Hold) -> &'static str {
     match hold {
         Hold::None => "hold None",
         Hold::AsBefore => "hold AsBefore",
-        Hold::Unlooked => "hold Unlooked",
+        Hold::Unchecked => "hold Unchecked",
         Hold::Pass(RunEnd::Complete) => "hold Pass: Complete",
         Hold::Pass(RunEnd::Short) => "hold Pass: Short",
         Hold::Pass(RunEnd::Held) => "hold Pass: Held",
@@ -176,12 +176,12 @@ fn hold_name(hold: Hold) -> &'static str {
     }
 }
 
-fn work_name(work: Turnover) -> &'static str {
+fn work_name(work: WorkChange) -> &'static str {
     match work {
-        Turnover::Keep => "work Keep",
-        Turnover::New => "work New",
-        Turnover::None => "work None",
-        Turnover::Retry => "work Retry",
-        Turnover::Wait => "work Wait",
+        WorkChange::Keep => "work Keep",
+        WorkChange::New => "work New",
+        WorkChange::None => "work None",
+        WorkChange::Retry => "work Retry",
+        WorkChange::Wait => "work Wait",
     }
 }

@@ -35,7 +35,7 @@ pub(crate) enum Event {
     },
     /// The operator is told to stop.
     Drain,
-    Wish(StateId),
+    DesiredState(StateId),
     Visit(StateId),
     /// The user changes a part of the spec that handlers act upon.
     Change,

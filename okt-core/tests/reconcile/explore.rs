@@ -100,7 +100,7 @@ fn way_to(ways: &[(usize, Event)], mut at: usize) -> Vec<Event> {
 }
 
 /// One random order of events, from a seed; then faults stop. Returns how many events there were.
-pub(crate) fn random_walk(
+pub(crate) fn random_run(
     case: &'static Case,
     bug: Option<Bug>,
     seed: u64,

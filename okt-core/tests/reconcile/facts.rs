@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use okt_core::StateId;
 use okt_core::backoff::Backoff;
-use okt_core::facts::{Named, Task, Visit, Wish};
+use okt_core::facts::{DesiredState, Named, Task, Visit};
 use okt_core::reconcile::{
     Asked, Decision, Facts, Operator, Owned, Pass, Readable, Sight, Standing, Time, Waits, Work,
     Writes, decide,
@@ -180,10 +180,10 @@ fn asked(object: &Object) -> Asked {
         } else {
             Readable::Yes
         },
-        wish: Wish {
-            state: spec.wish.map(named),
-            fresh: record.is_some() && status.wish != spec.wish,
-            requested: number(status.wish) != number(spec.wish),
+        desired: DesiredState {
+            state: spec.desired.map(named),
+            fresh: record.is_some() && status.desired != spec.desired,
+            requested: number(status.desired) != number(spec.desired),
         },
         visit: spec.visit.map(|visit| Visit {
             state: named(visit),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_core::pass::{Failed, Outcome as WalkOutcome, Walk};
+use okt_core::pass::{Failed, Outcome as PassOutcome, PassRun};
 use okt_core::reconcile::{Decision, Effect, Ran, Requeue, RunEnd, Standing, Waits};
 use okt_core::{Answer, ConditionStatus, Graph, Step};
 
@@ -94,7 +94,7 @@ impl World {
         };
         let deleting = round.object.spec.deleting;
         let mut puts = Vec::from([self.cluster.put]);
-        let walk = walked(graph, deleting, unusual, |step| {
+        let run = ran(graph, deleting, unusual, |step| {
             let put = puts[puts.len() - 1];
             match step {
                 "Apply" if put == PutObject::Absent => puts.push(PutObject::There),
@@ -104,8 +104,8 @@ impl World {
         });
         self.cluster.put = puts[puts.len() - 1];
         self.tally.requests += u32::try_from(puts.len() - 1).unwrap_or(u32::MAX);
-        let end = RunEnd::from(&walk.outcome());
-        self.remember_run(&walk, end, round);
+        let end = RunEnd::from(&run.outcome());
+        self.remember_run(&run, end, round);
         round.run = Some(Run {
             ran: Ran { end, leaving },
             unusual,
@@ -113,13 +113,13 @@ impl World {
     }
 
     /// Remembers how a run of the pass ended and when the next one is due, as the runtime does.
-    fn remember_run(&mut self, walk: &Walk<'_>, end: RunEnd, round: &Round) {
+    fn remember_run(&mut self, run: &PassRun<'_>, end: RunEnd, round: &Round) {
         let spec = round.object.spec;
         let gave_up = end == RunEnd::GaveUp;
         // Nothing is repeated after a give-up; but an object that is being deleted is not forgotten.
-        let is_left = walk.in_the_way().is_some() && (spec.deleting || !gave_up);
-        let is_asked_for = walk.results().again.is_some() && !gave_up;
-        let has_failed = matches!(walk.outcome(), WalkOutcome::Failed(_));
+        let is_left = run.in_the_way().is_some() && (spec.deleting || !gave_up);
+        let is_asked_for = run.results().requeue_after.is_some() && !gave_up;
+        let has_failed = matches!(run.outcome(), PassOutcome::Failed(_));
         let is_alone = self.case.life.is_none();
         let is_forgotten = self.bug == Some(Bug::FindingsForgotten);
         let memory = &mut self.operator.memory;
@@ -219,17 +219,17 @@ impl World {
     }
 }
 
-/// Walks through a pass. `done` takes the name of each step that is done.
-pub(crate) fn walked(
+/// Runs a pass. `done` takes the name of each step that is done.
+pub(crate) fn ran(
     graph: &'static Graph<'static>,
     deleting: bool,
     unusual: Option<(u8, StepAnswer)>,
     mut done: impl FnMut(&str),
-) -> Walk<'static> {
+) -> PassRun<'static> {
     let soon = Duration::from_secs(5);
-    let mut walk = Walk::begin(graph, deleting);
+    let mut run = PassRun::begin(graph, deleting);
     let mut number = 0;
-    while let Some(at) = walk.at() {
+    while let Some(at) = run.at() {
         let mut next = || {
             done(graph.name_of(at));
             Step::done(Answer::Next)
@@ -238,13 +238,13 @@ pub(crate) fn walked(
         let said = match how.map(|(_, how)| how) {
             None => Ok(next()),
             Some(StepAnswer::Short) => Ok(next().condition(ConditionStatus::False, "Short", "")),
-            Some(StepAnswer::Again) => Ok(next().again(soon)),
+            Some(StepAnswer::Again) => Ok(next().requeue_after(soon)),
             Some(StepAnswer::Waits) => Ok(Step::wait("Waits", soon)),
             Some(StepAnswer::GivesUp) => Ok(Step::give_up()),
             Some(StepAnswer::Fails) => Err(Failed::retry("Fails", "")),
         };
-        walk.take(said);
+        run.take(said);
         number += 1;
     }
-    walk
+    run
 }

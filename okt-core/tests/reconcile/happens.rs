@@ -63,7 +63,9 @@ impl World {
                 self.operator.draining = true;
                 self.operator.queued = true;
             }
-            Event::Wish(to) => self.user(|spec| spec.wish = Some(Request::anew(spec.wish, to))),
+            Event::DesiredState(to) => {
+                self.user(|spec| spec.desired = Some(Request::anew(spec.desired, to)));
+            }
             Event::Visit(to) => self.user(|spec| spec.visit = Some(Request::anew(spec.visit, to))),
             Event::Change => self.user(|spec| spec.revision += 1),
             Event::Delete => self.user(|spec| spec.deleting = true),

@@ -41,7 +41,7 @@ use expect_test::expect;
 
 use cases::{CASES, Case};
 use coverage::Coverage;
-use explore::{Found, breadth_first, random_walk, rich};
+use explore::{Found, breadth_first, random_run, rich};
 use plant::Bug;
 use rest::Rests;
 use world::World;
@@ -56,11 +56,11 @@ const LEAST_STATES: usize = 6_000;
 const STATES_IN_FULL: usize = 400_000;
 
 /// How many random walks each case has, by default and in full.
-const WALKS: (usize, usize) = (400, 30_000);
+const RUNS: (usize, usize) = (400, 30_000);
 
 /// How many states are explored, and how many random walks there are, until a planted bug is taken for not found.
 const STATES_OF_A_BUG: usize = 8_000;
-const WALKS_OF_A_BUG: usize = 300;
+const RUNS_OF_A_BUG: usize = 300;
 
 fn is_full() -> bool {
     std::env::var("OKT_MODEL").is_ok_and(|model| model == "full")
@@ -117,12 +117,12 @@ fn rules_hold_in_every_state_and_from_every_state_the_object_comes_to_rest() {
 }
 
 /// The seed of a walk: its case, and its number there.
-fn seed(case: usize, walk: usize) -> u64 {
-    (case as u64) << 32 | walk as u64
+fn seed(case: usize, run: usize) -> u64 {
+    (case as u64) << 32 | run as u64
 }
 
-fn walk_or_panic(case: &'static Case, seed: u64) -> usize {
-    let (count, found) = random_walk(case, None, seed);
+fn run_or_panic(case: &'static Case, seed: u64) -> usize {
+    let (count, found) = random_run(case, None, seed);
     if let Some(Found { rule, events }) = found {
         let trace = trace::tell(rich(case, None), &events);
         panic!("{}: OKT_SEED={seed}: {rule}\n{trace}", case.name);
@@ -135,19 +135,19 @@ fn rules_hold_in_random_orders_of_events_and_the_object_comes_to_rest() {
     let only = std::env::var("OKT_SEED").ok();
     if let Some(only) = only.and_then(|seed| seed.parse().ok()) {
         let case = usize::try_from(only >> 32).unwrap_or(usize::MAX);
-        walk_or_panic(CASES.get(case).expect("the seed of a walk"), only);
+        run_or_panic(CASES.get(case).expect("the seed of a walk"), only);
         return;
     }
-    let walks = if is_full() { WALKS.1 } else { WALKS.0 };
+    let runs = if is_full() { RUNS.1 } else { RUNS.0 };
     let began_all = Instant::now();
     let mut all = 0;
     for (number, case) in CASES.iter().enumerate() {
         let began = Instant::now();
-        let events: usize = (0..walks)
-            .map(|walk| walk_or_panic(case, seed(number, walk)))
+        let events: usize = (0..runs)
+            .map(|run| run_or_panic(case, seed(number, run)))
             .sum();
         println!(
-            "{:<36} {walks} walks, {events} events, seeds from {}, {}",
+            "{:<36} {runs} walks, {events} events, seeds from {}, {}",
             case.name,
             seed(number, 0),
             seconds(began)
@@ -167,9 +167,9 @@ fn search(bug: Bug, number: usize, case: &'static Case) -> Option<String> {
             case.name
         ));
     }
-    (0..WALKS_OF_A_BUG).find_map(|walk| {
-        let seed = seed(number, walk);
-        let (_, found) = random_walk(case, Some(bug), seed);
+    (0..RUNS_OF_A_BUG).find_map(|run| {
+        let seed = seed(number, run);
+        let (_, found) = random_run(case, Some(bug), seed);
         let Found { rule, events } = found?;
         let events = events.len();
         Some(format!(

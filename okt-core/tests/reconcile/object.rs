@@ -34,7 +34,7 @@ impl Hash for Version {
 )]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Spec {
-    pub(crate) wish: Option<Request>,
+    pub(crate) desired: Option<Request>,
     pub(crate) visit: Option<Request>,
     pub(crate) revision: u64,
     pub(crate) generation: i64,
@@ -60,7 +60,7 @@ pub(crate) struct Status {
     /// The state on record is one of a newer operator.
     pub(crate) newer: bool,
     /// The wish and the visit, as they are recorded.
-    pub(crate) wish: Option<Request>,
+    pub(crate) desired: Option<Request>,
     pub(crate) visit: Option<Request>,
     /// `status.observedGeneration`.
     pub(crate) generation: i64,
@@ -101,7 +101,7 @@ impl Object {
         Self {
             version: Version(1),
             spec: Spec {
-                wish: None,
+                desired: None,
                 visit: None,
                 revision: 1,
                 generation: 1,
@@ -114,7 +114,7 @@ impl Object {
             status: Status {
                 recorded: Recorded::Nothing,
                 newer: false,
-                wish: None,
+                desired: None,
                 visit: None,
                 generation: 0,
                 report: Report {

@@ -30,7 +30,7 @@ pub(crate) enum Bug {
     NoResourceVersion,
     FailedWriteForgotten,
     FailureNeverShown,
-    WorkTurnedOverAfterFailedWrite,
+    WorkChangedAfterFailedWrite,
     ObservationNotSpent,
     /// The findings of a run of the pass count as written before they are.
     FindingsForgotten,
@@ -66,7 +66,7 @@ impl Bug {
         (Self::NoResourceVersion, "pass alone with a way out"),
         (Self::FailedWriteForgotten, "small: fault"),
         (Self::FailureNeverShown, "small: writes fail for ever"),
-        (Self::WorkTurnedOverAfterFailedWrite, "life, owned"),
+        (Self::WorkChangedAfterFailedWrite, "life, owned"),
         (Self::ObservationNotSpent, "the loop guard"),
         (Self::FindingsForgotten, "pass alone, writes fail for ever"),
         (Self::RetryWithoutTime, "deadlines"),
@@ -110,7 +110,7 @@ impl Bug {
             | Self::NewWorkKeptByFormerLeader
             | Self::NoResourceVersion
             | Self::FailedWriteForgotten
-            | Self::WorkTurnedOverAfterFailedWrite
+            | Self::WorkChangedAfterFailedWrite
             | Self::ObservationNotSpent
             | Self::FindingsForgotten
             | Self::SafetyForgotten

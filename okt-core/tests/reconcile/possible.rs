@@ -180,12 +180,12 @@ impl World {
     fn requests_of_the_user(&self, events: &mut Vec<Event>) {
         let deleting = self.stored.spec.deleting;
         if let (Some(life), false) = (self.case.life, deleting) {
-            events.extend(life.wishes().map(|to| {
+            events.extend(life.desirable_states().map(|to| {
                 let is_visit = life.get(to).is_some_and(|state| state.is(Mark::Visit));
                 if is_visit {
                     Event::Visit(to)
                 } else {
-                    Event::Wish(to)
+                    Event::DesiredState(to)
                 }
             }));
         }
@@ -211,7 +211,7 @@ impl World {
         let elsewhere = [
             Observed::Absent,
             Observed::Unforeseen,
-            Observed::Unreachable { looks: 3 },
+            Observed::Unreachable { failures: 3 },
         ];
         let states = life.iter().map(|(id, _)| Observed::In(id));
         events.extend(elsewhere.into_iter().chain(states).map(Event::Shows));

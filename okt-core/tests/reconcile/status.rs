@@ -3,11 +3,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use okt_core::ConditionStatus;
-use okt_core::conditions::{Condition, Resources, Way, Words, conditions, of_walk};
+use okt_core::conditions::{Condition, Resources, Way, Words, conditions, of_pass_run};
 use okt_core::reconcile::{Draft, Hold, RunEnd, Standing};
 use okt_core::record::Recorded;
 
-use crate::hands::walked;
+use crate::hands::ran;
 use crate::object::{About, Report, Status};
 use crate::operator::Round;
 use crate::world::World;
@@ -20,15 +20,15 @@ impl World {
             return self.drafted_while_paused(draft, round);
         }
         // The wishes are stored with the position.
-        let (wish, visit) = if draft.record == Recorded::Nothing {
-            (object.status.wish, object.status.visit)
+        let (desired, visit) = if draft.record == Recorded::Nothing {
+            (object.status.desired, object.status.visit)
         } else {
-            (object.spec.wish, object.spec.visit)
+            (object.spec.desired, object.spec.visit)
         };
         Status {
             recorded: draft.record,
             newer: object.status.newer,
-            wish,
+            desired,
             visit,
             generation: object.spec.generation,
             report: self.report(draft, round),
@@ -100,13 +100,13 @@ impl World {
             return Vec::new();
         };
         let deleting = facts.deleting;
-        let walk = (round.run).map(|run| walked(pass, deleting, run.unusual, |_| {}));
-        let way = match &walk {
-            Some(walk) => Way::Walked(walk),
+        let run = (round.run).map(|run| ran(pass, deleting, run.unusual, |_| {}));
+        let way = match &run {
+            Some(run) => Way::Ran(run),
             None if facts.is_paused() => Way::Paused,
             None => Way::Leaving,
         };
-        of_walk(pass, way, resources, deleting, facts.paused)
+        of_pass_run(pass, way, resources, deleting, facts.paused)
     }
 }
 
@@ -122,7 +122,7 @@ fn resources(hold: Hold) -> Resources<'static> {
         | Hold::AsBefore
         | Hold::Pass(RunEnd::Complete)
         | Hold::Resources(Standing::AsDeclared) => Resources::AsDeclared,
-        Hold::Unlooked | Hold::Resources(Standing::Awaited) => Resources::Awaited("the object"),
+        Hold::Unchecked | Hold::Resources(Standing::Awaited) => Resources::Awaited("the object"),
         Hold::Stopping => failed("Stopping", false),
         Hold::Pass(RunEnd::GaveUp) => failed("GaveUp", true),
         Hold::Pass(RunEnd::Short) => failed("Short", false),

@@ -137,7 +137,7 @@ fn in_words(case: &Case, event: Event) -> String {
             "another replica leads for a while; its action is lost with it".to_owned()
         }
         Event::Drain => "the operator is told to stop".to_owned(),
-        Event::Wish(state) => format!("the user wishes for {}", name(case, state)),
+        Event::DesiredState(state) => format!("the user asks for {}", name(case, state)),
         Event::Visit(state) => format!("the user asks for a visit of {}", name(case, state)),
         Event::Change => "the user changes the spec".to_owned(),
         Event::Delete => "the user deletes the object".to_owned(),

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use okt_core::StateId;
 use okt_core::facts::{Named, Observed};
-use okt_core::record::{Action, Phase as Recording, Record, Recorded, WishRecord};
+use okt_core::record::{Action, DesiredRecord, Phase as Recording, Record, Recorded};
 
 use crate::cases::{Budget, Case, Special};
 use crate::event::{Fault, Write};
@@ -244,7 +244,7 @@ fn gone_round(case: &Case) -> Option<Record> {
         jumped: false,
         rounds: okt_core::decide::rounds_limit(life) + 1,
         deleting: false,
-        wish: WishRecord {
+        desired: DesiredRecord {
             state: Named::Known(home),
             transition: 0,
             reached: false,

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use okt_core::facts::Observed;
-use okt_core::reconcile::{Draft, News, Turnover};
+use okt_core::reconcile::{Draft, News, WorkChange};
 
 use crate::event::{Failure, Outcome, Write};
 use crate::memory::{FailedWrite, Phase, Piece};
@@ -100,7 +100,7 @@ impl World {
             return;
         }
         round.written = patch.then_some(*draft);
-        if draft.work != Turnover::Keep {
+        if draft.work != WorkChange::Keep {
             round.has_acted = true;
             if self.bug != Some(Bug::ObservationNotSpent) {
                 round.observed.get_or_insert(Observed::Unobserved);
@@ -111,7 +111,7 @@ impl World {
             round.standing = None;
             round.cleared = None;
         }
-        self.turn_over(draft);
+        self.change(draft);
     }
 
     /// Writes the drafted status. Returns whether its record is stored, as far as the operator knows.
@@ -125,7 +125,7 @@ impl World {
         let status = self.drafted(draft, round);
         let before = round.object.version;
         self.check_report(&status, round);
-        if self.bug == Some(Bug::BegunBeforeRecorded) && draft.work == Turnover::New {
+        if self.bug == Some(Bug::BegunBeforeRecorded) && draft.work == WorkChange::New {
             let mut ahead = *round;
             ahead.object.status = status;
             self.start(Outcome::Works, &mut ahead);
@@ -134,8 +134,8 @@ impl World {
         let written = self.request(Write::Status, outcome, &round.object, change);
         self.wrote(written, round);
         if written.is_err() {
-            if self.bug == Some(Bug::WorkTurnedOverAfterFailedWrite) {
-                self.turn_over(draft);
+            if self.bug == Some(Bug::WorkChangedAfterFailedWrite) {
+                self.change(draft);
             }
             return false;
         }
@@ -150,12 +150,12 @@ impl World {
     }
 
     /// The work becomes what the draft says.
-    fn turn_over(&mut self, draft: &Draft) {
+    fn change(&mut self, draft: &Draft) {
         let in_flight = self.in_flight(&draft.record);
         let memory = &mut self.operator.memory;
         match (draft.work, &mut memory.piece) {
-            (Turnover::Keep, _) | (Turnover::Retry | Turnover::Wait, None) => {}
-            (Turnover::New, _) => {
+            (WorkChange::Keep, _) | (WorkChange::Retry | WorkChange::Wait, None) => {}
+            (WorkChange::New, _) => {
                 memory.cancel();
                 memory.piece = in_flight.map(|id| Piece {
                     id,
@@ -164,12 +164,12 @@ impl World {
                     phase: Phase::New,
                 });
             }
-            (Turnover::None, _) => memory.cancel(),
-            (Turnover::Retry, Some(piece)) => {
+            (WorkChange::None, _) => memory.cancel(),
+            (WorkChange::Retry, Some(piece)) => {
                 piece.attempt += 1;
                 piece.phase = Phase::Waiting { asked: false };
             }
-            (Turnover::Wait, Some(piece)) => piece.phase = Phase::Waiting { asked: true },
+            (WorkChange::Wait, Some(piece)) => piece.phase = Phase::Waiting { asked: true },
         }
     }
 

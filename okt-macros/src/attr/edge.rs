@@ -100,7 +100,7 @@ impl Attributes {
             report.error(
                 Rule::Option,
                 spot,
-                "says no reason; tell the user who wishes this why it is refused, `reason = \"..\"`",
+                "says no reason; say why a spec that asks for this is refused, `reason = \"..\"`",
             );
         }
         let reason = reason.map(|(reason, _)| reason).unwrap_or_default();

@@ -84,7 +84,7 @@ impl<'m> Successors<'m> {
             let last = last.map_or_else(String::new, crate::items::name);
             // Nobody wishes for a state of a pass.
             let doc = docs::doc(&if self.wait {
-                format!("On towards what is wished, or to the last child, `{last}`.")
+                format!("On towards the desired state, or to the last child, `{last}`.")
             } else {
                 format!("On to the last child, `{last}`.")
             });

@@ -34,7 +34,7 @@ pub trait Application: Send + Sync + Sized + 'static {
 
     /// Asks the application where it is.
     ///
-    /// Called in every turn, in a resting state every [`look_again`](Self::look_again); it must be quick
+    /// Called in every turn, in a resting state every [`observe_every`](Self::observe_every); it must be quick
     /// (see [`answer_limit`](Self::answer_limit)) and change nothing.
     /// [`Context::state`] is none for an object that nothing is recorded of: then say what is there already,
     /// so that it is adopted.
@@ -112,7 +112,7 @@ pub trait Application: Send + Sync + Sized + 'static {
     /// How long until the application is looked at again, although nothing happened.
     ///
     /// Looking costs a call to the application, none to the API server.
-    fn look_again(&self, state: StateOf<Self>) -> Duration {
+    fn observe_every(&self, state: StateOf<Self>) -> Duration {
         let _ = state;
         Duration::from_secs(30)
     }
@@ -211,12 +211,12 @@ where
 }
 
 /// An application that takes the steps of its pass.
-pub(crate) struct Walker<'a, A: Application> {
+pub(crate) struct StepsOf<'a, A: Application> {
     pub(crate) pass: &'a PassGraph<A>,
     pub(crate) application: &'a A,
 }
 
-impl<A: Application> Steps<A::Resource> for Walker<'_, A> {
+impl<A: Application> Steps<A::Resource> for StepsOf<'_, A> {
     fn graph(&self) -> &'static Graph<'static> {
         self.pass.graph
     }

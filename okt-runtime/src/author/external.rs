@@ -46,7 +46,7 @@ pub enum Found {
 /// | every other state that is not idle | `update` where it is not as asked for; again when the spec changes | ready |
 ///
 /// Then a passing state ends by its Next, and a resting one is stayed in.
-/// Between calls [`look_again`](Self::look_again) is waited; while `get` finds it pending nothing is called.
+/// Between calls [`observe_every`](Self::observe_every) is waited; while `get` finds it pending nothing is called.
 /// `get` judges for the state that the object is in ([`Context::state`]).
 /// The entry and every leaf must have work (no `idle`): else this does not build.
 ///
@@ -206,8 +206,8 @@ pub trait External: Send + Sync + Sized + 'static {
         without_lifecycle(object)
     }
 
-    /// See [`Application::look_again`]; also how long is waited between calls for one piece of work.
-    fn look_again(&self, state: States<Self>) -> Duration {
+    /// See [`Application::observe_every`]; also how long is waited between calls for one piece of work.
+    fn observe_every(&self, state: States<Self>) -> Duration {
         let _ = state;
         Duration::from_secs(30)
     }
@@ -289,7 +289,7 @@ impl<E: External> AsResource<E> {
         match waits_for {
             Some(why) => {
                 cx.progress(why);
-                Answer::Wait(self.0.look_again(state))
+                Answer::Wait(self.0.observe_every(state))
             }
             None if is_leaf || is::<E>(state, Mark::Rest) => Answer::Stay,
             None => Answer::Next,
@@ -365,8 +365,8 @@ where
         E::revision(object)
     }
 
-    fn look_again(&self, state: StateOf<Self>) -> Duration {
-        self.0.0.look_again(state)
+    fn observe_every(&self, state: StateOf<Self>) -> Duration {
+        self.0.0.observe_every(state)
     }
 
     fn attempt_limit(&self, state: StateOf<Self>) -> Duration {

@@ -21,7 +21,7 @@ pub type PassStatus<Extra = ()> = Status<NoLifecycle, Extra>;
 impl NoLifecycle {
     /// What every spec without a lifecycle wishes; for derived code.
     #[doc(hidden)]
-    pub fn wish() -> &'static Desired<Self> {
+    pub fn desired() -> &'static Desired<Self> {
         const NONE: &Desired<NoLifecycle> = &Desired::NONE;
         NONE
     }

@@ -76,8 +76,8 @@ impl<S: Lifecycle> Observation<S> {
         self
     }
 
-    /// What was seen as a decision takes it, with its words; `looks` is the number of this failed look, if it is one.
-    pub(crate) fn facts(&self, looks: u32) -> (Observed, String) {
+    /// What was seen as a decision takes it, with its words; `failures` is the number of this failed look, if it is one.
+    pub(crate) fn facts(&self, failures: u32) -> (Observed, String) {
         match &self.seen {
             Seen::Unobserved => (Observed::Unobserved, String::new()),
             Seen::Absent => (Observed::Absent, String::new()),
@@ -85,7 +85,7 @@ impl<S: Lifecycle> Observation<S> {
                 (Observed::In(state.id()), state.name().to_owned())
             }
             Seen::In(StateName::Unknown(name)) => (Observed::Unforeseen, name.clone()),
-            Seen::Unreachable(why) => (Observed::Unreachable { looks }, why.clone()),
+            Seen::Unreachable(why) => (Observed::Unreachable { failures }, why.clone()),
         }
     }
 

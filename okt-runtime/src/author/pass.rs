@@ -1,8 +1,8 @@
 //! Passes: which one an application walks through, and what its steps are given.
 
+mod memory;
+mod run;
 mod shipped;
-mod walk;
-mod walks;
 
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,14 +15,14 @@ use okt_core::pass::{Operations, Results};
 use okt_core::{Answer, Graph, StateId, Step, reasons};
 use serde::Serialize;
 
+pub(crate) use self::memory::PassMemory;
+pub(crate) use self::run::{FinishedRun, Hands, run};
 pub use self::shipped::{
     FreeStyle, FreeStyleHandler, Stepper, StepperHandler, free_style, stepper,
 };
-pub(crate) use self::walk::{Hands, Walked, walk};
-pub(crate) use self::walks::Walks;
 use crate::author::context::Context;
 use crate::failure::Failure;
-use crate::resources::{Declared, Resources, Settled, Settlement};
+use crate::resources::{ApplyReport, Declared, OwnedStatus, Resources};
 use crate::wire::object::LifecycleObject;
 
 /// What takes the steps of a pass: an application by its handlers.
@@ -70,11 +70,11 @@ struct Put {
 
 impl Put {
     /// Takes what has come of bringing it about.
-    fn settled(&mut self, settled: &Settled) {
-        self.operations.count(settled.operations);
-        self.due = soonest(self.due, settled.due);
+    fn report(&mut self, report: &ApplyReport) {
+        self.operations.count(report.operations);
+        self.due = soonest(self.due, report.due);
         for (index, (_, made)) in self.whose.iter_mut().enumerate() {
-            *made = settled.made.contains(&index);
+            *made = report.made.contains(&index);
         }
     }
 }
@@ -128,17 +128,17 @@ impl<K: LifecycleObject> Pass<K> {
     pub async fn commit(&self) -> Result<(), Failure> {
         let resources = self.put_mut().resources.clone();
         let mut hands = self.hands.lock().await;
-        let settled = hands.settle(&self.context, &resources, false).await?;
+        let report = hands.apply(&self.context, &resources, false).await?;
         let mut put = self.put_mut();
-        put.settled(&settled);
-        match settled.settlement {
-            Settlement::AsDeclared => Ok(()),
-            Settlement::Awaited(what) => {
+        put.report(&report);
+        match report.settlement {
+            OwnedStatus::AsDeclared => Ok(()),
+            OwnedStatus::Awaited(what) => {
                 let awaited = Failure::retry(reasons::resources::WAITING, what);
                 put.awaited = Some(awaited.clone());
                 Err(awaited)
             }
-            Settlement::Failed(failure) => Err(failure),
+            OwnedStatus::Failed(failure) => Err(failure),
         }
     }
 

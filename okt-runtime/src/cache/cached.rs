@@ -105,8 +105,8 @@ impl<K: LifecycleObject> Cached<K> {
     }
 
     /// A look at it, which does not keep it alive.
-    pub(crate) fn look(&self) -> Look<K> {
-        Look {
+    pub(crate) fn downgrade(&self) -> WeakCached<K> {
+        WeakCached {
             content: Arc::downgrade(&self.content),
         }
     }
@@ -118,11 +118,11 @@ impl<K: LifecycleObject> Cached<K> {
 }
 
 /// A look at an object as the cache had it.
-pub(crate) struct Look<K> {
+pub(crate) struct WeakCached<K> {
     content: Weak<Content<K>>,
 }
 
-impl<K: LifecycleObject> Look<K> {
+impl<K: LifecycleObject> WeakCached<K> {
     /// Whether the cache still has this version of the object, and this is when it is to be looked at.
     pub(crate) fn is_planned(&self, at: Instant) -> bool {
         (self.content.upgrade()).is_some_and(|content| content.wanted().due == Some(at))

@@ -221,10 +221,10 @@ fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
 
 /// The fields of a spec that hold a wish.
 pub(crate) fn lifecycle_fields<K: LifecycleObject>(spec: &Value) -> Vec<String> {
-    let wish = SchemaGenerator::default().into_root_schema_for::<Desired<K::State>>();
+    let desired = SchemaGenerator::default().into_root_schema_for::<Desired<K::State>>();
     let fields = spec.get("properties").and_then(Value::as_object);
     (fields.into_iter().flatten())
-        .filter(|(_, field)| field.get("properties") == wish.get("properties"))
+        .filter(|(_, field)| field.get("properties") == desired.get("properties"))
         .map(|(name, _)| name.clone())
         .collect()
 }

@@ -19,7 +19,7 @@ use crate::author::application::Application;
 use crate::cache::cached::{Cached, PlaceOf, reference};
 use crate::cache::guarded::api;
 use crate::cache::queue::{Queue, Urgency};
-use crate::operator::looks::Looks;
+use crate::operator::requeues::Requeues;
 use crate::operator::wakes::Wakes;
 use crate::reconcile::reconcile;
 use crate::reconcile::shared::{Request, Shared};
@@ -56,7 +56,7 @@ pub(crate) async fn drive<A: Application>(
         move |(namespace, name): Name| {
             let object = reference(&name, namespace.as_deref());
             // A closed queue belongs to an operator that is stopping.
-            let _ = requests.send(Request::Poke(object));
+            let _ = requests.send(Request::External(object));
         }
     });
     let watched = async {
@@ -88,8 +88,8 @@ pub(crate) async fn drive<A: Application>(
             take_request(&shared, &store, &queue, request);
         }
     };
-    let looks = Arc::new(Looks::default());
-    let due = Arc::clone(&looks).stream();
+    let requeues = Arc::new(Requeues::default());
+    let due = Arc::clone(&requeues).stream();
     let routine = stream::select(openings(&shared, store.clone()), due).for_each(|object| {
         queue.push(object, Urgency::Routine);
         std::future::ready(())
@@ -99,7 +99,7 @@ pub(crate) async fn drive<A: Application>(
         futures::join!(watched, requested, routine);
         std::future::pending::<()>().await;
     };
-    let empty = reconcile_all(&shared, &store, &queue, &looks, &settings.stopping);
+    let empty = reconcile_all(&shared, &store, &queue, &requeues, &settings.stopping);
     tokio::select! {
         () = empty => {}
         () = fill => {}
@@ -111,7 +111,7 @@ async fn reconcile_all<A: Application>(
     shared: &Arc<Shared<A>>,
     store: &Store<Cached<A::Resource>>,
     queue: &Arc<QueueOf<A>>,
-    looks: &Looks<A::Resource>,
+    requeues: &Requeues<A::Resource>,
     stopping: &CancellationToken,
 ) {
     let mut running = FuturesUnordered::new();
@@ -123,7 +123,7 @@ async fn reconcile_all<A: Application>(
             (object, place) = queue.next() => {
                 // What went while it was queued is not reconciled.
                 if let Some(object) = store.get(&object) {
-                    running.push(contained(shared, object, looks, place));
+                    running.push(contained(shared, object, requeues, place));
                 }
             }
         }
@@ -133,11 +133,11 @@ async fn reconcile_all<A: Application>(
     }
 }
 
-/// A reconciliation that panics (a user's `revision` or `look_again` may) costs no other one.
+/// A reconciliation that panics (a user's `revision` or `observe_every` may) costs no other one.
 async fn contained<A: Application>(
     shared: &Arc<Shared<A>>,
     object: Arc<Cached<A::Resource>>,
-    looks: &Looks<A::Resource>,
+    requeues: &Requeues<A::Resource>,
     place: PlaceOf<A::Resource>,
 ) {
     let reconciliation = reconcile(shared, &object, &place);
@@ -155,7 +155,7 @@ async fn contained<A: Application>(
             Requeue::after_panic()
         }
     };
-    looks.plan(&object, requeue);
+    requeues.plan(&object, requeue);
 }
 
 /// Queues the objects that an event of the watch concerns; what is gone is forgotten.
@@ -212,8 +212,8 @@ fn take_request<A: Application>(
     request: Request<A::Resource>,
 ) {
     match request {
-        Request::Look(object) => queue.push(object, Urgency::Continuation),
-        Request::Poke(object) => {
+        Request::Reconcile(object) => queue.push(object, Urgency::Continuation),
+        Request::External(object) => {
             let stored = store.get(&object);
             if let Some(uid) = stored.as_ref().and_then(|it| it.meta().uid.as_deref()) {
                 shared.memory.of(uid).named.store(true, Ordering::Release);
@@ -229,13 +229,13 @@ fn openings<A: Application>(
     store: Store<Cached<A::Resource>>,
 ) -> impl Stream<Item = ObjectRef<Cached<A::Resource>>> + use<A> {
     let readiness = changed(shared.readiness.clone());
-    let gate = match shared.gate.clone() {
-        Some(gate) => changed(gate).boxed(),
+    let is_leader = match shared.is_leader.clone() {
+        Some(is_leader) => changed(is_leader).boxed(),
         None => stream::pending().boxed(),
     };
     let listed = changed(shared.cluster.listed());
     let (shared, opened) = (Arc::clone(shared), Arc::clone(shared));
-    stream::select(stream::select(readiness, gate), listed)
+    stream::select(stream::select(readiness, is_leader), listed)
         .filter(move |()| std::future::ready(shared.may_act()))
         .flat_map(move |()| {
             opened.memory.reopen();

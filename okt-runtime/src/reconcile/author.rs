@@ -7,11 +7,11 @@ use okt_core::conditions::{self, Way};
 use okt_core::reconcile::{Ran, RunEnd};
 use okt_core::{Lifecycle, StateId};
 
-use super::look::{Look, look};
+use super::observe::{Findings, observe};
 use super::round::{Reconciliation, graphs};
-use crate::author::application::{Application, StateOf, Walker};
+use crate::author::application::{Application, StateOf, StepsOf};
 use crate::author::asked::Asker;
-use crate::author::pass::{Hands, walk};
+use crate::author::pass::{Hands, run};
 use crate::wire::object::has_lifecycle;
 
 impl<'a, A: Application> Reconciliation<'a, A> {
@@ -31,16 +31,20 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         let had_ended = self.memory.work.has_ended();
         let asker = self.asker();
         let application = &*self.shared.application;
-        let seen = look(&asker, application, &self.round.cx, &mut self.memory.sight).await;
+        let seen = observe(&asker, application, &self.round.cx, &mut self.memory.sight).await;
         self.memory.work.catch_up();
         let is_outdated = self.memory.work.has_ended() && !had_ended;
-        let look = if is_outdated { Look::nothing() } else { seen };
-        self.refuse_events(&look);
-        self.round.look = Some(look);
+        let findings = if is_outdated {
+            Findings::nothing()
+        } else {
+            seen
+        };
+        self.refuse_events(&findings);
+        self.round.findings = Some(findings);
     }
 
     /// Refuses events that name no edge. Logs them when they are new.
-    fn refuse_events(&mut self, look: &Look) {
+    fn refuse_events(&mut self, findings: &Findings) {
         let graph = StateOf::<A>::GRAPH;
         let Some(here) = self.round.stored.recorded.at().map(|record| record.state) else {
             return;
@@ -49,7 +53,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
             let state = graph.get(here);
             *to == here || state.is_some_and(|state| state.targets().any(|target| target == *to))
         };
-        let refused: Vec<StateId> = (look.events.iter().copied())
+        let refused: Vec<StateId> = (findings.events.iter().copied())
             .filter(|event| !leads(event))
             .collect();
         if refused == self.memory.sight.refused_events {
@@ -87,19 +91,19 @@ impl<'a, A: Application> Reconciliation<'a, A> {
                 let shared = Arc::clone(shared);
                 Box::new(move || shared.may_act())
             },
-            tended: std::mem::take(&mut self.memory.owned),
+            memory: std::mem::take(&mut self.memory.owned),
         };
-        let steps = Walker {
+        let steps = StepsOf {
             pass,
             application: &*shared.application,
         };
         let asker = self.asker();
-        let (run, tended) = walk(&steps, &asker, &self.round.cx, hands, leaving, is_alone).await;
-        self.memory.owned = tended;
+        let (run, memory) = run(&steps, &asker, &self.round.cx, hands, leaving, is_alone).await;
+        self.memory.owned = memory;
         let generation = self.round.stored.asked.generation;
         let end = (self.memory.pass).take(&run, generation, &pace, leaving);
         if end == RunEnd::Held {
-            let of_pass = conditions::of_pass(pass.graph(), Way::Walked(&run.walk));
+            let of_pass = conditions::of_pass(pass.graph(), Way::Ran(&run.run));
             self.memory.pass.held = run.in_the_way().map(|why| (why, of_pass));
         }
         self.round.run = Some((run, Ran { end, leaving }));

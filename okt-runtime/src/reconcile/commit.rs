@@ -44,7 +44,7 @@ impl<A: Application> Reconciliation<'_, A> {
         self.memory.owned.enter(self.round.stored.transition());
         let (backoff, seed) = (self.shared.backoff, self.round.seed);
         let stored = &self.round.stored;
-        (self.memory.work).turn_over(draft.work, || stored.piece(), backoff, seed);
+        (self.memory.work).change(draft.work, || stored.piece(), backoff, seed);
         if patch {
             self.is_reported(&status);
         }

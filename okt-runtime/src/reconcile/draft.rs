@@ -4,12 +4,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use kube::Resource as _;
 use okt_core::conditions::{self, Condition, Resources as Words, Way};
 use okt_core::decide::{Decision as Step, Ending};
-use okt_core::pass::Walk;
-use okt_core::reconcile::{Draft, Hold, News, RunEnd, Turnover};
+use okt_core::pass::PassRun;
+use okt_core::reconcile::{Draft, Hold, News, RunEnd, WorkChange};
 use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
-use super::look::{Look, extra};
+use super::observe::{Findings, extra};
 use super::round::{Reconciliation, StatusOf};
 use crate::author::application::{Application, ExtraOf, StateOf};
 use crate::author::progress::Progress;
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::reconcile::change::{STANDING, change, is_own};
 use crate::reconcile::memory::Stage;
 use crate::reconcile::report::{Report, dated};
-use crate::resources::Settlement;
+use crate::resources::OwnedStatus;
 use crate::wire::object::{LifecycleObject, has_lifecycle};
 use crate::wire::read;
 use crate::wire::status::{RecordedFailure, Status};
@@ -66,14 +66,14 @@ impl<A: Application> Reconciliation<'_, A> {
         let of_pass = self.conditions_of_pass(draft);
         let facts = self.facts();
         let facts = facts.for_conditions();
-        let nothing = Look::nothing();
+        let nothing = Findings::nothing();
         let report = Report {
             object: &*self.round.object,
             now: self.shared.clock.now(),
             after: &draft.record,
             facts: &facts,
             decision: &draft.step,
-            observed: &self.round.look.as_ref().unwrap_or(&nothing).words,
+            observed: &self.round.findings.as_ref().unwrap_or(&nothing).words,
             failed: self.failed(&draft.step),
             progress: self.progress(draft),
             resources: &settlement,
@@ -100,12 +100,12 @@ impl<A: Application> Reconciliation<'_, A> {
             (Some((run, _)), _) => run.settlement.clone(),
         };
         let way = match &self.round.run {
-            Some((run, _)) => Way::Walked(&run.walk),
+            Some((run, _)) => Way::Ran(&run.run),
             None => Way::Leaving,
         };
         let asked = &self.round.stored.asked;
         let conditions =
-            conditions::of_walk(graph, way, settlement.words(), asked.deleting, asked.paused);
+            conditions::of_pass_run(graph, way, settlement.words(), asked.deleting, asked.paused);
         let conditions = self.dated(conditions);
         Status {
             observed_generation: Some(asked.generation),
@@ -118,7 +118,7 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// The same while it is paused: as it was, but for the pause.
     fn of_paused_pass(&self, graph: &'static Graph<'static>) -> StatusOf<A> {
-        let fresh = conditions::of_walk(graph, Way::Paused, Words::AsDeclared, false, true);
+        let fresh = conditions::of_pass_run(graph, Way::Paused, Words::AsDeclared, false, true);
         let fresh = self.dated(fresh);
         let mut status = self.round.object.status_of().cloned().unwrap_or_default();
         (status.conditions).retain(|it| is_own::<StateOf<A>>(&it.type_, Some(graph)));
@@ -161,18 +161,18 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     /// What is in the way of the object being ready, beside its lifecycle, in words.
-    fn settlement(&self, draft: &Draft) -> Settlement {
+    fn settlement(&self, draft: &Draft) -> OwnedStatus {
         match draft.hold {
-            Hold::None | Hold::AsBefore => Settlement::AsDeclared,
-            Hold::Unlooked => {
+            Hold::None | Hold::AsBefore => OwnedStatus::AsDeclared,
+            Hold::Unchecked => {
                 let state = draft.record.at().map(|record| record.state);
                 let name = state.map_or("", |state| StateOf::<A>::GRAPH.name_of(state));
-                Settlement::Awaited(format!("what {name} asks for is not looked at yet"))
+                OwnedStatus::Awaited(format!("what {name} asks for is not looked at yet"))
             }
             Hold::Pass(_) => self
                 .of_run()
-                .map_or(Settlement::AsDeclared, Settlement::Failed),
-            Hold::Stopping => Settlement::Failed(Failure::retry(
+                .map_or(OwnedStatus::AsDeclared, OwnedStatus::Failed),
+            Hold::Stopping => OwnedStatus::Failed(Failure::retry(
                 reasons::STOPPING,
                 "this operator is stopping; the next one goes on",
             )),
@@ -195,10 +195,10 @@ impl<A: Application> Reconciliation<'_, A> {
         };
         let held = self.memory.pass.held.as_ref();
         match (&self.round.run, held) {
-            (Some((run, _)), _) => conditions::of_pass(graph, Way::Walked(&run.walk)),
+            (Some((run, _)), _) => conditions::of_pass(graph, Way::Ran(&run.run)),
             (None, Some((_, said))) if draft.hold == Hold::Pass(RunEnd::Held) => said.clone(),
             (None, _) if self.round.stored.recorded == Recorded::Nothing => {
-                conditions::of_pass(graph, Way::Walked(&Walk::begin(graph, false)))
+                conditions::of_pass(graph, Way::Ran(&PassRun::begin(graph, false)))
             }
             (None, _) if self.round.stored.asked.deleting => {
                 conditions::of_pass(graph, Way::Leaving)
@@ -260,8 +260,8 @@ impl<A: Application> Reconciliation<'_, A> {
         let piece = self.memory.work.piece.as_ref();
         let piece = piece.filter(|piece| !matches!(piece.stage, Stage::New));
         match draft.work {
-            Turnover::New | Turnover::None => String::new(),
-            Turnover::Keep | Turnover::Retry | Turnover::Wait => piece
+            WorkChange::New | WorkChange::None => String::new(),
+            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => piece
                 .and_then(|piece| piece.progress.as_ref())
                 .map_or_else(String::new, Progress::text),
         }

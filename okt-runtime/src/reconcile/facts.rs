@@ -17,16 +17,16 @@ impl<A: Application> Reconciliation<'_, A> {
     pub(super) fn facts(&self) -> Facts<'_> {
         let (round, stored) = (&self.round, &self.round.stored);
         let meta = round.object.meta();
-        let look = round.look.as_ref();
+        let findings = round.findings.as_ref();
         Facts {
             asked: Asked {
                 finalizer: stored.asked.finalizer && !self.memory.writes.released,
                 ..stored.asked
             },
             sight: Sight {
-                observed: look.map(|look| look.observed),
-                events: look.map_or(&[], |look| &look.events),
-                spent: round.is_look_spent,
+                observed: findings.map(|findings| findings.observed),
+                events: findings.map_or(&[], |findings| &findings.events),
+                spent: round.is_observation_spent,
             },
             work: self.work(),
             pass: self.pass(),
@@ -92,7 +92,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let silence = self.memory.sight.silence.left().unwrap_or_default();
         let usual = self
             .state()
-            .map(|it| self.shared.application.look_again(it));
+            .map(|it| self.shared.application.observe_every(it));
         usual.unwrap_or_default().max(silence)
     }
 

@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::work::{Piece, Stage, Work};
 pub(crate) use self::writes::{Scope, Seen, Trouble, Writes};
 use crate::author::asked::Sight;
-use crate::author::pass::Walks;
-use crate::resources::Tended;
+use crate::author::pass::PassMemory;
+use crate::resources::OwnedMemory;
 
 /// The objects of one operator, by uid; those of which nothing is known are left out.
 #[derive(Default)]
@@ -161,9 +161,9 @@ pub(crate) struct Remembered {
     /// The questions to the application.
     pub(crate) sight: Sight,
     /// The runs of the pass.
-    pub(crate) pass: Walks,
+    pub(crate) pass: PassMemory,
     /// The owned resources.
-    pub(crate) owned: Tended,
+    pub(crate) owned: OwnedMemory,
     /// The other writes.
     pub(crate) writes: Writes,
 }

@@ -11,7 +11,7 @@ use crate::author::application::{Application, StateOf};
 use crate::clock::after;
 use crate::failure::Failure;
 use crate::reconcile::shared::Shared;
-use crate::resources::{self, Leave, Left, Pace, Resources, Settlement, Site, leaves_something};
+use crate::resources::{self, Leave, Left, OwnedStatus, Pace, Resources, Site, leaves_something};
 
 /// How long a deletion may take before the conditions report it: most things are gone at once.
 const LINGER: Duration = Duration::from_secs(1);
@@ -40,9 +40,9 @@ impl<A: Application> Reconciliation<'_, A> {
         let may_write = || self.shared.may_start();
         let site = site(self.shared, &self.round.object, &may_write);
         let owned = &mut self.memory.owned;
-        let settled = owned.settle(site, pace, leave, &declared).await;
-        owned.due = settled.due.map(after);
-        owned.tell(settled.settlement);
+        let report = owned.apply(site, pace, leave, &declared).await;
+        owned.due = report.due.map(after);
+        owned.tell(report.settlement);
     }
 
     /// Deletes what Kubernetes does not delete with the object, but for what its state or its pass keeps.
@@ -85,7 +85,7 @@ impl<A: Application> Reconciliation<'_, A> {
         match resources::clear(&site, &kept, &mut owned.efforts, &pace).await {
             Ok(Left::Nothing) => return true,
             Ok(Left::JustDeleted) => {
-                owned.tell(Settlement::AsDeclared);
+                owned.tell(OwnedStatus::AsDeclared);
                 owned.patience = Some(after(LINGER));
                 owned.due = owned.patience;
             }
@@ -93,7 +93,7 @@ impl<A: Application> Reconciliation<'_, A> {
                 owned.due = owned.patience;
             }
             Ok(Left::These(left)) => {
-                owned.tell(Settlement::Awaited(left));
+                owned.tell(OwnedStatus::Awaited(left));
                 owned.due = Some(after(CLEARING));
             }
             Err(failure) => owned.failed(failure, &pace),

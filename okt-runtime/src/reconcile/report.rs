@@ -17,15 +17,15 @@ use serde_json::Value;
 
 use crate::cache::guarded::{Guarded, api};
 use crate::patience::answer;
-use crate::resources::Settlement;
+use crate::resources::OwnedStatus;
 use crate::wire::cause;
 use crate::wire::desired::{Desired, StateName};
 use crate::wire::limits::HISTORY_LIMIT;
 use crate::wire::object::{LifecycleObject, LifecycleSpec};
 use crate::wire::read;
 use crate::wire::status::{
-    Outcome, Phase, Position, RecordedAction, RecordedFailure, RecordedVisit, RecordedWish, Status,
-    Transition,
+    Outcome, Phase, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit,
+    Status, Transition,
 };
 
 /// The field manager of everything that OKT writes to a status.
@@ -46,7 +46,7 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     /// What the running work says of itself.
     pub(crate) progress: String,
     /// How what the object owns in the cluster stands.
-    pub(crate) resources: &'a Settlement,
+    pub(crate) resources: &'a OwnedStatus,
     /// What is recorded of what the object owns.
     pub(crate) recorded_resources: Vec<String>,
     /// What the states of the pass say.
@@ -71,10 +71,10 @@ impl<K: LifecycleObject> Report<'_, K> {
             .as_ref()
             .and_then(|position| position.action.as_ref())
             .and_then(|action| action.failure.as_ref());
-        let wish = self.object.spec_of().lifecycle().state.as_ref();
+        let desired = self.object.spec_of().lifecycle().state.as_ref();
         let words = Words {
             state: self.old().map_or("", |old| old.state.as_str()),
-            wish: wish.map_or("", StateName::as_str),
+            desired: desired.map_or("", StateName::as_str),
             failure: failure.map(words_of),
             led_here: lifecycle
                 .as_ref()
@@ -131,7 +131,7 @@ impl<K: LifecycleObject> Report<'_, K> {
             transition: record.transition,
             jumps: record.jumps,
             rounds: record.rounds,
-            desired: Some(wish(
+            desired: Some(recorded(
                 desired,
                 record,
                 old.and_then(|old| old.desired.as_ref()),
@@ -272,23 +272,23 @@ fn words_of(failure: &RecordedFailure) -> (&str, &str) {
     (&failure.reason, &failure.message)
 }
 
-fn wish<S: Lifecycle>(
+fn recorded<S: Lifecycle>(
     desired: &Desired<S>,
     record: &Record,
-    old: Option<&RecordedWish>,
-) -> RecordedWish {
-    let name = read::wished_name(desired);
+    old: Option<&RecordedDesired>,
+) -> RecordedDesired {
+    let name = read::desired_name(desired);
     // A renamed state is the same wish: its new name is no reason to write.
     let same = old.filter(|old| name.as_ref() == Some(&StateName::of(&old.state)));
-    RecordedWish {
+    RecordedDesired {
         state: match (same, &name) {
             (Some(old), _) => old.state.clone(),
             (None, Some(name)) => name.as_str().to_owned(),
             (None, None) => String::new(),
         },
         request: read::request(desired),
-        transition: record.wish.transition,
-        reached: record.wish.reached,
+        transition: record.desired.transition,
+        reached: record.desired.reached,
     }
 }
 

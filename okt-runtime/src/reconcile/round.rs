@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use kube::Resource;
-use okt_core::reconcile::{Draft, Graphs, News, Ran, Turnover, Waits};
+use okt_core::reconcile::{Draft, Graphs, News, Ran, Waits, WorkChange};
 
-use super::look::Look;
+use super::observe::Findings;
 use super::stored::Stored;
 use crate::author::application::{Application, ExtraOf, StateOf};
 use crate::author::context::Context;
-use crate::author::pass::Walked;
+use crate::author::pass::FinishedRun;
 use crate::cache::cached::PlaceOf;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::shared::Shared;
@@ -50,10 +50,10 @@ pub(super) struct Round<A: Application> {
     /// A reconcile request named it.
     pub(super) is_named: bool,
     /// What the application said, and whether a write has acted upon it.
-    pub(super) look: Option<Look>,
-    pub(super) is_look_spent: bool,
+    pub(super) findings: Option<Findings>,
+    pub(super) is_observation_spent: bool,
     /// The run of the pass.
-    pub(super) run: Option<(Walked, Ran)>,
+    pub(super) run: Option<(FinishedRun, Ran)>,
     /// Whether the owned resources were applied.
     pub(super) is_applied: bool,
     /// Whether nothing is left that Kubernetes does not delete with the object.
@@ -74,8 +74,8 @@ impl<A: Application> Round<A> {
             seed: read::seed(object.meta().uid.as_deref().unwrap_or_default()),
             object,
             is_named: false,
-            look: None,
-            is_look_spent: false,
+            findings: None,
+            is_observation_spent: false,
             run: None,
             is_applied: false,
             cleared: None,
@@ -97,9 +97,9 @@ impl<A: Application> Round<A> {
     /// A draft was written. Where it acts upon what the application said, that is for one decision; what the cluster has
     /// is for one state.
     pub(super) fn consume(&mut self, draft: &Draft) {
-        if draft.work != Turnover::Keep {
-            self.look.get_or_insert_with(Look::nothing);
-            self.is_look_spent = true;
+        if draft.work != WorkChange::Keep {
+            self.findings.get_or_insert_with(Findings::nothing);
+            self.is_observation_spent = true;
         }
         if draft.is_move() {
             (self.is_applied, self.cleared, self.extra) = (false, None, None);

@@ -46,7 +46,7 @@ pub(crate) struct Shared<A: Application> {
     /// A hash of the graph.
     pub(crate) graph: String,
     pub(crate) readiness: watch::Receiver<Readiness>,
-    pub(crate) gate: Option<watch::Receiver<bool>>,
+    pub(crate) is_leader: Option<watch::Receiver<bool>>,
     /// Cancelled when the operator is told to stop: what runs may end, nothing is begun.
     pub(crate) draining: CancellationToken,
     pub(crate) queue: mpsc::UnboundedSender<Request<A::Resource>>,
@@ -56,17 +56,19 @@ pub(crate) struct Shared<A: Application> {
 /// What the queue is asked beside what the watch brings.
 pub(crate) enum Request<K: LifecycleObject> {
     /// Work has ended or says something: look at the object.
-    Look(ObjectRef<Cached<K>>),
+    Reconcile(ObjectRef<Cached<K>>),
     /// Somebody outside named it.
-    Poke(ObjectRef<Cached<K>>),
+    External(ObjectRef<Cached<K>>),
 }
 
 impl<A: Application> Shared<A> {
     /// Whether this operator leads, the CRD is one it may act upon, and what it owns is known.
     pub(crate) fn may_act(&self) -> bool {
-        let leads = |gate: &watch::Receiver<bool>| gate.has_changed().is_ok() && *gate.borrow();
+        let leads = |is_leader: &watch::Receiver<bool>| {
+            is_leader.has_changed().is_ok() && *is_leader.borrow()
+        };
         self.readiness.borrow().is_fit()
-            && self.gate.as_ref().is_none_or(leads)
+            && self.is_leader.as_ref().is_none_or(leads)
             && self.cluster.is_known()
     }
 
@@ -93,9 +95,9 @@ impl<A: Application> Shared<A> {
         Context::new(object, self.client.clone(), Arc::clone(&self.cluster))
     }
 
-    pub(crate) fn look_at(&self, object: ObjectRef<Cached<A::Resource>>) {
+    pub(crate) fn requeue(&self, object: ObjectRef<Cached<A::Resource>>) {
         // A closed queue belongs to an operator that is stopping.
-        let _ = self.queue.send(Request::Look(object));
+        let _ = self.queue.send(Request::Reconcile(object));
     }
 
     /// A jump means that the application moved on its own, or that a status was lost: somebody may want to know.

@@ -44,12 +44,12 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     fn begin(&mut self, state: StateOf<A>, piece: &mut Piece, resumed: bool, place: Place) {
-        let look = {
+        let findings = {
             let (shared, object) = (Arc::clone(self.shared), self.reference());
-            move || shared.look_at(object.clone())
+            move || shared.requeue(object.clone())
         };
         let before = piece.progress.as_ref().map(Progress::text);
-        let progress = Progress::new(before.unwrap_or_default(), look.clone());
+        let progress = Progress::new(before.unwrap_or_default(), findings.clone());
         piece.progress = Some(progress.clone());
         piece.named = false;
         piece.started_under = self.round.stored.asked.generation;
@@ -61,7 +61,7 @@ impl<A: Application> Reconciliation<'_, A> {
             self.known.gone.child_token(),
             progress,
         );
-        piece.stage = Stage::Running(work::start(self.shared, state, action, place, look));
+        piece.stage = Stage::Running(work::start(self.shared, state, action, place, findings));
     }
 
     /// Returns a place for an attempt; none where it has to wait for one.
@@ -73,7 +73,7 @@ impl<A: Application> Reconciliation<'_, A> {
         };
         let wake = {
             let (shared, object) = (Arc::clone(self.shared), self.reference());
-            move || shared.look_at(object)
+            move || shared.requeue(object)
         };
         let wait = match self.shared.places.take(self.uid(), purpose, wake) {
             Ok(place) => return Some(place),

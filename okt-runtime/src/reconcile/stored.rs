@@ -73,7 +73,7 @@ impl Stored {
             recorded,
             asked: Asked {
                 readable: Readable::Yes,
-                wish: read::wish(desired, position.and_then(|it| it.desired.as_ref())),
+                desired: read::desired(desired, position.and_then(|it| it.desired.as_ref())),
                 visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),
                 generation: meta.generation.unwrap_or(0),
                 revision,

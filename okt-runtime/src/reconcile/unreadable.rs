@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
 use okt_core::conditions::bounded;
-use okt_core::facts::Wish;
-use okt_core::pass::Walk;
+use okt_core::facts::DesiredState;
+use okt_core::pass::PassRun;
 use okt_core::reasons;
 use okt_core::reconcile::{
     Asked, Decision, Effect, Facts, Owned, Pass, Readable, Requeue, Sight, Time, Writes, decide,
@@ -83,7 +83,7 @@ impl Unreadable<'_> {
                     reported: is_reported,
                     untouched: self.is_untouched(shared),
                 },
-                wish: Wish {
+                desired: DesiredState {
                     state: None,
                     fresh: false,
                     requested: false,
@@ -123,7 +123,7 @@ impl Unreadable<'_> {
     /// Whether nothing was begun for the object: nothing is recorded of it, and it has nothing in the cluster.
     fn is_untouched<A: Application>(&self, shared: &Shared<A>) -> bool {
         // A pass records nothing of what it has begun.
-        let leaves_no_trace = shared.pass_graph().is_some_and(Walk::finalizes);
+        let leaves_no_trace = shared.pass_graph().is_some_and(PassRun::finalizes);
         has_lifecycle::<A::Resource>()
             && !leaves_no_trace
             && !shared.cluster.owns_anything(&self.meta)

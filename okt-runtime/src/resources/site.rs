@@ -62,7 +62,7 @@ impl<K: LifecycleObject> Site<'_, K> {
 
     /// Deletes an object, and what it owns before it.
     pub(crate) async fn delete(&self, key: &Key, there: &Kept) -> Result<(), Failure> {
-        self.check_lead()?;
+        self.check_leader()?;
         let what = self.told(key);
         let params = DeleteParams::foreground().preconditions(Preconditions {
             uid: there.meta().uid.clone(),
@@ -88,7 +88,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     /// # Errors
     ///
     /// Where another one leads, or none: whoever comes next goes on.
-    pub(crate) fn check_lead(&self) -> Result<(), Failure> {
+    pub(crate) fn check_leader(&self) -> Result<(), Failure> {
         if (self.may_write)() {
             return Ok(());
         }

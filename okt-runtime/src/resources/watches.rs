@@ -256,7 +256,7 @@ impl<K: LifecycleObject> Watches<K> {
     /// `concerned` names for it are looked at.
     ///
     /// Nothing is cached: what the application wants to know of it, it asks for.
-    /// For what is in another cluster, or no object at all, there is [`Operator::pokes`](crate::Operator::pokes).
+    /// For what is in another cluster, or no object at all, there is [`Operator::requests`](crate::Operator::pokes).
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Node;

@@ -38,8 +38,8 @@ where
         Ok(self.0.observe(cx).await)
     }
 
-    fn look_again(&self, state: StateOf<Self>) -> Duration {
-        (self.0.look_again)(state)
+    fn observe_every(&self, state: StateOf<Self>) -> Duration {
+        (self.0.observe_every)(state)
     }
 
     fn attempt_limit(&self, state: StateOf<Self>) -> Duration {

@@ -15,7 +15,7 @@ const WORDS: [Why; 12] = [
     Why::Observed,
     Why::Handler,
     Why::Next,
-    Why::Wish,
+    Why::DesiredState,
     Why::Visit,
     Why::Deletion,
     Why::After,
@@ -24,7 +24,7 @@ const WORDS: [Why; 12] = [
     Why::OnChange,
 ];
 
-/// Returns the words for a transition, such as `Wish` or `Jump:Observed`.
+/// Returns the words for a transition, such as `DesiredState` or `Jump:Observed`.
 pub(crate) fn words(go: Go) -> String {
     let why = go.why.as_str();
     match go.by {

@@ -156,7 +156,7 @@ impl<S: Lifecycle> JsonSchema for Desired<S> {
             schema.pointer_mut("/properties").and_then(|p| p.as_object_mut()).map(|properties| {
                 properties.insert("visit".into(), json!({
                     "type": "object",
-                    "description": "A state to be gone through once; then the object is on its way to the wished state again.",
+                    "description": "A state to be gone through once; then the object goes on to the desired state again.",
                     "required": ["state"],
                     "properties": {
                         "state": { "type": "string", "enum": visits },
@@ -177,7 +177,7 @@ impl<S: Lifecycle> JsonSchema for Desired<S> {
 fn names<S: Lifecycle>(chosen: impl Fn(&okt_core::State<'static>) -> bool) -> Vec<&'static str> {
     S::GRAPH
         .iter()
-        .filter(|(id, state)| chosen(state) && S::GRAPH.may_be_wished(*id))
+        .filter(|(id, state)| chosen(state) && S::GRAPH.may_be_desired(*id))
         .flat_map(|(_, state)| std::iter::once(state.name).chain(state.was.iter().copied()))
         .collect()
 }

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use okt_core::decide::Why;
-use okt_core::facts::{Named, Visit as VisitFact, Wish};
+use okt_core::facts::{DesiredState, Named, Visit as VisitFact};
 use okt_core::record::{
-    Action, Outcome as CoreOutcome, Phase as CorePhase, Record, Recorded, VisitRecord, WishRecord,
+    Action, DesiredRecord, Outcome as CoreOutcome, Phase as CorePhase, Record, Recorded,
+    VisitRecord,
 };
 use okt_core::{Graph, Lifecycle, StateId, draw};
 use serde::Serialize;
@@ -15,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::wire::cause;
 use crate::wire::desired::{Desired, REQUEST_LIMIT, StateName};
 use crate::wire::status::{
-    Outcome, Phase, Position, RecordedAction, RecordedVisit, RecordedWish, Transition,
+    Outcome, Phase, Position, RecordedAction, RecordedDesired, RecordedVisit, Transition,
 };
 
 /// The record behind a stored position.
@@ -37,7 +38,7 @@ pub(crate) fn record<S: Lifecycle>(
         jumped: last(position).is_some_and(|last| cause::is_jump(&last.cause)),
         rounds: position.rounds,
         deleting,
-        wish: wish_record::<S>(position.desired.as_ref()),
+        desired: desired_record::<S>(position.desired.as_ref()),
         visit: position.visit.as_ref().map(visit_record::<S>),
         revision: number(&position.revision).unwrap_or(present),
         changed: number(&position.changed).unwrap_or(present),
@@ -71,15 +72,15 @@ fn last<S>(position: &Position<S>) -> Option<&Transition> {
     last.filter(|last| last.transition == position.transition)
 }
 
-fn wish_record<S: Lifecycle>(recorded: Option<&RecordedWish>) -> WishRecord {
+fn desired_record<S: Lifecycle>(recorded: Option<&RecordedDesired>) -> DesiredRecord {
     match recorded {
-        Some(wish) => WishRecord {
-            state: StateName::<S>::of(&wish.state).named(),
-            transition: wish.transition,
-            reached: wish.reached,
+        Some(desired) => DesiredRecord {
+            state: StateName::<S>::of(&desired.state).named(),
+            transition: desired.transition,
+            reached: desired.reached,
         },
         // A status that somebody else wrote: whatever is wished now was wished before.
-        None => WishRecord {
+        None => DesiredRecord {
             state: Named::Unknown,
             transition: 0,
             reached: false,
@@ -165,20 +166,23 @@ pub(crate) fn plain(id: &str) -> &str {
 }
 
 /// What the spec wishes, against what is recorded.
-pub(crate) fn wish<S: Lifecycle>(desired: &Desired<S>, recorded: Option<&RecordedWish>) -> Wish {
+pub(crate) fn desired<S: Lifecycle>(
+    desired: &Desired<S>,
+    recorded: Option<&RecordedDesired>,
+) -> DesiredState {
     let state = desired.state.as_ref().map(StateName::named);
     let (other_state, other_request) = match recorded {
         None => (false, false),
         Some(recorded) => {
             let before = StateName::<S>::of(&recorded.state);
             (
-                wished_name(desired).as_ref() != Some(&before),
+                desired_name(desired).as_ref() != Some(&before),
                 // Taking a request back asks for nothing.
                 desired.request.is_some() && request(desired) != recorded.request,
             )
         }
     };
-    Wish {
+    DesiredState {
         state,
         fresh: other_state || other_request,
         requested: other_request,
@@ -186,7 +190,7 @@ pub(crate) fn wish<S: Lifecycle>(desired: &Desired<S>, recorded: Option<&Recorde
 }
 
 /// What is wished, by the spec or by default.
-pub(crate) fn wished_name<S: Lifecycle>(desired: &Desired<S>) -> Option<StateName<S>> {
+pub(crate) fn desired_name<S: Lifecycle>(desired: &Desired<S>) -> Option<StateName<S>> {
     desired
         .state
         .clone()

@@ -66,7 +66,7 @@ pub struct Position<S> {
     pub rounds: u32,
     /// The wish to be kept in a state, as it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub desired: Option<RecordedWish>,
+    pub desired: Option<RecordedDesired>,
     /// The last visit, as it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit: Option<RecordedVisit>,
@@ -98,7 +98,7 @@ pub struct Position<S> {
 /// The wish to be kept in a state, as it was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RecordedWish {
+pub struct RecordedDesired {
     /// The wished state, by the spec or by default.
     pub state: String,
     /// The request, if there was one.
@@ -222,7 +222,7 @@ pub struct Transition {
     /// When.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// What led there (e.g. `Wish`).
+    /// What led there (e.g. `DesiredState`).
     #[serde(default)]
     pub cause: String,
 }

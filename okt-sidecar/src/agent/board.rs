@@ -20,9 +20,9 @@ pub(super) struct Board {
     /// Where the application was last seen.
     pub(super) sighting: Sighting,
     /// When that look was begun.
-    pub(super) looked: Option<Instant>,
+    pub(super) observed: Option<Instant>,
     /// Grows when an action ends: a look that was begun before must not be believed after.
-    pub(super) looks: u64,
+    pub(super) observations: u64,
     /// The last attempts, the newest last.
     live: VecDeque<Arc<Live>>,
     /// The agent is being stopped.
@@ -55,8 +55,8 @@ impl Board {
         Self {
             memory,
             sighting: Sighting::of(Seen::Unobserved),
-            looked: None,
-            looks: 0,
+            observed: None,
+            observations: 0,
             live: VecDeque::new(),
             stopping: false,
             trouble,
@@ -75,15 +75,15 @@ impl Board {
     /// What was seen before does not say what an action has done.
     pub(super) fn unobserve(&mut self) {
         self.sighting = Sighting::of(Seen::Unobserved);
-        self.looked = None;
-        self.looks += 1;
+        self.observed = None;
+        self.observations += 1;
     }
 
     /// Where the application was last seen, and how long ago.
     pub(super) fn seen(&self) -> Sighting {
         let mut sighting = self.sighting.clone();
-        sighting.age_ms = (self.looked)
-            .map(|looked| u64::try_from(looked.elapsed().as_millis()).unwrap_or(u64::MAX));
+        sighting.age_ms = (self.observed)
+            .map(|observed| u64::try_from(observed.elapsed().as_millis()).unwrap_or(u64::MAX));
         sighting
     }
 

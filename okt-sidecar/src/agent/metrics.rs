@@ -21,7 +21,7 @@ pub(super) struct Metrics {
     actions: Family<Action, Counter>,
     action_seconds: Histogram,
     running: Gauge,
-    looks: Family<Look, Counter>,
+    observations: Family<Observe, Counter>,
     journal_bytes: Gauge,
     journal_failures: Counter,
     connections: Gauge,
@@ -42,7 +42,7 @@ struct Action {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
-struct Look {
+struct Observe {
     seen: &'static str,
 }
 
@@ -89,7 +89,7 @@ impl Metrics {
                 "Whether an action is under way",
                 Gauge::default(),
             ),
-            looks: known(
+            observations: known(
                 registry,
                 "looks",
                 "Looks at the application",
@@ -166,14 +166,14 @@ impl Metrics {
     }
 
     /// The application was looked at.
-    pub(super) fn looked(&self, seen: &Seen) {
+    pub(super) fn observed(&self, seen: &Seen) {
         let seen = match seen {
             Seen::Unobserved => "unobserved",
             Seen::In { .. } => "in",
             Seen::Absent => "absent",
             Seen::Unreachable { .. } => "unreachable",
         };
-        self.looks.get_or_create(&Look { seen }).inc();
+        self.observations.get_or_create(&Observe { seen }).inc();
     }
 
     /// The journal was written, or not.

@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 impl Probe {
     /// Looks once; what `environment` says is for a command.
-    pub(crate) async fn look(
+    pub(crate) async fn observe(
         &self,
         launcher: &Launcher,
         http: &Http,

@@ -152,9 +152,9 @@ fn place(config: &Config) -> agent::Listen {
 fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
     let config = &program.config;
     let mut agent = Agent::new(Arc::clone(program), journal)
-        .look_every(config.probe.every)
+        .observe_every(config.probe.every)
         // The probe has a limit of its own; this is for two of them and for their ends.
-        .look_limit(config.probe.timeout * 2 + Duration::from_secs(15))
+        .observe_timeout(config.probe.timeout * 2 + Duration::from_secs(15))
         .cancel_limit(longest_end(config));
     if let Some(object) = &config.object {
         agent = agent.object(&object.namespace, &object.name);

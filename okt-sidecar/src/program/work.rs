@@ -25,7 +25,7 @@ pub(crate) struct Program {
     pub(super) notes: Arc<Notes>,
     pub(super) application: Option<Application>,
     /// Held while somebody looks: work that waits for a state looks too.
-    looking: tokio::sync::Mutex<()>,
+    observing: tokio::sync::Mutex<()>,
 }
 
 /// How long what is left of an earlier agent may take to end before that is called a failure.
@@ -64,7 +64,7 @@ impl Program {
             launcher,
             notes,
             application,
-            looking: tokio::sync::Mutex::new(()),
+            observing: tokio::sync::Mutex::new(()),
         })
     }
 
@@ -102,7 +102,7 @@ impl Program {
 
     /// Looks where the application is; one look after another.
     pub(super) async fn see(&self) -> Sighting {
-        let _alone = self.looking.lock().await;
+        let _alone = self.observing.lock().await;
         let mut variables = Vec::new();
         if let Some(application) = &self.application {
             let found = application.find().await;
@@ -121,7 +121,7 @@ impl Program {
         }
         self.config
             .probe
-            .look(&self.launcher, &self.http, &self.notes, &variables)
+            .observe(&self.launcher, &self.http, &self.notes, &variables)
             .await
     }
 }
@@ -146,7 +146,7 @@ impl Work for Arc<Program> {
         offers.collect()
     }
 
-    async fn look(&self) -> Sighting {
+    async fn observe(&self) -> Sighting {
         self.see().await
     }
 

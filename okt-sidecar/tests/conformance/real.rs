@@ -62,7 +62,7 @@ impl Machine {
         let started = loop {
             let started = Agent::new(Application, directory.clone())
                 .graph("sha256:conformance")
-                .look_every(Duration::from_millis(200))
+                .observe_every(Duration::from_millis(200))
                 .start()
                 .await;
             match started {
@@ -104,7 +104,7 @@ impl Work for Application {
             .into()
     }
 
-    async fn look(&self) -> Sighting {
+    async fn observe(&self) -> Sighting {
         Sighting::in_state("Running")
     }
 

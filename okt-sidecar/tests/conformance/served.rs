@@ -90,7 +90,7 @@ impl Served {
         let agent = Agent::new(Application, self.file("journal"))
             .graph("sha256:conformance")
             .token_file(self.file("token"))
-            .look_every(Duration::from_millis(200));
+            .observe_every(Duration::from_millis(200));
         agent.bind([self.listen()]).await.expect("it listens")
     }
 

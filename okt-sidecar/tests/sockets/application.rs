@@ -21,7 +21,7 @@ impl Work for Endless {
         }]
     }
 
-    async fn look(&self) -> Sighting {
+    async fn observe(&self) -> Sighting {
         Sighting::in_state("Running")
     }
 
@@ -50,7 +50,7 @@ pub(crate) fn prepare() -> (TempDir, PathBuf, Agent<Endless>) {
     let token = directory.path().join("token");
     std::fs::write(&token, format!("{TOKEN}\n")).unwrap();
     let agent = Agent::new(Endless, directory.path().join("journal"))
-        .look_every(Duration::from_millis(50))
+        .observe_every(Duration::from_millis(50))
         .stop_limit(Duration::ZERO)
         .token_file(&token);
     (directory, token, agent)

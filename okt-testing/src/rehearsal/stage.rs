@@ -153,11 +153,11 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         if self.plan == Plan::Two {
             self.start(self.server.client_named(OPERATOR));
         }
-        let walk = timeout(self.rehearsal.patience, self.walk(&mut rests));
+        let run_steps = timeout(self.rehearsal.patience, self.run_steps(&mut rests));
         let cut = tokio::select! {
             biased;
             cut = director => Some(cut),
-            walked = walk => {
+            walked = run_steps => {
                 match walked {
                     Ok(Ok(())) => {}
                     Ok(Err(why)) => broken.push(why),
@@ -409,7 +409,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
     }
 
     /// Takes the object through all steps; says what kept it from it.
-    async fn walk(&self, rests: &mut Vec<Rest>) -> Result<(), String> {
+    async fn run_steps(&self, rests: &mut Vec<Rest>) -> Result<(), String> {
         let object = serde_json::from_value(self.rehearsal.object.clone());
         let object: DynamicObject = object.map_err(|error| format!("no object: {error}"))?;
         if self.name.is_empty() {
@@ -568,7 +568,7 @@ fn place(object: &Value, owned: &[Value]) -> Value {
     json!({
         "state": lifecycle["state"],
         "trail": lifecycle["trail"],
-        "wish": lifecycle["desired"]["state"],
+        "desired": lifecycle["desired"]["state"],
         "reached": lifecycle["desired"]["reached"],
         "visit": lifecycle["visit"]["outcome"],
         "conditions": conditions,

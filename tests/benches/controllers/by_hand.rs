@@ -63,7 +63,7 @@ struct Position {
     /// Names the work of the state, so that whoever does it can tell a repetition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     action: Option<Work>,
-    desired: Wish,
+    desired: DesiredState,
     trail: String,
     history: Vec<Step>,
     /// Which version of this controller wrote it.
@@ -71,7 +71,7 @@ struct Position {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Wish {
+struct DesiredState {
     state: State,
     reached: bool,
 }
@@ -123,8 +123,8 @@ pub(crate) async fn run(client: Client, namespace: &str, tally: Arc<Tally>) {
         Box::pin(trigger_self(changed, ())),
         Config::default().concurrency(16),
     )
-    .for_each(|turn| {
-        if let Err(error) = turn {
+    .for_each(|reconciled| {
+        if let Err(error) = reconciled {
             eprintln!("{error}");
         }
         std::future::ready(())
@@ -134,7 +134,7 @@ pub(crate) async fn run(client: Client, namespace: &str, tally: Arc<Tally>) {
 
 impl Parcels {
     async fn reconcile(&self, parcel: &Parcel) -> Result<Action, kube::Error> {
-        self.tally.turn();
+        self.tally.reconciled();
         let deleting = parcel.metadata.deletion_timestamp.is_some();
         let held = parcel.finalizers().iter().any(|name| name == FINALIZER);
         let settled = Ok(Action::await_change());
@@ -226,7 +226,7 @@ fn status(parcel: &Parcel, old: Option<&Position>, to: State) -> Value {
             generation,
             started_at: now,
         }),
-        desired: Wish {
+        desired: DesiredState {
             state: State::Delivered,
             reached: to == State::Delivered,
         },

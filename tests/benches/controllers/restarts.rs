@@ -73,12 +73,12 @@ async fn restart(
     table: &mut Table,
 ) -> Result<(), Box<dyn Error>> {
     let mut controller = way.start(&site.0.kubeconfig, &parcels.namespace, size)?;
-    until(async || Ok(controller.figures()?.turns >= size as u64)).await?;
+    until(async || Ok(controller.figures()?.reconciliations >= size as u64)).await?;
     let cpu = controller.cpu()?;
     sleep(PAUSE).await;
     let figures = controller.figures()?;
     let memory = controller.memory()?;
-    if let Some(time) = figures.all_had_a_turn {
+    if let Some(time) = figures.all_reconciled {
         table.add(
             way.title(),
             "seconds until every object had its turn",
@@ -105,7 +105,7 @@ async fn restart(
         table.add(
             way.title(),
             "turns in 60 s idle",
-            (after.turns - figures.turns) as f64,
+            (after.reconciliations - figures.reconciliations) as f64,
         );
         let used = controller.cpu()?.saturating_sub(cpu);
         table.add(way.title(), "CPU in 60 s idle, ms", milliseconds(used));

@@ -69,7 +69,7 @@ impl ParcelStateHandler for Parcels {
 
     async fn packing(&self, _: &Action<Parcel>) -> Result<parcel_state::AfterPacking, Failure> {
         if self.at_work {
-            self.tally.turn();
+            self.tally.reconciled();
             pending::<()>().await;
         }
         Ok(parcel_state::AfterPacking::Travelling)
@@ -92,7 +92,7 @@ impl Application for Parcels {
 
     async fn observe(&self, _: &Context<Parcel>) -> Result<Observation<ParcelState>, Failure> {
         if !self.at_work {
-            self.tally.turn();
+            self.tally.reconciled();
         }
         Ok(Observation::unobserved())
     }

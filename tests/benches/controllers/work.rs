@@ -40,7 +40,7 @@ pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {
 /// Starts an operator, and weighs it once all its actions run, or all its objects had their turn.
 async fn weigh(site: &Site, way: Way, parcels: &Parcels) -> Result<Memory, Box<dyn Error>> {
     let mut operator = way.start(&site.0.kubeconfig, &parcels.namespace, ACTIONS)?;
-    until(async || Ok(operator.figures()?.turns >= ACTIONS as u64)).await?;
+    until(async || Ok(operator.figures()?.reconciliations >= ACTIONS as u64)).await?;
     sleep(PAUSE).await;
     Ok(operator.memory()?)
 }

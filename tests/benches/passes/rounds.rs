@@ -110,7 +110,7 @@ impl Measurement {
         let others = figures.writes - figures.of(STATUS) - maps;
         row("other writes per object", others);
         row("requests per object", figures.requests.values().sum());
-        row("turns per object", figures.turns);
+        row("turns per object", figures.reconciliations);
         let (cpu, memory) = (process.cpu()?, process.memory()?);
         table.add(side, "CPU, ms per object", milliseconds(cpu) / each);
         table.add(side, "resident memory, MB", megabytes(memory.now));

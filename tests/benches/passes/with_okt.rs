@@ -54,7 +54,7 @@ pub(crate) struct ChartSpec {
     pub(crate) text: String,
 }
 
-/// Walks through charts, in no time.
+/// Runs the pass of charts, in no time.
 struct Charts<const MAP: bool>(Arc<Tally>);
 
 impl<const MAP: bool> ChartPassHandler for Charts<MAP> {
@@ -62,7 +62,7 @@ impl<const MAP: bool> ChartPassHandler for Charts<MAP> {
     type Error = Failure;
 
     async fn check(&self, _: &Pass<Chart>) -> Result<Step<chart_pass::AfterCheck>, Failure> {
-        self.0.turn();
+        self.0.reconciled();
         Ok(Step::done(chart_pass::AfterCheck::Next).text("It is sound."))
     }
 

@@ -117,7 +117,7 @@ impl<const METADATA: bool> Application for Racks<METADATA> {
     }
 
     async fn observe(&self, _: &Context<Rack>) -> Result<Observation<RackState>, Failure> {
-        self.tally.turn();
+        self.tally.reconciled();
         Ok(Observation::unobserved())
     }
 

@@ -96,9 +96,10 @@ impl Process {
         loop {
             tokio::time::sleep(Duration::from_millis(50)).await;
             let figures = self.figures()?;
-            if figures.writes != before.writes || figures.turns != before.turns {
+            if figures.writes != before.writes || figures.reconciliations != before.reconciliations
+            {
                 since = Instant::now();
-            } else if figures.all_had_a_turn.is_some() && since.elapsed() > QUIET {
+            } else if figures.all_reconciled.is_some() && since.elapsed() > QUIET {
                 return Ok(figures);
             } else if begun.elapsed() > LIMIT {
                 return Err(io::Error::other(format!(

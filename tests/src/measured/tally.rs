@@ -21,9 +21,9 @@ pub struct Tally {
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 pub struct Figures {
     /// How many turns objects had.
-    pub turns: u64,
+    pub reconciliations: u64,
     /// When the expected number of turns was reached.
-    pub all_had_a_turn: Option<Duration>,
+    pub all_reconciled: Option<Duration>,
     /// When the last turn so far began.
     pub last_turn: Option<Duration>,
     /// When the first write was sent.
@@ -47,25 +47,25 @@ impl Figures {
 
 impl Tally {
     /// Nothing yet; it notes when there were so many turns.
-    pub fn expecting(turns: u64) -> Self {
+    pub fn expecting(reconciliations: u64) -> Self {
         Self {
             begun: Instant::now(),
-            expected: turns,
+            expected: reconciliations,
             figures: Mutex::new(Figures {
-                all_had_a_turn: (turns == 0).then_some(Duration::ZERO),
+                all_reconciled: (reconciliations == 0).then_some(Duration::ZERO),
                 ..Figures::default()
             }),
         }
     }
 
     /// An object has its turn.
-    pub fn turn(&self) {
+    pub fn reconciled(&self) {
         let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.begun.elapsed();
-        figures.turns += 1;
+        figures.reconciliations += 1;
         figures.last_turn = Some(now);
-        if figures.turns == self.expected {
-            figures.all_had_a_turn = Some(now);
+        if figures.reconciliations == self.expected {
+            figures.all_reconciled = Some(now);
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use self::stage::{Stage, Turn, actions};
+use self::stage::{Reply, Stage, actions};
 
 const WORKS: [&str; 4] = ["Start", "Running", "Servicing", "Stopping"];
 
@@ -29,7 +29,7 @@ async fn a_whole_life_needs_no_code_for_any_state() {
     stage.cluster.create("db", json!({})).await;
     stage.cluster.until_ready("db", Running).await;
     let visit = json!({ "visit": { "state": "Servicing", "request": "1" } });
-    stage.cluster.wish("db", visit).await;
+    stage.cluster.ask_for("db", visit).await;
     stage
         .cluster
         .until("db", "made its visit", |db| {
@@ -54,7 +54,7 @@ async fn an_action_of_forty_minutes_holds_nothing_up_and_outlives_its_operators(
     let stage = stage().await;
     let slow = stage.machines.add("slow", &WORKS).await;
     let quick = stage.machines.add("quick", &WORKS).await;
-    slow.script("Start", Turn::Takes(FORTY_MINUTES));
+    slow.script("Start", Reply::Takes(FORTY_MINUTES));
     let operator = stage.operator(stage.agents());
     let begun = Instant::now();
     stage.cluster.create("slow", json!({})).await;
@@ -85,7 +85,7 @@ async fn an_action_of_forty_minutes_holds_nothing_up_and_outlives_its_operators(
     let _operator = stage.operator(stage.agents());
     stage
         .cluster
-        .wish(
+        .ask_for(
             "quick",
             json!({ "visit": { "state": "Servicing", "request": "1" } }),
         )
@@ -107,7 +107,7 @@ async fn an_action_of_forty_minutes_holds_nothing_up_and_outlives_its_operators(
 async fn work_that_ends_while_there_is_no_operator_is_taken_by_the_next() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
-    machine.script("Start", Turn::Takes(Duration::from_mins(5)));
+    machine.script("Start", Reply::Takes(Duration::from_mins(5)));
     let operator = stage.operator(stage.agents());
     stage.cluster.create("db", json!({})).await;
     stage.cluster.until_in("db", Start).await;
@@ -124,7 +124,7 @@ async fn work_that_ends_while_there_is_no_operator_is_taken_by_the_next() {
 async fn work_that_nobody_knows_the_end_of_takes_the_error_edge_at_once() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
-    machine.script("Start", Turn::Takes(Duration::from_mins(5)));
+    machine.script("Start", Reply::Takes(Duration::from_mins(5)));
     let _operator = stage.operator(stage.agents());
     stage.cluster.create("db", json!({})).await;
     stage.cluster.until_in("db", Start).await;
@@ -155,7 +155,7 @@ async fn work_that_nobody_knows_the_end_of_takes_the_error_edge_at_once() {
 async fn an_operator_that_starts_anew_does_not_begin_again_what_nobody_knows_the_end_of() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
-    machine.script("Start", Turn::Takes(Duration::from_mins(5)));
+    machine.script("Start", Reply::Takes(Duration::from_mins(5)));
     let operator = stage.operator(stage.agents());
     stage.cluster.create("db", json!({})).await;
     stage.cluster.until_in("db", Start).await;
@@ -175,14 +175,14 @@ async fn without_an_error_edge_the_object_stands_still_until_somebody_decides() 
     let operator = stage.operator(stage.agents());
     stage.cluster.create("db", json!({})).await;
     stage.cluster.until_ready("db", Running).await;
-    machine.script("Servicing", Turn::Takes(Duration::from_mins(5)));
+    machine.script("Servicing", Reply::Takes(Duration::from_mins(5)));
     let visit = json!({ "visit": { "state": "Servicing", "request": "1" } });
-    stage.cluster.wish("db", visit).await;
+    stage.cluster.ask_for("db", visit).await;
     stage.cluster.until_in("db", Servicing).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     machine.kill();
     machine.start().await;
-    machine.script("Servicing", Turn::Takes(Duration::from_secs(1)));
+    machine.script("Servicing", Reply::Takes(Duration::from_secs(1)));
     let stalled = stage
         .cluster
         .until_reason("db", "Stalled", "OutcomeUnknown")
@@ -270,10 +270,10 @@ async fn what_the_agent_sees_and_what_fails_there_moves_the_object() {
     }));
     stage.cluster.until_in("db", Failed).await;
     machine.see(None);
-    machine.script("Running", Turn::Fails("DiskBroken"));
+    machine.script("Running", Reply::Fails("DiskBroken"));
     stage
         .cluster
-        .wish("db", json!({ "state": "Running", "request": "2" }))
+        .ask_for("db", json!({ "state": "Running", "request": "2" }))
         .await;
     stage
         .cluster
@@ -297,7 +297,7 @@ async fn what_the_agent_sees_and_what_fails_there_moves_the_object() {
 async fn a_state_that_no_edge_leads_to_is_refused() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
-    machine.script("Stopping", Turn::Names("Running"));
+    machine.script("Stopping", Reply::Names("Running"));
     let _operator = stage.operator(stage.agents());
     stage.cluster.create("db", json!({ "state": "End" })).await;
     let stalled = stage.cluster.until_reason("db", "Stalled", "NoEdge").await;
@@ -328,7 +328,7 @@ async fn of_two_operators_the_older_is_refused_and_changes_nothing() {
     assert_eq!(ended.phase, Phase::Succeeded);
 
     let visit = json!({ "visit": { "state": "Servicing", "request": "1" } });
-    stage.cluster.wish("db", visit).await;
+    stage.cluster.ask_for("db", visit).await;
     stage.cluster.until_in("db", Servicing).await;
     let version = stage.version("db").await;
     tokio::time::sleep(Duration::from_secs(50)).await;
@@ -366,7 +366,7 @@ async fn a_trigger_cancels_the_work_at_the_agent_before_the_next_begins() {
     let stage = Stage::<Sites>::new().await;
     let works = ["Building", "Online", "Rebuilding", "Archived", "Gone"];
     let machine = stage.machines.add("site", &works).await;
-    machine.script("Online", Turn::Forever(Duration::from_secs(3)));
+    machine.script("Online", Reply::Forever(Duration::from_secs(3)));
     let _operator = stage.operator(stage.agents());
     stage.cluster.create("site", json!({})).await;
     stage.cluster.until_in("site", SiteState::Online).await;
@@ -377,7 +377,7 @@ async fn a_trigger_cancels_the_work_at_the_agent_before_the_next_begins() {
         .patch("site", json!({ "spec": { "theme": "loud" } }))
         .await;
     stage.cluster.until_in("site", SiteState::Rebuilding).await;
-    machine.script("Online", Turn::Takes(Duration::from_secs(1)));
+    machine.script("Online", Reply::Takes(Duration::from_secs(1)));
     stage.cluster.until_ready("site", SiteState::Online).await;
     assert_eq!(
         machine.begun(),
@@ -400,7 +400,7 @@ async fn an_operator_that_starts_anew_cancels_what_its_predecessor_left_behind()
     let stage = Stage::<Sites>::new().await;
     let works = ["Building", "Online", "Rebuilding", "Archived", "Gone"];
     let machine = stage.machines.add("site", &works).await;
-    machine.script("Online", Turn::Forever(Duration::ZERO));
+    machine.script("Online", Reply::Forever(Duration::ZERO));
     let operator = stage.operator(stage.agents());
     stage.cluster.create("site", json!({})).await;
     stage.cluster.until_in("site", SiteState::Online).await;
@@ -410,7 +410,7 @@ async fn an_operator_that_starts_anew_cancels_what_its_predecessor_left_behind()
         .cluster
         .patch("site", json!({ "spec": { "theme": "loud" } }))
         .await;
-    machine.script("Online", Turn::Takes(Duration::from_secs(1)));
+    machine.script("Online", Reply::Takes(Duration::from_secs(1)));
     let _operator = stage.operator(stage.agents());
     stage.cluster.until_ready("site", SiteState::Online).await;
     assert_eq!(

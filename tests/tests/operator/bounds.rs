@@ -99,7 +99,7 @@ async fn a_status_stays_within_eight_kibibytes_and_is_accepted() {
     for visit in 0..8 {
         let request = format!("{visit}{}", "v".repeat(252));
         let name = "CcccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccC";
-        rig.wish(
+        rig.ask_for(
             "long",
             json!({ "visit": { "state": name, "request": request } }),
         )

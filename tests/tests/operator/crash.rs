@@ -14,7 +14,7 @@ async fn scenario(rig: &Rig) -> Vec<String> {
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
     trails.push(rig.position("db").await.trail);
-    rig.wish(
+    rig.ask_for(
         "db",
         json!({ "visit": { "state": "Servicing", "request": "1" } }),
     )
@@ -46,7 +46,7 @@ async fn scenario(rig: &Rig) -> Vec<String> {
     rig.app.sees("db", okt_tests::Sight::Event(Running, Failed));
     rig.until_in("db", Failed).await;
     rig.app.sees("db", okt_tests::Sight::Unobserved);
-    rig.wish("db", json!({ "request": "mended" })).await;
+    rig.ask_for("db", json!({ "request": "mended" })).await;
     rig.until_ready("db", Running).await;
     trails.push(rig.position("db").await.trail);
     rig.delete("db").await;
@@ -174,5 +174,5 @@ async fn what_led_into_a_state_is_told_also_after_a_restart_and_at_a_retry() {
     rig.until_ready("db", Running).await;
     let causes: Vec<_> = rig.app.ran().into_iter().map(|ran| ran.cause).collect();
     assert_eq!(causes[..3], [Some(Cause::Created); 3]);
-    assert_eq!(causes[3], Some(Cause::Wish));
+    assert_eq!(causes[3], Some(Cause::DesiredState));
 }

@@ -9,7 +9,7 @@ async fn servicing(rig: &Rig, reply: Reply) {
     rig.app.next_time(Servicing, reply);
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
-    rig.wish("db", json!({ "visit": { "state": "Servicing" } }))
+    rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
         .await;
     rig.until_in("db", Servicing).await;
     rig.pass(Duration::from_secs(1)).await;
@@ -91,10 +91,10 @@ async fn the_new_action_starts_only_after_the_cancelled_one_has_ended() {
     rig.pass(Duration::from_secs(1)).await;
     // Failed has no work; Stopping has.
     rig.app.sees("db", okt_tests::Sight::Event(Running, Failed));
-    rig.poke("db");
+    rig.request("db");
     rig.until_in("db", Failed).await;
     assert_eq!(rig.app.cancelled(), 1);
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_in("db", Stopping).await;
     rig.until_ready("db", End).await;
     let ran = rig.app.ran();
@@ -112,9 +112,9 @@ async fn cancelled_work_that_does_not_end_is_dropped_after_half_a_minute() {
     rig.until_in("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     rig.app.sees("db", okt_tests::Sight::Event(Running, Failed));
-    rig.poke("db");
+    rig.request("db");
     rig.until_in("db", Failed).await;
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
     let ran = rig.app.ran();
     let gap = ran[2].at - ran[1].at;
@@ -156,12 +156,12 @@ async fn a_deadline_that_a_pause_holds_back_does_not_spin() {
     rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, Some("true"))
         .await;
     rig.pass(Duration::from_mins(31)).await;
-    let looks = rig.app.looks();
+    let observations = rig.app.observations();
     rig.pass(Duration::from_mins(10)).await;
     assert!(
-        rig.app.looks() - looks < 50,
+        rig.app.observations() - observations < 50,
         "{} looks",
-        rig.app.looks() - looks
+        rig.app.observations() - observations
     );
     assert_eq!(rig.position("db").await.state.to_string(), "Servicing");
     rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, None)

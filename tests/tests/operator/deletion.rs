@@ -19,14 +19,14 @@ async fn in_state(state: DatabaseState) -> Rig {
             .next_time(Start, Reply::FailForGood("no such image")),
         Running | End => {}
     }
-    let wish = match state {
+    let desired = match state {
         Stopping | End => json!({ "state": "End" }),
         Start | Running | Servicing | Failed => json!({}),
     };
-    rig.create("db", wish).await;
+    rig.create("db", desired).await;
     if state == Servicing {
         rig.until_ready("db", Running).await;
-        rig.wish("db", json!({ "visit": { "state": "Servicing" } }))
+        rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
             .await;
     }
     rig.until_in("db", state).await;

@@ -68,7 +68,7 @@ async fn what_was_there_before_the_object_is_taken_over() {
 #[tokio::test(start_paused = true)]
 async fn what_takes_its_time_is_waited_for_and_asked_for_once() {
     let rig = Hall::without_operator_of().await;
-    buckets(&rig).take_looks(20);
+    buckets(&rig).take_observations(20);
     rig.start();
     rig.create("a", json!({})).await;
     rig.until_in("a", Made).await;

@@ -221,7 +221,7 @@ async fn a_server_error_that_comes_once_is_no_verdict() {
         let fault = Fault::answer(code, "", "etcdserver: leader changed");
         let fault = fault.subresource("status").client(OPERATOR).times(1);
         let fault = rig.server.inject(fault);
-        rig.wish("db", json!({ "state": "End" })).await;
+        rig.ask_for("db", json!({ "state": "End" })).await;
         rig.until_ready("db", DatabaseState::End).await;
         assert_eq!(fault.struck(), 1);
         for version in &rig.server.versions() {
@@ -302,7 +302,7 @@ async fn an_end_of_a_pause_is_tried_at_once_after_a_refused_write() {
         .subresource("status")
         .client(OPERATOR);
     let fault = rig.server.inject(fault);
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.pass(Duration::from_mins(20)).await;
     fault.end();
     rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, None)
@@ -318,7 +318,7 @@ async fn events_of_others_do_not_bring_a_failed_write_forward() {
     rig.until_ready("db", DatabaseState::Running).await;
     let fault = Fault::unavailable().subresource("status").client(OPERATOR);
     let fault = rig.server.inject(fault);
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     for number in 0..720 {
         let label = json!({ "metadata": { "labels": { "n": number.to_string() } } });
         rig.patch("db", label).await;
@@ -336,7 +336,7 @@ async fn conflicts_are_backed_off_like_other_errors() {
     rig.until_ready("db", DatabaseState::Running).await;
     let fault = Fault::conflict().subresource("status").client(OPERATOR);
     let fault = rig.server.inject(fault);
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.pass(Duration::from_hours(1)).await;
     let tries = fault.struck();
     println!("conflicts of an hour: {tries}");

@@ -131,7 +131,7 @@ async fn an_application_that_does_not_answer_is_asked_less_and_less_often_and_th
     );
     // Once it answers it is asked as often as others.
     rig.patch("quiet", json!({ "spec": { "hangs": [] } })).await;
-    rig.poke("quiet");
+    rig.request("quiet");
     rig.until_ready("quiet", Open).await;
     let before = rig.app.asked("quiet", Part::Observe);
     rig.pass(Duration::from_mins(10)).await;

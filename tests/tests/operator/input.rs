@@ -161,7 +161,7 @@ async fn a_huge_request_that_an_older_definition_lets_through_is_recorded_by_its
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
     let visit = json!({ "visit": { "state": "Servicing", "request": huge } });
-    rig.wish("db", visit).await;
+    rig.ask_for("db", visit).await;
     rig.until_ready("db", Running).await;
     let position = rig.position("db").await;
     assert_eq!(position.trail, ">Start>Running>Servicing>Running>");

@@ -47,7 +47,7 @@ async fn a_visit_is_made_once_and_the_object_returns() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
-    rig.wish(
+    rig.ask_for(
         "db",
         json!({ "visit": { "state": "Servicing", "request": "nightly-1" } }),
     )

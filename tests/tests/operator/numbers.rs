@@ -9,15 +9,15 @@ use serde_json::json;
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_looked_at_again_after_the_longest_duration_stops_nobody() {
     let rig = Rig::without_operator().await;
-    rig.app.look_again_after(Duration::MAX);
+    rig.app.observe_again_after(Duration::MAX);
     rig.start();
     rig.create("first", json!({})).await;
     rig.until_ready("first", Running).await;
     rig.create("second", json!({})).await;
     rig.until_ready("second", Running).await;
-    let looks = rig.app.looks();
+    let observations = rig.app.observations();
     rig.pass(Duration::from_hours(24)).await;
-    assert_eq!(rig.app.looks(), looks, "nothing is due");
+    assert_eq!(rig.app.observations(), observations, "nothing is due");
 }
 
 #[tokio::test(start_paused = true)]
@@ -31,14 +31,16 @@ async fn a_handler_that_waits_for_the_longest_duration_is_called_again_by_a_poke
     rig.until_in("db", Start).await;
     rig.pass(Duration::from_hours(24)).await;
     assert_eq!(rig.app.ran().len(), 1);
-    rig.poke("db");
+    rig.request("db");
     rig.until_ready("db", Running).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_is_taken_again_after_the_longest_duration_stops_nobody() {
     let rig = Rig::<Queues>::without_operator_of().await;
-    rig.app.script.say("Check", Say::Again(Duration::MAX));
+    rig.app
+        .script
+        .say("Check", Say::RequeueAfter(Duration::MAX));
     rig.start();
     for name in ["first", "second"] {
         rig.create(name, json!({})).await;

@@ -63,7 +63,7 @@ async fn a_holding_state_does_not_follow_but_says_what_is_seen() {
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.position("db").await.state.to_string(), "Failed");
     assert_eq!(rig.says("db", "Stalled").await, "True Failed");
-    rig.wish("db", json!({ "request": "mended" })).await;
+    rig.ask_for("db", json!({ "request": "mended" })).await;
     rig.until_ready("db", Running).await;
 }
 
@@ -142,7 +142,7 @@ async fn a_state_of_its_own_moves_nothing_and_is_named() {
     let ready = rig.condition("db", "Ready").await.expect("a condition");
     assert!(ready.message.contains("`Reindexing`"), "{}", ready.message);
     // The other rules go on.
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
 }
 
@@ -179,7 +179,7 @@ async fn an_event_of_a_trigger_does_not_wait_for_the_action_in_flight() {
     rig.until_in("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     rig.app.sees("db", Sight::Event(Running, Failed));
-    rig.poke("db");
+    rig.request("db");
     rig.until_in("db", Failed).await;
     assert_eq!(rig.app.cancelled(), 1);
     assert_eq!(rig.position("db").await.history[2].cause, "Observed");
@@ -219,10 +219,10 @@ async fn an_object_that_is_named_often_is_looked_at_as_rarely_afterwards() {
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
     for _ in 0..3000 {
-        rig.poke("db");
+        rig.request("db");
         rig.pass(Duration::from_millis(10)).await;
     }
-    let before = rig.app.looks();
+    let before = rig.app.observations();
     rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(rig.app.looks() - before, 10, "one in 30 s");
+    assert_eq!(rig.app.observations() - before, 10, "one in 30 s");
 }

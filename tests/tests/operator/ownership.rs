@@ -161,7 +161,7 @@ async fn a_map_that_claims_to_be_owned_is_not_believed() {
         "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "name": "kiosk", "uid": uid,
     }]);
     rig.pass(Duration::from_mins(5)).await;
-    let looks = rig.app.asked("kiosk", Part::Observe);
+    let observations = rig.app.asked("kiosk", Part::Observe);
     // Elsewhere with a reference, and beside it without one.
     for _ in 0..50 {
         forge(&rig, "elsewhere", &uid, &reference).await;
@@ -178,7 +178,7 @@ async fn a_map_that_claims_to_be_owned_is_not_believed() {
         }
     }
     rig.pass(Duration::from_secs(10)).await;
-    let caused = rig.app.asked("kiosk", Part::Observe) - looks;
+    let caused = rig.app.asked("kiosk", Part::Observe) - observations;
     assert!(caused <= 1, "{caused} looks are more than the routine one");
     forge(&rig, "elsewhere", &uid, &reference).await;
     forge(&rig, "default", &uid, &json!([])).await;
@@ -201,7 +201,7 @@ async fn edits_of_an_owned_map_cause_few_looks() {
     rig.create_raw(kiosk("kiosk", "map")).await;
     rig.until_ready("kiosk", Open).await;
     rig.pass(Duration::from_mins(5)).await;
-    let looks = rig.app.asked("kiosk", Part::Observe);
+    let observations = rig.app.asked("kiosk", Part::Observe);
     for number in 0..1000 {
         let edit = json!({ "metadata": { "annotations": { "n": number.to_string() } } });
         let edit = Patch::Merge(edit);
@@ -212,9 +212,9 @@ async fn edits_of_an_owned_map_cause_few_looks() {
         rig.pass(Duration::from_millis(10)).await;
     }
     rig.pass(Duration::from_secs(5)).await;
-    let looks = rig.app.asked("kiosk", Part::Observe) - looks;
-    println!("looks caused by 1,000 edits within 10 s: {looks}");
-    assert!((1..=25).contains(&looks), "{looks}");
+    let observations = rig.app.asked("kiosk", Part::Observe) - observations;
+    println!("looks caused by 1,000 edits within 10 s: {observations}");
+    assert!((1..=25).contains(&observations), "{observations}");
     // The last edit is heeded all the same.
     let spoil = Patch::Merge(json!({ "data": { "text": "spoilt" } }));
     let maps = maps_in(&rig, "default");

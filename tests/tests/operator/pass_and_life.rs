@@ -66,7 +66,7 @@ async fn a_pass_that_fails_later_makes_the_object_unready_and_moves_nothing() {
     let at = rig.until_ready("post", Serving).await;
     let fails = Say::Fail(Failure::retry("NoQuota", "it is used up"));
     rig.app.script.say("Apply", fails);
-    rig.poke("post");
+    rig.request("post");
     rig.pass(Duration::from_secs(5)).await;
     assert_eq!(rig.says("post", "Ready").await, "False NoQuota");
     assert_eq!(rig.says("post", "Reconciling").await, "True NoQuota");
@@ -88,7 +88,7 @@ async fn a_pause_does_not_make_ready_what_was_not() {
     rig.until_ready("post", Serving).await;
     let fails = Say::Fail(Failure::retry("NoQuota", "it is used up"));
     rig.app.script.say("Apply", fails);
-    rig.poke("post");
+    rig.request("post");
     rig.pass(Duration::from_secs(5)).await;
     rig.annotate("post", okt_runtime::PAUSED_ANNOTATION, Some("true"))
         .await;
@@ -106,7 +106,7 @@ async fn what_the_pass_puts_and_the_state_declares_is_pruned_together() {
     rig.create("post", json!({})).await;
     rig.until_ready("post", Serving).await;
     rig.app.script.put("Apply", []);
-    rig.poke("post");
+    rig.request("post");
     rig.pass(Duration::from_secs(5)).await;
     assert!(!is_there(&rig, "base").await, "no step puts it any more");
     assert!(is_there(&rig, "guest").await);

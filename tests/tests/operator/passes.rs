@@ -43,7 +43,7 @@ fn chart(text: &str) -> Value {
 }
 
 /// A chart whose pass was walked through once.
-async fn walked(script: impl FnOnce(&Charts)) -> Board {
+async fn ran(script: impl FnOnce(&Charts)) -> Board {
     let rig = Board::without_operator_of().await;
     script(&rig.app);
     rig.start();

@@ -20,7 +20,7 @@ async fn a_paused_object_makes_no_transition_and_goes_on_where_it_was() {
     pause(&rig, true).await;
     assert_eq!(rig.says("db", "Paused").await, "True Paused");
     assert_eq!(rig.says("db", "Ready").await, "True Running");
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     let ready = rig.until_reason("db", "Ready", "Paused").await;
     assert_eq!(ready.status, "False");
     rig.wire.clear();

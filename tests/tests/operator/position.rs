@@ -8,7 +8,7 @@ use serde_json::json;
 #[tokio::test(start_paused = true)]
 async fn a_handler_finds_its_position_stored_when_it_begins() {
     let rig = Rig::new().await;
-    rig.app.look_into(rig.client.clone());
+    rig.app.observe_into(rig.client.clone());
     rig.server
         .set_watch_lag(std::time::Duration::from_millis(30));
     rig.app.next_time(Start, Reply::Fail("not yet"));
@@ -18,7 +18,7 @@ async fn a_handler_finds_its_position_stored_when_it_begins() {
     rig.patch("db", json!({ "spec": { "storage": "2Gi" } }))
         .await;
     rig.until_ready("db", Running).await;
-    rig.wish("db", json!({ "visit": { "state": "Servicing" } }))
+    rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
         .await;
     rig.until_ready("db", Running).await;
     rig.delete("db").await;

@@ -18,7 +18,7 @@ async fn progress_is_shown_at_most_every_ten_seconds_and_the_newest_wins() {
     rig.create("db", json!({})).await;
     rig.until_in("db", Start).await;
     rig.wire.clear();
-    let looks = rig.app.looks();
+    let observations = rig.app.observations();
     rig.pass(Duration::from_secs(55)).await;
     let writes = rig.wire.writes().len();
     assert!((4..=6).contains(&writes), "{writes}");
@@ -29,8 +29,8 @@ async fn progress_is_shown_at_most_every_ten_seconds_and_the_newest_wins() {
         .and_then(|n| n.parse().ok())
         .expect("a number");
     assert!((430..=560).contains(&shown), "{message}");
-    let looks = rig.app.looks() - looks;
-    assert!(looks < 30, "{looks} looks for 550 texts");
+    let observations = rig.app.observations() - observations;
+    assert!(observations < 30, "{observations} looks for 550 texts");
     rig.until_ready("db", Running).await;
     assert_eq!(
         rig.position("db").await.action.expect("an action").message,

@@ -45,7 +45,7 @@ async fn a_refused_write_is_said_backed_off_and_made_once_it_is_allowed() {
     rig.wire.clear();
     for _ in 0..60 {
         rig.pass(Duration::from_mins(1)).await;
-        rig.poke("db");
+        rig.request("db");
     }
     let writes = rig.wire.writes().len();
     println!("writes of an hour of refusals: {writes}");
@@ -69,10 +69,10 @@ async fn errors_of_the_api_are_backed_off_and_cost_no_work() {
         let outage = Fault::answer(status, "", "no").subresource("status");
         let outage = rig.server.inject(outage.client(OPERATOR));
         rig.wire.clear();
-        rig.wish("db", json!({ "state": "End" })).await;
+        rig.ask_for("db", json!({ "state": "End" })).await;
         for _ in 0..60 {
             rig.pass(Duration::from_mins(1)).await;
-            rig.poke("db");
+            rig.request("db");
         }
         let writes = rig.wire.writes().len();
         println!("writes of an hour of {status}: {writes}");
@@ -154,7 +154,7 @@ async fn a_definition_that_shrinks_under_the_operator_stops_it_until_it_is_mende
         .await;
     rig.pass(Duration::from_secs(1)).await;
     rig.wire.clear();
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.pass(Duration::from_mins(30)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
     rig.define(crd::<Database>().expect("a CRD")).await;

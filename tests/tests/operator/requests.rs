@@ -16,7 +16,7 @@ async fn live(rig: &Rig, name: &str) {
     rig.create(name, json!({})).await;
     rig.until_ready(name, Running).await;
     let visit = json!({ "visit": { "state": "Servicing", "request": "nightly-1" } });
-    rig.wish(name, visit).await;
+    rig.ask_for(name, visit).await;
     rig.until_ready(name, Running).await;
     rig.delete(name).await;
     rig.until_gone(name).await;
@@ -47,7 +47,7 @@ async fn pokes_labels_and_a_cache_that_lags_cost_nothing() {
         for round in 0.. {
             rig.pass(Duration::from_millis(7)).await;
             for name in &names {
-                rig.poke(name);
+                rig.request(name);
                 if round % 10 == 0 {
                     let labels =
                         json!({ "metadata": { "labels": { "round": round.to_string() } } });
@@ -93,7 +93,7 @@ async fn a_cache_that_lags_costs_no_write_and_no_conflict() {
         loop {
             rig.pass(Duration::from_millis(7)).await;
             for name in &names {
-                rig.poke(name);
+                rig.request(name);
             }
         }
     };
@@ -114,7 +114,7 @@ async fn many_objects_on_many_threads_start_no_work_twice() {
         loop {
             rig.pass(Duration::from_millis(3)).await;
             for name in &names {
-                rig.poke(name);
+                rig.request(name);
             }
         }
     };
@@ -139,11 +139,11 @@ async fn a_settled_object_is_not_written_whatever_names_it() {
     rig.until_ready("db", Running).await;
     rig.wire.clear();
     for _ in 0..50 {
-        rig.poke("db");
+        rig.request("db");
         rig.pass(Duration::from_secs(40)).await;
     }
     assert_eq!(rig.wire.writes(), [""; 0]);
-    assert!(rig.app.looks() > 50, "it was looked at");
+    assert!(rig.app.observations() > 50, "it was looked at");
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,7 +26,7 @@ async fn after_a_restore_objects_go_on_and_no_id_names_two_pieces_of_work() {
     let backup = rig.server.backup();
     let before = rig.position("db").await;
     // In the history that is lost the database is stopped.
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
     churn(&rig).await;
     rig.pass(Duration::from_mins(1)).await;
@@ -35,8 +35,8 @@ async fn after_a_restore_objects_go_on_and_no_id_names_two_pieces_of_work() {
     assert_eq!(rig.position("db").await, before);
     rig.pass(Duration::from_mins(12)).await;
     // In the one that counts it fails and is backed up.
-    rig.wish("quiet", json!({ "state": "End" })).await;
-    rig.wish(
+    rig.ask_for("quiet", json!({ "state": "End" })).await;
+    rig.ask_for(
         "db",
         json!({ "visit": { "state": "Servicing", "request": "1" } }),
     )
@@ -66,7 +66,7 @@ async fn an_object_that_was_released_in_the_lost_history_is_led_again() {
     churn(&rig).await;
     rig.server.restore(&backup);
     rig.pass(Duration::from_mins(12)).await;
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
 }
 

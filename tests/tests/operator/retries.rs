@@ -63,7 +63,7 @@ async fn unrelated_events_neither_raise_a_wait_nor_bring_it_forward() {
     let disturb = async {
         for round in 0.. {
             noisy.pass(Duration::from_millis(333)).await;
-            noisy.poke("db");
+            noisy.request("db");
             noisy
                 .patch(
                     "db",
@@ -180,7 +180,7 @@ async fn what_failed_for_good_stands_until_the_generation_changes() {
     let failed = rig.position("db").await.action.expect("an action");
     assert_eq!(failed.phase, Phase::Failed);
     // A changed wish changes the generation, not the revision: the same piece of work.
-    rig.wish("db", json!({ "request": "again" })).await;
+    rig.ask_for("db", json!({ "request": "again" })).await;
     rig.until_in("db", End).await;
     let ran = rig.app.ran();
     let tries: Vec<_> = ran

@@ -14,12 +14,12 @@ async fn an_object_that_goes_round_is_braked_and_says_so() {
             .next_time(Running, Reply::Say(Answer::To(Servicing.id())));
     }
     rig.create("db", json!({})).await;
-    let ready = rig.until_reason("db", "Ready", "GoingRound").await;
+    let ready = rig.until_reason("db", "Ready", "LoopDetected").await;
     assert_eq!(ready.status, "False");
     rig.pass(Duration::from_hours(1)).await;
     rig.wire.clear();
     let before = rig.position("db").await.transition;
-    let looks = rig.app.looks();
+    let observations = rig.app.observations();
     rig.pass(Duration::from_hours(1)).await;
     let transitions = rig.position("db").await.transition - before;
     println!("transitions of an hour of going round: {transitions}");
@@ -30,13 +30,13 @@ async fn an_object_that_goes_round_is_braked_and_says_so() {
         rig.wire.writes().len()
     );
     assert!(
-        rig.app.looks() - looks < 400,
+        rig.app.observations() - observations < 400,
         "{} looks",
-        rig.app.looks() - looks
+        rig.app.observations() - observations
     );
     assert!(rig.position("db").await.trail.len() < 100);
     // A new wish lets it go at once.
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_in("db", End).await;
 }
 
@@ -47,7 +47,7 @@ async fn an_application_that_flaps_is_followed_ever_more_slowly() {
     rig.until_ready("db", Running).await;
     // Whatever is done, it is seen absent.
     rig.app.sees("db", Sight::Absent);
-    rig.until_reason("db", "Ready", "GoingRound").await;
+    rig.until_reason("db", "Ready", "LoopDetected").await;
     rig.pass(Duration::from_hours(1)).await;
     let before = rig.position("db").await.transition;
     rig.pass(Duration::from_hours(1)).await;

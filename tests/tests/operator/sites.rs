@@ -11,7 +11,7 @@ async fn a_cluster_scoped_object_lives_and_goes() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({})).await;
     rig.until_ready("s", SiteState::Online).await;
-    rig.poke("s");
+    rig.request("s");
     rig.delete("s").await;
     rig.until_gone("s").await;
     let ran: Vec<_> = rig.app.ran().into_iter().map(|(state, _)| state).collect();
@@ -34,7 +34,7 @@ async fn what_the_application_adds_is_written_with_a_transition_and_alone_every_
     rig.wire.clear();
     for pages in 2..62 {
         rig.app.set_pages(pages);
-        rig.poke("s");
+        rig.request("s");
         rig.pass(Duration::from_secs(1)).await;
     }
     let writes = rig.wire.writes().len();
@@ -99,11 +99,11 @@ async fn an_object_stored_under_a_former_name_is_in_that_state_without_moving() 
         (position.state.as_str(), position.transition, position.jumps),
         ("Online", 2, 1)
     );
-    let desired = position.desired.expect("a wish");
+    let desired = position.desired.expect("a desired state");
     assert_eq!(
         (desired.transition, desired.reached),
         (0, true),
-        "the wish is the same"
+        "the desired state is the same"
     );
     assert_eq!(rig.events().await, [""; 0]);
 }

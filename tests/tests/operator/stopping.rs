@@ -110,9 +110,9 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_begun_and_not_waited_f
     rig.pass(Duration::from_secs(1)).await;
     // Failed has no work; Stopping has, which waits for what runs to clean up.
     rig.app.sees("db", Sight::Event(Running, Failed));
-    rig.poke("db");
+    rig.request("db");
     rig.until_in("db", Failed).await;
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_in("db", Stopping).await;
     let told = Instant::now();
     rig.stop().await;
@@ -133,7 +133,7 @@ async fn cancelled_work_is_let_clean_up() {
     rig.until_in("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     rig.app.sees("db", Sight::Event(Running, Failed));
-    rig.poke("db");
+    rig.request("db");
     rig.until_in("db", Failed).await;
     let told = Instant::now();
     rig.stop().await;

@@ -47,7 +47,7 @@ impl Outage {
 
 async fn gust(
     rig: &Rig,
-    gate: &watch::Sender<bool>,
+    is_leader: &watch::Sender<bool>,
     outage: &mut Outage,
     dice: &mut Dice,
     number: u64,
@@ -75,7 +75,7 @@ async fn gust(
             merge(json!({ "metadata": { "annotations": { PAUSED_ANNOTATION: paused } } })).await;
         }
         5 => merge(json!({ "metadata": { "labels": { "gust": number.to_string() } } })).await,
-        6 => rig.poke("db"),
+        6 => rig.request("db"),
         7 => rig.restart().await,
         8 | 9 => {
             let state = dice.one_of(&STATES);
@@ -126,7 +126,7 @@ async fn gust(
             }
         }
         15 => {
-            gate.send_replace(dice.roll(3) != 0);
+            is_leader.send_replace(dice.roll(3) != 0);
         }
         _ if dice.roll(6) == 0 => {
             let _ = rig.raw().delete("db", &DeleteParams::default()).await;
@@ -141,9 +141,9 @@ async fn gust(
 
 async fn storm(seed: u64) {
     let mut dice = Dice(seed);
-    let (gate, leads) = watch::channel(true);
+    let (is_leader, leads) = watch::channel(true);
     let mut rig = Rig::without_operator().await;
-    rig.options.gate = Some(leads);
+    rig.options.is_leader = Some(leads);
     rig.server
         .set_watch_lag(Duration::from_millis(dice.roll(3) * 40));
     rig.start();
@@ -154,14 +154,14 @@ async fn storm(seed: u64) {
         .server
         .misbehave(Chaos::seeded(seed).client(OPERATOR).resource("databases"));
     for number in 0..120 {
-        gust(&rig, &gate, &mut outage, &mut dice, number).await;
+        gust(&rig, &is_leader, &mut outage, &mut dice, number).await;
         let pause = dice.one_of(&[0, 1, 30, 500, 5_000, 40_000]);
         rig.pass(Duration::from_millis(pause)).await;
     }
     // The storm is over.
     outage.to(&rig, None);
     chaos.end();
-    gate.send_replace(true);
+    is_leader.send_replace(true);
     rig.app.forget_replies();
     rig.app.sees("db", Sight::Unobserved);
     let gone = rig.get("db").await;

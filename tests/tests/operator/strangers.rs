@@ -73,7 +73,7 @@ async fn a_newer_operators_object_is_not_touched() {
     rig.pass(Duration::from_secs(1)).await;
     rig.wire.clear();
     put_in(&rig, "Upgrading").await;
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.app.sees("db", Sight::In(Running));
     rig.pass(Duration::from_hours(1)).await;
     rig.restart().await;
@@ -99,16 +99,18 @@ async fn an_unknown_wish_is_said_and_nothing_moves() {
         json!({ "state": "Flying" }),
     ))
     .await;
-    let stalled = rig.until_reason("db", "Stalled", "UnknownWish").await;
+    let stalled = rig
+        .until_reason("db", "Stalled", "UnknownDesiredState")
+        .await;
     assert!(stalled.message.contains("`Flying`"), "{}", stalled.message);
     assert_eq!(
-        rig.position("db").await.desired.expect("a wish").state,
+        rig.position("db").await.desired.expect("a desired state").state,
         "Flying"
     );
     rig.wire.clear();
     rig.pass(Duration::from_mins(30)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
 }
 
@@ -191,7 +193,7 @@ async fn foreign_conditions_and_fields_are_kept() {
     rig.wire.clear();
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.wire.writes(), [""; 0], "it is no reason to write");
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
     assert_eq!(rig.says("db", "example.com/BackedUp").await, "True Nightly");
 }
@@ -210,7 +212,7 @@ async fn words_that_nobody_knows_do_not_make_an_object_unreadable() {
     rig.pass(Duration::from_secs(5)).await;
     rig.until_ready("db", Running).await;
     assert_eq!(rig.position("db").await.transition, 2);
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
 }
 

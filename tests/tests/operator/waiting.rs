@@ -48,7 +48,7 @@ async fn a_poke_calls_at_once_what_waits() {
         .await;
     rig.pass(Duration::from_secs(5)).await;
     assert_eq!(rig.app.ran().len(), 1, "a label is no poke");
-    rig.poke("db");
+    rig.request("db");
     rig.pass(Duration::from_secs(1)).await;
     rig.until_ready("db", Running).await;
     assert_eq!(rig.app.ran()[1].attempt, 1);
@@ -65,7 +65,7 @@ async fn a_poke_during_a_run_is_not_lost_to_the_wait_it_asks_for() {
     rig.create("db", json!({})).await;
     rig.until_in("db", Start).await;
     rig.pass(Duration::from_secs(5)).await;
-    rig.poke("db");
+    rig.request("db");
     rig.pass(Duration::from_secs(10)).await;
     rig.until_ready("db", Running).await;
     let ran = rig.app.ran();
@@ -93,7 +93,7 @@ async fn a_resting_state_may_be_left_while_its_work_waits() {
     rig.create("db", json!({})).await;
     rig.until_in("db", Running).await;
     rig.pass(Duration::from_secs(5)).await;
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
     assert_eq!(rig.app.states("db"), [Start, Running, Stopping]);
 }

@@ -61,10 +61,10 @@ fn annotations() -> impl Strategy<Value = Value> {
 
 fn spec() -> impl Strategy<Value = Value> {
     (state(), text(), state(), text(), any::<[bool; 4]>()).prop_map(
-        |(wish, request, visit, visited, has)| {
+        |(desired, request, visit, visited, has)| {
             let mut lifecycle = Map::new();
             if has[0] {
-                lifecycle.insert("state".to_owned(), wish.into());
+                lifecycle.insert("state".to_owned(), desired.into());
             }
             if has[1] {
                 lifecycle.insert("request".to_owned(), request.into());
@@ -93,7 +93,7 @@ fn status() -> impl Strategy<Value = Value> {
         vec((name(), name(), name(), text(), time(), number()), 0..8),
     )
         .prop_map(
-            |(position, wish, visit, action, texts, history, conditions)| {
+            |(position, desired, visit, action, texts, history, conditions)| {
                 let history: Vec<Value> = history
                     .into_iter()
                     .map(|(transition, from, to, at, cause)| {
@@ -112,7 +112,7 @@ fn status() -> impl Strategy<Value = Value> {
                     "lifecycle": {
                         "state": position.0, "since": position.1, "transition": position.2,
                         "jumps": position.3, "rounds": position.4,
-                        "desired": { "state": wish.0, "transition": wish.1, "reached": wish.2 },
+                        "desired": { "state": desired.0, "transition": desired.1, "reached": desired.2 },
                         "visit": { "state": visit.0, "request": visit.1, "transition": visit.2, "outcome": visit.3 },
                         "action": { "id": action.0, "attempt": action.1, "phase": action.2,
                             "generation": action.3, "leaving": action.4, "startedAt": position.1,

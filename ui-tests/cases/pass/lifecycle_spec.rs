@@ -15,7 +15,7 @@ mod runtime {
     pub enum NoLifecycle {}
 
     impl NoLifecycle {
-        pub fn wish() -> &'static Desired<Self> {
+        pub fn desired() -> &'static Desired<Self> {
             &Desired(None)
         }
     }
@@ -49,7 +49,7 @@ struct Without {
     storage: u8,
 }
 
-fn wished<S: runtime::LifecycleSpec<State = Life>>(spec: &S) -> Option<Life> {
+fn desired<S: runtime::LifecycleSpec<State = Life>>(spec: &S) -> Option<Life> {
     spec.lifecycle().0
 }
 
@@ -58,12 +58,12 @@ fn main() {
         storage: &1,
         r#type: runtime::Desired(Some(Life::Running)),
     };
-    assert_eq!(wished(&named), Some(Life::Running));
+    assert_eq!(desired(&named), Some(Life::Running));
     assert_eq!(*named.storage, 1);
     let without = Without { storage: 3 };
     assert!(runtime::LifecycleSpec::lifecycle(&without).0.is_none());
     assert_eq!(without.storage, 3);
     let unnamed = Unnamed(2, runtime::Desired(None));
-    assert_eq!(wished(&unnamed), None);
+    assert_eq!(desired(&unnamed), None);
     assert_eq!(unnamed.0, 2);
 }

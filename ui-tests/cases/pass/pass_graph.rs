@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use okt_core::pass::{Failed, Outcome, Step, Walk};
+use okt_core::pass::{Failed, Outcome, PassRun, Step};
 use okt_core::{Answer, Kind, Lifecycle, PassDispatch};
 use okt_macros::lifecycle_graph;
 
@@ -57,7 +57,7 @@ impl BrokerPassHandler for Brokers {
     }
 
     async fn gather(&self, _: &bool) -> Result<Step<broker_pass::AfterGather>, Failed> {
-        Ok(Step::done(broker_pass::AfterGather::Apply).again(Duration::from_mins(10)))
+        Ok(Step::done(broker_pass::AfterGather::Apply).requeue_after(Duration::from_mins(10)))
     }
 
     async fn apply(&self, _: &bool) -> Result<Step<broker_pass::AfterApply>, Failed> {
@@ -76,23 +76,23 @@ impl BrokerPassHandler for Brokers {
     }
 }
 
-/// Walks with steps that never sleep.
-fn walk(sound: bool) -> Walk<'static> {
-    let mut walk = Walk::begin(BrokerPass::GRAPH, false);
-    while let Some(state) = walk.at().and_then(BrokerPass::from_id) {
+/// Runs a pass whose steps never sleep.
+fn run(sound: bool) -> PassRun<'static> {
+    let mut run = PassRun::begin(BrokerPass::GRAPH, false);
+    while let Some(state) = run.at().and_then(BrokerPass::from_id) {
         let step = pin!(state.step(&Brokers, &sound));
         let Poll::Ready(said) = step.poll(&mut Context::from_waker(Waker::noop())) else {
-            return walk;
+            return run;
         };
-        walk.take(said);
+        run.take(said);
     }
-    walk
+    run
 }
 
 fn main() {
-    assert_eq!(walk(true).outcome(), Outcome::Complete);
-    assert_eq!(walk(true).results().steps, 3);
-    assert!(matches!(walk(false).outcome(), Outcome::GaveUp { .. }));
+    assert_eq!(run(true).outcome(), Outcome::Complete);
+    assert_eq!(run(true).results().steps, 3);
+    assert!(matches!(run(false).outcome(), Outcome::GaveUp { .. }));
     assert_eq!(BrokerPass::GRAPH.kind, Kind::Pass);
     assert_eq!(Answer::from(broker_pass::AfterCheck::Next), Answer::Next);
     match broker_pass::AfterApply::Report {

@@ -8,7 +8,7 @@
 //!     └──▶ postgres agent …  the agent, which starts PostgreSQL; both outlive the operator
 //! ```
 
-mod walk;
+mod demo;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ use okt_examples::desk::{Desk, Trouble};
 use okt_examples::postgres::life::Postgres;
 use okt_examples::postgres::operator::connect;
 use okt_examples::postgres::stage::Stage;
-use okt_examples::{screen, told_to_stop};
+use okt_examples::{screen, shutdown_signal};
 use okt_runtime::crd;
 use okt_sidecar::program::{Config, Machine, run};
 use okt_testing::ApiServer;
@@ -122,11 +122,11 @@ async fn on(kubeconfig: &Path) -> Result<(), Trouble> {
         api: Api::namespaced(client, NAMESPACE),
         patience: PATIENCE,
     };
-    let teller = tokio::spawn(desk.clone().tell_transitions());
+    let teller = tokio::spawn(desk.clone().print_transitions());
     let mut stage = Stage::set(std::env::current_exe()?, kubeconfig)?;
     let outcome = tokio::select! {
-        outcome = walk::all(&mut stage, &desk, NAMESPACE) => outcome,
-        () = told_to_stop() => Err("interrupted".into()),
+        outcome = demo::all(&mut stage, &desk, NAMESPACE) => outcome,
+        () = shutdown_signal() => Err("interrupted".into()),
     };
     teller.abort();
     if outcome.is_err() || screen::failures() > 0 {

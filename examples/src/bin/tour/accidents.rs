@@ -162,13 +162,13 @@ pub(crate) async fn held_in_failed(scene: &Scene) -> Result<(), Trouble> {
     let notes = scene.desk.get("beta").await?;
     check(
         at(&notes) == Some(NotesState::Failed) && transitions(&notes) == transition,
-        "beta stays in Failed, although its spec wishes Running",
+        "beta stays in Failed, although its spec asks for Running",
     );
     restore(&server, &backup)?;
     note("the backup is put back, and somebody asks again: spec.lifecycle.request=repaired");
     scene
         .desk
-        .wish("beta", json!({ "request": "repaired" }))
+        .ask_for("beta", json!({ "request": "repaired" }))
         .await?;
     scene.desk.until_ready("beta", NotesState::Running).await?;
     let held = server.count().await?;

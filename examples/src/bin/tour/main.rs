@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use okt_examples::notes::{ServeArgs, serve};
 use okt_examples::notes_operator::Keeper;
-use okt_examples::{screen, told_to_stop};
+use okt_examples::{screen, shutdown_signal};
 
 use crate::scene::Scene;
 
@@ -63,13 +63,13 @@ async fn tour(tour: Tour) -> ExitCode {
     };
     let mut outcome = tokio::select! {
         outcome = stops::all(&mut scene) => outcome,
-        () = told_to_stop() => Err("interrupted".into()),
+        () = shutdown_signal() => Err("interrupted".into()),
     };
     if tour.serve && outcome.is_ok() {
         outcome = tokio::select! {
             outcome = stops::stay(&scene) => outcome,
             // The way this part ends.
-            () = told_to_stop() => Ok(()),
+            () = shutdown_signal() => Ok(()),
         };
     }
     if let Err(error) = &outcome {

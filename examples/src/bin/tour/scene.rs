@@ -56,7 +56,7 @@ impl Scene {
             api: Api::namespaced(client, NAMESPACE),
             patience: PATIENCE,
         };
-        let teller = tokio::spawn(desk.clone().tell_transitions());
+        let teller = tokio::spawn(desk.clone().print_transitions());
         let mut scene = Self {
             desk,
             keeper: Keeper::new(directory.path(), program),

@@ -19,7 +19,7 @@ use crate::scene::Scene;
 /// The notebooks, and how many documents each is given at first.
 const NOTEBOOKS: [(&str, u64); 3] = [("alpha", 80), ("beta", 20), ("gamma", 10)];
 
-/// Walks the whole tour.
+/// Runs the whole tour.
 pub(crate) async fn all(scene: &mut Scene) -> Result<(), Trouble> {
     screen::note(&format!("API on {}", scene.address()));
     screen::note(&format!("kubeconfig {}", scene.kubeconfig.display()));
@@ -27,7 +27,7 @@ pub(crate) async fn all(scene: &mut Scene) -> Result<(), Trouble> {
     backup_while_writing(scene).await?;
     killed_server(scene).await?;
     killed_operator(scene).await?;
-    refused_wish(scene).await?;
+    refused_state(scene).await?;
     held_in_failed(scene).await?;
     summary(scene).await?;
     deletion(scene).await
@@ -142,7 +142,7 @@ pub(crate) async fn ask_for_backup(
     request: &str,
 ) -> Result<(), Trouble> {
     let visit = json!({ "visit": { "state": "Servicing", "request": request } });
-    scene.desk.wish(name, visit).await
+    scene.desk.ask_for(name, visit).await
 }
 
 /// Whether the visit of this request was made.
@@ -154,13 +154,14 @@ pub(crate) fn visited(notes: &Notes, request: &str) -> bool {
 /// Wishes that gamma is read-only, and waits until it is.
 async fn gamma_read_only(scene: &Scene) -> Result<(), Trouble> {
     let desk = &scene.desk;
-    desk.wish("gamma", json!({ "state": "ReadOnly" })).await?;
+    desk.ask_for("gamma", json!({ "state": "ReadOnly" }))
+        .await?;
     desk.until_ready("gamma", NotesState::ReadOnly).await?;
     Ok(())
 }
 
-async fn refused_wish(scene: &Scene) -> Result<(), Trouble> {
-    heading(5, "A wish that has no route is refused, and says so");
+async fn refused_state(scene: &Scene) -> Result<(), Trouble> {
+    heading(5, "A desired state without a route is refused, and the conditions say why");
     gamma_read_only(scene).await?;
     let server = scene.instance("gamma")?;
     check(
@@ -169,7 +170,7 @@ async fn refused_wish(scene: &Scene) -> Result<(), Trouble> {
     );
     scene
         .desk
-        .wish("gamma", json!({ "state": "Running" }))
+        .ask_for("gamma", json!({ "state": "Running" }))
         .await?;
     let notes = scene
         .desk
@@ -190,7 +191,7 @@ async fn refused_wish(scene: &Scene) -> Result<(), Trouble> {
     );
     check(at(&notes) == Some(NotesState::ReadOnly), "nothing moved");
     gamma_read_only(scene).await?;
-    check(true, "the wish is taken back, gamma is ready again");
+    check(true, "the desired state is taken back, gamma is ready again");
     Ok(())
 }
 

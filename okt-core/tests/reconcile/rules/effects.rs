@@ -2,7 +2,7 @@
 
 use okt_core::Mark;
 use okt_core::facts::Said;
-use okt_core::pass::Walk;
+use okt_core::pass::PassRun;
 use okt_core::reconcile::{Effect, Readable, RunEnd};
 use okt_core::record::{Action, Phase as Recording, Recorded};
 
@@ -231,7 +231,7 @@ impl World {
             self.cluster.put == PutObject::Absent,
             "lets an object go although something of it is left",
         );
-        let has_way_out = self.case.pass.is_some_and(Walk::finalizes);
+        let has_way_out = self.case.pass.is_some_and(PassRun::finalizes);
         let is_done = |run: Run| run.ran.leaving && run.ran.end == RunEnd::Complete;
         self.must(
             !has_way_out || round.run.is_some_and(is_done),

@@ -3,7 +3,7 @@
 use okt_core::Mark;
 use okt_core::decide::{Decision as Step, Why};
 use okt_core::facts::Task;
-use okt_core::reconcile::{Draft, Turnover};
+use okt_core::reconcile::{Draft, WorkChange};
 use okt_core::record::{Record, Recorded};
 
 use crate::memory::WorkId;
@@ -15,7 +15,7 @@ impl World {
     /// Checks a commit before it is performed.
     pub(crate) fn check_commit(&mut self, draft: &Draft, round: &Round) {
         let work = self.facts(round).work;
-        let takes_result = matches!(work.task, Task::Ended(_)) && draft.work != Turnover::Keep;
+        let takes_result = matches!(work.task, Task::Ended(_)) && draft.work != WorkChange::Keep;
         self.must(
             !(takes_result && work.stale),
             "takes the result of other work",

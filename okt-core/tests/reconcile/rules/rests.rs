@@ -51,10 +51,10 @@ impl World {
         if facts.writes.wait.is_some() {
             return facts.writes.wait;
         }
-        let is_braked = round
+        let is_loop_guarded = round
             .draft
             .is_some_and(|(draft, _)| matches!(draft.step, Step::Stand(Stand::Braking(_))));
-        let is_work_held = facts.asked.is_paused() || is_braked;
+        let is_work_held = facts.asked.is_paused() || is_loop_guarded;
         let retry = facts.work.due.filter(|_| !is_work_held);
         let record = round.object.status.recorded.at();
         let state = (record.zip(self.case.life)).and_then(|(record, life)| life.get(record.state));

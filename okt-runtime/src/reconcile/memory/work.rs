@@ -5,7 +5,7 @@ use std::time::Duration;
 use okt_core::Answer;
 use okt_core::backoff::Backoff;
 use okt_core::facts::{Said, Task};
-use okt_core::reconcile::{self as facts, Turnover};
+use okt_core::reconcile::{self as facts, WorkChange};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -203,22 +203,22 @@ impl Work {
     /// Does what was decided about the work, now that it is recorded. `on_record` is the work on record.
     ///
     /// Beside [`cancel`](Self::cancel) and the start of a task this is the only way in which work changes.
-    pub(crate) fn turn_over(
+    pub(crate) fn change(
         &mut self,
-        to: Turnover,
+        to: WorkChange,
         on_record: impl FnOnce() -> Option<Piece>,
         backoff: Backoff,
         seed: u64,
     ) {
         match to {
-            Turnover::Keep => {}
-            Turnover::None => self.cancel(),
-            Turnover::New => {
+            WorkChange::Keep => {}
+            WorkChange::None => self.cancel(),
+            WorkChange::New => {
                 self.cancel();
                 self.piece = on_record();
             }
-            Turnover::Retry => self.retry(backoff, seed),
-            Turnover::Wait => self.wait(),
+            WorkChange::Retry => self.retry(backoff, seed),
+            WorkChange::Wait => self.wait(),
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) struct World {
     /// What was begun, remembered, done, and cleaned up, in this order.
     pub(super) log: Mutex<Vec<String>>,
     /// How often the application was looked at.
-    pub(super) looks: AtomicUsize,
+    pub(super) observations: AtomicUsize,
     /// What a look finds; nothing is a look that does not end, an empty text one that
     /// panics, and one that begins with `slow ` takes its time.
     pub(super) place: Mutex<Option<String>>,
@@ -67,8 +67,8 @@ impl Work for Puppet {
         vec![offer("Twice", true), offer("Once", false)]
     }
 
-    async fn look(&self) -> Sighting {
-        self.0.looks.fetch_add(1, Ordering::Relaxed);
+    async fn observe(&self) -> Sighting {
+        self.0.observations.fetch_add(1, Ordering::Relaxed);
         let place = self.0.place.lock().unwrap().clone();
         match place {
             None => std::future::pending().await,

@@ -50,14 +50,14 @@ async fn a_look_that_hangs_or_panics_is_no_answer_and_there_are_never_two() {
 #[tokio::test(start_paused = true)]
 async fn after_an_action_nothing_is_seen_until_it_was_looked_again() {
     let life = Life::new().await;
-    let looks = || life.world.looks.load(Ordering::Relaxed);
+    let observations = || life.world.observations.load(Ordering::Relaxed);
     sleep(Duration::from_secs(1)).await;
     life.put("a", work("Once", 1, 1, &json!({ "seconds": 5 })))
         .await;
     // The look at 5 s is begun before the end at 6 s, and says at 7 s what was before.
     life.world.put_at(Some("slow Running"));
     sleep(Duration::from_millis(4500)).await;
-    assert_eq!(looks(), 2);
+    assert_eq!(observations(), 2);
     life.world.put_at(None);
     assert_eq!(life.end("a").await.phase(), "Succeeded");
     for _ in 0..3 {
@@ -67,7 +67,7 @@ async fn after_an_action_nothing_is_seen_until_it_was_looked_again() {
         );
         sleep(Duration::from_secs(1)).await;
     }
-    assert_eq!(looks(), 3, "it was looked at once");
+    assert_eq!(observations(), 3, "it was looked at once");
     life.world.put_at(Some("Servicing"));
     sleep(Duration::from_secs(10)).await;
     assert_eq!(life.status().await["application"]["state"], "Servicing");

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 /// How often an agent looks at its application.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const OBSERVE_EVERY: Duration = Duration::from_secs(2);
 
 /// A cluster whose applications have agents.
 pub(super) struct Stage<A: Served> {
@@ -44,7 +44,7 @@ struct Application(Arc<Mutex<Script>>);
 #[derive(Default)]
 struct Script {
     /// What the work of a state does, where it is not done at once.
-    works: BTreeMap<String, Turn>,
+    works: BTreeMap<String, Reply>,
     seen: Option<Seen>,
     begun: Vec<String>,
     ended: Vec<String>,
@@ -52,7 +52,7 @@ struct Script {
 
 /// What the work of a state does.
 #[derive(Clone)]
-pub(super) enum Turn {
+pub(super) enum Reply {
     /// Takes that long.
     Takes(Duration),
     /// Fails for good, with this reason.
@@ -82,8 +82,8 @@ impl<A: Served> Stage<A> {
     /// The agents of this cluster's objects.
     pub(super) fn agents(&self) -> Agents<A::Resource> {
         let machines = self.machines.clone();
-        Agents::spoken_to(move |object: &A::Resource| Ok(machines.client(&object.name_any())))
-            .look_again(|_| Duration::from_secs(5))
+        Agents::with_clients(move |object: &A::Resource| Ok(machines.client(&object.name_any())))
+            .observe_every(|_| Duration::from_secs(5))
     }
 
     /// Starts an operator.
@@ -138,7 +138,7 @@ impl Machines {
     pub(super) async fn add(&self, name: &str, states: &[&'static str]) -> Arc<Machine> {
         let application = Application::default();
         for state in states {
-            application.script(state, Turn::Takes(Duration::from_secs(1)));
+            application.script(state, Reply::Takes(Duration::from_secs(1)));
         }
         let machine = Arc::new(Machine {
             application,
@@ -173,7 +173,7 @@ impl Machine {
         // What was killed lets go of the disk when its threads are through.
         let agent = loop {
             let agent = Agent::new(self.application.clone(), self.disk.path());
-            match agent.look_every(LOOK_EVERY).start().await {
+            match agent.observe_every(OBSERVE_EVERY).start().await {
                 Ok(agent) => break agent,
                 Err(JournalError::Locked(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
                 Err(error) => panic!("the agent does not start: {error}"),
@@ -188,8 +188,8 @@ impl Machine {
     }
 
     /// What the work of a state does from now on.
-    pub(super) fn script(&self, state: &str, turn: Turn) {
-        self.application.script(state, turn);
+    pub(super) fn script(&self, state: &str, reply: Reply) {
+        self.application.script(state, reply);
     }
 
     /// Where the application is from now on; with none, where its last work has brought it.
@@ -214,8 +214,8 @@ pub(super) async fn actions(client: &Client) -> Vec<ActionReport> {
 }
 
 impl Application {
-    fn script(&self, state: &str, turn: Turn) {
-        lock(&self.0).works.insert(state.to_owned(), turn);
+    fn script(&self, state: &str, reply: Reply) {
+        lock(&self.0).works.insert(state.to_owned(), reply);
     }
 }
 
@@ -228,30 +228,30 @@ impl Work for Application {
         lock(&self.0).works.keys().map(offer).collect()
     }
 
-    async fn look(&self) -> Sighting {
+    async fn observe(&self) -> Sighting {
         Sighting::of(lock(&self.0).seen.clone().unwrap_or(Seen::Unobserved))
     }
 
     async fn perform(&self, task: &Task) -> Result<Done, Fault> {
         let state = task.state().to_owned();
-        let turn = {
+        let work = {
             let mut script = lock(&self.0);
             script.begun.push(state.clone());
             script.works.get(&state).cloned()
         };
-        let answer = match turn {
-            Some(Turn::Takes(time)) => {
+        let answer = match work {
+            Some(Reply::Takes(time)) => {
                 task.progress(Some(50), "half of it");
                 tokio::time::sleep(time).await;
                 Ok(Done::default())
             }
-            Some(Turn::Fails(reason)) => Err(Fault::permanent(reason, "as the script says")),
-            Some(Turn::Forever(time)) => {
+            Some(Reply::Fails(reason)) => Err(Fault::permanent(reason, "as the script says")),
+            Some(Reply::Forever(time)) => {
                 task.cancelled().await;
                 tokio::time::sleep(time).await;
                 Err(Fault::retry("Cancelled", "as it was told to"))
             }
-            Some(Turn::Names(event)) => Ok(Done {
+            Some(Reply::Names(event)) => Ok(Done {
                 event: Some(event.to_owned()),
                 ..Done::default()
             }),

@@ -7,7 +7,7 @@ use okt_runtime::{FINALIZER, Failure, PAUSED_ANNOTATION};
 use okt_tests::Say;
 use serde_json::json;
 
-use super::{map, says, steps_while_it_is_labelled, walked};
+use super::{map, ran, says, steps_while_it_is_labelled};
 
 #[tokio::test(start_paused = true)]
 async fn deletion_takes_the_way_for_it_and_the_finalizer_goes_at_its_end() {
@@ -16,7 +16,7 @@ async fn deletion_takes_the_way_for_it_and_the_finalizer_goes_at_its_end() {
         Duration::from_secs(5),
         "foo namespace missing two annotations",
     );
-    let rig = walked(|app| app.script.put("Provision", [map("a", "x")])).await;
+    let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
     let chart = rig.get("chart").await.expect("it is there");
     assert_eq!(chart.finalizers(), [FINALIZER]);
     rig.app.script.say("Leave", wait);
@@ -43,7 +43,7 @@ async fn deletion_takes_the_way_for_it_and_the_finalizer_goes_at_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_stays_after_a_way_for_deletion_that_failed_and_an_invalid_object_can_go() {
-    let rig = walked(|app| {
+    let rig = ran(|app| {
         app.script
             .say("Check", Say::Fail(Failure::permanent("Invalid", "no")));
     })
@@ -70,7 +70,7 @@ async fn a_finalizer_stays_after_a_way_for_deletion_that_failed_and_an_invalid_o
 
 #[tokio::test(start_paused = true)]
 async fn an_object_can_be_given_up() {
-    let rig = walked(|app| {
+    let rig = ran(|app| {
         app.script
             .say("Leave", Say::Fail(Failure::permanent("Stuck", "no")));
     })
@@ -90,7 +90,7 @@ async fn an_object_can_be_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_does_not_hurry_a_deletion_that_waits() {
-    let rig = walked(|app| {
+    let rig = ran(|app| {
         let fails = Failure::retry("Held", "it holds");
         app.script.say("Leave", Say::Fail(fails));
     })

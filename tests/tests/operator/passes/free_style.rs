@@ -40,7 +40,7 @@ async fn one_step_makes_what_it_puts_and_says_how_it_went() {
     let slate = rig.get("slate").await.expect("it is there");
     assert_eq!(slate.finalizers(), [""; 0], "nothing holds it");
     (rig.app.script).say("Reconcile", Say::Fail(Failure::retry("Broken", "no")));
-    rig.poke("slate");
+    rig.request("slate");
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.says("slate", "Ready").await, "False Broken");
     assert!(

@@ -10,11 +10,11 @@ use okt_testing::{Fault, Verb};
 use okt_tests::{Charts, OPERATOR, Say};
 use serde_json::json;
 
-use super::{Board, DONE, chart, map, says, status_writes, text, walked};
+use super::{Board, DONE, chart, map, ran, says, status_writes, text};
 
 #[tokio::test(start_paused = true)]
 async fn what_steps_put_is_there_repaired_and_deleted_when_it_is_put_no_more() {
-    let rig = walked(|app| app.script.put("Provision", [map("a", "x"), map("b", "y")])).await;
+    let rig = ran(|app| app.script.put("Provision", [map("a", "x"), map("b", "y")])).await;
     assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
     let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
     rig.pass(Duration::from_mins(1)).await;
@@ -38,7 +38,7 @@ async fn what_steps_put_is_there_repaired_and_deleted_when_it_is_put_no_more() {
         "it is repaired"
     );
     rig.app.script.put("Provision", [map("a", "x")]);
-    rig.poke("chart");
+    rig.request("chart");
     rig.pass(Duration::from_secs(3)).await;
     assert_eq!(text(&rig, "b").await, None, "it is put no more");
     assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
@@ -47,19 +47,19 @@ async fn what_steps_put_is_there_repaired_and_deleted_when_it_is_put_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_deleted_by_a_walk_that_ended_early() {
-    let rig = walked(|app| app.script.put("Provision", [map("a", "x")])).await;
+    let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
     rig.app.script.put("Provision", []);
     rig.app
         .script
         .say("Report", Say::Fail(Failure::retry("Broken", "no")));
-    rig.poke("chart");
+    rig.request("chart");
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_put_before_a_walk_ended_early_is_not_made_and_not_said_to_be() {
-    let rig = walked(|app| {
+    let rig = ran(|app| {
         app.script.put("Provision", [map("a", "x")]);
         app.script
             .say("Report", Say::Fail(Failure::retry("Broken", "no")));
@@ -76,7 +76,7 @@ async fn what_was_put_before_a_walk_ended_early_is_not_made_and_not_said_to_be()
 
 #[tokio::test(start_paused = true)]
 async fn a_commit_makes_at_once_what_was_put() {
-    let rig = walked(|app| {
+    let rig = ran(|app| {
         app.script.put("Provision", [map("a", "x")]);
         app.script.say("Provision", Say::Commit);
         app.script
@@ -122,7 +122,7 @@ async fn a_conflict_is_the_failure_of_the_step_that_put_it() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_made_for_an_object_that_is_being_deleted() {
-    let rig = walked(|_| {}).await;
+    let rig = ran(|_| {}).await;
     rig.app.script.put("Leave", [map("late", "x")]);
     rig.app.script.say("Leave", Say::Commit);
     rig.delete("chart").await;
@@ -134,7 +134,7 @@ async fn nothing_is_made_for_an_object_that_is_being_deleted() {
 #[tokio::test(start_paused = true)]
 async fn what_steps_put_is_owned_and_nothing_else_is() {
     let all = ["a", "b", "c"];
-    let rig = walked(|app| app.script.put("Provision", all.map(|it| map(it, "x")))).await;
+    let rig = ran(|app| app.script.put("Provision", all.map(|it| map(it, "x")))).await;
     let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
     let uid = (rig.get("chart").await).and_then(|it| it.metadata.uid);
     let uid = uid.expect("a uid");
@@ -151,7 +151,7 @@ async fn what_steps_put_is_owned_and_nothing_else_is() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_put_no_more_and_gone_by_another_hand_is_nothing_to_do() {
-    let rig = walked(|app| {
+    let rig = ran(|app| {
         (app.script).put("Provision", [map("a", "x"), map("b", "x")]);
     })
     .await;
@@ -169,7 +169,7 @@ async fn what_is_put_no_more_and_gone_by_another_hand_is_nothing_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn what_two_steps_put_under_one_name_is_the_fault_of_the_second() {
-    let rig = walked(|app| {
+    let rig = ran(|app| {
         app.script.put("Check", [map("a", "x")]);
         app.script.put("Provision", [map("a", "y")]);
     })
@@ -200,7 +200,7 @@ fn listing(finalizers: &[&str]) -> Declared {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_list_empties_and_one_that_is_left_out_is_left_to_others() {
-    let rig = walked(|app| {
+    let rig = ran(|app| {
         let own = listing(&["test.okt.dev/own"]);
         app.script.put("Provision", [own]);
     })
@@ -215,14 +215,14 @@ async fn an_empty_list_empties_and_one_that_is_left_out_is_left_to_others() {
     };
     assert_eq!(lists().await, Some(vec!["test.okt.dev/own".to_owned()]));
     rig.app.script.put("Provision", [listing(&[])]);
-    rig.poke("chart");
+    rig.request("chart");
     rig.pass(Duration::from_secs(3)).await;
     assert_eq!(lists().await.unwrap_or_default(), [""; 0]);
     rig.app.script.put("Provision", [map("a", "x")]);
     let theirs = Patch::Merge(json!({ "metadata": { "finalizers": ["test.okt.dev/theirs"] } }));
     let patched = maps.patch("a", &PatchParams::default(), &theirs).await;
     patched.expect("it is patched");
-    rig.poke("chart");
+    rig.request("chart");
     rig.pass(Duration::from_secs(30)).await;
     assert_eq!(lists().await, Some(vec!["test.okt.dev/theirs".to_owned()]));
     assert_eq!(says(&rig).await[0], DONE);

@@ -6,11 +6,11 @@ use okt_runtime::{Failure, PAUSED_ANNOTATION};
 use okt_tests::Say;
 use serde_json::json;
 
-use super::{Board, chart, map, walked};
+use super::{Board, chart, map, ran};
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_object_stays_as_it_is_and_catches_up() {
-    let rig = walked(|app| app.script.put("Provision", [map("a", "x")])).await;
+    let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
     rig.annotate("chart", PAUSED_ANNOTATION, Some("true")).await;
     rig.pass(Duration::from_secs(1)).await;
     rig.app.script.taken();
@@ -44,7 +44,7 @@ async fn a_paused_object_stays_as_it_is_and_catches_up() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_ends_what_was_due_and_its_end_is_said_at_once() {
     let fails = Say::Fail(Failure::retry("Broken", "no"));
-    let rig = walked(|app| app.script.say("Check", fails)).await;
+    let rig = ran(|app| app.script.say("Check", fails)).await;
     rig.pass(Duration::from_mins(10)).await;
     rig.annotate("chart", PAUSED_ANNOTATION, Some("true")).await;
     rig.pass(Duration::from_mins(10)).await;

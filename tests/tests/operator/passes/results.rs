@@ -5,11 +5,11 @@ use std::time::Duration;
 use okt_runtime::{ConditionStatus, Failure};
 use okt_tests::Say;
 
-use super::{DONE, says, status_writes, walked};
+use super::{DONE, ran, says, status_writes};
 
 #[tokio::test(start_paused = true)]
 async fn a_walk_is_one_write_of_the_status_and_none_when_nothing_changed_or_after_a_restart() {
-    let rig = walked(|_| {}).await;
+    let rig = ran(|_| {}).await;
     assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
     assert_eq!(
         says(&rig).await,
@@ -40,7 +40,7 @@ async fn a_step_that_waits_says_so_and_is_asked_again_after_its_time() {
         Duration::from_secs(5),
         "foo namespace not found",
     );
-    let rig = walked(|app| app.script.say("Check", wait)).await;
+    let rig = ran(|app| app.script.say("Check", wait)).await;
     assert_eq!(
         says(&rig).await[..4],
         [
@@ -84,7 +84,7 @@ async fn the_table_of_results() {
         ),
         (
             "done, and again later",
-            Say::Again(Duration::from_secs(5)),
+            Say::RequeueAfter(Duration::from_secs(5)),
             &["Check", "Provision", "Report"],
             ["Ready True Complete", "Provisioned True Provision"],
         ),
@@ -144,7 +144,7 @@ async fn the_table_of_results() {
         ),
     ];
     for (what, say, steps, [ready, provisioned]) in rows {
-        let rig = walked(|app| app.script.say("Provision", say)).await;
+        let rig = ran(|app| app.script.say("Provision", say)).await;
         assert_eq!(rig.app.script.taken(), steps, "{what}");
         let all = says(&rig).await;
         assert!(all[0].starts_with(ready), "{what}: {all:#?}");
@@ -157,7 +157,7 @@ async fn the_table_of_results() {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_hangs_is_given_up_after_a_minute() {
-    let rig = walked(|app| app.script.say("Provision", Say::Hang)).await;
+    let rig = ran(|app| app.script.say("Provision", Say::Hang)).await;
     assert_eq!(
         says(&rig).await,
         [""; 0],
@@ -172,8 +172,12 @@ async fn a_step_that_hangs_is_given_up_after_a_minute() {
 
 #[tokio::test(start_paused = true)]
 async fn results_tell_a_step_what_came_before_it() {
-    let rig = walked(|app| app.script.say("Check", Say::Again(Duration::from_secs(30)))).await;
+    let rig = ran(|app| {
+        app.script
+            .say("Check", Say::RequeueAfter(Duration::from_secs(30)));
+    })
+    .await;
     let results = rig.app.script.results().expect("steps were taken");
     assert_eq!((results.steps, results.failures), (2, 0));
-    assert_eq!(results.again, Some(Duration::from_secs(30)));
+    assert_eq!(results.requeue_after, Some(Duration::from_secs(30)));
 }

@@ -214,7 +214,7 @@ async fn results_count_what_was_done_in_the_cluster() {
         ..Operations::default()
     };
     assert_eq!(counted(&rig), applied);
-    rig.poke("ladder");
+    rig.request("ladder");
     rig.pass(Duration::from_secs(1)).await;
     assert!(counted(&rig).is_none(), "nothing has changed");
 }
@@ -351,7 +351,7 @@ async fn what_lives_in_no_namespace_cannot_have_an_owner_that_does_and_is_delete
             .is_none()
     );
     rig.app.script.put("Mutator", [role().unowned()]);
-    rig.poke("ladder");
+    rig.request("ladder");
     rig.pass(Duration::from_secs(3)).await;
     assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
     assert!(
@@ -388,7 +388,7 @@ async fn what_could_not_be_deleted_is_told_beside_what_is_not_ready() {
     rig.server
         .inject(fault.resource("configmaps").client(OPERATOR));
     rig.app.script.put("Mutator", [deployment("a").ready()]);
-    rig.poke("ladder");
+    rig.request("ladder");
     rig.pass(Duration::from_secs(1)).await;
     let ready = rig.says("ladder", "Ready").await;
     assert_eq!(ready, "False ResourceForbidden");
@@ -402,13 +402,13 @@ async fn a_finalizer_step_that_waits_while_something_is_going_is_not_asked_at_fu
     rig.pass(Duration::from_secs(5)).await;
     let wait = Say::Wait("Draining", Duration::from_mins(1), "connections");
     rig.app.script.say("CRFinalizer", wait);
-    rig.poke("ladder");
+    rig.request("ladder");
     rig.pass(Duration::from_mins(1)).await;
     rig.app.script.taken();
     rig.pass(Duration::from_mins(10)).await;
     let taken = rig.app.script.taken();
-    let walks = taken.iter().filter(|step| **step == "CRFinalizer").count();
-    assert!((9..=11).contains(&walks), "{walks}");
+    let runs = taken.iter().filter(|step| **step == "CRFinalizer").count();
+    assert!((9..=11).contains(&runs), "{runs}");
     rig.app.script.say("CRFinalizer", Say::Done);
     rig.pass(Duration::from_mins(2)).await;
     free(&rig, "a").await;

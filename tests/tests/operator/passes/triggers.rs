@@ -9,11 +9,11 @@ use okt_runtime::{FINALIZER, Failure};
 use okt_tests::Say;
 use serde_json::{Value, json};
 
-use super::{Board, chart, map, says, status_writes, steps_while_it_is_labelled, walked};
+use super::{Board, chart, map, ran, says, status_writes, steps_while_it_is_labelled};
 
 #[tokio::test(start_paused = true)]
 async fn another_spec_is_walked_through_and_said_to_be_seen() {
-    let rig = walked(|_| {}).await;
+    let rig = ran(|_| {}).await;
     rig.app.script.taken();
     let patched = rig.patch("chart", json!({ "spec": { "text": "y" } })).await;
     rig.pass(Duration::from_secs(1)).await;
@@ -29,7 +29,7 @@ async fn another_spec_is_walked_through_and_said_to_be_seen() {
 }
 
 /// When walks began within a time, in whole seconds.
-async fn walks_within(rig: &Board, seconds: u64) -> Vec<u64> {
+async fn runs_within(rig: &Board, seconds: u64) -> Vec<u64> {
     let mut all = Vec::new();
     rig.app.script.taken();
     for second in 0..seconds {
@@ -44,26 +44,26 @@ async fn walks_within(rig: &Board, seconds: u64) -> Vec<u64> {
 #[tokio::test(start_paused = true)]
 async fn failures_are_tried_again_with_growing_waits_and_what_is_for_good_is_not() {
     let fails = Say::Fail(Failure::retry("Broken", "no"));
-    let rig = walked(|app| app.script.say("Check", fails)).await;
-    let walks = walks_within(&rig, 120).await;
-    assert!((5..=9).contains(&walks.len()), "{walks:?}");
-    let gaps: Vec<_> = walks.windows(2).map(|two| two[1] - two[0]).collect();
+    let rig = ran(|app| app.script.say("Check", fails)).await;
+    let runs = runs_within(&rig, 120).await;
+    assert!((5..=9).contains(&runs.len()), "{runs:?}");
+    let gaps: Vec<_> = runs.windows(2).map(|two| two[1] - two[0]).collect();
     assert!(gaps.last() > gaps.first(), "{gaps:?}");
 
     let for_good = Say::Fail(Failure::permanent("Broken", "no"));
-    let rig = walked(|app| app.script.say("Check", for_good)).await;
-    assert!(walks_within(&rig, 600).await.is_empty());
+    let rig = ran(|app| app.script.say("Check", for_good)).await;
+    assert!(runs_within(&rig, 600).await.is_empty());
     rig.patch("chart", json!({ "spec": { "text": "y" } })).await;
-    assert_eq!(walks_within(&rig, 5).await, [0], "another spec is tried");
+    assert_eq!(runs_within(&rig, 5).await, [0], "another spec is tried");
 
-    let quiet = walked(|app| app.script.say("Check", Say::GiveUp("not mine"))).await;
-    assert!(walks_within(&quiet, 600).await.is_empty());
+    let quiet = ran(|app| app.script.say("Check", Say::GiveUp("not mine"))).await;
+    assert!(runs_within(&quiet, 600).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn events_that_have_nothing_to_do_with_a_failure_do_not_bring_it_forward() {
     let fails = Say::Fail(Failure::retry("Broken", "no"));
-    let rig = walked(|app| app.script.say("Check", fails)).await;
+    let rig = ran(|app| app.script.say("Check", fails)).await;
     rig.pass(Duration::from_mins(5)).await;
     let taken = steps_while_it_is_labelled(&rig).await;
     assert!(taken.len() <= 1, "{taken:?}");
@@ -71,26 +71,31 @@ async fn events_that_have_nothing_to_do_with_a_failure_do_not_bring_it_forward()
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_asked_to_be_walked_again_is() {
-    let rig = walked(|app| app.script.say("Check", Say::Again(Duration::from_secs(30)))).await;
-    assert_eq!(walks_within(&rig, 100).await.len(), 3);
+    let rig = ran(|app| {
+        app.script
+            .say("Check", Say::RequeueAfter(Duration::from_secs(30)));
+    })
+    .await;
+    assert_eq!(runs_within(&rig, 100).await.len(), 3);
     assert_eq!(status_writes(&rig), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_time_beside_a_failure_counts_and_does_not_spin() {
-    let rig = walked(|app| {
-        app.script.say("Check", Say::Again(Duration::from_secs(5)));
+    let rig = ran(|app| {
+        app.script
+            .say("Check", Say::RequeueAfter(Duration::from_secs(5)));
         let fails = Say::Fail(Failure::retry("Broken", "no"));
         app.script.say("Provision", fails);
     })
     .await;
     rig.pass(Duration::from_mins(5)).await;
-    let walks = walks_within(&rig, 60).await.len();
-    assert!((10..=14).contains(&walks), "{walks}");
+    let runs = runs_within(&rig, 60).await.len();
+    assert!((10..=14).contains(&runs), "{runs}");
 }
 
 /// How often the chart is walked through by what is done now.
-async fn walks_after(rig: &Board, done: impl AsyncFnOnce()) -> usize {
+async fn runs_after(rig: &Board, done: impl AsyncFnOnce()) -> usize {
     rig.pass(Duration::from_mins(2)).await;
     rig.app.script.taken();
     done().await;
@@ -101,7 +106,7 @@ async fn walks_after(rig: &Board, done: impl AsyncFnOnce()) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn what_an_object_owns_has_it_walked_and_what_is_anothers_does_not() {
-    let rig = walked(|app| app.script.put("Provision", [map("a", "x")])).await;
+    let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
     let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
     let create = async |object: Value| {
         let object = serde_json::from_value(object).expect("a map");
@@ -109,7 +114,7 @@ async fn what_an_object_owns_has_it_walked_and_what_is_anothers_does_not() {
         made.expect("it is made");
     };
     let stranger = json!({ "metadata": { "name": "stranger" } });
-    assert_eq!(walks_after(&rig, async || create(stranger).await).await, 0);
+    assert_eq!(runs_after(&rig, async || create(stranger).await).await, 0);
     let another = async || {
         let mut another = chart("x");
         another["metadata"]["name"] = "another".into();
@@ -119,40 +124,36 @@ async fn what_an_object_owns_has_it_walked_and_what_is_anothers_does_not() {
         });
         rig.create_raw(another).await;
     };
-    assert_eq!(
-        walks_after(&rig, another).await,
-        1,
-        "of the other one alone"
-    );
-    let spoilt = walks_after(&rig, async || {
+    assert_eq!(runs_after(&rig, another).await, 1, "of the other one alone");
+    let spoilt = runs_after(&rig, async || {
         let gone = maps.delete("others", &DeleteParams::default()).await;
         gone.expect("it is deleted");
     });
     // When it went, and when it was there again: again of the other one.
     assert!((1..=2).contains(&spoilt.await));
-    let walks = walks_after(&rig, async || {
+    let runs = runs_after(&rig, async || {
         let gone = maps.delete("a", &DeleteParams::default()).await;
         gone.expect("it is deleted");
     });
     // When it went, and when it was there again.
-    assert!((1..=2).contains(&walks.await));
+    assert!((1..=2).contains(&runs.await));
     let label = json!({ "metadata": { "labels": { "a": "b" } } });
     let touch = async || {
         rig.patch("chart", label).await;
     };
-    assert_eq!(walks_after(&rig, touch).await, 1, "it was changed itself");
+    assert_eq!(runs_after(&rig, touch).await, 1, "it was changed itself");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_changes_elsewhere_is_seen_when_somebody_says_so() {
-    let rig = walked(|_| {}).await;
-    let nothing = walks_after(&rig, async || {
+    let rig = ran(|_| {}).await;
+    let nothing = runs_after(&rig, async || {
         rig.app
             .script
             .say("Check", Say::Text("elsewhere it is different"));
     });
     assert_eq!(nothing.await, 0);
-    assert_eq!(walks_after(&rig, async || rig.poke("chart")).await, 1);
+    assert_eq!(runs_after(&rig, async || rig.request("chart")).await, 1);
     assert_eq!(
         says(&rig).await[1],
         "Valid True Check: elsewhere it is different"
@@ -161,7 +162,7 @@ async fn what_changes_elsewhere_is_seen_when_somebody_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn an_operator_that_finds_its_objects_walks_through_each_and_writes_nothing() {
-    let rig = walked(|app| app.script.put("Provision", [map("a", "x")])).await;
+    let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
     rig.wire.clear();
     rig.restart().await;
     rig.pass(Duration::from_mins(10)).await;
@@ -171,7 +172,7 @@ async fn an_operator_that_finds_its_objects_walks_through_each_and_writes_nothin
 
 #[tokio::test(start_paused = true)]
 async fn a_spec_that_comes_with_the_finalizer_dropped_is_seen() {
-    let rig = walked(|_| {}).await;
+    let rig = ran(|_| {}).await;
     rig.pass(Duration::from_mins(1)).await;
     rig.app.script.taken();
     // As a PUT of the file that it was created from does.

@@ -24,7 +24,7 @@ async fn what_is_no_longer_declared_goes_but_for_what_holds_data_and_what_is_kep
     )
     .await;
     rig.app.declare(Resources::new().keep::<ConfigMap>("b"));
-    rig.poke("shop");
+    rig.request("shop");
     rig.pass(Duration::from_mins(1)).await;
     assert_eq!(text(&rig, "a").await, None);
     assert_eq!(text(&rig, "b").await.as_deref(), Some("y"));
@@ -55,7 +55,7 @@ async fn what_is_in_another_namespace_is_kept_where_it_is_named_across() {
     let kept = Resources::new().keep::<ConfigMap>("elsewhere/a");
     let kept = kept.keep::<ConfigMap>("c").keep_across(&across);
     rig.app.declare(kept);
-    rig.poke("shop");
+    rig.request("shop");
     rig.pass(Duration::from_mins(1)).await;
     let maps: Api<ConfigMap> = Api::all(rig.client.clone());
     let left = maps.list(&ListParams::default()).await.expect("a list");
@@ -71,7 +71,7 @@ async fn nothing_goes_where_it_cannot_be_said_what_is_declared() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     let failure = Failure::retry("NoPlan", "the plan cannot be read");
     rig.app.fail_to_declare(Some(failure));
-    rig.poke("shop");
+    rig.request("shop");
     rig.until_reason("shop", "Ready", "NoPlan").await;
     assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
     rig.app.fail_to_declare(None);
@@ -79,7 +79,7 @@ async fn nothing_goes_where_it_cannot_be_said_what_is_declared() {
     assert_eq!(rig.says("shop", "Ready").await, "True Open");
     let broken = Resources::new().apply(map("", "x"));
     rig.app.declare(broken);
-    rig.poke("shop");
+    rig.request("shop");
     rig.until_reason("shop", "Stalled", "BadResource").await;
     assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
 }
@@ -100,7 +100,7 @@ async fn nothing_goes_after_a_jump_until_the_work_of_the_state_came_out_well() {
     assert_eq!(text(&rig, "b").await.as_deref(), Some("x"));
     rig.app.fail_to_open(None);
     rig.app.sees(None);
-    rig.wish("shop", json!({ "request": "mended" })).await;
+    rig.ask_for("shop", json!({ "request": "mended" })).await;
     rig.until_ready("shop", Open).await;
     rig.pass(Duration::from_mins(1)).await;
     assert_eq!(text(&rig, "a").await, None);
@@ -145,7 +145,7 @@ async fn a_copy_with_the_labels_of_what_is_owned_is_not_deleted() {
     };
     let made = maps(&rig).create(&PostParams::default(), &copy).await;
     made.expect("it is made");
-    rig.poke("shop");
+    rig.request("shop");
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(text(&rig, "copy").await.as_deref(), Some("x"));
 }
@@ -157,7 +157,7 @@ async fn data_goes_only_where_that_is_allowed_in_so_many_words() {
     );
     let rig = open(Resources::new().apply(secret)).await;
     rig.app.declare(Resources::new());
-    rig.poke("shop");
+    rig.request("shop");
     rig.pass(Duration::from_mins(1)).await;
     let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
     assert!(secrets.get_opt("precious").await.expect("a read").is_some());
@@ -203,7 +203,7 @@ async fn going(rig: &Shop) -> Vec<String> {
 async fn what_is_declared_no_more_goes_in_waves_and_the_conditions_say_what_is_waited_for() {
     let rig = held_in_waves().await;
     rig.app.declare(Resources::new());
-    rig.poke("shop");
+    rig.request("shop");
     let ready = rig
         .until_reason("shop", "Ready", "WaitingForResources")
         .await;
@@ -279,7 +279,7 @@ async fn a_wave_whose_deletion_is_refused_holds_back_the_next_one_and_is_tried_a
         .client(OPERATOR);
     let fault = rig.server.inject(fault);
     rig.app.declare(Resources::new());
-    rig.poke("shop");
+    rig.request("shop");
     rig.until_reason("shop", "Ready", "ResourceForbidden").await;
     rig.pass(Duration::from_mins(1)).await;
     assert!(text(&rig, "b").await.is_some());

@@ -36,14 +36,14 @@ async fn each_object_is_written_once_and_nothing_when_nothing_changed_or_after_a
     let rig = open(resources).await;
     assert_eq!(writes(&rig).len(), 21, "{:#?}", writes(&rig));
     rig.wire.clear();
-    rig.poke("shop");
+    rig.request("shop");
     rig.pass(Duration::from_mins(10)).await;
     rig.restart().await;
     // Every ten minutes the operator asks how new the server is.
     rig.pass(Duration::from_mins(11)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
     let mark = rig.server.mark();
-    rig.poke("shop");
+    rig.request("shop");
     rig.pass(Duration::from_mins(4)).await;
     let asked = rig.server.requests_since(mark).into_iter();
     let asked: Vec<_> = asked.filter(|request| request.client == OPERATOR).collect();
@@ -59,7 +59,7 @@ async fn another_declaration_is_one_write_for_what_changed() {
     rig.wire.clear();
     rig.app
         .declare(Resources::new().apply(map("a", "x")).apply(map("b", "z")));
-    rig.poke("shop");
+    rig.request("shop");
     rig.pass(Duration::from_mins(1)).await;
     assert_eq!(text(&rig, "b").await.as_deref(), Some("z"));
     assert_eq!(
@@ -147,7 +147,7 @@ async fn a_declaration_that_differs_each_time_is_no_hot_loop() {
     for number in 0..600 {
         rig.app
             .declare(Resources::new().apply(map("a", &number.to_string())));
-        rig.poke("shop");
+        rig.request("shop");
         rig.pass(Duration::from_secs(1)).await;
     }
     let made = writes(&rig).len();
@@ -159,7 +159,7 @@ async fn what_is_made_once_is_not_written_over_when_its_labels_are_rubbed_out() 
     let rig = open(Resources::new().create_only(map("a", "first"))).await;
     rig.app
         .declare(Resources::new().create_only(map("a", "second")));
-    rig.poke("shop");
+    rig.request("shop");
     rig.pass(Duration::from_mins(1)).await;
     assert_eq!(text(&rig, "a").await.as_deref(), Some("first"));
     edit(&rig, "a", json!({ "metadata": { "labels": null } })).await;

@@ -75,7 +75,7 @@ async fn one_that_took_the_name_of_what_was_deleted_is_not_written_over() {
     made.expect("it is made");
     rig.app
         .declare(Resources::new().apply(map("a", "ours, changed")));
-    rig.poke("shop");
+    rig.request("shop");
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(text(&rig, "a").await.as_deref(), Some("theirs"));
     assert_eq!(rig.says("shop", "Ready").await, "False NotOwned");
@@ -102,7 +102,7 @@ async fn a_kind_that_may_not_be_listed_keeps_nobody_from_the_rest() {
             .apply(map("a", "x"))
             .apply(deployment("web")),
     );
-    rig.poke("shop");
+    rig.request("shop");
     rig.until_reason("shop", "Ready", "ResourceNotWatched")
         .await;
     fault.end();
@@ -120,11 +120,11 @@ async fn what_is_declared_and_refused_for_now_is_not_taken_for_what_is_declared_
     let fault = rig.server.inject(fault);
     rig.app
         .declare(Resources::new().apply(map("a", "y")).apply(map("b", "x")));
-    rig.poke("shop");
+    rig.request("shop");
     rig.until_reason("shop", "Ready", "ResourceForbidden").await;
     // Turns in which it waits to be tried again.
     for _ in 0..20 {
-        rig.poke("shop");
+        rig.request("shop");
         rig.pass(Duration::from_millis(100)).await;
         assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
     }

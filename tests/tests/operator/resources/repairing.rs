@@ -112,7 +112,7 @@ async fn an_object_that_is_paused_in_trouble_is_not_made_ready_by_a_restart() {
     let made = maps(&rig).create(&PostParams::default(), &theirs).await;
     made.expect("it is made");
     rig.app.declare(Resources::new().apply(map("b", "ours")));
-    rig.poke("shop");
+    rig.request("shop");
     let before = rig.until_reason("shop", "Ready", "NotOwned").await;
     rig.annotate("shop", "okt.dev/paused", Some("true")).await;
     rig.pass(Duration::from_mins(1)).await;

@@ -167,7 +167,7 @@ async fn what_is_not_there_is_waited_for_and_what_cannot_be_judged_is_said() {
         ["Deployment default/c: it is not there"]
     );
     rig.app.wait_for([elsewhere]);
-    rig.poke("stall");
+    rig.request("stall");
     rig.pass(Duration::from_secs(30)).await;
     assert_eq!(
         rig.app.seen().unready,
@@ -175,7 +175,7 @@ async fn what_is_not_there_is_waited_for_and_what_cannot_be_judged_is_said() {
     );
     rig.app.wait_for([Which::of::<Deployment>().named("c")]);
     rig.app.declare(chosen().apply(deployment("c")));
-    rig.poke("stall");
+    rig.request("stall");
     rig.pass(Duration::from_secs(30)).await;
     report(&rig, "c", available()).await;
     rig.until_ready("stall", StallState::Open).await;

@@ -71,7 +71,7 @@ async fn what_is_watched_by_its_metadata_is_written_once_repaired_and_deleted() 
     assert_eq!(map.data.expect("data")["text"], "x");
     rig.app
         .declare(Resources::new().apply(super::map("a", "y")));
-    rig.poke("stall");
+    rig.request("stall");
     rig.pass(Duration::from_mins(1)).await;
     assert!(maps.get_opt("b").await.expect("a read").is_none());
     let map = maps.get("a").await.expect("it is there");
@@ -94,7 +94,7 @@ async fn what_is_watched_by_its_metadata_cannot_be_waited_for() {
 async fn what_the_selector_lets_through_can_be_referred_to_and_nothing_else() {
     let rig = open(Resources::new()).await;
     make::<Secret>(&rig, json!({ "metadata": { "name": "permit" } })).await;
-    rig.poke("stall");
+    rig.request("stall");
     rig.pass(Duration::from_secs(1)).await;
     assert!(!rig.app.seen().permit);
     let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
@@ -110,20 +110,20 @@ async fn what_the_selector_lets_through_can_be_referred_to_and_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_concerns_another_has_it_looked_at() {
     let rig = open(Resources::new()).await;
-    let before = rig.app.seen().looks;
+    let before = rig.app.seen().observations;
     let labels = json!({ "demo.okt.dev/stall": "stall" });
     make::<ServiceAccount>(&rig, json!({ "metadata": { "name": "other" } })).await;
-    assert_eq!(rig.app.seen().looks, before, "it has no such label");
+    assert_eq!(rig.app.seen().observations, before, "it has no such label");
     let account = json!({ "metadata": { "name": "one", "labels": labels } });
     make::<ServiceAccount>(&rig, account).await;
-    assert_eq!(rig.app.seen().looks, before + 1);
+    assert_eq!(rig.app.seen().observations, before + 1);
     let accounts: Api<ServiceAccount> = Api::namespaced(rig.client.clone(), "default");
     let gone = accounts
         .delete("one", &kube::api::DeleteParams::default())
         .await;
     gone.expect("it is deleted");
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.app.seen().looks, before + 2);
+    assert_eq!(rig.app.seen().observations, before + 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +137,7 @@ async fn kinds_that_are_no_types_are_owned_referred_to_and_kept_like_others() {
     assert_eq!(rig.app.seen().jobs, ["Job/a", "Job/b"]);
     assert!(rig.app.seen().plan);
     rig.app.declare(Resources::new().keep_dynamic(&jobs(), "a"));
-    rig.poke("stall");
+    rig.request("stall");
     rig.pass(Duration::from_mins(1)).await;
     let jobs: Api<Job> = Api::namespaced(rig.client.clone(), "default");
     assert!(jobs.get_opt("a").await.expect("a read").is_some());
@@ -168,25 +168,29 @@ async fn streams_from_elsewhere_name_objects_each_of_several() {
         let map = map.ok()?;
         Some(ObjectRef::new(&map.name_any()).within("default"))
     });
-    let (poke, pokes) = futures::channel::mpsc::unbounded();
+    let (request, requests) = futures::channel::mpsc::unbounded();
     let operator = Operator::new(rig.client.clone(), rig.app.clone())
         .virtual_time()
-        .pokes(named)
-        .pokes(pokes);
+        .requests(named)
+        .requests(requests);
     let running = tokio::spawn(operator.run(std::future::pending()));
     rig.create("stall", json!({})).await;
     rig.until_ready("stall", Open).await;
     rig.pass(Duration::from_secs(1)).await;
-    let before = rig.app.seen().looks;
+    let before = rig.app.seen().observations;
     let made = maps
         .create(&PostParams::default(), &map("stall", "x"))
         .await;
     made.expect("it is made");
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.app.seen().looks, before + 1, "from another cluster");
+    assert_eq!(
+        rig.app.seen().observations,
+        before + 1,
+        "from another cluster"
+    );
     let stall = ObjectRef::new("stall").within("default");
-    poke.unbounded_send(stall).expect("the operator runs");
+    request.unbounded_send(stall).expect("the operator runs");
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.app.seen().looks, before + 2, "from a channel");
+    assert_eq!(rig.app.seen().observations, before + 2, "from a channel");
     running.abort();
 }

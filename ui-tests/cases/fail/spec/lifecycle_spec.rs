@@ -13,7 +13,7 @@ mod runtime {
     pub enum NoLifecycle {}
 
     impl NoLifecycle {
-        pub fn wish() -> &'static Desired<Self> {
+        pub fn desired() -> &'static Desired<Self> {
             &Desired(None)
         }
     }

@@ -7,7 +7,7 @@ use okt_core::pass::Outcome;
 use okt_core::reconcile::RunEnd;
 use tokio::time::Instant;
 
-use super::Walked;
+use super::FinishedRun;
 use crate::clock::after;
 use crate::failure::Failure;
 use crate::resources::Pace;
@@ -20,8 +20,8 @@ const UNDONE: Duration = Duration::from_mins(1);
 
 /// What is remembered of an object's walks.
 #[derive(Debug, Default)]
-pub(crate) struct Walks {
-    /// Walks in a row that failed, or asked for growing waits.
+pub(crate) struct PassMemory {
+    /// Runs in a row that failed, or asked for growing waits.
     failures: u32,
     /// Until when the next one waits, and for which generation.
     waits: Option<(Instant, i64)>,
@@ -35,7 +35,7 @@ pub(crate) struct Walks {
     pub(crate) last: Option<RunEnd>,
 }
 
-impl Walks {
+impl PassMemory {
     /// Whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
@@ -66,7 +66,7 @@ impl Walks {
     /// Takes what a walk has come to: how it ended, and when the next one is due.
     pub(crate) fn take(
         &mut self,
-        walked: &Walked,
+        finished: &FinishedRun,
         generation: i64,
         pace: &Pace,
         deleting: bool,
@@ -74,7 +74,7 @@ impl Walks {
         if self.waits.is_some_and(|(_, failed)| failed != generation) {
             self.failures = 0;
         }
-        let outcome = walked.walk.outcome();
+        let outcome = finished.run.outcome();
         let end = RunEnd::from(&outcome);
         self.last = Some(end);
         let (growing, gave_up) = match outcome {
@@ -83,7 +83,7 @@ impl Walks {
             Outcome::GaveUp { .. } => (false, true),
             Outcome::Complete | Outcome::Short { .. } => (false, false),
         };
-        let again = if growing {
+        let requeue_after = if growing {
             // What unrelated events bring about early counts as the same attempt.
             if self.wait(generation).is_none() {
                 self.failures = self.failures.saturating_add(1);
@@ -97,10 +97,10 @@ impl Walks {
             self.held = None;
             None
         };
-        let asked = walked.walk.results().again.filter(|_| !gave_up);
-        let times = [again, asked, walked.due];
+        let asked = finished.run.results().requeue_after.filter(|_| !gave_up);
+        let times = [requeue_after, asked, finished.due];
         // Whoever gives up wants to be left alone, but an object that is being deleted must not be forgotten.
-        let is_left = walked.in_the_way().is_some() && (deleting || !gave_up);
+        let is_left = finished.in_the_way().is_some() && (deleting || !gave_up);
         let soonest = (times.into_iter().flatten().min()).or(is_left.then_some(UNDONE));
         // One of nothing would spin.
         self.due = soonest.map(|soonest| after(soonest.max(SHORTEST)));

@@ -6,9 +6,9 @@ use std::time::Duration;
 use okt_core::reconcile::Standing;
 use tokio::time::Instant;
 
+use super::apply::{Accepted, ApplyReport, Applying, Leave, OwnedStatus};
 use super::declared::Resources;
 use super::efforts::{Efforts, Pace};
-use super::settle::{Accepted, Leave, Settled, Settlement, Settling};
 use super::site::Site;
 use crate::clock::after;
 use crate::failure::Failure;
@@ -16,9 +16,9 @@ use crate::wire::object::LifecycleObject;
 
 /// What is remembered of an object's resources from turn to turn; all of it may be lost at any time.
 #[derive(Debug, Default)]
-pub(crate) struct Tended {
+pub(crate) struct OwnedMemory {
     /// How they stood at last.
-    pub(crate) settlement: Settlement,
+    pub(crate) settlement: OwnedStatus,
     /// The transition into the state by which they stand so, if this process has found it.
     found: Option<u64>,
     /// The transition into the state on record.
@@ -35,7 +35,7 @@ pub(crate) struct Tended {
     pub(crate) patience: Option<Instant>,
 }
 
-impl Tended {
+impl OwnedMemory {
     /// Whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
@@ -50,7 +50,7 @@ impl Tended {
             // Nothing without a due time.
             patience: _,
         } = self;
-        *settlement == Settlement::AsDeclared
+        *settlement == OwnedStatus::AsDeclared
             && efforts.is_empty()
             && accepted.is_empty()
             && absent.is_empty()
@@ -65,9 +65,9 @@ impl Tended {
     /// How they stood at last.
     pub(crate) fn standing(&self) -> Standing {
         match &self.settlement {
-            Settlement::AsDeclared => Standing::AsDeclared,
-            Settlement::Awaited(_) => Standing::Awaited,
-            Settlement::Failed(failure) => Standing::Failed {
+            OwnedStatus::AsDeclared => Standing::AsDeclared,
+            OwnedStatus::Awaited(_) => Standing::Awaited,
+            OwnedStatus::Failed(failure) => Standing::Failed {
                 permanent: failure.is_permanent(),
             },
         }
@@ -78,7 +78,7 @@ impl Tended {
         self.transition = transition;
         if self.found.is_some_and(|found| found != transition) {
             self.found = None;
-            self.settlement = Settlement::AsDeclared;
+            self.settlement = OwnedStatus::AsDeclared;
         }
     }
 
@@ -102,18 +102,18 @@ impl Tended {
     pub(crate) fn failed(&mut self, failure: Failure, pace: &Pace) {
         let wait = (self.efforts).made(None, pace, Some(failure.clone()));
         self.due = Some(after(wait));
-        self.tell(Settlement::Failed(failure));
+        self.tell(OwnedStatus::Failed(failure));
     }
 
     /// Brings the cluster to what is declared.
-    pub(crate) async fn settle<K: LifecycleObject>(
+    pub(crate) async fn apply<K: LifecycleObject>(
         &mut self,
         site: Site<'_, K>,
         pace: Pace,
         leave: Leave,
         declared: &Resources,
-    ) -> Settled {
-        let settling = Settling {
+    ) -> ApplyReport {
+        let applying = Applying {
             site,
             efforts: &mut self.efforts,
             accepted: &mut self.accepted,
@@ -122,13 +122,13 @@ impl Tended {
             pace,
             applied: 0,
         };
-        let settled = settling.settle(declared).await;
-        self.to_record = Some(settled.to_record.iter().cloned().collect());
-        settled
+        let report = applying.apply_all(declared).await;
+        self.to_record = Some(report.to_record.iter().cloned().collect());
+        report
     }
 
-    pub(crate) fn tell(&mut self, settlement: Settlement) {
-        if let Settlement::Failed(failure) = &settlement
+    pub(crate) fn tell(&mut self, settlement: OwnedStatus) {
+        if let OwnedStatus::Failed(failure) = &settlement
             && self.settlement != settlement
         {
             tracing::warn!("{failure}");
@@ -144,17 +144,17 @@ mod tests {
 
     #[test]
     fn what_was_found_in_one_state_is_not_known_of_another() {
-        let mut tended = Tended::default();
-        tended.enter(1);
-        assert_eq!(tended.last(1), None, "nobody has looked");
-        tended.tell(Settlement::Awaited("a map".to_owned()));
-        assert_eq!(tended.last(1), Some(Standing::Awaited));
+        let mut memory = OwnedMemory::default();
+        memory.enter(1);
+        assert_eq!(memory.last(1), None, "nobody has looked");
+        memory.tell(OwnedStatus::Awaited("a map".to_owned()));
+        assert_eq!(memory.last(1), Some(Standing::Awaited));
         assert_eq!(
-            tended.last(2),
+            memory.last(2),
             None,
             "another operator has moved the object"
         );
-        tended.enter(2);
-        assert_eq!((tended.last(2), tended.is_empty()), (None, true));
+        memory.enter(2);
+        assert_eq!((memory.last(2), memory.is_empty()), (None, true));
     }
 }

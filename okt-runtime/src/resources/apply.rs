@@ -33,7 +33,7 @@ pub(crate) type Accepted = BTreeMap<Key, u64>;
 
 /// How what an object should have in the cluster stands.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Settlement {
+pub(crate) enum OwnedStatus {
     /// Everything is as it was declared, and ready where that was asked for.
     #[default]
     AsDeclared,
@@ -43,7 +43,7 @@ pub(crate) enum Settlement {
     Failed(Failure),
 }
 
-impl Settlement {
+impl OwnedStatus {
     /// The same as conditions tell it.
     pub(crate) fn words(&self) -> conditions::Resources<'_> {
         match self {
@@ -68,7 +68,7 @@ pub(crate) struct Leave {
 }
 
 /// One object, and what it should have in the cluster.
-pub(crate) struct Settling<'a, K> {
+pub(crate) struct Applying<'a, K> {
     pub(crate) site: Site<'a, K>,
     pub(crate) efforts: &'a mut Efforts,
     pub(crate) accepted: &'a mut Accepted,
@@ -80,7 +80,7 @@ pub(crate) struct Settling<'a, K> {
     pub(crate) applied: u32,
 }
 
-impl<'a, K> Deref for Settling<'a, K> {
+impl<'a, K> Deref for Applying<'a, K> {
     type Target = Site<'a, K>;
 
     fn deref(&self) -> &Site<'a, K> {
@@ -97,11 +97,11 @@ struct Wanted {
 }
 
 /// What has come of one turn, and when something of it is due.
-pub(crate) struct Settled {
-    pub(crate) settlement: Settlement,
+pub(crate) struct ApplyReport {
+    pub(crate) settlement: OwnedStatus,
     pub(crate) due: Option<Duration>,
     /// Which of the declared ones are not as declared, by their number, and why.
-    pub(crate) short: Vec<(usize, Settlement)>,
+    pub(crate) short: Vec<(usize, OwnedStatus)>,
     /// Which of the declared ones were brought about, ready or not.
     pub(crate) made: BTreeSet<usize>,
     /// What was done.
@@ -133,7 +133,7 @@ struct Outcomes {
     due: Option<Duration>,
     /// The declared one that is dealt with.
     at: Option<usize>,
-    short: Vec<(usize, Settlement)>,
+    short: Vec<(usize, OwnedStatus)>,
     made: BTreeSet<usize>,
     operations: Operations,
 }
@@ -150,7 +150,7 @@ impl Outcomes {
 
     /// It failed, and there is nothing to wait for.
     fn refused(&mut self, failure: Failure) {
-        let short = Settlement::Failed(failure.clone());
+        let short = OwnedStatus::Failed(failure.clone());
         self.short.extend(self.at.map(|at| (at, short)));
         self.failures.push(failure);
     }
@@ -160,18 +160,18 @@ impl Outcomes {
     }
 
     fn awaited(&mut self, what: String) {
-        let short = Settlement::Awaited(what.clone());
+        let short = OwnedStatus::Awaited(what.clone());
         self.short.extend(self.at.map(|at| (at, short)));
         self.awaited.push(what);
     }
 
-    fn settled(self) -> Settled {
+    fn report(self) -> ApplyReport {
         let settlement = match (self.failures.into_iter().next(), self.awaited.is_empty()) {
-            (Some(failure), _) => Settlement::Failed(failure),
-            (None, true) => Settlement::AsDeclared,
-            (None, false) => Settlement::Awaited(listed(&self.awaited)),
+            (Some(failure), _) => OwnedStatus::Failed(failure),
+            (None, true) => OwnedStatus::AsDeclared,
+            (None, false) => OwnedStatus::Awaited(listed(&self.awaited)),
         };
-        Settled {
+        ApplyReport {
             settlement,
             due: self.due,
             short: self.short,
@@ -182,9 +182,9 @@ impl Outcomes {
     }
 }
 
-impl<'a, K: LifecycleObject> Settling<'a, K> {
+impl<'a, K: LifecycleObject> Applying<'a, K> {
     /// Does what is to be done; one object that fails keeps none of the others from it.
-    pub(crate) async fn settle(mut self, resources: &Resources) -> Settled {
+    pub(crate) async fn apply_all(mut self, resources: &Resources) -> ApplyReport {
         self.efforts.rest(&self.pace);
         let owned = self.owned();
         let mut wanted = Wanted::default();
@@ -238,7 +238,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
                 // Whoever leads next brings it about.
                 Err(failure) if failure.reason() == NOT_LEADING => {
                     outcomes.refused(failure);
-                    return self.settled(outcomes, &owned, &wanted, false);
+                    return self.report(outcomes, &owned, &wanted, false);
                 }
                 Err(failure) => {
                     outcomes.operations.failed += 1;
@@ -248,7 +248,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
                     outcomes.failed(failure, wait);
                     // The next one would wait as long for nothing.
                     if no_answer {
-                        return self.settled(outcomes, &owned, &wanted, false);
+                        return self.report(outcomes, &owned, &wanted, false);
                     }
                 }
             }
@@ -259,7 +259,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         if is_whole {
             self.prune(resources, &owned, &wanted, &mut outcomes).await;
         }
-        self.settled(outcomes, &owned, &wanted, is_whole)
+        self.report(outcomes, &owned, &wanted, is_whole)
     }
 
     /// Deletes what is declared no more.
@@ -311,13 +311,13 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
     }
 
     /// What has come of it, and what the status is to record; `is_whole` where all that is wanted is known.
-    fn settled(
+    fn report(
         &mut self,
         mut outcomes: Outcomes,
         owned: &BTreeMap<Key, Arc<Kept>>,
         wanted: &Wanted,
         is_whole: bool,
-    ) -> Settled {
+    ) -> ApplyReport {
         let unshown = owned.iter().filter(|(key, there)| {
             let is_shown = there.reference.is_some() && self.is_beside(key);
             !is_shown
@@ -337,9 +337,9 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
             }
         }
         self.absent.retain(|mark, _| to_record.contains(mark));
-        let mut settled = outcomes.settled();
-        settled.to_record = to_record;
-        settled
+        let mut report = outcomes.report();
+        report.to_record = to_record;
+        report
     }
 
     /// Whether an object lives where an owner reference says whose it is: in the namespace of its owner, or in none.
@@ -459,7 +459,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
             tracing::info!(resource = what, "somebody has changed it: it is repaired");
         }
         let uid = there.meta().uid.as_deref().unwrap_or_default();
-        let made = self.apply(applied, Target::Existing(uid)).await?;
+        let made = self.apply_one(applied, Target::Existing(uid)).await?;
         self.standing(declared, &key, || Ok(made))
     }
 
@@ -475,7 +475,7 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
         if let Some((wait, _)) = self.wait(&key) {
             return Ok(Verdict::Held(wait));
         }
-        match self.apply(applied, Target::Absent).await {
+        match self.apply_one(applied, Target::Absent).await {
             Ok(made) => self.standing(declared, &key, || Ok(made)),
             Err(failure) if failure.reason() == reasons::CONFLICT => {
                 let found = self.found(&key, declared).await?;
@@ -557,8 +557,8 @@ impl<'a, K: LifecycleObject> Settling<'a, K> {
     /// # Errors
     ///
     /// [`reasons::CONFLICT`] where the target is not what is there.
-    async fn apply(&mut self, applied: &Applied, target: Target<'_>) -> Result<Value, Failure> {
-        self.check_lead()?;
+    async fn apply_one(&mut self, applied: &Applied, target: Target<'_>) -> Result<Value, Failure> {
+        self.check_leader()?;
         let key = key_of(applied);
         let what = self.told(&key);
         let manager = &self.cluster.identity.manager;

@@ -20,7 +20,7 @@ async fn running() -> Rig {
 #[tokio::test(start_paused = true)]
 async fn a_spec_that_wishes_nothing_wishes_the_first_resting_state_on_the_way() {
     let rig = running().await;
-    let desired = rig.position("db").await.desired.expect("a wish");
+    let desired = rig.position("db").await.desired.expect("a desired state");
     assert_eq!((desired.state.as_str(), desired.reached), ("Running", true));
 }
 
@@ -29,7 +29,7 @@ async fn a_wish_without_a_route_is_refused_and_says_why() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({ "state": "Archived" })).await;
     rig.until_ready("s", SiteState::Archived).await;
-    rig.wish("s", json!({ "state": "Online" })).await;
+    rig.ask_for("s", json!({ "state": "Online" })).await;
     let stalled = rig.until_reason("s", "Stalled", "NoRoute").await;
     assert!(
         stalled.message.contains("an archive is not opened again"),
@@ -40,7 +40,7 @@ async fn a_wish_without_a_route_is_refused_and_says_why() {
     rig.wire.clear();
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
-    rig.wish("s", json!({ "state": "Archived" })).await;
+    rig.ask_for("s", json!({ "state": "Archived" })).await;
     rig.until_ready("s", SiteState::Archived).await;
     assert_eq!(rig.says("s", "Stalled").await, "");
 }
@@ -57,7 +57,7 @@ async fn a_holding_state_is_left_for_a_new_request_only() {
     rig.restart().await;
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(rig.position("db").await.transition, 2);
-    rig.wish("db", json!({ "request": "2" })).await;
+    rig.ask_for("db", json!({ "request": "2" })).await;
     rig.until_ready("db", Running).await;
     assert_eq!(rig.position("db").await.trail, ">Start>Failed>Running>");
 }
@@ -70,7 +70,7 @@ async fn a_leaf_is_left_for_a_new_request_only() {
         Servicing,
         Reply::Say(Answer::To(okt_runtime::Lifecycle::id(End))),
     );
-    rig.wish("db", json!({ "visit": { "state": "Servicing" } }))
+    rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
         .await;
     rig.until_in("db", End).await;
     assert_eq!(rig.says("db", "Stalled").await, "True End");
@@ -78,7 +78,7 @@ async fn a_leaf_is_left_for_a_new_request_only() {
     rig.restart().await;
     rig.pass(Duration::from_mins(1)).await;
     assert_eq!(rig.position("db").await.transition, 4);
-    rig.wish("db", json!({ "request": "anew" })).await;
+    rig.ask_for("db", json!({ "request": "anew" })).await;
     rig.until_ready("db", Running).await;
     let position = rig.position("db").await;
     assert_eq!(
@@ -86,16 +86,16 @@ async fn a_leaf_is_left_for_a_new_request_only() {
         ">Start>Running>Servicing>End>Start>Running>"
     );
     assert_eq!(position.jumps, 0);
-    assert_eq!(position.history[4].cause, "Reentry:Wish");
+    assert_eq!(position.history[4].cause, "Reentry:DesiredState");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wished_leaf_is_ready_and_left_for_a_new_wish() {
     let rig = running().await;
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
     rig.pass(Duration::from_hours(1)).await;
-    rig.wish("db", json!({ "state": "Running" })).await;
+    rig.ask_for("db", json!({ "state": "Running" })).await;
     rig.until_ready("db", Running).await;
     assert_eq!(rig.position("db").await.transition, 6);
 }
@@ -105,7 +105,7 @@ async fn a_visit_is_made_once_per_request() {
     let rig = running().await;
     for (request, transition) in [("1", 4), ("1", 4), ("2", 6), ("1", 8)] {
         let visit = json!({ "visit": { "state": "Servicing", "request": request } });
-        rig.wish("db", visit).await;
+        rig.ask_for("db", visit).await;
         rig.pass(Duration::from_mins(2)).await;
         rig.until_ready("db", Running).await;
         assert_eq!(outcome(&rig).await, Outcome::Reached);
@@ -118,7 +118,7 @@ async fn a_visit_without_a_route_is_refused_and_shows_only_in_its_outcome() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({ "state": "Archived" })).await;
     rig.until_ready("s", SiteState::Archived).await;
-    rig.wish("s", json!({ "visit": { "state": "Rebuilding" } }))
+    rig.ask_for("s", json!({ "visit": { "state": "Rebuilding" } }))
         .await;
     rig.until("s", "has refused the visit", |s| {
         let position = s.status.as_ref().and_then(|s| s.lifecycle.as_ref());
@@ -137,11 +137,11 @@ async fn a_visit_taken_out_of_the_spec_before_it_was_made_is_overtaken() {
         .next_time(Start, Reply::After(Duration::from_mins(1), Answer::Next));
     rig.create("db", json!({})).await;
     rig.until_in("db", Start).await;
-    rig.wish("db", json!({ "visit": { "state": "Servicing" } }))
+    rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
         .await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(outcome(&rig).await, Outcome::Pending);
-    rig.wish("db", json!({ "visit": null })).await;
+    rig.ask_for("db", json!({ "visit": null })).await;
     rig.until_ready("db", Running).await;
     assert_eq!(outcome(&rig).await, Outcome::Overtaken);
     assert_eq!(rig.app.states("db"), [Start, Running]);
@@ -159,7 +159,7 @@ async fn a_visit_found_when_nothing_is_recorded_is_not_replayed() {
     assert_eq!(outcome(&rig).await, Outcome::NotReplayed);
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.states("db"), [Start, Running]);
-    rig.wish("db", json!({ "visit": { "request": "new" } }))
+    rig.ask_for("db", json!({ "visit": { "request": "new" } }))
         .await;
     rig.until("db", "has made its visit", |object| {
         let position = object.status.as_ref().and_then(|s| s.lifecycle.as_ref());
@@ -205,7 +205,7 @@ async fn a_new_revision_runs_the_work_of_a_resting_state_again_under_an_id_of_it
 #[tokio::test(start_paused = true)]
 async fn a_wish_is_no_new_revision() {
     let rig = running().await;
-    rig.wish("db", json!({ "state": "Running", "request": "again" }))
+    rig.ask_for("db", json!({ "state": "Running", "request": "again" }))
         .await;
     rig.until_ready("db", Running).await;
     rig.pass(Duration::from_mins(1)).await;

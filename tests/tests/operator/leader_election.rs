@@ -10,35 +10,35 @@ use okt_tests::{DatabaseState::*, Databases, Kiosks, OPERATOR, Reply, Rig, Sight
 use serde_json::json;
 use tokio::sync::watch;
 
-async fn gated(leading: bool) -> (Rig, watch::Sender<bool>) {
-    let (gate, leads) = watch::channel(leading);
+async fn elected(leading: bool) -> (Rig, watch::Sender<bool>) {
+    let (is_leader, leads) = watch::channel(leading);
     let mut rig = Rig::<Databases>::without_operator().await;
-    rig.options.gate = Some(leads);
+    rig.options.is_leader = Some(leads);
     rig.start();
-    (rig, gate)
+    (rig, is_leader)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_operator_that_does_not_lead_does_nothing() {
-    let (rig, gate) = gated(false).await;
+    let (rig, is_leader) = elected(false).await;
     rig.create("db", json!({})).await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
-    assert_eq!((rig.app.ran().len(), rig.app.looks()), (0, 0));
-    gate.send_replace(true);
+    assert_eq!((rig.app.ran().len(), rig.app.observations()), (0, 0));
+    is_leader.send_replace(true);
     rig.until_ready("db", Running).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_gate_stops_new_actions_at_once_and_what_runs_is_taken_up_when_it_is_regained() {
-    let (rig, gate) = gated(true).await;
+    let (rig, is_leader) = elected(true).await;
     rig.app
         .next_time(Start, Reply::After(Duration::from_secs(30), Answer::Next));
     rig.create("db", json!({})).await;
     rig.until_in("db", Start).await;
     rig.pass(Duration::from_secs(1)).await;
     rig.wire.clear();
-    gate.send_replace(false);
+    is_leader.send_replace(false);
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
     assert_eq!(
@@ -46,7 +46,7 @@ async fn a_lost_gate_stops_new_actions_at_once_and_what_runs_is_taken_up_when_it
         (1, 1),
         "what runs is let end"
     );
-    gate.send_replace(true);
+    is_leader.send_replace(true);
     rig.until_ready("db", Running).await;
     assert_eq!(
         rig.app.states("db"),
@@ -57,27 +57,27 @@ async fn a_lost_gate_stops_new_actions_at_once_and_what_runs_is_taken_up_when_it
 
 #[tokio::test(start_paused = true)]
 async fn retries_wait_for_the_gate() {
-    let (rig, gate) = gated(true).await;
+    let (rig, is_leader) = elected(true).await;
     rig.app.next_time(Start, Reply::Fail("not yet"));
     rig.create("db", json!({})).await;
     rig.until_reason("db", "Ready", "Refused").await;
-    gate.send_replace(false);
+    is_leader.send_replace(false);
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.ran().len(), 1);
-    gate.send_replace(true);
+    is_leader.send_replace(true);
     rig.until_ready("db", Running).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_another_leader_did_meanwhile_stands() {
-    let (rig, gate) = gated(true).await;
+    let (rig, is_leader) = elected(true).await;
     let late = Answer::To(okt_runtime::Lifecycle::id(Failed));
     rig.app
         .next_time(Start, Reply::After(Duration::from_secs(30), late));
     rig.create("db", json!({})).await;
     rig.until_in("db", Start).await;
     rig.pass(Duration::from_secs(1)).await;
-    gate.send_replace(false);
+    is_leader.send_replace(false);
     // The other leader has the same application, and goes on under the same id.
     let other = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
     let other = tokio::spawn(other.run(std::future::pending()));
@@ -85,7 +85,7 @@ async fn what_another_leader_did_meanwhile_stands() {
     rig.pass(Duration::from_mins(5)).await;
     other.abort();
     let _ = other.await;
-    gate.send_replace(true);
+    is_leader.send_replace(true);
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.position("db").await.trail, ">Start>Running>");
     let ran = rig.app.ran();
@@ -95,10 +95,10 @@ async fn what_another_leader_did_meanwhile_stands() {
 
 /// A database at rest whose operator leads.
 async fn at_rest() -> (Rig, watch::Sender<bool>) {
-    let (rig, gate) = gated(true).await;
+    let (rig, is_leader) = elected(true).await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
-    (rig, gate)
+    (rig, is_leader)
 }
 
 fn a_backup() -> serde_json::Value {
@@ -107,17 +107,20 @@ fn a_backup() -> serde_json::Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_gate_lost_between_a_look_and_its_write_leaves_both_write_and_work_to_the_next_leader() {
-    let (rig, gate) = at_rest().await;
+    let (rig, is_leader) = at_rest().await;
     rig.app
         .sees("db", Sight::Slow(Duration::from_secs(8), Running));
-    rig.wish("db", a_backup()).await;
+    rig.ask_for("db", a_backup()).await;
     rig.pass(Duration::from_secs(4)).await;
-    let (looks, ran) = (rig.app.looks(), rig.app.ran().len());
+    let (observations, ran) = (rig.app.observations(), rig.app.ran().len());
     rig.wire.clear();
-    gate.send_replace(false);
+    is_leader.send_replace(false);
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
-    assert_eq!((rig.app.looks(), rig.app.ran().len()), (looks, ran));
+    assert_eq!(
+        (rig.app.observations(), rig.app.ran().len()),
+        (observations, ran)
+    );
     // The other leader makes the backup, and somebody wishes for the end.
     rig.app.sees("db", Sight::Unobserved);
     let other = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
@@ -131,8 +134,8 @@ async fn a_gate_lost_between_a_look_and_its_write_leaves_both_write_and_work_to_
     .await;
     other.abort();
     let _ = other.await;
-    rig.wish("db", json!({ "state": "End" })).await;
-    gate.send_replace(true);
+    rig.ask_for("db", json!({ "state": "End" })).await;
+    is_leader.send_replace(true);
     rig.until_ready("db", End).await;
     let trail = ">Start>Running>Servicing>Running>Stopping>End";
     assert_eq!(rig.position("db").await.trail, trail);
@@ -143,17 +146,17 @@ async fn a_gate_lost_between_a_look_and_its_write_leaves_both_write_and_work_to_
 
 #[tokio::test(start_paused = true)]
 async fn a_gate_lost_while_a_position_is_written_starts_no_work() {
-    let (rig, gate) = at_rest().await;
+    let (rig, is_leader) = at_rest().await;
     let answered_late = Fault::delay(Duration::from_secs(8)).after_commit();
     let answered_late = answered_late.client(OPERATOR).subresource("status");
     let late = rig.server.inject(answered_late);
-    rig.wish("db", a_backup()).await;
+    rig.ask_for("db", a_backup()).await;
     rig.until_in("db", Servicing).await;
-    gate.send_replace(false);
+    is_leader.send_replace(false);
     late.end();
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.states("db"), [Start, Running], "no work is started");
-    gate.send_replace(true);
+    is_leader.send_replace(true);
     rig.until_ready("db", Running).await;
     assert_eq!(
         rig.position("db").await.trail,
@@ -163,15 +166,15 @@ async fn a_gate_lost_while_a_position_is_written_starts_no_work() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_arrives_after_the_next_leaders_is_refused() {
-    let (rig, gate) = at_rest().await;
+    let (rig, is_leader) = at_rest().await;
     let late = Fault::delay(Duration::from_secs(40));
     let late = rig
         .server
         .inject(late.client(OPERATOR).subresource("status"));
-    rig.wish("db", a_backup()).await;
+    rig.ask_for("db", a_backup()).await;
     rig.pass(Duration::from_secs(4)).await;
     assert_eq!(late.struck(), 1, "the write is under way");
-    gate.send_replace(false);
+    is_leader.send_replace(false);
     late.end();
     let other = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
     let other = tokio::spawn(other.run(std::future::pending()));
@@ -187,7 +190,7 @@ async fn a_write_that_arrives_after_the_next_leaders_is_refused() {
     assert_eq!(rig.position("db").await.trail, trail);
     other.abort();
     let _ = other.await;
-    gate.send_replace(true);
+    is_leader.send_replace(true);
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.position("db").await.trail, trail);
     assert_eq!(
@@ -199,7 +202,7 @@ async fn a_write_that_arrives_after_the_next_leaders_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_waits_for_cancelled_work_to_end_is_not_started_without_the_gate() {
-    let (rig, gate) = gated(true).await;
+    let (rig, is_leader) = elected(true).await;
     rig.app
         .next_time(Running, Reply::CleansUpFor(Duration::from_secs(20)));
     rig.create("db", json!({})).await;
@@ -207,16 +210,16 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_started_without_the_ga
     rig.pass(Duration::from_secs(1)).await;
     // Failed has no work; Stopping has, which waits for what runs to clean up.
     rig.app.sees("db", Sight::Event(Running, Failed));
-    rig.poke("db");
+    rig.request("db");
     rig.until_in("db", Failed).await;
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_in("db", Stopping).await;
     assert_eq!((rig.app.cancelled(), rig.app.ended()), (1, 1));
-    gate.send_replace(false);
+    is_leader.send_replace(false);
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.ended(), 2, "what was cancelled has ended");
     assert_eq!(rig.app.states("db"), [Start, Running], "nothing was begun");
-    gate.send_replace(true);
+    is_leader.send_replace(true);
     rig.until_ready("db", End).await;
     let ran = rig.app.ran();
     let states: Vec<_> = ran.iter().map(|ran| ran.state).collect();
@@ -227,12 +230,12 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_started_without_the_ga
 
 #[tokio::test(start_paused = true)]
 async fn a_gate_that_nobody_holds_any_more_is_shut() {
-    let (rig, gate) = gated(true).await;
+    let (rig, is_leader) = elected(true).await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
-    drop(gate);
+    drop(is_leader);
     rig.wire.clear();
-    rig.wish("db", json!({ "state": "End" })).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
 }
@@ -240,16 +243,16 @@ async fn a_gate_that_nobody_holds_any_more_is_shut() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_deposed_stops_between_two_objects_of_a_list() {
     let mut rig = Rig::<Kiosks>::without_operator_of().await;
-    let (gate, leading) = watch::channel(true);
-    rig.options.gate = Some(leading);
-    let gate = Arc::new(gate);
+    let (is_leader, leading) = watch::channel(true);
+    rig.options.is_leader = Some(leading);
+    let is_leader = Arc::new(is_leader);
     let count = Arc::new(AtomicUsize::new(0));
     let deposed = {
-        let (gate, count) = (Arc::clone(&gate), Arc::clone(&count));
+        let (is_leader, count) = (Arc::clone(&is_leader), Arc::clone(&count));
         Fault::delay(Duration::from_millis(1)).matching(move |request| {
             if request.resource == "configmaps" && request.is_write() {
                 let writes = count.fetch_add(1, Ordering::Relaxed) + 1;
-                gate.send_replace(writes < 3);
+                is_leader.send_replace(writes < 3);
             }
             false
         })

@@ -20,7 +20,7 @@ use crate::wire::read;
 const USUAL: Duration = Duration::from_secs(30);
 
 /// What the application said in a turn.
-pub(crate) struct Look {
+pub(crate) struct Findings {
     pub(crate) observed: Observed,
     /// The same in words, for people.
     pub(crate) words: String,
@@ -28,7 +28,7 @@ pub(crate) struct Look {
     pub(crate) events: Vec<StateId>,
 }
 
-impl Look {
+impl Findings {
     /// Nobody looked.
     pub(crate) fn nothing() -> Self {
         Self {
@@ -53,15 +53,15 @@ impl Look {
 ///
 /// One that did not answer is not asked before its time, whatever happens to the object meanwhile: see
 /// [`Sight::silence`].
-pub(crate) async fn look<A: Application>(
+pub(crate) async fn observe<A: Application>(
     asker: &Asker<'_, A::Resource>,
     application: &A,
     cx: &Context<A::Resource>,
     sight: &mut Sight,
-) -> Look {
+) -> Findings {
     let limit = application.answer_limit();
     if sight.silence.left().is_some() {
-        return Look::at(
+        return Findings::at(
             &Observation::<StateOf<A>>::unreachable(Unanswered::TimedOut(limit)),
             sight.failed,
         );
@@ -75,7 +75,7 @@ pub(crate) async fn look<A: Application>(
         Err(why @ Unanswered::TimedOut(_)) => {
             let usual = cx
                 .state()
-                .map_or(USUAL, |state| application.look_again(state));
+                .map_or(USUAL, |state| application.observe_every(state));
             let meta = cx.object().meta();
             sight
                 .silence
@@ -99,15 +99,15 @@ pub(crate) async fn look<A: Application>(
         0
     };
     match outcome {
-        Ok(observation) => Look::at(&observation, sight.failed),
+        Ok(observation) => Findings::at(&observation, sight.failed),
         Err(failure) => {
             tracing::warn!(object = %cx.object().name_any(), "cannot observe: {failure}");
-            Look {
+            Findings {
                 observed: Observed::Failed {
-                    looks: sight.failed,
+                    failures: sight.failed,
                 },
                 words: cut(&failure.to_string(), FAILURE_LIMIT),
-                ..Look::nothing()
+                ..Findings::nothing()
             }
         }
     }

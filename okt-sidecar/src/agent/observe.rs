@@ -19,7 +19,7 @@ use crate::work::Work;
 const EVENTS: usize = 16;
 
 /// Looks again and again, and at once after an action has ended.
-pub(super) async fn look_on<W: Work>(
+pub(super) async fn observe_on<W: Work>(
     work: Arc<W>,
     board: watch::Sender<Board>,
     settings: Arc<Settings>,
@@ -28,32 +28,33 @@ pub(super) async fn look_on<W: Work>(
     let mut news = board.subscribe();
     loop {
         let begun = Begun {
-            looks: board.borrow().looks,
+            observations: board.borrow().observations,
             instant: Instant::now(),
             timestamp: Timestamp::now(),
         };
-        let looking = Arc::clone(&work);
-        let mut look = AbortOnDropHandle::new(tokio::spawn(async move { looking.look().await }));
+        let observing = Arc::clone(&work);
+        let mut observe =
+            AbortOnDropHandle::new(tokio::spawn(async move { observing.observe().await }));
         tokio::select! {
-            joined = &mut look => {
+            joined = &mut observe => {
                 let sighting = joined.unwrap_or_else(|error| {
                     let why = panic_text(error).unwrap_or_default();
                     Sighting::unreachable(format!("the look panicked: {why}"))
                 });
                 begun.tell(&board, &metrics, sighting);
             }
-            () = sleep(settings.look_limit) => {
-                let why = format!("no answer within {:?}", settings.look_limit);
+            () = sleep(settings.observe_timeout) => {
+                let why = format!("no answer within {:?}", settings.observe_timeout);
                 begun.tell(&board, &metrics, Sighting::unreachable(why));
-                end(look).await;
+                end(observe).await;
             }
-            () = ended(&mut news, begun.looks) => {
+            () = ended(&mut news, begun.observations) => {
                 // It may have been asked before the end, so its answer is of no use.
-                let ending = end(look);
+                let ending = end(observe);
                 tokio::pin!(ending);
-                if timeout(settings.look_limit, &mut ending).await.is_err() {
+                if timeout(settings.observe_timeout, &mut ending).await.is_err() {
                     let why = "the look before does not end";
-                    let now = Begun { looks: board.borrow().looks, ..begun };
+                    let now = Begun { observations: board.borrow().observations, ..begun };
                     now.tell(&board, &metrics, Sighting::unreachable(why));
                     ending.await;
                 }
@@ -61,8 +62,8 @@ pub(super) async fn look_on<W: Work>(
             }
         }
         tokio::select! {
-            () = sleep(settings.look_every) => {}
-            () = ended(&mut news, begun.looks) => {}
+            () = sleep(settings.observe_every) => {}
+            () = ended(&mut news, begun.observations) => {}
         }
     }
 }
@@ -70,7 +71,7 @@ pub(super) async fn look_on<W: Work>(
 /// When a look was begun.
 #[derive(Clone, Copy)]
 struct Begun {
-    looks: u64,
+    observations: u64,
     instant: Instant,
     timestamp: Timestamp,
 }
@@ -84,12 +85,12 @@ impl Begun {
         if let Seen::Unreachable { why } = &mut sighting.seen {
             *why = cut(std::mem::take(why), TEXT_LIMIT);
         }
-        metrics.looked(&sighting.seen);
+        metrics.observed(&sighting.seen);
         board.send_if_modified(|board| {
-            let current = board.looks == self.looks;
+            let current = board.observations == self.observations;
             if current {
                 board.sighting = sighting;
-                board.looked = Some(self.instant);
+                board.observed = Some(self.instant);
             }
             current
         });
@@ -97,14 +98,18 @@ impl Begun {
 }
 
 /// Ends a look; one that blocks its thread goes on until it does not, and there must not be two of them.
-async fn end(look: AbortOnDropHandle<Sighting>) {
-    look.abort();
-    let _ = look.await;
+async fn end(observe: AbortOnDropHandle<Sighting>) {
+    observe.abort();
+    let _ = observe.await;
 }
 
 /// Returns when an action has ended.
-async fn ended(news: &mut watch::Receiver<Board>, looks: u64) {
-    if news.wait_for(|board| board.looks != looks).await.is_err() {
+async fn ended(news: &mut watch::Receiver<Board>, observations: u64) {
+    if news
+        .wait_for(|board| board.observations != observations)
+        .await
+        .is_err()
+    {
         // The board is gone, and with it whoever would be told.
         std::future::pending::<()>().await;
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kube::Client;
-use okt_core::pass::{Operations, Outcome, Step, Walk};
+use okt_core::pass::{Operations, Outcome, PassRun, Step};
 use okt_core::{Answer, StateId, reasons};
 
 use super::{Pass, Steps, soonest};
@@ -13,7 +13,7 @@ use crate::author::asked::Asker;
 use crate::author::context::Context;
 use crate::failure::Failure;
 use crate::resources::{
-    Cluster, Leave, Pace, Resources, Settled, Settlement, Site, Tended, listed,
+    ApplyReport, Cluster, Leave, OwnedMemory, OwnedStatus, Pace, Resources, Site, listed,
 };
 use crate::wire::object::LifecycleObject;
 
@@ -30,17 +30,17 @@ pub(crate) struct Hands<K> {
     /// The object does not go without the operator.
     pub(crate) finalizes: bool,
     pub(crate) may_act: Box<dyn Fn() -> bool + Send + Sync>,
-    pub(crate) tended: Tended,
+    pub(crate) memory: OwnedMemory,
 }
 
 impl<K: LifecycleObject> Hands<K> {
     /// Brings about what was put so far; what was not is deleted, if the walk is whole.
-    pub(super) async fn settle(
+    pub(super) async fn apply(
         &mut self,
         cx: &Context<K>,
         resources: &Resources,
         prunes: bool,
-    ) -> Result<Settled, Failure> {
+    ) -> Result<ApplyReport, Failure> {
         if !self.finalizes && resources.leaves_something() {
             let why = "what is declared `unowned` or with a `wave` has to be deleted by the operator, and this pass has no way for deletion: declare a trigger `on_delete`";
             return Err(Failure::permanent(reasons::resources::BAD_RESOURCE, why));
@@ -51,58 +51,58 @@ impl<K: LifecycleObject> Hands<K> {
             object: cx.object(),
             may_write: &*self.may_act,
         };
-        site.check_lead()?;
+        site.check_leader()?;
         let leave = Leave {
             creates: self.creates,
             prunes,
         };
-        Ok(self.tended.settle(site, self.pace, leave, resources).await)
+        Ok(self.memory.apply(site, self.pace, leave, resources).await)
     }
 }
 
 /// A walk that is over.
-pub(crate) struct Walked {
-    pub(crate) walk: Walk<'static>,
+pub(crate) struct FinishedRun {
+    pub(crate) run: PassRun<'static>,
     /// What its steps have put.
     pub(crate) put: Resources,
     /// Whether what they have not put is gone, where nothing else is in the way.
-    pub(crate) settlement: Settlement,
+    pub(crate) settlement: OwnedStatus,
     /// When something of it is due.
     pub(crate) due: Option<Duration>,
 }
 
-impl Walked {
+impl FinishedRun {
     /// What keeps the object from being ready.
     pub(crate) fn in_the_way(&self) -> Option<Failure> {
-        self.walk.in_the_way().map(Failure::of_step)
+        self.run.in_the_way().map(Failure::of_step)
     }
 
     /// Whether every step was taken that leads to a leaf, and none failed.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(
-            self.walk.outcome(),
+            self.run.outcome(),
             Outcome::Complete | Outcome::Short { .. }
         )
     }
 }
 
-/// Walks through the pass of an object, and brings about what the steps have put.
-pub(crate) async fn walk<K: LifecycleObject>(
+/// Runs the pass of an object and applies what its steps declared.
+pub(crate) async fn run<K: LifecycleObject>(
     steps: &impl Steps<K>,
     asker: &Asker<'_, K>,
     cx: &Context<K>,
     hands: Hands<K>,
     deleting: bool,
     prunes: bool,
-) -> (Walked, Tended) {
+) -> (FinishedRun, OwnedMemory) {
     let given = Pass {
         context: cx.clone(),
         put: Mutex::default(),
         hands: tokio::sync::Mutex::new(hands),
     };
-    let mut walk = Walk::begin(steps.graph(), deleting);
-    while let Some(here) = walk.at() {
-        given.enter(here, &walk);
+    let mut run = PassRun::begin(steps.graph(), deleting);
+    while let Some(here) = run.at() {
+        given.enter(here, &run);
         let step = steps.take(&given, here);
         let said = match asker.ask(steps.limit(), step).await {
             Ok(said) => said,
@@ -111,24 +111,24 @@ pub(crate) async fn walk<K: LifecycleObject>(
                 Err(unanswered.failure(&format!("{name} was not done")))
             }
         };
-        walk.take(given.awaiting(said).map_err(Into::into));
-        walk.count(given.done_so_far());
+        run.take(given.awaiting(said).map_err(Into::into));
+        run.count(given.done_so_far());
     }
-    let mut walked = Walked {
-        walk,
+    let mut finished = FinishedRun {
+        run,
         put: Resources::new(),
-        settlement: Settlement::AsDeclared,
+        settlement: OwnedStatus::AsDeclared,
         due: None,
     };
-    if walked.is_whole() && !deleting {
-        given.finish(&mut walked, prunes).await;
+    if finished.is_whole() && !deleting {
+        given.finish(&mut finished, prunes).await;
     }
-    if !walked.walk.results().operations.is_none() {
+    if !finished.run.results().operations.is_none() {
         let Operations {
             applied,
             deleted,
             failed,
-        } = walked.walk.results().operations;
+        } = finished.run.results().operations;
         let object = cx.object().meta().name.as_deref().unwrap_or_default();
         tracing::debug!(object, applied, deleted, failed, "walked through");
     }
@@ -137,21 +137,21 @@ pub(crate) async fn walk<K: LifecycleObject>(
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     // Nothing is made for an object that is being deleted.
-    if !walked.is_whole() && !deleting {
+    if !finished.is_whole() && !deleting {
         for (state, _) in put.whose.iter().filter(|(_, made)| !made) {
-            walked.walk.unapplied(*state);
+            finished.run.unapplied(*state);
         }
     }
-    walked.due = soonest(walked.due, put.due);
-    walked.put = put.resources;
-    (walked, hands.into_inner().tended)
+    finished.due = soonest(finished.due, put.due);
+    finished.put = put.resources;
+    (finished, hands.into_inner().memory)
 }
 
 impl<K: LifecycleObject> Pass<K> {
-    fn enter(&self, at: StateId, walk: &Walk<'_>) {
+    fn enter(&self, at: StateId, run: &PassRun<'_>) {
         let mut put = self.put_mut();
         put.at = Some(at);
-        put.results = walk.results().clone();
+        put.results = run.results().clone();
     }
 
     /// What the commits of a step have done, which is over.
@@ -172,50 +172,50 @@ impl<K: LifecycleObject> Pass<K> {
     }
 
     /// Brings about what is left, for the states that have put it.
-    async fn finish(&self, walked: &mut Walked, prunes: bool) {
+    async fn finish(&self, finished: &mut FinishedRun, prunes: bool) {
         let resources = self.put_mut().resources.clone();
         let mut hands = self.hands.lock().await;
-        let walk = &mut walked.walk;
-        let settled = match hands.settle(&self.context, &resources, prunes).await {
-            Ok(settled) => settled,
-            Err(failure) => return walk.blame(StateId::UNKNOWN, &failure.into()),
+        let run = &mut finished.run;
+        let report = match hands.apply(&self.context, &resources, prunes).await {
+            Ok(report) => report,
+            Err(failure) => return run.blame(StateId::UNKNOWN, &failure.into()),
         };
         let mut put = self.put_mut();
-        put.settled(&settled);
-        walk.count(std::mem::take(&mut put.operations));
+        put.report(&report);
+        run.count(std::mem::take(&mut put.operations));
         let mut awaited: BTreeMap<StateId, Vec<String>> = BTreeMap::new();
         let (mut all_awaited, mut failed) = (Vec::new(), false);
-        for (index, short) in &settled.short {
+        for (index, short) in &report.short {
             let Some((state, _)) = put.whose.get(*index) else {
                 continue;
             };
             match short {
-                Settlement::AsDeclared => {}
-                Settlement::Awaited(what) => {
+                OwnedStatus::AsDeclared => {}
+                OwnedStatus::Awaited(what) => {
                     awaited.entry(*state).or_default().push(what.clone());
                     all_awaited.push(what.clone());
                 }
-                Settlement::Failed(failure) => {
+                OwnedStatus::Failed(failure) => {
                     failed = true;
-                    walk.blame(*state, &failure.clone().into());
+                    run.blame(*state, &failure.clone().into());
                 }
             }
         }
         for (state, what) in &awaited {
-            walk.hold(*state, reasons::resources::WAITING, &listed(what));
+            run.hold(*state, reasons::resources::WAITING, &listed(what));
         }
         if !all_awaited.is_empty() {
-            walk.wait(reasons::resources::WAITING, &listed(&all_awaited));
+            run.wait(reasons::resources::WAITING, &listed(&all_awaited));
             // In case its event does not come.
-            walked.due = Some(UNREADY);
+            finished.due = Some(UNREADY);
         }
         // Of what is to go nobody has put anything.
-        match settled.settlement {
-            settlement if settled.short.is_empty() => walked.settlement = settlement,
-            Settlement::Failed(failure) if !failed => {
-                walked.walk.blame(StateId::UNKNOWN, &failure.into());
+        match report.settlement {
+            settlement if report.short.is_empty() => finished.settlement = settlement,
+            OwnedStatus::Failed(failure) if !failed => {
+                finished.run.blame(StateId::UNKNOWN, &failure.into());
             }
-            Settlement::AsDeclared | Settlement::Awaited(_) | Settlement::Failed(_) => {}
+            OwnedStatus::AsDeclared | OwnedStatus::Awaited(_) | OwnedStatus::Failed(_) => {}
         }
     }
 }

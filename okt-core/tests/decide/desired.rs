@@ -15,8 +15,8 @@ fn changed(case: Case) -> Case {
 #[test]
 fn a_wish_is_pursued_whenever_the_object_rests_elsewhere() {
     for made in [1, ARRIVAL - 1, ARRIVAL] {
-        let case = Case::at(&database(), "Running").wish("End", made);
-        goes(&case, "Stopping", By::Child, Why::Wish);
+        let case = Case::at(&database(), "Running").desired("End", made);
+        goes(&case, "Stopping", By::Child, Why::DesiredState);
     }
 }
 
@@ -29,79 +29,87 @@ fn without_a_wish_the_first_resting_state_on_the_next_way_is_wished() {
         "rest Up >C >Last",
         "leaf Last",
     ]);
-    goes(&Case::at(&graph, "Up"), "C", By::Child, Why::Wish);
+    goes(&Case::at(&graph, "Up"), "C", By::Child, Why::DesiredState);
 }
 
 #[test]
 fn without_a_resting_state_on_the_next_way_the_leaf_at_its_end_is_wished() {
     let graph = graph(&["entry A >Side >Last", "leaf Side", "leaf Last"]);
-    assert!(Case::at(&graph, "Last").after().wish.reached);
-    assert!(!Case::at(&graph, "Side").after().wish.reached);
+    assert!(Case::at(&graph, "Last").after().desired.reached);
+    assert!(!Case::at(&graph, "Side").after().desired.reached);
 }
 
 #[test]
 fn a_holding_state_is_left_only_for_a_wish_made_after_the_arrival() {
     let failed = Case::at(&database(), "Failed");
-    stands(&failed.clone().wish("Running", ARRIVAL - 1), Stand::Settled);
+    stands(
+        &failed.clone().desired("Running", ARRIVAL - 1),
+        Stand::Settled,
+    );
     goes(
-        &failed.clone().wish("Running", ARRIVAL),
+        &failed.clone().desired("Running", ARRIVAL),
         "Running",
         By::Child,
-        Why::Wish,
+        Why::DesiredState,
     );
-    goes(&failed.new_wish("End"), "Stopping", By::Child, Why::Wish);
+    goes(
+        &failed.newly_desired("End"),
+        "Stopping",
+        By::Child,
+        Why::DesiredState,
+    );
 }
 
 #[test]
 fn a_new_wish_gets_the_present_number() {
     let case = Case::at(&database(), "Running")
         .task(Task::Running)
-        .new_wish("End");
-    assert_eq!(case.after().wish.transition, ARRIVAL);
-    assert_eq!(case.after().wish.state, Named::Known(case.id("End")));
+        .newly_desired("End");
+    assert_eq!(case.after().desired.transition, ARRIVAL);
+    assert_eq!(case.after().desired.state, Named::Known(case.id("End")));
 }
 
 #[test]
 fn a_wish_first_seen_with_a_transition_gets_the_number_before_it() {
-    let case = Case::at(&database(), "Running").new_wish("End");
+    let case = Case::at(&database(), "Running").newly_desired("End");
     let after = case.after();
     assert_eq!(
-        (after.transition, after.wish.transition),
+        (after.transition, after.desired.transition),
         (ARRIVAL + 1, ARRIVAL)
     );
 }
 
 #[test]
 fn a_recorded_number_holds_across_all_other_writes() {
-    let case = Case::at(&database(), "Running").wish("End", 3);
-    assert_eq!(case.after().wish.transition, 3);
+    let case = Case::at(&database(), "Running").desired("End", 3);
+    assert_eq!(case.after().desired.transition, 3);
     let ended = Case::at(&database(), "Running")
-        .wish("Running", 3)
+        .desired("Running", 3)
         .said(Said::Stay);
-    assert_eq!(ended.after().wish.transition, 3);
+    assert_eq!(ended.after().desired.transition, 3);
 }
 
 #[test]
 fn a_changed_revision_after_the_arrival_counts_as_a_new_wish() {
-    let failed = changed(Case::at(&database(), "Failed").wish("Running", 1));
-    goes(&failed, "Running", By::Child, Why::Wish);
-    let waiting = changed(Case::at(&database(), "Running").wish("End", 1));
+    let failed = changed(Case::at(&database(), "Failed").desired("Running", 1));
+    goes(&failed, "Running", By::Child, Why::DesiredState);
+    let waiting = changed(Case::at(&database(), "Running").desired("End", 1));
     goes(
         &waiting.task(Task::Waiting),
         "Stopping",
         By::Child,
-        Why::Wish,
+        Why::DesiredState,
     );
 }
 
 #[test]
 fn the_write_that_first_records_a_changed_revision_sets_the_number_to_the_present_one() {
-    let rest = Case::at(&database(), "Running").wish("Running", 1);
+    let rest = Case::at(&database(), "Running").desired("Running", 1);
     let rerun = changed(rest.clone());
     let retry = changed(rest.said(Said::Failed { permanent: false }));
     let resumed = changed(Case::at(&database(), "Start").task(Task::Absent));
     for case in [rerun, retry, resumed] {
-        assert_eq!(case.after().wish.transition, ARRIVAL);
+        assert_eq!(case.after().desired.transition, ARRIVAL);
     }
 }
 
@@ -110,7 +118,7 @@ fn a_revision_that_changes_together_with_a_transition_is_older_than_the_new_stat
     let case = changed(Case::at(&database(), "Start").said(Said::Next));
     let after = case.after();
     assert_eq!(
-        (after.transition, after.wish.transition),
+        (after.transition, after.desired.transition),
         (ARRIVAL + 1, ARRIVAL)
     );
     assert_eq!(after.revision, REVISION + 1);
@@ -119,29 +127,31 @@ fn a_revision_that_changes_together_with_a_transition_is_older_than_the_new_stat
 #[test]
 fn a_wish_without_a_route_leads_nowhere() {
     let graph = graph(&["entry A >B", "rest B >End -C", "rest C >End -B", "leaf End"]);
-    stands(&Case::at(&graph, "B").new_wish("C"), Stand::Settled);
+    stands(&Case::at(&graph, "B").newly_desired("C"), Stand::Settled);
 }
 
 #[test]
 fn a_wish_that_the_graph_does_not_know_leads_nowhere() {
-    let case =
-        Case::at(&database(), "Running").with(|_, facts| facts.wish.state = Some(Named::Unknown));
+    let case = Case::at(&database(), "Running")
+        .with(|_, facts| facts.desired.state = Some(Named::Unknown));
     stands(&case, Stand::Settled);
-    assert_eq!(case.after().wish.state, Named::Unknown);
+    assert_eq!(case.after().desired.state, Named::Unknown);
 }
 
 #[test]
 fn a_wish_is_reached_only_once_the_work_there_ended_well() {
     let pending = Case::at(&database(), "Start").said(Said::Next);
     assert_eq!(pending.after().state, pending.id("Running"));
-    assert!(!pending.after().wish.reached);
+    assert!(!pending.after().desired.reached);
     let failed = Case::at(&graph(&["entry A >B", "rest B >C", "leaf C"]), "B")
         .said(Said::Failed { permanent: true });
-    assert!(!failed.after().wish.reached);
-    let idle = Case::at(&database(), "Failed").named("End").new_wish("End");
-    assert!(!idle.after().wish.reached);
+    assert!(!failed.after().desired.reached);
+    let idle = Case::at(&database(), "Failed")
+        .named("End")
+        .newly_desired("End");
+    assert!(!idle.after().desired.reached);
     let stopped = Case::at(&database(), "Stopping")
         .said(Said::Next)
-        .wish("End", 1);
-    assert!(stopped.after().wish.reached);
+        .desired("End", 1);
+    assert!(stopped.after().desired.reached);
 }

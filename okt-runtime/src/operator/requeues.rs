@@ -12,7 +12,7 @@ use okt_core::reconcile::Requeue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::cache::cached::{Cached, Look};
+use crate::cache::cached::{Cached, WeakCached};
 use crate::clock::after;
 use crate::wire::object::LifecycleObject;
 
@@ -20,7 +20,7 @@ use crate::wire::object::LifecycleObject;
 const FEW: usize = 1024;
 
 /// The looks that are due some time.
-pub(crate) struct Looks<K> {
+pub(crate) struct Requeues<K> {
     entries: Mutex<Entries<K>>,
     sooner: Notify,
 }
@@ -33,10 +33,10 @@ struct Entries<K> {
 
 struct Entry<K> {
     due: Instant,
-    look: Look<K>,
+    object: WeakCached<K>,
 }
 
-impl<K> Default for Looks<K> {
+impl<K> Default for Requeues<K> {
     fn default() -> Self {
         Self {
             entries: Mutex::new(Entries {
@@ -48,7 +48,7 @@ impl<K> Default for Looks<K> {
     }
 }
 
-impl<K: LifecycleObject> Looks<K> {
+impl<K: LifecycleObject> Requeues<K> {
     /// The next look at an object, after its turn; it replaces the one before.
     ///
     /// A newer version of the object has its own turn and then its own look, so this one goes with this version.
@@ -63,8 +63,8 @@ impl<K: LifecycleObject> Looks<K> {
             entries.heap.retain(|Reverse(entry)| entry.is_wanted());
             entries.full = FEW.max(2 * entries.heap.len());
         }
-        let look = object.look();
-        entries.heap.push(Reverse(Entry { due, look }));
+        let object = object.downgrade();
+        entries.heap.push(Reverse(Entry { due, object }));
         let first = entries.heap.peek();
         if first.is_some_and(|Reverse(entry)| entry.due == due) {
             self.sooner.notify_one();
@@ -73,9 +73,9 @@ impl<K: LifecycleObject> Looks<K> {
 
     /// Each object when its look is due.
     pub(crate) fn stream(self: Arc<Self>) -> impl Stream<Item = ObjectRef<Cached<K>>> {
-        stream::unfold(self, |looks| async move {
-            let object = looks.next().await;
-            Some((object, looks))
+        stream::unfold(self, |requeues| async move {
+            let object = requeues.next().await;
+            Some((object, requeues))
         })
     }
 
@@ -107,13 +107,13 @@ impl<K: LifecycleObject> Entries<K> {
     /// Removes the first one; the object, if it is to be looked at then.
     fn take(&mut self) -> Option<ObjectRef<Cached<K>>> {
         let Reverse(entry) = self.heap.pop()?;
-        entry.look.object(entry.due)
+        entry.object.object(entry.due)
     }
 }
 
 impl<K: LifecycleObject> Entry<K> {
     fn is_wanted(&self) -> bool {
-        self.look.is_planned(self.due)
+        self.object.is_planned(self.due)
     }
 }
 

@@ -19,7 +19,7 @@ const NAME: &str = "orders";
 /// How many commits a part waits for, so that there is something to lose.
 const COMMITS: usize = 100;
 
-struct Walk<'a> {
+struct Demo<'a> {
     stage: &'a mut Stage,
     desk: &'a Desk<Postgres>,
     server: Server,
@@ -27,7 +27,7 @@ struct Walk<'a> {
     writer: Writer,
 }
 
-/// Walks through a whole life.
+/// Runs through a whole life.
 pub(crate) async fn all(
     stage: &mut Stage,
     desk: &Desk<Postgres>,
@@ -37,27 +37,27 @@ pub(crate) async fn all(
     let file = server.lay_out()?;
     stage.start_agent(&file)?;
     let writer = Writer::start(&server.socket());
-    let mut walk = Walk {
+    let mut demo = Demo {
         stage,
         desk,
         server,
         file,
         writer,
     };
-    walk.creation().await?;
-    walk.backup().await?;
-    walk.settings().await?;
-    walk.restart().await?;
-    walk.bad_settings().await?;
-    walk.killed_postgres().await?;
-    walk.killed_agent().await?;
-    walk.killed_operator().await?;
-    walk.restoration().await?;
-    walk.hibernation().await?;
-    walk.deletion().await
+    demo.creation().await?;
+    demo.backup().await?;
+    demo.settings().await?;
+    demo.restart().await?;
+    demo.bad_settings().await?;
+    demo.killed_postgres().await?;
+    demo.killed_agent().await?;
+    demo.killed_operator().await?;
+    demo.restoration().await?;
+    demo.hibernation().await?;
+    demo.deletion().await
 }
 
-impl Walk<'_> {
+impl Demo<'_> {
     async fn creation(&self) -> Result<(), Trouble> {
         heading(
             1,
@@ -231,7 +231,7 @@ impl Walk<'_> {
     async fn hibernation(&self) -> Result<(), Trouble> {
         heading(10, "It hibernates, and wakes");
         self.desk
-            .wish(NAME, json!({ "state": "Hibernated" }))
+            .ask_for(NAME, json!({ "state": "Hibernated" }))
             .await?;
         self.desk
             .until_ready(NAME, PostgresState::Hibernated)
@@ -243,7 +243,9 @@ impl Walk<'_> {
             condition(&asleep, "Ready").is_some_and(|c| c.status == "True"),
             "it stays so",
         );
-        self.desk.wish(NAME, json!({ "state": "Running" })).await?;
+        self.desk
+            .ask_for(NAME, json!({ "state": "Running" }))
+            .await?;
         self.desk.until_ready(NAME, PostgresState::Running).await?;
         self.more_commits().await?;
         self.nothing_is_lost().await
@@ -264,7 +266,7 @@ impl Walk<'_> {
     /// Asks for a visit.
     async fn ask_for(&self, state: &str, request: &str) -> Result<(), Trouble> {
         let visit = json!({ "visit": { "state": state, "request": request } });
-        self.desk.wish(NAME, visit).await
+        self.desk.ask_for(NAME, visit).await
     }
 
     /// Asks for a backup, and waits until the agent makes it. The state alone would not do: it is written before the
