@@ -1,4 +1,4 @@
-//! `cargo okt`: what is done to an operator's project beside building it. It makes new ones.
+//! `cargo okt`: commands for operator projects. `cargo okt new` creates a project.
 
 mod name;
 mod project;
@@ -22,7 +22,7 @@ enum Line {
     Okt(Okt),
 }
 
-/// Projects of Kubernetes operators made with OKT.
+/// Creates projects of Kubernetes operators.
 #[derive(Args)]
 #[command(version)]
 struct Okt {
@@ -35,19 +35,19 @@ enum Command {
     New(New),
 }
 
-/// Make a new operator that builds, runs, and passes its tests without a cluster.
+/// Create a new operator that builds, runs, and passes its tests without a cluster.
 #[derive(Args)]
 struct New {
-    /// The directory to be made; its last part is the name of the package.
+    /// The directory to create; its last part is the name of the package.
     path: PathBuf,
-    /// The kind of the objects that the operator keeps [default: from the name, without `-operator`]
+    /// The kind of the objects that the operator manages [default: from the name, without `-operator`]
     #[arg(long)]
     kind: Option<Kind>,
-    /// The API group of that kind, below a domain of yours.
+    /// The API group of that kind, below a domain that you own.
     #[arg(long, default_value = "example.com")]
     group: Group,
-    /// Where OKT comes from: a checkout of it, or the URL of a git repository [default: the checkout that this program
-    /// was built from while it is there, else OKT's own repository]
+    /// The source of OKT: a checkout, or the URL of a git repository [default: the checkout that this program
+    /// was built from while it exists, else OKT's own repository]
     #[arg(long, value_name = "PATH|URL")]
     okt: Option<Source>,
 }
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }) = Line::parse();
     match make(new) {
         Ok(report) => {
-            // Made it is, also where nobody reads that.
+            // The project exists even if the report cannot be printed.
             let _ = writeln!(std::io::stdout(), "{report}");
             ExitCode::SUCCESS
         }
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes the project and says what to do with it.
+/// Creates the project and returns a report with the next steps.
 fn make(new: New) -> Result<String, String> {
     let path = new.path;
     let name = Name::of(&path)?;

@@ -1,4 +1,4 @@
-//! The names that a project has, none of which breaks its code or is refused by a cluster.
+//! The names of a project, checked so that none breaks its code or is refused by a cluster.
 
 use std::fmt;
 use std::path::Path;
@@ -8,16 +8,16 @@ use heck::ToUpperCamelCase;
 
 use crate::template;
 
-/// So long that the namespace named after it, with `-system`, is none that a cluster refuses.
+/// The longest name, in bytes: the namespace is the name plus `-system`, and a cluster limits its length.
 const NAME_LIMIT: usize = 56;
 
-/// So long that its plural is a label of DNS.
+/// The longest kind, in bytes: its plural must be a DNS label.
 const KIND_LIMIT: usize = 60;
 
-/// The longest name of DNS, without the plural that the name of a CRD puts before it.
+/// The longest group, in bytes: the longest DNS name, less the plural that precedes it in the name of a CRD.
 const GROUP_LIMIT: usize = 253 - 64;
 
-/// What Cargo refuses as the name of a program, or what its directories are called.
+/// Names that Cargo refuses for a program, or uses for its directories.
 const OF_CARGO: [&str; 9] = [
     "alloc",
     "build",
@@ -30,10 +30,10 @@ const OF_CARGO: [&str; 9] = [
     "test",
 ];
 
-/// What cannot be the name of a file on Windows.
+/// Names that a file on Windows cannot have.
 const OF_WINDOWS: [&str; 4] = ["aux", "con", "nul", "prn"];
 
-/// What Rust has in scope everywhere, and what derives write without a path.
+/// Names that Rust has in scope everywhere, or that derives write without a path.
 const OF_RUST: [&str; 34] = [
     "AsMut",
     "AsRef",
@@ -71,12 +71,12 @@ const OF_RUST: [&str; 34] = [
     "Vec",
 ];
 
-/// The name of a package and its program, which is also that of its service account.
+/// The name of the package, its program and its service account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Name(String);
 
 impl Name {
-    /// The name of the project in a directory.
+    /// Derives the name of a project from its directory.
     pub(crate) fn of(path: &Path) -> Result<Self, String> {
         let name = path.file_name().and_then(|name| name.to_str());
         let Some(name) = name else {
@@ -121,12 +121,12 @@ impl fmt::Display for Name {
     }
 }
 
-/// The kind of objects that an operator keeps.
+/// The kind of an operator's objects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Kind(String);
 
 impl Kind {
-    /// The kind that goes with the name of an operator (e.g. `Order` with `order-operator`).
+    /// Derives the kind from the name of an operator (e.g. `Order` from `order-operator`).
     pub(crate) fn named_after(name: &Name) -> Result<Self, String> {
         let Name(name) = name;
         let of = name.strip_suffix("operator").unwrap_or(name);
@@ -136,7 +136,7 @@ impl Kind {
             .map_err(|why| format!("{why}; `--kind` names another one"))
     }
 
-    /// As it stands in the code.
+    /// Returns the kind as written in the code.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! A new project: the template under other names, written as a whole or not at all.
+//! A new project: the template with other names, written completely or not at all.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use crate::name::{Group, Kind, Name};
 use crate::source::Source;
 use crate::template::{self, FILES};
 
-/// Wherever it lies, it is no member of somebody else's workspace.
+/// The end of the manifest: it keeps the project out of any workspace around its directory.
 const ALONE: &str = "\n# A workspace of its own, wherever this directory is.\n[workspace]\n";
 
-/// What a project is called, and where it gets OKT from.
+/// The names of a project, and its source of OKT.
 pub(crate) struct Project {
     pub(crate) name: Name,
     pub(crate) kind: Kind,
@@ -23,7 +23,7 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// Writes it into a directory that is not there yet.
+    /// Writes the project into a new directory.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), String> {
         let files = FILES.iter();
         let files: Vec<_> = files
@@ -32,14 +32,14 @@ impl Project {
         write(directory, &files)
     }
 
-    /// A file of the template, in the words of this project.
+    /// Returns a file of the template with the names of this project.
     fn file(&self, path: &str, text: &str) -> String {
         if path == "Cargo.toml" {
             return self.manifest(text);
         }
         let text = self.named(text);
         if template::is_code(path) {
-            // Longer names break lines elsewhere.
+            // Names of other lengths change where lines break.
             formatted(&text).unwrap_or(text)
         } else {
             text
@@ -55,7 +55,7 @@ impl Project {
         text + ALONE
     }
 
-    /// The names of the template, replaced by those of this project; of two that begin at one place, the longer one.
+    /// Replaces the names of the template by those of this project; if two names begin at one place, the longer one.
     fn named(&self, text: &str) -> String {
         let kind = self.kind.as_str();
         let names = [
@@ -68,7 +68,7 @@ impl Project {
         let (mut named, mut rest) = (String::new(), text);
         while let Some(letter) = rest.chars().next() {
             let found = names.iter().find(|(name, _)| rest.starts_with(name));
-            // What was put in is not looked at again: it may contain such a name.
+            // Do not search an inserted name: it may contain a name of the template.
             let taken = if let Some((name, own)) = found {
                 named.push_str(own);
                 name.len()
@@ -82,7 +82,7 @@ impl Project {
     }
 }
 
-/// A directory of files, removed again unless all of them were written.
+/// Writes a directory of files; removes it again unless all files were written.
 fn write(directory: &Path, files: &[(&str, String)]) -> Result<(), String> {
     let shown = directory.display();
     match fs::create_dir(directory) {
@@ -104,7 +104,7 @@ fn write(directory: &Path, files: &[(&str, String)]) -> Result<(), String> {
     Ok(())
 }
 
-/// A directory that this program has made, to be removed unless it is finished.
+/// A directory that this program created, and removes on drop unless it is finished.
 struct Unfinished(PathBuf);
 
 impl Unfinished {
@@ -116,13 +116,13 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.0.as_os_str().is_empty() {
-            // What cannot be removed is no reason to hide why it is unfinished.
+            // An error here must not hide why the directory is unfinished.
             let _ = fs::remove_dir_all(&self.0);
         }
     }
 }
 
-/// The code as rustfmt has it, where there is one.
+/// Formats the code with rustfmt; returns none if rustfmt is missing or fails.
 fn formatted(code: &str) -> Option<String> {
     let mut rustfmt = Command::new("rustfmt")
         .args(["--edition", "2024", "--emit", "stdout"])
@@ -131,7 +131,7 @@ fn formatted(code: &str) -> Option<String> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    // It prints when it has read all.
+    // rustfmt prints only after it has read everything.
     let read = rustfmt.stdin.take()?.write_all(code.as_bytes());
     let output = rustfmt.wait_with_output().ok()?;
     (read.is_ok() && output.status.success())
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_that_cannot_be_written_as_a_whole_is_removed() {
+    fn a_project_that_cannot_be_written_completely_is_removed() {
         let place = tempfile::tempdir().expect("a directory");
         let directory = place.path().join("orders");
         let files = [("a", String::new()), ("a/b", String::new())];

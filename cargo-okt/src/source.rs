@@ -1,22 +1,22 @@
-//! Where a project gets OKT from, which is in no registry.
+//! The source of OKT for a project: OKT is in no registry.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Where OKT is.
+/// The source of OKT.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
-    /// In a directory of this machine, by its whole path.
+    /// A directory of this machine, by its absolute path.
     Checkout(String),
-    /// In a git repository.
+    /// The URL of a git repository.
     Repository(String),
 }
 
 impl Source {
-    /// Where this program came from.
+    /// Returns the source of this program.
     ///
-    /// `cargo install --git` builds it in a directory that Cargo clears away one day: that is none to depend on.
+    /// `cargo install --git` builds in a directory that Cargo may delete, so a project must not depend on it.
     pub(crate) fn own() -> Result<Self, String> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let clears_away = here.join(".cargo-ok").exists();
@@ -42,13 +42,13 @@ impl Source {
         }
     }
 
-    /// What a dependency on one of its crates says of where that is.
+    /// Returns the `path` or `git` entry of a dependency on a crate of OKT.
     pub(crate) fn of_crate(&self, name: &str) -> String {
         let (key, value) = match self {
             Self::Checkout(path) => ("path", format!("{path}/{name}")),
             Self::Repository(url) => ("git", url.clone()),
         };
-        // TOML writes such a text as JSON does.
+        // A TOML string may be written like a JSON string here.
         format!("{key} = {}", serde_json::Value::from(value))
     }
 }

@@ -1,6 +1,6 @@
-//! The project that others are made from: a member of this workspace, so it is built and tested as it stands.
+//! The template of new projects: a member of this workspace, so that it is built and tested as it is.
 
-/// A file of the template: where it is in a project, and its text.
+/// A file of the template: its path in a project, and its text.
 type File = (&'static str, &'static str);
 
 /// All files of a project.
@@ -25,31 +25,31 @@ pub(crate) const FILES: [File; 10] = [
 
 const MANIFEST: &str = include_str!("../template/Cargo.toml");
 
-/// The names that the template has in the places of those of a project.
+/// The name of the template's package, which the project's name replaces.
 pub(crate) const NAME: &str = "widget-operator";
-/// The kind.
+/// The template's kind.
 pub(crate) const KIND: &str = "Widget";
-/// The kind as kubectl takes it, and in the name of the module that its life is in.
+/// The template's kind in lower case, for kubectl.
 pub(crate) const LOWER_KIND: &str = "widget";
-/// The module that its life is in.
+/// The module that the template's graph generates.
 pub(crate) const MODULE: &str = "widget_state";
-/// The API group.
+/// The template's API group.
 pub(crate) const GROUP: &str = "example.com";
-/// How its manifest says where the crates of OKT are.
+/// The crates of OKT in the template's manifest.
 pub(crate) const CRATES: [&str; 2] = ["okt-runtime", "okt-testing"];
 
-/// Whether a file is read by the compiler, and not by Cargo or people.
+/// Returns whether a file is Rust code.
 pub(crate) fn is_code(path: &str) -> bool {
     path.starts_with("src/")
 }
 
-/// Whether a project depends on a crate of this name.
+/// Returns whether a project depends on a crate of this name.
 pub(crate) fn depends_on(name: &str) -> bool {
     let is_it = |line: &str| line.split_once(" = ").is_some_and(|(key, _)| key == name);
     MANIFEST.lines().any(is_it)
 }
 
-/// Whether a type named after a kind has the name of something else in the code.
+/// Returns whether a type named after a kind conflicts with another name in the code.
 pub(crate) fn has_a_name_of(kind: &str) -> bool {
     let code = FILES.iter().filter(|(path, _)| is_code(path));
     let lines = code.flat_map(|(_, text)| text.lines());

@@ -1,4 +1,4 @@
-//! What `cargo okt new` makes builds, runs and passes its tests; what it refuses leaves nothing behind.
+//! Tests of `cargo okt new`: a new project builds, runs and passes its tests; a refused one leaves no files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A directory that is gone with the test.
+/// Creates a directory that is removed with the test.
 fn place() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory")
 }
@@ -28,13 +28,13 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where the workspace is built.
+/// Returns the target directory of the workspace.
 fn target() -> &'static Path {
     let tests = Path::new(env!("CARGO_TARGET_TMPDIR"));
     tests.parent().expect("it is below target")
 }
 
-/// What a program prints that does not even warn.
+/// Returns the output of a program that succeeds without warnings.
 fn output(mut program: Command) -> String {
     let output = program.output().expect("it starts");
     assert!(output.status.success(), "{program:?}: {}", said(&output));
@@ -42,7 +42,7 @@ fn output(mut program: Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// A project, and the means to build it without the network, from what is built here already.
+/// A new project, built without the network and with the dependencies of this workspace.
 struct Project(PathBuf);
 
 impl Project {
@@ -50,14 +50,14 @@ impl Project {
         let output = okt(place, arguments);
         assert!(output.status.success(), "{}", said(&output));
         let project = place.join(arguments[0]);
-        // A new project has none, and would take the newest versions that there are.
+        // A new project has no lock file, and would use the newest versions.
         fs::copy(here().join("../Cargo.lock"), project.join("Cargo.lock")).expect("a lock file");
         Self(project)
     }
 
-    /// The other test, which takes half a minute, runs with the template.
+    /// Builds the project and runs its short test; the long one, half a minute, runs with the template.
     fn builds_and_passes_a_test(&self) {
-        // Program and tests at once: apart from each other they build what they need twice.
+        // Build program and tests together: separate builds would build the dependencies twice.
         self.cargo(&["build", "--bins", "--tests"]);
         let tests = self.cargo(&["test", "it_becomes_ready_keeps_its_settings_and_goes"]);
         assert!(tests.contains("1 passed"), "{tests}");
@@ -65,7 +65,7 @@ impl Project {
 
     fn cargo(&self, arguments: &[&str]) -> String {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        // Its profile: what is built otherwise is built once more.
+        // Use the profile of this workspace, so that its build is reused.
         cargo
             .arg("--config")
             .arg(here().join("../.cargo/config.toml"))
@@ -73,8 +73,7 @@ impl Project {
             .current_dir(&self.0)
             .env("CARGO_TARGET_DIR", target())
             .env("CARGO_NET_OFFLINE", "true");
-        // What Cargo tells this test of its package; a build script that reads it would run again, and its crate be
-        // built once more (`ring`).
+        // Remove the variables that Cargo sets for this test: a build script that reads them would run again (`ring`).
         for (name, _) in std::env::vars_os() {
             let told = ["CARGO_MANIFEST_", "CARGO_PKG_"];
             if name
@@ -101,7 +100,7 @@ impl Project {
 
 #[test]
 #[ignore = "builds a whole project; run with --include-ignored"]
-fn a_new_project_builds_runs_and_leads_an_object_through_its_life() {
+fn a_new_project_builds_runs_and_passes_its_test() {
     let place = place();
     let order = Project::made(place.path(), &["order-operator"]);
     order.builds_and_passes_a_test();
@@ -113,7 +112,7 @@ fn a_new_project_builds_runs_and_leads_an_object_through_its_life() {
         assert!(manifests.contains(line), "{manifests}");
     }
 
-    // Names that have in them what they replace.
+    // Names that contain the names that they replace.
     let options = ["--kind", "HTTPServer", "--group", "web.widget.io"];
     let servers = Project::made(place.path(), &[&["my-widget"][..], &options].concat());
     servers.builds_and_passes_a_test();
@@ -127,7 +126,7 @@ fn a_new_project_builds_runs_and_leads_an_object_through_its_life() {
 }
 
 #[test]
-fn the_code_of_a_project_is_formatted_whatever_its_names() {
+fn the_code_of_a_project_is_formatted_for_any_name() {
     let place = place();
     for kind in ["A", "HTTPServer", "QuiteALongNameForAKindOfObjects"] {
         let name = kind.to_lowercase();
@@ -144,7 +143,7 @@ fn the_code_of_a_project_is_formatted_whatever_its_names() {
 }
 
 #[test]
-fn okt_comes_from_where_it_is_said_to() {
+fn okt_comes_from_the_given_source() {
     let place = place();
     let from = |name: &str, okt_at: &str| {
         let output = okt(place.path(), &[name, "--okt", okt_at]);
@@ -168,7 +167,7 @@ fn okt_comes_from_where_it_is_said_to() {
 }
 
 #[test]
-fn a_name_that_cannot_be_is_one_clear_line_and_makes_nothing() {
+fn an_invalid_argument_is_one_clear_error_and_creates_nothing() {
     let place = place();
     let long = "a".repeat(57);
     let far = format!("{}.example.com", "a".repeat(64));
@@ -239,7 +238,7 @@ fn a_name_that_cannot_be_is_one_clear_line_and_makes_nothing() {
 }
 
 #[test]
-fn nothing_that_is_there_is_overwritten() {
+fn existing_files_are_never_overwritten() {
     let place = place();
     let file = place.path().join("orders");
     for make in [

@@ -1,6 +1,6 @@
-//! This module keeps an object in the cluster that has to be there always, and that no other object asks for.
+//! This module keeps one object in the cluster that must always exist and that no other object declares.
 //!
-//! What it is for is told in `docs/resources.md`.
+//! `docs/resources.md` explains when to use it.
 
 use std::convert::Infallible;
 use std::fmt::Debug;
@@ -12,12 +12,12 @@ use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// How long until what failed is tried again.
+/// How long to wait after a failure before the next attempt.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Makes an object whenever there is none of its name; as long as there is one, it is never written.
+/// Creates an object whenever no object with its name exists; never writes an existing one.
 ///
-/// Nothing ends it: spawn it where the operator connects.
+/// It never ends: spawn it where the operator connects.
 ///
 /// ```no_run
 /// # use kube::Api;
@@ -42,7 +42,7 @@ where
         let waited = await_condition(objects.clone(), &name, missing).await;
         let made = match waited {
             Ok(_) => match objects.create(&PostParams::default(), &object).await {
-                // Somebody was quicker.
+                // Another client was faster.
                 Err(kube::Error::Api(status)) if status.is_already_exists() => continue,
                 made => made.map(drop).map_err(|error| error.to_string()),
             },

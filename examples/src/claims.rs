@@ -1,6 +1,6 @@
-//! This module is an operator of claims: an object in a namespace is given one that lives in no namespace.
+//! This module is an operator of claims: it gives an object in a namespace a cluster-scoped object.
 //!
-//! What it shows is told in `docs/claims.md`. Zones have an operator of their own, which is not here.
+//! `docs/claims.md` explains the pattern. Zones have their own operator, which is not part of this module.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 /// The longest name of an object.
 const NAME_LIMIT: usize = 253;
 
-/// A zone of the DNS: there is one of each name in the world, so it lives in no namespace.
+/// A DNS zone; its name is unique in the world, so it is cluster-scoped.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -26,19 +26,19 @@ const NAME_LIMIT: usize = 253;
 )]
 #[lifecycle(none)]
 pub struct ZoneSpec {
-    /// Its name in the DNS.
+    /// The DNS name of the zone.
     pub domain: String,
 }
 
-/// What the operator of zones says beside the conditions.
+/// The status fields of a zone in addition to the conditions.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ZoneExtra {
-    /// How many records it has.
+    /// How many records the zone has.
     #[serde(default)]
     pub records: i32,
 }
 
-/// What a team asks for in a namespace of its own.
+/// A team's claim to a zone, in the namespace of the team.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -50,29 +50,29 @@ pub struct ZoneExtra {
 )]
 #[lifecycle(none)]
 pub struct ZoneClaimSpec {
-    /// The name in the DNS of the zone that is wanted.
+    /// The DNS name of the requested zone.
     pub domain: String,
 }
 
-/// What a claim says beside the conditions.
+/// The status fields of a claim in addition to the conditions.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ZoneClaimExtra {
-    /// The zone that was made for it.
+    /// The zone created for the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
 }
 
-/// What is done for a claim.
+/// The pass of a claim.
 #[lifecycle_graph(pass)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimPass {
-    /// Its zone is there, and ready.
+    /// Applies the zone and waits until it is ready.
     #[entry]
     #[condition(Bound)]
     #[trigger(Release, on_delete)]
     #[child(End)]
     Bind,
-    /// The claim is being deleted: may its zone go?
+    /// On deletion, waits until the zone has no records.
     #[condition(Released)]
     #[child(End)]
     Release,
@@ -130,10 +130,10 @@ impl Application for ZoneClaims {
     }
 }
 
-/// The name of a claim's zone: no two claims have the same.
+/// Returns the name of a claim's zone, which is unique per claim.
 ///
-/// No namespace has a dot in its name, so it ends at the first one.
-/// What would be too long ends in a hash instead, and has no dot.
+/// A namespace has no dot in its name, so it ends at the first dot.
+/// A name that would be too long ends in a hash instead and has no dot.
 pub fn zone_of(claim: &ZoneClaim) -> String {
     let namespace = claim.namespace().unwrap_or_default();
     let name = format!("{namespace}.{}", claim.name_any());

@@ -1,4 +1,4 @@
-//! Somebody who uses a cluster: creates objects, changes what is wished of them, and waits for what comes of it.
+//! A user of a cluster, who creates objects, changes their desired state and waits for the results.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 
 use crate::screen::{self, Wait};
 
-/// Whatever ends a show early.
+/// Any error that ends a demo early.
 pub type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
-/// How often is looked whether something has become so.
+/// How often a wait checks its condition.
 const POLL: Duration = Duration::from_millis(25);
 
 /// A user of a cluster, and of one kind of object.
 #[derive(Clone, Debug)]
 pub struct Desk<K> {
-    /// The objects.
+    /// The API of the objects.
     pub api: Api<K>,
     /// The longest wait for anything.
     pub patience: Duration,
@@ -78,7 +78,7 @@ impl<K: LifecycleObject> Desk<K> {
         self.until_gone(name).await
     }
 
-    /// An object as it is now.
+    /// Returns an object as it is now.
     ///
     /// # Errors
     ///
@@ -87,11 +87,11 @@ impl<K: LifecycleObject> Desk<K> {
         Ok(self.api.get(name).await?)
     }
 
-    /// Waits until something is so of an object.
+    /// Waits until a condition holds for an object.
     ///
     /// # Errors
     ///
-    /// When it does not become so, or the cluster does not answer.
+    /// When the condition does not hold in time, or the cluster does not answer.
     pub async fn until(
         &self,
         name: &str,
@@ -144,11 +144,11 @@ impl<K: LifecycleObject> Desk<K> {
         .await
     }
 
-    /// Waits for something, and says so when it takes long.
+    /// Waits until `ask` returns a value; prints the wait when it takes long.
     ///
     /// # Errors
     ///
-    /// When it does not come, or asking fails.
+    /// When no value comes in time, or asking fails.
     pub async fn wait<T, F>(&self, what: &str, ask: impl Fn() -> F) -> Result<T, Trouble>
     where
         F: Future<Output = Result<Option<T>, Trouble>>,
@@ -167,7 +167,7 @@ impl<K: LifecycleObject> Desk<K> {
         }
     }
 
-    /// Prints every transition from the histories, so that none is missed between two events.
+    /// Prints every transition from the recorded histories, so that none between two events is missed.
     pub async fn print_transitions(self) {
         let told = Mutex::new(BTreeMap::new());
         let events = watcher(self.api, watcher::Config::default())
@@ -193,17 +193,17 @@ impl<K: LifecycleObject> Desk<K> {
     }
 }
 
-/// The position of an object.
+/// Returns the position of an object.
 pub fn position<K: LifecycleObject>(object: &K) -> Option<&Position<K::State>> {
     object.status_of()?.lifecycle.as_ref()
 }
 
-/// The state of an object.
+/// Returns the state of an object.
 pub fn at<K: LifecycleObject>(object: &K) -> Option<K::State> {
     position(object)?.state.known()
 }
 
-/// A condition of an object.
+/// Returns a condition of an object.
 pub fn condition<'a, K: LifecycleObject>(object: &'a K, name: &str) -> Option<&'a Condition> {
     let conditions = &object.status_of()?.conditions;
     conditions.iter().find(|condition| condition.type_ == name)

@@ -1,4 +1,4 @@
-//! Throws the dice of a test: what a seed chooses is the same everywhere, when it happens is not.
+//! Random choices of a test: a seed determines the choices, but not when they happen.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice that fall as this seed says.
+    /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -20,27 +20,27 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number from the first to the second.
+    /// Returns a number from `least` to `most`, both included.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.number() % (most - least + 1)
     }
 
-    /// A time in milliseconds.
+    /// Returns a time from `least` to `most` milliseconds.
     pub fn millis(&mut self, least: u64, most: u64) -> Duration {
         Duration::from_millis(self.between(least, most))
     }
 
-    /// One of several, if there are any.
+    /// Returns one of the choices, or `None` if there are none.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
         let last = u64::try_from(choices.len()).ok()?.checked_sub(1)?;
         choices.get(usize::try_from(self.between(0, last)).ok()?)
     }
 
-    /// One of several, each as likely as its weight.
+    /// Returns one of the choices, each as likely as its weight.
     ///
     /// # Panics
     ///
-    /// If there is none, or all weights are 0.
+    /// If there are no choices, or all weights are 0.
     pub fn weighted<T: Copy>(&mut self, choices: &[(u64, T)]) -> T {
         let total: u64 = choices.iter().map(|(weight, _)| weight).sum();
         let mut thrown = self.between(1, total);

@@ -1,4 +1,4 @@
-//! This module keeps one replica of several in the lead, and makes the gate of an operator from it.
+//! This module elects the leader among several replicas and reports to an operator whether it leads.
 
 use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
@@ -17,53 +17,54 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// How long after a request that failed the next one is tried.
+/// How long to wait after a failed request before the next one.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What the replicas of one operator compete for.
+/// The lease that the replicas of one operator compete for, and this replica's name.
 #[derive(Clone, Debug)]
 pub struct Seat {
     /// The name of the lease, the same for all replicas.
     pub lease: String,
-    /// Its namespace.
+    /// The namespace of the lease.
     pub namespace: String,
-    /// What this replica is called, for people who ask who leads (the name of the pod).
+    /// The name of this replica, for people who look up the leader (e.g. the name of the pod).
     pub replica: String,
-    /// How long a lease is good for after it was renewed, in seconds; at least 3.
+    /// How long a lease is valid after a renewal, in seconds; at least 3.
     ///
-    /// It is renewed after a third of this, no longer trusted after two thirds, and free for others after all of it.
-    /// 15 is what controllers of Kubernetes use.
+    /// It is renewed after a third of this time, no longer trusted after two thirds, and free for others after all of
+    /// it.
+    /// Kubernetes controllers use 15.
     pub seconds: u64,
 }
 
-/// The part of a replica in the election of a leader.
+/// The part of a replica in the leader election.
 ///
 /// # Guarantees
 ///
-/// The gate is true only while the lease, as last seen, names this replica and was renewed within two thirds of
-/// its length.
-/// It turns false by itself when nothing is heard of the lease any more, a third of its length before another
-/// replica may take it: the clocks of the replicas may differ by less than that.
+/// [`is_leader`](Self::is_leader) is true only while the last observed lease names this replica and was renewed within
+/// two thirds of its length.
+/// It turns false on its own when no news of the lease arrives, a third of its length before another replica may take
+/// it: the clocks of the replicas may differ by less than that.
 ///
 /// # Why not the channel of the lease manager
 ///
-/// [`LeaseManager::watch`] of kube-lease-manager 0.13 has one too.
-/// It says true until a request *succeeds* that finds another holder: through an outage of any length, while the
-/// lease has long gone to somebody else.
-/// So here the manager takes and renews the lease, and what the lease itself says, with the time, is the gate.
-/// Two more things are done about that manager:
+/// [`LeaseManager::watch`] of kube-lease-manager 0.13 provides a channel, too.
+/// That channel stays true until a request *succeeds* that finds another holder: through an outage of any length, even
+/// when another replica has long taken the lease.
+/// So here the manager takes and renews the lease, and the lease itself, with the time, decides who leads.
+/// This module also works around two properties of that manager:
 ///
-/// - It may renew a lease that has expired while another replica is about to clear it, because neither request names
-///   a version. Here a term that is over is over: the next one has an identity of its own.
-/// - It sleeps until the time at which the lease it last read would expire, so that a lease which was given back is
-///   taken no sooner. Here a lease that is given back wakes it.
+/// - It may renew a lease that has expired while another replica is about to clear it, because neither request names a
+///   version. Here a term never continues after its end: the next one has its own identity.
+/// - It sleeps until the time at which the lease it last read would expire, so it takes a released lease no sooner.
+///   Here a released lease wakes it.
 ///
-/// # What remains
+/// # Limits
 ///
-/// No gate can call back a request that is under way, and a process that was stopped (SIGSTOP, a paused virtual
-/// machine) goes on for a moment as if nothing had happened.
-/// What it writes then names the version that it knew, so the API server refuses it once the next leader has touched
-/// the object; work that was begun before keeps its id, by which it has no effect twice.
+/// A lost lease cannot call back a request that is under way, and a process that was stopped (SIGSTOP, a paused virtual
+/// machine) continues for a moment as if it still led.
+/// Its writes then name the version that it knew, so the API server refuses them once the next leader has written the
+/// object; work that began before keeps its id, by which it takes effect only once.
 ///
 /// # Assumptions
 ///
@@ -75,9 +76,9 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Competes for the seat from now on, until it is given up.
+    /// Competes for the lease from now on, until [`give_up`](Self::give_up).
     ///
-    /// An API server that does not answer is asked again: this never fails.
+    /// It never fails: it retries while the API server does not answer.
     pub fn seek(client: Client, seat: Seat) -> Self {
         let (leads, is_leader) = watch::channel(false);
         let (given_up, told) = oneshot::channel();
@@ -89,16 +90,16 @@ impl Leadership {
         }
     }
 
-    /// Whether this replica leads, for [`Operator::leader_election`](okt_runtime::Operator::leader_election).
+    /// Returns whether this replica leads, for [`Operator::leader_election`](okt_runtime::Operator::leader_election).
     pub fn is_leader(&self) -> watch::Receiver<bool> {
         self.is_leader.clone()
     }
 
-    /// Leads no longer, and gives the lease back so that another replica takes it at once.
+    /// Stops leading and releases the lease, so that another replica takes it at once.
     ///
     /// Call it when the operator has ended: until then the lease is renewed.
     pub async fn give_up(self) {
-        // The task ends when nobody can tell it anything any more.
+        // The task ends when the sender is gone.
         drop(self.given_up);
         if let Err(error) = self.kept.await {
             tracing::error!("the lease was not given back: {error}");
@@ -125,14 +126,14 @@ async fn keep(
         };
         let led = leads.send_replace(false);
         match over {
-            Some(over) if led => tracing::warn!("leads no longer: {over}"),
-            Some(over) => tracing::debug!("looks at the lease anew: {over}"),
+            Some(over) if led => tracing::warn!("does not lead any more: {over}"),
+            Some(over) => tracing::debug!("reads the lease again: {over}"),
             None => return term.release().await,
         }
     }
 }
 
-/// From a first look at the lease until it is lost, or there is a reason to look anew.
+/// A term: from the first read of the lease until it is lost or has to be read again.
 struct Term<'a> {
     seat: &'a Seat,
     leads: &'a watch::Sender<bool>,
@@ -141,11 +142,11 @@ struct Term<'a> {
     manager: LeaseManager,
 }
 
-/// What a term knows of the lease.
+/// The lease as a term knows it.
 struct Known {
     /// When the term ends unless the lease is renewed by then.
     until: Instant,
-    /// When somebody else's lease expires.
+    /// When the lease of another replica expires.
     taken_until: Option<Timestamp>,
 }
 
@@ -157,14 +158,14 @@ impl<'a> Term<'a> {
             let builder = LeaseManagerBuilder::new(client.clone(), &seat.lease)
                 .with_namespace(&seat.namespace)
                 .with_identity(&identity)
-                // One field manager for each identity: that is how the API server sees that two want the same.
+                // One field manager per identity, so that the API server detects that two replicas want the lease.
                 .with_field_manager(format!("lease-{number:016x}"))
                 .with_duration(seat.seconds.max(3))
                 .with_grace((2 * seat.seconds.max(3)).div_ceil(3));
             match timeout(seat.length(), builder.build()).await {
                 Ok(Ok(manager)) => break manager,
-                Ok(Err(error)) => tracing::warn!("cannot look at the lease: {error}"),
-                Err(_) => tracing::warn!("cannot look at the lease: no answer"),
+                Ok(Err(error)) => tracing::warn!("cannot read the lease: {error}"),
+                Err(_) => tracing::warn!("cannot read the lease: no answer"),
             }
             sleep(RETRY).await;
         };
@@ -177,7 +178,7 @@ impl<'a> Term<'a> {
         }
     }
 
-    /// Takes the lease when it is free, and leads while it is renewed; says why that is over.
+    /// Takes the lease when it is free and leads while it is renewed; returns why the term ended.
     async fn run(&self) -> &'static str {
         let leases = watch_object(self.leases.clone(), &self.seat.lease);
         let mut leases = pin!(leases.default_backoff());
@@ -188,9 +189,9 @@ impl<'a> Term<'a> {
         };
         loop {
             let lease = tokio::select! {
-                // Time first: what comes late, after this process was stopped for a while, changes nothing.
+                // The time comes first: a late event, after this process was stopped for a while, changes nothing.
                 biased;
-                () = sleep_until(known.until) => return "nothing was heard of it in time",
+                () = sleep_until(known.until) => return "it was not renewed in time",
                 lease = leases.next() => lease,
                 never = &mut renewing => match never {},
             };
@@ -207,7 +208,7 @@ impl<'a> Term<'a> {
         }
     }
 
-    /// What the lease says now; why the term is over, if that ends it.
+    /// Processes the current lease; returns why the term is over, if the lease ends it.
     fn heed(&self, known: &mut Known, lease: &LeaseSpec) -> Option<&'static str> {
         let now = Timestamp::now();
         let holder = lease.holder_identity.as_deref();
@@ -215,7 +216,7 @@ impl<'a> Term<'a> {
             let left = expiry(lease)?.duration_since(now);
             let trusted = left - SignedDuration::try_from(self.seat.third()).ok()?;
             let until = Instant::now() + Duration::try_from(trusted).unwrap_or_default();
-            // A renewal of an older term that was long on its way says an older time, and means nothing.
+            // A delayed renewal of an older term names an earlier time and must not shorten this one.
             let led = *self.leads.borrow();
             known.until = if led { known.until.max(until) } else { until };
             if trusted.is_positive() && !self.leads.send_replace(true) {
@@ -224,7 +225,7 @@ impl<'a> Term<'a> {
             return None;
         }
         if *self.leads.borrow() {
-            return Some("somebody else has the lease");
+            return Some("another replica has the lease");
         }
         known.until = Instant::now() + 2 * self.seat.length();
         if holder.is_some() {
@@ -235,7 +236,7 @@ impl<'a> Term<'a> {
         None
     }
 
-    /// Gives the lease back, if this replica has it.
+    /// Releases the lease, if this replica holds it.
     async fn release(&self) {
         match timeout(self.seat.third(), self.manager.release()).await {
             Ok(Ok(())) => tracing::info!("the lease is given back"),
@@ -255,7 +256,7 @@ impl Seat {
     }
 }
 
-/// Takes and renews the lease for ever; whether that works is seen from the lease.
+/// Takes and renews the lease forever; whether that works shows in the lease.
 async fn renew(manager: &LeaseManager) -> Infallible {
     loop {
         if let Err(error) = manager.changed().await {
@@ -265,7 +266,7 @@ async fn renew(manager: &LeaseManager) -> Infallible {
     }
 }
 
-/// When others may take the lease.
+/// Returns when others may take the lease.
 fn expiry(lease: &LeaseSpec) -> Option<Timestamp> {
     let renewed = lease.renew_time.as_ref()?.0;
     let seconds = lease.lease_duration_seconds?;

@@ -1,4 +1,4 @@
-//! This module is the operator of leaflets: their work is done at a press, which knows each job by its id.
+//! This module is the operator of leaflets: a press does their work and knows each job by its id.
 
 use std::time::SystemTime;
 
@@ -7,7 +7,7 @@ use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The life of a leaflet.
+/// The lifecycle of a leaflet.
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeafletState {
@@ -24,20 +24,20 @@ pub enum LeafletState {
     #[child(Reprinting)]
     #[child(Pulping)]
     Printed,
-    /// More of it is made.
+    /// More copies are printed.
     #[visit]
     #[condition(Available, reason = "InStock")]
     #[child(Printed)]
     Reprinting,
-    /// What is left is made into paper.
+    /// The remaining copies are recycled.
     #[child(Pulped)]
     Pulping,
-    /// There is none any more.
+    /// No copies are left.
     #[leaf(idle)]
     Pulped,
 }
 
-/// What is to be printed.
+/// A leaflet to print.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -47,42 +47,42 @@ pub enum LeafletState {
     status = "Status<LeafletState>"
 )]
 pub struct LeafletSpec {
-    /// Where the leaflet should be in its life.
+    /// The desired lifecycle state of the leaflet.
     #[serde(default)]
     pub lifecycle: Desired<LeafletState>,
-    /// The words.
+    /// The text to print.
     pub text: String,
 }
 
-/// A job, as the press is asked to do it by `PUT /jobs/<id>`.
+/// A job, the body of `PUT /jobs/<id>` to the press.
 ///
-/// Asked again under the same id, the press answers when the job is done, and does nothing else.
+/// For a known id the press does nothing else than answer when the job is done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// The leaflet.
+    /// The name of the leaflet.
     pub leaflet: String,
-    /// What is to be done with it: the name of its state.
+    /// The work: the name of the leaflet's state.
     pub work: String,
-    /// The words.
+    /// The text to print.
     pub text: String,
-    /// Which replica of the operator asks.
+    /// The replica of the operator that sends the request.
     pub replica: String,
     /// When its handler began, in milliseconds since 1970.
     pub begun: u128,
 }
 
-/// The operator: has leaflets printed.
+/// The operator of leaflets.
 #[derive(Clone, Debug)]
 pub struct Printer {
-    /// Where the press is (e.g. `http://press:8080`).
+    /// The URL of the press (e.g. `http://press:8080`).
     pub press: String,
-    /// What this replica is called.
+    /// The name of this replica.
     pub replica: String,
     client: reqwest::Client,
 }
 
 impl Printer {
-    /// An operator that has a press.
+    /// Creates an operator with a press.
     pub fn new(press: impl Into<String>, replica: impl Into<String>) -> Self {
         Self {
             press: press.into(),

@@ -13,7 +13,7 @@ pub mod postgres;
 pub mod processes;
 pub mod screen;
 
-/// Logs to standard error, as `RUST_LOG` says; by default what is worth an operator's notice.
+/// Logs to standard error with the filter in `RUST_LOG`; by default from level `info`.
 pub fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
@@ -25,7 +25,7 @@ pub fn log_to_stderr() {
         .try_init();
 }
 
-/// Ends at Ctrl-C or SIGTERM.
+/// Completes at Ctrl-C or SIGTERM.
 pub async fn shutdown_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let interrupt = signal(SignalKind::interrupt());
@@ -35,7 +35,7 @@ pub async fn shutdown_signal() {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         },
-        // Without signals a show ends by itself.
+        // Without signal handlers a demo ends on its own.
         (Err(_), _) | (_, Err(_)) => std::future::pending().await,
     }
 }

@@ -1,4 +1,4 @@
-//! This module is the operator of `Memcached` objects: a cache has no life of its own, so a pass and no lifecycle.
+//! This module is the operator of `Memcached` objects: a cache has no states, so it has a pass and no lifecycle.
 //!
 //! Its steps are those of the [`Stepper`]; the program is `src/bin/memcached.rs`.
 
@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// What a user asks for.
+/// The desired state of a cache.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[kube(
@@ -42,13 +42,13 @@ use serde_json::json;
 )]
 #[lifecycle(none)]
 pub struct MemcachedSpec {
-    /// How many servers.
+    /// How many servers run.
     #[schemars(range(min = 0, max = 100))]
     pub size: i32,
-    /// Which memcached: a tag of its image.
+    /// The memcached version: a tag of its image.
     #[schemars(regex(pattern = r"^[\w][\w.-]{0,127}$"))]
     pub version: String,
-    /// How much memory the items of one server may take, in MiB.
+    /// The memory for the items of one server, in MiB.
     #[schemars(range(min = 8, max = 65536))]
     pub memory_mib: i32,
     /// The largest item, in MiB; at most half of the memory.
@@ -56,7 +56,7 @@ pub struct MemcachedSpec {
     #[schemars(range(min = 1, max = 1024))]
     pub max_item_mib: i32,
     /// A Secret whose key `users` has a line `name:password` for each user; read when a server starts.
-    /// Without it everybody may connect.
+    /// Without it every client may connect.
     #[serde(default)]
     #[schemars(regex(pattern = "^[a-z0-9.-]{1,253}$"))]
     pub users: Option<String>,
@@ -66,7 +66,7 @@ fn max_item_mib() -> i32 {
     1
 }
 
-/// What the status says beside the conditions.
+/// The status fields in addition to the conditions.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemcachedExtra {
@@ -75,18 +75,18 @@ pub struct MemcachedExtra {
     pub ready_servers: i32,
 }
 
-/// The operator.
+/// The operator of caches.
 pub struct Memcacheds {
     service: Template,
     deployment: Template,
 }
 
 impl Memcacheds {
-    /// An operator.
+    /// Creates the operator.
     ///
     /// # Errors
     ///
-    /// Where one of its templates is none.
+    /// When one of its templates is invalid.
     pub fn new() -> Result<Self, TemplateError> {
         let service = include_str!("../memcached/service.yaml");
         let deployment = include_str!("../memcached/deployment.yaml");
@@ -101,7 +101,7 @@ impl StepperHandler for Memcacheds {
     type Context = Pass<Memcached>;
     type Error = Failure;
 
-    /// What the schema does not say: memcached would not start.
+    /// Refuses a spec that the schema accepts but with which memcached would not start.
     async fn cr_checker(&self, cx: &Pass<Memcached>) -> Result<Step<AfterCRChecker>, Failure> {
         let spec = &cx.object().spec;
         if spec.max_item_mib > spec.memory_mib / 2 {
@@ -113,7 +113,7 @@ impl StepperHandler for Memcacheds {
         Ok(Step::done(AfterCRChecker::Next))
     }
 
-    /// The users are kept by somebody else.
+    /// Waits for the Secret with the users, which others create.
     async fn objects_getter(
         &self,
         cx: &Pass<Memcached>,
@@ -146,7 +146,7 @@ impl StepperHandler for Memcacheds {
             "settings": serde_json::to_string(&settings(cache))?,
             "spec": cache.spec,
         });
-        // Nobody is sent to the servers any more before they go.
+        // The service is deleted before the servers, so that no client is sent to a server that ends.
         cx.declare(self.service.declare(&values)?.wave(2));
         cx.declare(self.deployment.declare(&values)?.wave(1).ready());
         Ok(Step::done(AfterMutator::Next))
@@ -166,12 +166,12 @@ impl StepperHandler for Memcacheds {
         Ok(Step::done(AfterSuccessManager::Next).text(said))
     }
 
-    /// What has a wave goes after this step, and the cache after that.
+    /// Resources with a wave are deleted after this step, and the cache after them.
     async fn cr_finalizer(&self, _: &Pass<Memcached>) -> Result<Step<AfterCRFinalizer>, Failure> {
         Ok(Step::done(AfterCRFinalizer::Next))
     }
 
-    /// The conditions say it to whoever looks at this cache, the log to whoever looks at the operator.
+    /// Logs the failure for the administrator of the operator; the conditions report it to the user of the cache.
     async fn error_manager(
         &self,
         cx: &Pass<Memcached>,
@@ -187,7 +187,7 @@ impl StepperHandler for Memcacheds {
         &self,
         cx: &Pass<Memcached>,
     ) -> Result<Step<AfterGiveupManager>, Failure> {
-        tracing::error!(name = cx.object().name_any(), "somebody has to look");
+        tracing::error!(name = cx.object().name_any(), "a person has to look at it");
         Ok(Step::done(AfterGiveupManager::Next))
     }
 }
@@ -219,7 +219,7 @@ fn labels(cache: &Memcached) -> BTreeMap<String, String> {
     [("demo.okt.dev/memcached".to_owned(), cache.name_any())].into()
 }
 
-/// What the servers find in their environment.
+/// Returns the environment variables of the servers.
 fn settings(cache: &Memcached) -> BTreeMap<String, String> {
     let spec = &cache.spec;
     [

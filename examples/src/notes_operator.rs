@@ -1,7 +1,7 @@
-//! This module is the operator of `notes`: the life of a document server, declared and kept.
+//! This module is the operator of `notes`: the lifecycle of a document server and its handlers.
 //!
 //! The server itself is [`notes`](crate::notes), which knows nothing of Kubernetes: the operator starts and ends its
-//! process, and has the agent in it do the rest.
+//! process, and the agent in that process does the rest.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ pub enum NotesState {
     End,
 }
 
-/// What a user asks for.
+/// The desired state of a notebook.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -86,7 +86,7 @@ pub enum NotesState {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct NotesSpec {
-    /// Where the server should be in its life, and what should be done to it once.
+    /// The desired lifecycle state of the server, and a visit.
     #[serde(default)]
     pub lifecycle: Desired<NotesState>,
     /// The longest body of a document, in bytes; 1 MiB by default.
@@ -97,7 +97,7 @@ pub struct NotesSpec {
     pub backup_pause_ms: Option<u64>,
 }
 
-/// What the status says beside the lifecycle.
+/// The status fields in addition to the lifecycle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotesExtra {
@@ -106,7 +106,7 @@ pub struct NotesExtra {
     pub documents: u64,
 }
 
-/// The operator.
+/// The operator of notebooks.
 #[derive(Clone, Debug)]
 pub struct Keeper {
     home: PathBuf,
@@ -118,7 +118,7 @@ pub struct Keeper {
 pub const HOME_VARIABLE: &str = "NOTES_HOME";
 
 impl Keeper {
-    /// An operator that keeps its servers below a directory, and starts them by this command.
+    /// Creates an operator that keeps its servers below a directory and starts them by this command.
     pub fn new(home: impl Into<PathBuf>, server: Program) -> Self {
         let home = home.into();
         let agents = Agents::at({
@@ -135,11 +135,11 @@ impl Keeper {
         }
     }
 
-    /// The operator as the environment describes it: data below `NOTES_HOME`, servers by `<this program> serve`.
+    /// Creates the operator from the environment: data below `NOTES_HOME`, servers by `<this program> serve`.
     ///
     /// # Errors
     ///
-    /// When this program cannot find itself; a retry does not help.
+    /// When the path of this program is unknown; a retry does not help.
     #[expect(
         clippy::unused_async,
         reason = "an operator that needs more than its environment connects here"
@@ -153,7 +153,7 @@ impl Keeper {
         Ok(Self::new(home, server))
     }
 
-    /// The server of an object, wherever it is in its life.
+    /// Returns the server of an object, in any state.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl Keeper {
         Instance::new(name, data, self.server.clone())
     }
 
-    /// Where the documents of servers that ended are.
+    /// Returns the directory with the documents of servers that ended.
     pub fn archive(&self) -> PathBuf {
         self.home.join("archive")
     }
@@ -174,7 +174,7 @@ impl Keeper {
             .map_err(|error| failure(&error))
     }
 
-    /// Has the agent do the work of a state; a server that ends meanwhile is started again, and its agent goes on.
+    /// Lets the agent do the work of a state; restarts a server that ends meanwhile, and its agent continues.
     async fn perform(&self, cx: &Action<Notes>) -> Result<(), Failure> {
         let server = self.of(cx)?;
         tokio::select! {
@@ -187,14 +187,14 @@ impl Keeper {
     }
 }
 
-/// Where the data of a server is.
+/// Returns the data directory of a server.
 fn data(home: &Path, namespace: &str, name: &str) -> PathBuf {
     home.join("data").join(namespace).join(name)
 }
 
-/// Every error says whether trying again helps.
+/// Converts an error, which states whether a retry helps.
 fn failure(error: &Error) -> Failure {
-    // A server that was killed meanwhile is started again, by the next attempt or by what is observed.
+    // A killed server is started again, by the next attempt or after an observation.
     if error.is_transient() || matches!(error, Error::NotRunning { .. }) {
         Failure::retry("ServerTrouble", error.to_string())
     } else {
@@ -234,7 +234,7 @@ impl NotesStateHandler for Keeper {
         if server.runs().await.map_err(|error| failure(&error))? {
             tokio::select! {
                 performed = self.agents.perform(cx) => drop(performed?),
-                // Every document that was acknowledged is on the disk, however its server ended.
+                // Every acknowledged document is on the disk, however its server ended.
                 gone = server.gone() => gone.map_err(|error| failure(&error))?,
             }
         }
@@ -244,10 +244,10 @@ impl NotesStateHandler for Keeper {
 
     async fn end(&self, cx: &Action<Notes>) -> Result<(), Failure> {
         let server = self.of(cx)?;
-        // One that an operator started which was killed may have shown up late.
+        // A server that a killed operator started may have come up late.
         server.stop().await.map_err(|error| failure(&error))?;
         match server.archive(&id_at_agent(cx.id()), self.archive()).await {
-            // Where it is not prepared, nothing was ever made.
+            // Without a preparation nothing was ever created.
             Ok(_) | Err(Error::NotPrepared { .. }) => Ok(()),
             Err(error) => Err(failure(&error)),
         }
@@ -262,13 +262,13 @@ impl Application for Keeper {
         if runs.map_err(|error| failure(&error))? {
             return Ok(self.agents.observe(cx).await);
         }
-        // Nobody can be asked, and there is no doubt: the kernel says that there is no server.
+        // No agent can answer, and there is no doubt: the kernel shows that no server runs.
         Ok(match cx.state() {
             None => Observation::absent(),
             Some(NotesState::Running) => {
                 Observation::in_state(NotesState::Running).event(NotesState::Start)
             }
-            // Whoever stays read-only or broken without a process is where the record says.
+            // In these states a missing process does not contradict the record.
             Some(recorded) => Observation::in_state(recorded),
         })
     }
@@ -277,14 +277,14 @@ impl Application for Keeper {
         let server = self.of(cx)?;
         Ok(match server.count().await {
             Ok(documents) => NotesExtra { documents },
-            // As many as there were.
+            // The last known number.
             Err(_) => (cx.object().status.as_ref())
                 .map(|status| status.extra.clone())
                 .unwrap_or_default(),
         })
     }
 
-    /// Looking is a call on loopback: cheap enough for every second.
+    /// An observation is a call on loopback, cheap enough for every second.
     fn observe_every(&self, _: NotesState) -> Duration {
         Duration::from_secs(1)
     }
@@ -295,7 +295,7 @@ mod tests {
     use super::{Error, failure};
 
     #[test]
-    fn a_server_that_was_killed_is_no_broken_one() {
+    fn a_killed_server_is_not_broken() {
         let data = "data".into();
         assert!(!failure(&Error::NotRunning { data }).is_permanent());
         let data = "data".into();

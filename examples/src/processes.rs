@@ -1,4 +1,4 @@
-//! The processes of a show or a test, found by the directory that they work in, so that none outlives it.
+//! The processes of a demo or a test, found by the directory that they work in, so that none outlives it.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The processes that name this directory on their command line, or work below it.
+/// Returns the processes that name this directory on their command line, or work below it.
 pub fn of(home: &Path) -> Vec<Pid> {
     let name = home.to_string_lossy().into_owned();
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -21,11 +21,11 @@ pub fn of(home: &Path) -> Vec<Pid> {
     .collect()
 }
 
-/// Kills them with SIGKILL, and those that were just being started and show up late.
+/// Kills these processes with SIGKILL, and those that appear shortly after.
 pub fn end(home: &Path) {
     for _ in 0..3 {
         for process in of(home) {
-            // One that ended meanwhile is as good.
+            // The process may have ended meanwhile.
             let _ = kill_process(process, Signal::KILL);
         }
         thread::sleep(Duration::from_millis(100));

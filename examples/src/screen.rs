@@ -1,4 +1,4 @@
-//! Prints what a show does: headings, transitions, checks, waits and a table, readable with and without a terminal.
+//! Prints the progress of a demo: headings, transitions, checks, waits and a table, with and without a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How much of a trail is printed: its last characters.
+/// How many characters of a trail are printed: its last ones.
 const TRAIL: usize = 60;
 
 static FAILURES: AtomicUsize = AtomicUsize::new(0);
-/// One line at a time, whoever prints.
+/// Lets one line be printed at a time.
 static PEN: Mutex<Pen> = Mutex::new(Pen { waiting: false });
 
 struct Pen {
-    /// A line about a wait stands on the terminal, to be overwritten.
+    /// Whether a line about a wait is on the terminal, to be overwritten.
     waiting: bool,
 }
 
@@ -23,7 +23,7 @@ fn line(text: &str) {
     let mut out = std::io::stdout().lock();
     let clear = if pen.waiting { "\r\x1b[K" } else { "" };
     pen.waiting = false;
-    // Nobody reads any more: the show goes on and says so by its exit code.
+    // Without a reader the demo continues and reports its result by the exit code.
     let _ = writeln!(out, "{clear}{text}");
 }
 
@@ -35,18 +35,18 @@ fn paint(code: &str, text: &str) -> String {
     }
 }
 
-/// A part of the show begins.
+/// Prints the heading of a part.
 pub fn heading(number: usize, text: &str) {
     line("");
     line(&paint("1", &format!("{number}. {text}")));
 }
 
-/// Something the reader should know.
+/// Prints a note.
 pub fn note(text: &str) {
     line(&format!("   {text}"));
 }
 
-/// A transition of an object.
+/// Prints a transition of an object.
 pub fn transition(name: &str, from: &str, to: &str, cause: &str, trail: &str) {
     let from = if from.is_empty() { "·" } else { from };
     let end = trail
@@ -64,7 +64,7 @@ pub fn transition(name: &str, from: &str, to: &str, cause: &str, trail: &str) {
     ));
 }
 
-/// Something that must be so.
+/// Prints a check, and counts it if it failed.
 pub fn check(so: bool, what: &str) {
     if so {
         line(&format!("   {} {what}", paint("32", "✓")));
@@ -74,19 +74,19 @@ pub fn check(so: bool, what: &str) {
     }
 }
 
-/// All went well.
+/// Prints a success.
 pub fn good(text: &str) {
     line("");
     line(&paint("32", text));
 }
 
-/// Something went wrong.
+/// Prints an error.
 pub fn trouble(text: &str) {
     line("");
     line(&paint("31", text));
 }
 
-/// Says how a show ended that came to its end, or did not.
+/// Prints the result of a demo that came to its end; returns the exit code.
 pub fn verdict(came_to_its_end: bool) -> ExitCode {
     match failures() {
         _ if !came_to_its_end => return ExitCode::FAILURE,
@@ -99,12 +99,12 @@ pub fn verdict(came_to_its_end: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How many checks failed so far.
+/// Returns how many checks failed so far.
 pub fn failures() -> usize {
     FAILURES.load(Ordering::Relaxed)
 }
 
-/// Says what is waited for, when that takes long.
+/// Prints a wait that takes long.
 #[derive(Debug)]
 pub struct Wait<'a> {
     what: &'a str,
@@ -113,7 +113,7 @@ pub struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    /// A wait until something is so, which begins now.
+    /// Starts a wait for a condition.
     pub fn new(what: &'a str) -> Self {
         let now = Instant::now();
         Self {
@@ -123,12 +123,12 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// How long it has been.
+    /// Returns how long the wait has lasted.
     pub fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Called now and then while waiting.
+    /// Prints the wait every few seconds; call it while waiting.
     pub fn tick(&mut self) {
         let terminal = std::io::stdout().is_terminal();
         let often = Duration::from_secs(if terminal { 1 } else { 5 });
@@ -153,7 +153,7 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// Rows under a head, in columns.
+/// Prints rows under a head, in columns.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! What the README and the docs show is what there is: the picture, the enum, the handler, the compiler's words, tests.
+//! The README and the docs match the code: the picture, the enum, the handler, the compiler's messages, the tests.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).expect(path)
 }
 
-/// The blocks of the README in this language.
+/// Returns the blocks of the README in this language.
 fn blocks(language: &str) -> Vec<String> {
     let readme = read("README.md");
     let opening = format!("```{language}\n");
@@ -49,7 +49,7 @@ fn the_code_is_that_of_the_example() {
 }
 
 #[test]
-fn the_compiler_says_what_the_readme_says_it_does() {
+fn the_readme_shows_the_message_of_the_compiler() {
     let said = read("ui-tests/cases/fail/together/three_mistakes.stderr");
     let shown = blocks("text");
     assert_eq!(
@@ -58,7 +58,7 @@ fn the_compiler_says_what_the_readme_says_it_does() {
     );
 }
 
-/// All the code of a directory.
+/// Returns all the code of a directory.
 fn code(directory: &Path) -> String {
     let mut all = String::new();
     for entry in std::fs::read_dir(directory).expect("a directory") {
@@ -73,7 +73,7 @@ fn code(directory: &Path) -> String {
 }
 
 #[test]
-fn the_tests_that_the_way_from_achilles_names_are_there() {
+fn the_tests_that_the_migration_guide_names_exist() {
     let places = [
         "okt-core",
         "okt-runtime/src",

@@ -1,6 +1,6 @@
-//! The life of a notes server, rehearsed with everything that can go wrong; the server is a model of the real one.
+//! A rehearsal of the notes operator with injected faults; the server is a model of the real one.
 //!
-//! The tour leads real servers through the same life; here it is the operator that is put to the test.
+//! The tour runs real servers through the same lifecycle; this test is about the operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +11,15 @@ use okt_runtime::{Action, Application, Context, Failure, Observation};
 use okt_testing::Rehearsal;
 use serde_json::json;
 
-/// The servers of one run; clones are the same ones.
+/// The servers of one run; clones share them.
 #[derive(Clone, Default)]
 struct Servers(Arc<Mutex<BTreeMap<String, Server>>>);
 
-/// A server as far as its operator can tell.
+/// A server as its operator observes it.
 #[derive(Default)]
 struct Server {
     runs: bool,
-    /// What was done under which id, so that asking again is answered and not done again.
+    /// The ids of finished work: a repeated request has no second effect.
     done: BTreeSet<String>,
     effects: Vec<String>,
 }
@@ -34,7 +34,7 @@ impl Servers {
         act(servers.entry(name.to_owned()).or_default())
     }
 
-    /// Does something once for each id.
+    /// Runs an effect once per id.
     fn once(&self, cx: &Action<Notes>, effect: &str) {
         self.of(cx, |server| {
             if server.done.insert(cx.id().to_owned()) {
@@ -43,7 +43,7 @@ impl Servers {
         });
     }
 
-    /// The process ends by itself.
+    /// Ends the process on its own.
     fn crash(&self, name: &str) {
         self.named(name, |server| server.runs = false);
     }
@@ -118,7 +118,7 @@ impl Application for Servers {
 
 #[test]
 #[ignore = "takes a minute; run with --include-ignored"]
-fn a_notebook_ends_where_it_would_have_ended_whatever_goes_wrong() {
+fn a_notebook_reaches_the_same_end_despite_every_fault() {
     Rehearsal::of(Servers::default)
         .object(json!({
             "apiVersion": "demo.okt.dev/v1",

@@ -1,14 +1,14 @@
-//! Inputs that are nearly right, for the tests of parsers.
+//! Almost valid inputs, for the tests of parsers.
 //!
-//! A test calls [`check`] with a function that makes one input from valid ones and a [`Dice`], and holds the parser
-//! against it.
+//! A test calls [`check`] with a function that makes one input from valid ones and a [`Dice`], and gives it to the
+//! parser.
 //! The same seed makes the same input.
 //!
 //! | variable | effect |
 //! |---|---|
 //! | none | the same seeds each time, for about a second |
-//! | `OKT_FUZZ_SEED` | only this seed: what a failure has printed |
-//! | `OKT_FUZZ_MINUTES` | fresh seeds, for so many minutes |
+//! | `OKT_FUZZ_SEED` | only this seed: a failed test prints it |
+//! | `OKT_FUZZ_MINUTES` | new seeds, for this many minutes |
 
 use std::env;
 use std::fmt::Write;
@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-/// How long a parser may take for one input.
+/// The time limit of a parser for one input.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Calls `case` with this many seeds, or as the variables say.
 ///
 /// # Panics
 ///
-/// If `case` does, or takes longer than five seconds; the seed is printed.
+/// If `case` panics or takes longer than five seconds; the seed is printed.
 pub fn check(cases: u64, mut case: impl FnMut(&mut Dice)) {
     let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
     let mut one = |seed: u64| {
@@ -38,7 +38,7 @@ pub fn check(cases: u64, mut case: impl FnMut(&mut Dice)) {
     if let Some(seed) = number("OKT_FUZZ_SEED") {
         one(seed);
     } else if let Some(minutes) = number("OKT_FUZZ_MINUTES") {
-        // Its keys come from the system's source of randomness.
+        // The keys of `RandomState` come from the system's source of randomness.
         let first = RandomState::new().build_hasher().finish();
         let begun = Instant::now();
         let mut seed = first;
@@ -52,7 +52,7 @@ pub fn check(cases: u64, mut case: impl FnMut(&mut Dice)) {
     }
 }
 
-/// Says which seed it was, unless it is forgotten.
+/// Prints the seed when it is dropped, unless it is forgotten.
 struct Told(u64);
 
 impl Drop for Told {
@@ -61,11 +61,11 @@ impl Drop for Told {
     }
 }
 
-/// A small generator (splitmix64): the same seed, the same input.
+/// A small random generator (splitmix64): the same seed makes the same input.
 #[derive(Debug)]
 pub struct Dice(u64);
 
-/// Pieces that mean something to some parser, or are at an end of what it takes.
+/// Pieces that some parser gives a meaning to, or that are at a limit of its input.
 const PIECES: [&str; 20] = [
     "\0",
     "\n",
@@ -90,7 +90,7 @@ const PIECES: [&str; 20] = [
 ];
 
 impl Dice {
-    /// A number below `sides`.
+    /// Returns a number below `sides`.
     pub fn below(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut roll = self.0;
@@ -101,16 +101,16 @@ impl Dice {
         roll % sides.max(1)
     }
 
-    /// One of these.
+    /// Returns one of the items.
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If there is no item.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
-    /// A text with a few changes in its bytes: flipped, cut, doubled, with pieces put in.
+    /// Returns a text with a few changes in its bytes: flipped, cut, doubled, with pieces put in.
     pub fn bytes(&mut self, text: &[u8]) -> Vec<u8> {
         let mut text = text.to_vec();
         for _ in 0..=self.below(4) {
@@ -141,8 +141,8 @@ impl Dice {
         text
     }
 
-    /// A text of JSON that is nearly this value: with other types, ends of ranges, deep nesting, long texts, fields
-    /// lost, doubled and renamed; sometimes no JSON at all.
+    /// Returns a JSON text that is nearly this value: with other types, ends of ranges, deep nesting, long texts,
+    /// fields lost, doubled and renamed; sometimes no JSON at all.
     pub fn json(&mut self, value: &Value) -> Vec<u8> {
         let mut value = value.clone();
         for _ in 0..self.below(4) {
@@ -164,7 +164,7 @@ impl Dice {
         text.into_bytes()
     }
 
-    /// Puts a value somewhere into another one, or takes something out of it.
+    /// Puts a value somewhere into another one, or removes or renames a field.
     fn change(&mut self, value: &mut Value, new: Value) {
         match value {
             Value::Object(fields) if !fields.is_empty() && self.below(6) > 0 => {
@@ -189,7 +189,7 @@ impl Dice {
         }
     }
 
-    /// A value that nobody expects.
+    /// Returns an unexpected value.
     fn value(&mut self) -> Value {
         match self.below(12) {
             0 => Value::Null,
@@ -234,7 +234,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_seed_makes_the_same_input_each_time_and_another_one_another() {
+    fn the_same_seed_makes_the_same_input_and_another_seed_another() {
         let value = json!({ "a": [1, { "b": "c" }], "d": null });
         let made = |seed| (Dice(seed).json(&value), Dice(seed).bytes(b"abc"));
         assert_eq!(made(7), made(7));

@@ -1,8 +1,8 @@
-//! How long to wait before trying again.
+//! Exponential backoff with jitter.
 
 use core::time::Duration;
 
-/// Waits that grow: doubled from attempt to attempt up to a longest, each spread by a jitter.
+/// An exponential backoff: the wait doubles with each attempt up to a limit, and a jitter spreads it.
 ///
 /// ```
 /// use core::time::Duration;
@@ -21,16 +21,17 @@ pub struct Backoff {
 }
 
 impl Default for Backoff {
-    /// From one second to five minutes, as Kubernetes does for crashing containers.
+    /// Doubles from one second to five minutes; Kubernetes limits the backoff of crashing containers to five minutes
+    /// too.
     fn default() -> Self {
         Self::new(Duration::from_secs(1), Duration::from_mins(5))
     }
 }
 
 impl Backoff {
-    /// Waits from `first`, doubled each time, to `cap`; both before the jitter of a fifth.
+    /// Creates a backoff that doubles from `first` to `cap`, both before a jitter of a fifth.
     ///
-    /// A `first` of zero is taken as one millisecond, so that nothing spins; a `cap` below `first` as `first`.
+    /// A `first` of zero becomes one millisecond, so that nothing spins. A `cap` below `first` becomes `first`.
     pub const fn new(first: Duration, cap: Duration) -> Self {
         let first = if first.is_zero() {
             Duration::from_millis(1)
@@ -45,9 +46,9 @@ impl Backoff {
         Self { first, cap }
     }
 
-    /// The wait after this many failures in a row, from 1.
+    /// Returns the wait after this many consecutive failures, starting at 1.
     ///
-    /// The jitter is taken from `seed` and `failures` alone, so that a wait computed again is the same.
+    /// The jitter depends on `seed` and `failures` only, so the same arguments give the same wait.
     pub fn wait(&self, failures: u32, seed: u64) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
         let plain = self.first.saturating_mul(1 << doublings).min(self.cap);
@@ -56,13 +57,13 @@ impl Backoff {
         plain.saturating_mul(spread) / 1000
     }
 
-    /// The longest wait there is, jitter included.
+    /// Returns the longest possible wait, jitter included.
     pub fn longest(&self) -> Duration {
         self.cap.saturating_mul(6) / 5
     }
 }
 
-/// `SplitMix64` (Steele, Lea and Flood 2014): spreads near numbers far apart.
+/// `SplitMix64` (Steele, Lea and Flood 2014): maps close numbers far apart.
 fn mix(seed: u64, failures: u32) -> u64 {
     let mut z = seed.wrapping_add(u64::from(failures).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

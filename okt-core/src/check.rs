@@ -1,4 +1,4 @@
-//! The rules of a graph: every mistake it makes, each at its own place.
+//! The rules of a graph: reports every mistake, each at its own place.
 
 mod declared;
 mod search;
@@ -11,9 +11,9 @@ use core::fmt;
 
 use crate::graph::{Graph, Kind, Mark, State, StateId};
 
-/// A rule; its code heads the message.
+/// A rule of a graph; its code starts the message.
 ///
-/// OKT015 and most of OKT017 and OKT018 are about how a graph is spelled, so only the macro meets them.
+/// OKT015 and most of OKT017 and OKT018 are about the syntax of a graph, so only the macro checks them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Rule {
     /// OKT001: a target that is no state.
@@ -38,11 +38,11 @@ pub enum Rule {
     SelfEdge = 10,
     /// OKT011: two triggers of one state with the same kind of cause.
     SameCause = 11,
-    /// OKT012: no route to a state that a spec may wish for.
+    /// OKT012: no route to a state that a spec may ask for.
     NoRoute = 12,
-    /// OKT013: a `no_route` that claims what is not so.
+    /// OKT013: a `no_route` that is false.
     FalseNoRoute = 13,
-    /// OKT014: two wire names alike.
+    /// OKT014: two equal wire names.
     SameName = 14,
     /// OKT015: a variant with fields, or a generic enum.
     Shape = 15,
@@ -52,7 +52,7 @@ pub enum Rule {
     Option = 17,
     /// OKT018: attributes that exclude each other.
     Exclude = 18,
-    /// OKT019: a pass graph with a cycle, or with what only a lifecycle has.
+    /// OKT019: a pass graph with a cycle, or with something that only a lifecycle has.
     Pass = 19,
     /// OKT020: a name that cannot be generated or written.
     Name = 20,
@@ -90,7 +90,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// What in the declaration a fault is about.
+/// The part of the declaration that a fault is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Place {
     /// The enum itself.
@@ -120,9 +120,9 @@ pub enum Place {
 pub struct Fault {
     /// The rule that is broken.
     pub rule: Rule,
-    /// Where.
+    /// The place of the mistake.
     pub place: Place,
-    /// What is wrong and what to do, without the code.
+    /// The mistake and its fix, without the code.
     pub message: String,
 }
 
@@ -134,9 +134,9 @@ impl fmt::Display for Fault {
 
 /// Finds every mistake of a graph, in declaration order.
 ///
-/// Rules about reachability are skipped while a target is unknown, and rules that another mistake makes
-/// meaningless are skipped with it, so that each report is a mistake of its own.
-/// The graph's [`routes`](Graph::routes) are not looked at.
+/// The check skips rules about reachability while a target is unknown. It also skips rules that another mistake makes
+/// meaningless, so that each report is a mistake of its own.
+/// It ignores the graph's [`routes`](Graph::routes).
 ///
 /// ```
 /// # use okt_core::{Graph, Kind, Mark, Marks, State, StateId, check::check, routes::Routes};
@@ -193,7 +193,7 @@ pub fn check(graph: &Graph<'_>) -> Vec<Fault> {
 }
 
 impl Place {
-    /// The state a place belongs to; none for the graph itself.
+    /// Returns the state that a place belongs to, or nothing for the graph itself.
     pub fn state(self) -> Option<StateId> {
         match self {
             Self::Graph => None,

@@ -1,28 +1,28 @@
-//! What an object does next: one pure, total function from record and facts to a decision.
+//! Decides the next step of an object: one pure, total function from record and facts to a decision.
 
 use core::time::Duration;
 
-pub use crate::decision::{By, Decision, Ending, Go, Run, Stand, Why};
-use crate::facts::{Facts, Observed, Said, Task};
+pub use crate::decision::{By, Ending, Go, Run, Stand, Verdict, Why};
+use crate::facts::{ActionResult, LifecycleFacts, Observed, Task};
 use crate::graph::{Cause, Graph, Mark, State, StateId, Trigger};
 use crate::record::{Phase, Record, Recorded};
 
-/// Decides what an object does next.
+/// Decides the next step of an object.
 ///
 /// # Guarantees
 ///
 /// - Total: any graph, record and facts give a decision; nothing panics.
-/// - Only declared edges, except for what [`By`] calls entry, re-entry and jump.
+/// - Only declared edges, except for the entry, re-entry and jump of [`By`].
 /// - The same input gives the same decision.
 /// - No allocation.
 ///
-/// A turn that takes the result of an action ([`Task::Ended`]) leaves the observation out of account:
-/// it was begun before the action ended.
-pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Decision {
+/// A reconciliation that takes the result of an action ([`Task::Ended`]) ignores the observation, because the
+/// observation began before the action ended.
+pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &LifecycleFacts<'_>) -> Verdict {
     if facts.deleting && facts.abandoned {
-        return Decision::Release { abandoned: true };
+        return Verdict::Release { abandoned: true };
     }
-    // Built once and then only overruled: copying what was just written would cost more than deciding.
+    // Built once and then only replaced: copying a decision would cost more than making it.
     let mut decision = match recorded {
         Recorded::Nothing => begin(graph, facts),
         Recorded::At(record) => match graph.get(record.state) {
@@ -38,47 +38,47 @@ pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Deci
             }
         },
     };
-    if let Decision::Go(_) = decision
+    if let Verdict::Go(_) = decision
         && let Recorded::At(record) = recorded
         && let Some(left) = loop_guard(graph, record, facts)
     {
-        decision = Decision::Stand(Stand::Braking(left));
+        decision = Verdict::Stand(Stand::LoopGuard(left));
     }
-    // What has ended is taken when the pause is over.
-    if facts.is_paused() && !matches!(decision, Decision::Stand(_)) {
-        decision = Decision::Stand(Stand::Paused);
+    // The result of an action is taken when the pause is over.
+    if facts.is_paused() && !matches!(decision, Verdict::Stand(_)) {
+        decision = Verdict::Stand(Stand::Paused);
     }
     decision
 }
 
-const fn go(to: StateId, by: By, why: Why) -> Decision {
-    Decision::Go(Go { to, by, why })
+const fn go(to: StateId, by: By, why: Why) -> Verdict {
+    Verdict::Go(Go { to, by, why })
 }
 
-/// Nothing is recorded: the object is new, or it is adopted where it stands.
-fn begin(graph: &Graph<'_>, facts: &Facts<'_>) -> Decision {
+/// Decides for an object without a record: it is new, or adopted where it was observed.
+fn begin(graph: &Graph<'_>, facts: &LifecycleFacts<'_>) -> Verdict {
     if facts.deleting {
         return match facts.observed {
-            // Its status was lost: what is there is led to its end.
+            // The status was lost: the application is taken from its observed state to a leaf.
             Observed::In(state) if graph.get(state).is_some() => go(state, By::Jump, Why::Adopted),
-            Observed::Unreachable { .. } if facts.owned => Decision::Stand(Stand::Unsure),
+            Observed::Unreachable { .. } if facts.owned => Verdict::Stand(Stand::Unsure),
             Observed::In(_)
             | Observed::Absent
             | Observed::Unobserved
             | Observed::Unforeseen
             | Observed::Unreachable { .. }
-            | Observed::Failed { .. } => Decision::Release { abandoned: false },
+            | Observed::Failed { .. } => Verdict::Release { abandoned: false },
         };
     }
     let Some(entry) = graph.entry() else {
-        return Decision::Stand(Stand::Unsure);
+        return Verdict::Stand(Stand::Unsure);
     };
     match facts.observed {
         Observed::In(state) if state == entry => go(entry, By::Entry, Why::Created),
         Observed::In(state) if graph.get(state).is_some() => go(state, By::Jump, Why::Adopted),
-        Observed::Unreachable { .. } if facts.owned => Decision::Stand(Stand::Unsure),
+        Observed::Unreachable { .. } if facts.owned => Verdict::Stand(Stand::Unsure),
         Observed::In(_) | Observed::Unforeseen | Observed::Failed { .. } => {
-            Decision::Stand(Stand::Unsure)
+            Verdict::Stand(Stand::Unsure)
         }
         Observed::Absent | Observed::Unobserved | Observed::Unreachable { .. } => {
             go(entry, By::Entry, Why::Created)
@@ -86,14 +86,14 @@ fn begin(graph: &Graph<'_>, facts: &Facts<'_>) -> Decision {
     }
 }
 
-/// The recorded state is none of this graph: only an observation can say where the application is.
-fn reorient(graph: &Graph<'_>, record: &Record, facts: &Facts<'_>) -> Decision {
+/// Decides for a recorded state that the graph does not have: only an observation can say where the application is.
+fn reorient(graph: &Graph<'_>, record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
     if facts.newer {
-        return Decision::Stand(Stand::HandsOff);
+        return Verdict::Stand(Stand::HandsOff);
     }
     let to = match facts.observed {
         Observed::In(state) => graph.get(state).map(|_| state),
-        // What is being deleted is not made anew.
+        // An object that is being deleted is not created again.
         Observed::Absent if !facts.deleting => graph.entry(),
         Observed::Absent
         | Observed::Unobserved
@@ -103,31 +103,31 @@ fn reorient(graph: &Graph<'_>, record: &Record, facts: &Facts<'_>) -> Decision {
     };
     match to {
         Some(to) if to != record.state => go(to, By::Jump, Why::Observed),
-        Some(_) | None => Decision::Stand(Stand::UnknownState),
+        Some(_) | None => Verdict::Stand(Stand::UnknownState),
     }
 }
 
-/// What the work of the state means for this decision.
+/// The work of the state, as it matters for this decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Work {
-    /// In flight still.
+enum WorkState {
+    /// Still in flight.
     InFlight,
-    /// In flight, and this turn takes an answer that keeps it so.
+    /// In flight, and this reconciliation takes an answer that keeps it in flight.
     Continues {
-        /// It failed and is to be tried again; otherwise it asked to be called later.
+        /// It failed and is retried; otherwise it asked to be called later.
         failed: bool,
     },
-    /// Ended in this turn, naming no state.
+    /// Ended in this reconciliation, without naming a state.
     Stayed,
-    /// Ended in this turn: on towards what is wished.
+    /// Ended in this reconciliation: go on towards the desired state.
     SaidNext,
-    /// Ended in this turn, naming a state.
+    /// Ended in this reconciliation, naming a state.
     Named(StateId),
-    /// Failed for good in this turn.
+    /// Failed permanently in this reconciliation.
     Fails,
-    /// There is none, or it ended well before.
+    /// There is no work, or it succeeded before.
     Over,
-    /// It failed for good before.
+    /// Failed permanently before.
     Failed,
 }
 
@@ -135,11 +135,11 @@ struct Situation<'a, 'g> {
     graph: &'a Graph<'g>,
     state: &'a State<'g>,
     record: &'a Record,
-    facts: &'a Facts<'a>,
+    facts: &'a LifecycleFacts<'a>,
 }
 
 impl Situation<'_, '_> {
-    fn decide(&self) -> Decision {
+    fn decide(&self) -> Verdict {
         let work = self.work();
         if self.state.is(Mark::Leaf) {
             return self.in_leaf(work);
@@ -151,13 +151,13 @@ impl Situation<'_, '_> {
             return decision;
         }
         match work {
-            Work::InFlight | Work::Continues { .. } => self.in_flight(work),
-            Work::Stayed
-            | Work::SaidNext
-            | Work::Named(_)
-            | Work::Fails
-            | Work::Over
-            | Work::Failed => {
+            WorkState::InFlight | WorkState::Continues { .. } => self.in_flight(work),
+            WorkState::Stayed
+            | WorkState::SaidNext
+            | WorkState::Named(_)
+            | WorkState::Fails
+            | WorkState::Over
+            | WorkState::Failed => {
                 if self.state.is(Mark::Rest) {
                     self.at_rest(work)
                 } else {
@@ -167,41 +167,43 @@ impl Situation<'_, '_> {
         }
     }
 
-    fn work(&self) -> Work {
+    fn work(&self) -> WorkState {
         let record = self.record;
         if self.state.is(Mark::Idle) {
-            return Work::Over;
+            return WorkState::Over;
         }
         match record.action.map(|action| action.phase) {
-            Some(Phase::Done) => return Work::Over,
-            Some(Phase::Failed) => return Work::Failed,
-            // Status written by somebody else may lack the action: its work was never seen to end.
+            Some(Phase::Done) => return WorkState::Over,
+            Some(Phase::Failed) => return WorkState::Failed,
+            // A status that another writer changed may lack the action: the work then counts as not ended.
             Some(Phase::Pending) | None => {}
         }
-        // On deletion, work begun before it has had its chance: what it still wants counts as Next.
+        // Work that began before the deletion is not continued: where it would wait or retry, it counts as Next.
         let hurries = self.facts.deleting
             && !self.state.is(Mark::Leaf)
             && record.action.is_some_and(|action| !action.leaving);
         match self.facts.task {
-            Task::Ended(Said::Stay) => Work::Stayed,
-            Task::Ended(Said::Next) => Work::SaidNext,
-            Task::Ended(Said::To(to)) => Work::Named(to),
-            Task::Ended(Said::Failed { permanent: true }) => Work::Fails,
-            Task::Ended(Said::Failed { .. } | Said::Wait)
+            Task::Ended(ActionResult::Stay) => WorkState::Stayed,
+            Task::Ended(ActionResult::Next) => WorkState::SaidNext,
+            Task::Ended(ActionResult::To(to)) => WorkState::Named(to),
+            Task::Ended(ActionResult::Failed { permanent: true }) => WorkState::Fails,
+            Task::Ended(ActionResult::Failed { .. } | ActionResult::Wait)
             | Task::New
             | Task::Waiting
             | Task::Due
                 if hurries =>
             {
-                Work::SaidNext
+                WorkState::SaidNext
             }
-            Task::Ended(Said::Wait) => Work::Continues { failed: false },
-            Task::Ended(Said::Failed { .. }) => Work::Continues { failed: true },
-            Task::Absent | Task::New | Task::Running | Task::Waiting | Task::Due => Work::InFlight,
+            Task::Ended(ActionResult::Wait) => WorkState::Continues { failed: false },
+            Task::Ended(ActionResult::Failed { .. }) => WorkState::Continues { failed: true },
+            Task::Absent | Task::New | Task::Running | Task::Waiting | Task::Due => {
+                WorkState::InFlight
+            }
         }
     }
 
-    /// Whether the observation names a state, as an event or as where the application is, and can be heard.
+    /// Returns whether the observation names a state, as an event or as the state of the application, and counts here.
     fn seen(&self, to: StateId) -> bool {
         (self.facts.events.contains(&to) || self.facts.observed == Observed::In(to))
             && !self.facts.deleting
@@ -210,8 +212,8 @@ impl Situation<'_, '_> {
     }
 
     /// Rule 1: the record follows the application.
-    fn follow(&self, work: Work) -> Option<Decision> {
-        let follows = matches!(work, Work::Over | Work::Failed)
+    fn follow(&self, work: WorkState) -> Option<Verdict> {
+        let follows = matches!(work, WorkState::Over | WorkState::Failed)
             && self.state.is(Mark::Rest)
             && !self.state.is(Mark::Hold)
             && !self.facts.deleting;
@@ -237,25 +239,25 @@ impl Situation<'_, '_> {
         Some(go(to, by, Why::Observed))
     }
 
-    /// Rule 2: the first trigger whose cause has come, or that was named.
-    fn triggered(&self, work: Work) -> Option<Decision> {
+    /// Rule 2: the object takes the first trigger whose cause applies or that was named.
+    fn triggered(&self, work: WorkState) -> Option<Verdict> {
         self.state.triggers.iter().find_map(|trigger| {
             let why = self.raised(trigger, work)?;
             Some(go(trigger.to, By::Trigger, why))
         })
     }
 
-    fn raised(&self, trigger: &Trigger, work: Work) -> Option<Why> {
-        // Where a child leads there too, the name means the child, and only the cause means the trigger.
+    fn raised(&self, trigger: &Trigger, work: WorkState) -> Option<Why> {
+        // If a child leads there too, the name means the child, and only the cause means the trigger.
         let by_name = !self.state.children.contains(&trigger.to);
-        if by_name && work == Work::Named(trigger.to) {
+        if by_name && work == WorkState::Named(trigger.to) {
             return Some(Why::Handler);
         }
         if by_name && self.seen(trigger.to) && !self.lags(trigger.to, work) {
             return Some(Why::Observed);
         }
         match trigger.cause {
-            // Nothing gives a life up.
+            // A lifecycle has no give-up.
             Cause::Named | Cause::OnGiveUp => None,
             Cause::After(time) => (self.facts.in_state >= time).then_some(Why::After),
             Cause::OnError { attempts } => {
@@ -268,36 +270,39 @@ impl Situation<'_, '_> {
         }
     }
 
-    /// Whether what was seen may only be where the object comes from, or where it is: its work is in flight.
+    /// Returns whether the observation may be outdated: the work is in flight, and `to` is the current or the previous
+    /// state.
     ///
-    /// An event of the state that was left is believed once an attempt has failed: work that cannot succeed because
-    /// the application fell back would otherwise be tried for ever.
-    fn lags(&self, to: StateId, work: Work) -> bool {
-        let in_flight = matches!(work, Work::InFlight | Work::Continues { .. });
+    /// An event of the previous state counts once an attempt has failed. Otherwise work that cannot succeed, because
+    /// the application fell back, would be retried for ever.
+    fn lags(&self, to: StateId, work: WorkState) -> bool {
+        let in_flight = matches!(work, WorkState::InFlight | WorkState::Continues { .. });
         let fell_back = self.facts.events.contains(&to) && self.failures(work) > 0;
         in_flight && (to == self.record.state || (to == self.record.left && !fell_back))
     }
 
-    /// How many attempts in a row have failed; one that failed for good counts as the last.
-    fn failures(&self, work: Work) -> u32 {
+    /// Returns the number of consecutive failed attempts; one that failed permanently counts as the last.
+    fn failures(&self, work: WorkState) -> u32 {
         match work {
-            Work::Fails | Work::Failed => u32::MAX,
-            Work::Continues { failed: true } => self.facts.attempt,
-            Work::InFlight | Work::Continues { failed: false } => {
+            WorkState::Fails | WorkState::Failed => u32::MAX,
+            WorkState::Continues { failed: true } => self.facts.attempt,
+            WorkState::InFlight | WorkState::Continues { failed: false } => {
                 self.facts.attempt.saturating_sub(1)
             }
-            Work::SaidNext if matches!(self.facts.task, Task::Ended(Said::Failed { .. })) => {
-                // Work begun before the deletion: its failure counts as Next, but first as a failure.
+            WorkState::SaidNext
+                if matches!(self.facts.task, Task::Ended(ActionResult::Failed { .. })) =>
+            {
+                // For work that began before the deletion, a failure counts as Next, but first as a failure.
                 self.facts.attempt
             }
-            Work::Stayed | Work::SaidNext | Work::Named(_) | Work::Over => 0,
+            WorkState::Stayed | WorkState::SaidNext | WorkState::Named(_) | WorkState::Over => 0,
         }
     }
 
     /// Rule 3: an action in flight keeps the object where it is.
-    fn in_flight(&self, work: Work) -> Decision {
+    fn in_flight(&self, work: WorkState) -> Verdict {
         let between = match (work, self.facts.task) {
-            (Work::Continues { .. }, _) | (_, Task::New | Task::Waiting | Task::Due) => true,
+            (WorkState::Continues { .. }, _) | (_, Task::New | Task::Waiting | Task::Due) => true,
             (_, Task::Absent | Task::Running | Task::Ended(_)) => false,
         };
         let changed = self.facts.revision != self.record.revision;
@@ -309,16 +314,16 @@ impl Situation<'_, '_> {
             return decision;
         }
         match (work, self.facts.task) {
-            (Work::Continues { failed: true }, _) => Decision::Retry {
+            (WorkState::Continues { failed: true }, _) => Verdict::Retry {
                 counted: self.counts_attempts(),
             },
-            (Work::Continues { failed: false }, _) => Decision::Stand(Stand::Waiting),
-            (_, Task::Absent) => Decision::Run(Run::Resume),
-            (_, Task::New | Task::Waiting | Task::Due) if changed => Decision::Run(Run::Changed),
-            (_, Task::New) => Decision::Run(Run::Begin),
-            (_, Task::Waiting) => Decision::Stand(Stand::Waiting),
-            (_, Task::Due) => Decision::Run(Run::Again),
-            (_, Task::Running | Task::Ended(_)) => Decision::Stand(Stand::Running),
+            (WorkState::Continues { failed: false }, _) => Verdict::Stand(Stand::Waiting),
+            (_, Task::Absent) => Verdict::Run(Run::Resume),
+            (_, Task::New | Task::Waiting | Task::Due) if changed => Verdict::Run(Run::Changed),
+            (_, Task::New) => Verdict::Run(Run::Begin),
+            (_, Task::Waiting) => Verdict::Stand(Stand::Waiting),
+            (_, Task::Due) => Verdict::Run(Run::Again),
+            (_, Task::Running | Task::Ended(_)) => Verdict::Stand(Stand::Running),
         }
     }
 
@@ -327,28 +332,28 @@ impl Situation<'_, '_> {
     }
 
     /// Rule 4: a passing state is left when its work is over.
-    fn passing(&self, work: Work) -> Decision {
+    fn passing(&self, work: WorkState) -> Verdict {
         let named = match work {
-            Work::Named(to) => Some(to),
-            Work::Fails | Work::Failed if !self.facts.deleting => {
-                return if work == Work::Fails {
-                    Decision::End(Ending::Failed)
+            WorkState::Named(to) => Some(to),
+            WorkState::Fails | WorkState::Failed if !self.facts.deleting => {
+                return if work == WorkState::Fails {
+                    Verdict::End(Ending::Failed)
                 } else {
-                    self.amended().unwrap_or(Decision::Stand(Stand::Failed))
+                    self.amended().unwrap_or(Verdict::Stand(Stand::Failed))
                 };
             }
-            Work::Stayed
-            | Work::SaidNext
-            | Work::Over
-            | Work::Fails
-            | Work::Failed
-            | Work::InFlight
-            | Work::Continues { .. } => None,
+            WorkState::Stayed
+            | WorkState::SaidNext
+            | WorkState::Over
+            | WorkState::Fails
+            | WorkState::Failed
+            | WorkState::InFlight
+            | WorkState::Continues { .. } => None,
         };
         if let Some(to) = named {
             return self
                 .along(to, Why::Handler)
-                .unwrap_or(Decision::End(Ending::Refused(to)));
+                .unwrap_or(Verdict::End(Ending::Refused(to)));
         }
         let last = self.state.next().unwrap_or(StateId::UNKNOWN);
         let (hop, why) = self.onwards().unwrap_or((StateId::UNKNOWN, Why::Next));
@@ -356,22 +361,22 @@ impl Situation<'_, '_> {
             return decision;
         }
         match work {
-            Work::Failed | Work::Over => Decision::Stand(Stand::Failed),
-            Work::Stayed
-            | Work::SaidNext
-            | Work::Fails
-            | Work::Named(_)
-            | Work::InFlight
-            | Work::Continues { .. } => Decision::End(Ending::Refused(StateId::UNKNOWN)),
+            WorkState::Failed | WorkState::Over => Verdict::Stand(Stand::Failed),
+            WorkState::Stayed
+            | WorkState::SaidNext
+            | WorkState::Fails
+            | WorkState::Named(_)
+            | WorkState::InFlight
+            | WorkState::Continues { .. } => Verdict::End(Ending::Refused(StateId::UNKNOWN)),
         }
     }
 
-    /// Rule 5: a resting state is left for what was named or wished.
-    fn at_rest(&self, work: Work) -> Decision {
+    /// Rule 5: a resting state is left for a named state or the desired one.
+    fn at_rest(&self, work: WorkState) -> Verdict {
         let hop = self.leads_out();
         let named = self.state.children.iter().find_map(|child| {
             let why = match hop {
-                _ if work == Work::Named(*child) => Why::Handler,
+                _ if work == WorkState::Named(*child) => Why::Handler,
                 Some((to, why)) if to == *child => why,
                 _ if self.seen(*child) => Why::Observed,
                 _ => return None,
@@ -379,23 +384,23 @@ impl Situation<'_, '_> {
             Some((*child, why))
         });
         let next = || {
-            let next = self.state.next().filter(|_| work == Work::SaidNext)?;
+            let next = self.state.next().filter(|_| work == WorkState::SaidNext)?;
             Some((next, Why::Next))
         };
         if let Some((to, why)) = named.or_else(next) {
             return go(to, By::Child, why);
         }
         match work {
-            Work::Named(to) => Decision::End(Ending::Refused(to)),
-            Work::Stayed | Work::SaidNext => Decision::End(Ending::Well),
-            Work::Fails => Decision::End(Ending::Failed),
-            Work::Failed => self.amended().unwrap_or(Decision::Stand(Stand::Failed)),
-            Work::Over | Work::InFlight | Work::Continues { .. } => self.rerun(),
+            WorkState::Named(to) => Verdict::End(Ending::Refused(to)),
+            WorkState::Stayed | WorkState::SaidNext => Verdict::End(Ending::Well),
+            WorkState::Fails => Verdict::End(Ending::Failed),
+            WorkState::Failed => self.amended().unwrap_or(Verdict::Stand(Stand::Failed)),
+            WorkState::Over | WorkState::InFlight | WorkState::Continues { .. } => self.rerun(),
         }
     }
 
     /// A resting state without `on_change` runs its work again for a new revision.
-    fn rerun(&self) -> Decision {
+    fn rerun(&self) -> Verdict {
         let by_trigger =
             || (self.state.triggers.iter()).any(|trigger| trigger.cause == Cause::OnChange);
         if self.facts.revision != self.record.revision
@@ -403,37 +408,37 @@ impl Situation<'_, '_> {
             && !self.facts.deleting
             && !by_trigger()
         {
-            Decision::Run(Run::Changed)
+            Verdict::Run(Run::Changed)
         } else {
-            Decision::Stand(Stand::Settled)
+            Verdict::Stand(Stand::Settled)
         }
     }
 
-    /// What failed for good runs again once the spec it acted upon is another.
-    fn amended(&self) -> Option<Decision> {
+    /// Returns the decision to run permanently failed work again, if the spec that it acted upon has changed.
+    fn amended(&self) -> Option<Verdict> {
         let generation = self.record.action.map(|action| action.generation);
         if self.facts.revision != self.record.revision {
-            Some(Decision::Run(Run::Changed))
+            Some(Verdict::Run(Run::Changed))
         } else if generation != Some(self.facts.generation) {
-            Some(Decision::Run(Run::Amended))
+            Some(Verdict::Run(Run::Amended))
         } else {
             None
         }
     }
 
-    /// A leaf is left only for a wish made there, by entering the entry again.
-    fn in_leaf(&self, work: Work) -> Decision {
+    /// A leaf is left only for a desired state or visit that was set there, by a re-entry.
+    fn in_leaf(&self, work: WorkState) -> Verdict {
         match work {
-            Work::InFlight | Work::Continues { .. } => return self.in_flight(work),
-            Work::Fails => return Decision::End(Ending::Failed),
-            Work::Named(to) => return Decision::End(Ending::Refused(to)),
-            Work::Failed if self.facts.deleting => {
-                return self.amended().unwrap_or(Decision::Stand(Stand::Failed));
+            WorkState::InFlight | WorkState::Continues { .. } => return self.in_flight(work),
+            WorkState::Fails => return Verdict::End(Ending::Failed),
+            WorkState::Named(to) => return Verdict::End(Ending::Refused(to)),
+            WorkState::Failed if self.facts.deleting => {
+                return self.amended().unwrap_or(Verdict::Stand(Stand::Failed));
             }
-            Work::Stayed | Work::SaidNext | Work::Over if self.facts.deleting => {
-                return Decision::Release { abandoned: false };
+            WorkState::Stayed | WorkState::SaidNext | WorkState::Over if self.facts.deleting => {
+                return Verdict::Release { abandoned: false };
             }
-            Work::Stayed | Work::SaidNext | Work::Over | Work::Failed => {}
+            WorkState::Stayed | WorkState::SaidNext | WorkState::Over | WorkState::Failed => {}
         }
         if let Some(why) = self.reentry()
             && let Some(entry) = self.graph.entry()
@@ -441,11 +446,13 @@ impl Situation<'_, '_> {
             return go(entry, By::Reentry, why);
         }
         match work {
-            Work::Stayed | Work::SaidNext => Decision::End(Ending::Well),
-            Work::Failed => self.amended().unwrap_or(Decision::Stand(Stand::Failed)),
-            Work::Over | Work::Fails | Work::Named(_) | Work::InFlight | Work::Continues { .. } => {
-                Decision::Stand(Stand::Settled)
-            }
+            WorkState::Stayed | WorkState::SaidNext => Verdict::End(Ending::Well),
+            WorkState::Failed => self.amended().unwrap_or(Verdict::Stand(Stand::Failed)),
+            WorkState::Over
+            | WorkState::Fails
+            | WorkState::Named(_)
+            | WorkState::InFlight
+            | WorkState::Continues { .. } => Verdict::Stand(Stand::Settled),
         }
     }
 
@@ -456,24 +463,24 @@ impl Situation<'_, '_> {
         {
             return Some(Why::Visit);
         }
-        // `desired_here` knows that a leaf is wished anew only by a request of its own.
+        // `desired_here` takes into account that a leaf becomes the desired state again only with a new request.
         let wanted = facts
             .known_target(graph)
             .filter(|to| graph.may_be_desired(*to));
         (wanted.is_some() && record.desired_here(graph, facts)).then_some(Why::DesiredState)
     }
 
-    /// The hop of the deletion, or of the visit if one is open and has one, else of the wish.
+    /// Returns the hop of the deletion, or of the open visit if it has one, otherwise of the desired state.
     fn onwards(&self) -> Option<(StateId, Why)> {
         self.hop_where(|_| true)
     }
 
-    /// The same where the state may be left for it: a holding one only for what was wished there.
+    /// Like `onwards`, but a holding state is left only for a desired state or visit set after the arrival.
     fn leads_out(&self) -> Option<(StateId, Why)> {
         self.hop_where(|made| !self.state.is(Mark::Hold) || made == self.record.transition)
     }
 
-    /// The same for what was wished after the arrival.
+    /// Like `onwards`, but only for a desired state or visit set after the arrival.
     fn desired_after_arrival(&self) -> Option<(StateId, Why)> {
         self.hop_where(|made| made == self.record.transition)
             .filter(|_| !self.facts.deleting)
@@ -495,8 +502,8 @@ impl Situation<'_, '_> {
         counts(record.desired_since(graph, facts)).then_some((hop, Why::DesiredState))
     }
 
-    /// A move along a child edge; triggers were asked before.
-    fn along(&self, to: StateId, why: Why) -> Option<Decision> {
+    /// Returns the move to a state along a child edge, or else along a trigger edge.
+    fn along(&self, to: StateId, why: Why) -> Option<Verdict> {
         let by = if self.state.children.contains(&to) {
             By::Child
         } else if self.state.trigger_to(to).is_some() {
@@ -508,9 +515,9 @@ impl Situation<'_, '_> {
     }
 }
 
-/// How long the next transition waits yet: beyond twice the number of states, each waits like a retry.
-fn loop_guard(graph: &Graph<'_>, record: &Record, facts: &Facts<'_>) -> Option<Duration> {
-    // Out of a state that the graph does not know leads one jump, and nothing leads back.
+/// Returns how long the next transition must still wait: beyond twice the number of states, each waits like a retry.
+fn loop_guard(graph: &Graph<'_>, record: &Record, facts: &LifecycleFacts<'_>) -> Option<Duration> {
+    // One jump leads out of a state that the graph does not have, and nothing leads back.
     graph.get(record.state)?;
     let rounds = record.rounds_now(graph, facts);
     let beyond = rounds.saturating_sub(rounds_limit(graph));
@@ -521,9 +528,9 @@ fn loop_guard(graph: &Graph<'_>, record: &Record, facts: &Facts<'_>) -> Option<D
     (wait.checked_sub(facts.in_state)).filter(|left| !left.is_zero())
 }
 
-/// How many transitions an object may make before it is taken to go round: twice the number of states.
+/// Returns the number of transitions after which the loop guard acts: twice the number of states.
 ///
-/// Settling takes at most 1.6 times the states in the model that the rules were tried on.
+/// In the model that tested the rules, an object needs at most 1.6 times the number of states to come to rest.
 pub fn rounds_limit(graph: &Graph<'_>) -> u32 {
     u32::try_from(graph.states.len())
         .unwrap_or(u32::MAX)

@@ -1,28 +1,28 @@
-//! What a lifecycle asks for: a decision, as data.
+//! A decision about the lifecycle of an object, as data.
 
 use core::time::Duration;
 
 use crate::graph::StateId;
 
-/// What is to be done with an object now.
+/// The next step of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Decision {
-    /// It stays as it is.
+pub enum Verdict {
+    /// The object stays as it is.
     Stand(Stand),
-    /// It moves: record the position, then start the work of the new state.
+    /// The object moves: record the position, then start the work of the new state.
     Go(Go),
-    /// The work of the state it is in is to be started, without a move.
+    /// The work of the current state starts, without a move.
     Run(Run),
-    /// An attempt failed; the next one comes after a wait.
+    /// An attempt failed; a retry follows after the backoff.
     Retry {
         /// A trigger counts attempts, so this one is recorded.
         counted: bool,
     },
     /// The action has ended, and the object stays.
     End(Ending),
-    /// The object may be forgotten: its finalizer goes.
+    /// The operator lets the object go: it removes its finalizer.
     Release {
-        /// It did not reach a leaf: somebody gave it up.
+        /// The object did not reach a leaf, because a user abandoned it.
         abandoned: bool,
     },
 }
@@ -30,15 +30,15 @@ pub enum Decision {
 /// A transition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Go {
-    /// The state that is entered.
+    /// The state that the object enters.
     pub to: StateId,
-    /// Along what.
+    /// The edge that the object moves along.
     pub by: By,
-    /// What led there.
+    /// The reason for the transition.
     pub why: Why,
 }
 
-/// What a transition moves along.
+/// The edge of a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum By {
     /// Into the entry: the object is new.
@@ -47,34 +47,34 @@ pub enum By {
     Child,
     /// A trigger edge.
     Trigger,
-    /// No declared edge: to where the application already is.
+    /// No declared edge: a jump to where the application already is.
     Jump,
-    /// Out of a leaf, into the entry again.
+    /// From a leaf into the entry again.
     Reentry,
 }
 
-/// What led to a transition.
+/// The reason for a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Why {
     /// The object is new.
     Created,
-    /// Nothing was recorded, and the application was there already.
+    /// Nothing was recorded, and the application was already in this state.
     Adopted,
-    /// The application was seen elsewhere, or named an event.
+    /// The application was observed elsewhere, or the observation named an event.
     Observed,
     /// The handler named the state.
     Handler,
-    /// The handler said Next, and no wish leads on.
+    /// The handler answered Next, and no desired state leads on.
     Next,
-    /// The wish to be kept in a state.
+    /// The desired state.
     DesiredState,
-    /// The wish to go through a state.
+    /// The visit.
     Visit,
     /// The object is being deleted.
     Deletion,
-    /// The time in the state was over.
+    /// The time in the state is over.
     After,
-    /// The action failed, often enough or for good.
+    /// The action failed often enough, or permanently.
     OnError,
     /// An `on_delete` trigger.
     OnDelete,
@@ -83,7 +83,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// The word on the wire.
+    /// Returns the word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Created => "Created",
@@ -102,51 +102,51 @@ impl Why {
     }
 }
 
-/// Why nothing moves.
+/// The reason why an object stays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stand {
     /// There is nothing to do until something changes.
     Settled,
-    /// The action failed for good; nothing happens until the spec changes.
+    /// The action failed permanently; nothing happens until the spec changes.
     Failed,
-    /// The action runs.
+    /// The action is running.
     Running,
-    /// The action is between attempts, or asked to be called again later.
+    /// The action waits for its next attempt or call.
     Waiting,
-    /// The object is paused; a result waits.
+    /// The object is paused; its next step waits until the pause ends.
     Paused,
-    /// The object goes round: the next transition waits this long yet.
-    Braking(Duration),
-    /// Nothing is recorded, and it cannot be told whether there is an application.
+    /// The loop guard delays the next transition by this time.
+    LoopGuard(Duration),
+    /// Nothing is recorded, and it is not known whether an application exists.
     Unsure,
-    /// The state on record is none of this graph, and no observation says where the application is.
+    /// The graph does not have the state on record, and no observation shows where the application is.
     UnknownState,
-    /// The state on record is one of a newer operator.
+    /// The state on record belongs to a newer operator.
     HandsOff,
 }
 
-/// Why work is started without a move.
+/// The reason for starting work without a move.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Run {
-    /// It was in flight when this process began: under the same id.
+    /// The work was in flight when this process started: it runs under the same id.
     Resume,
-    /// This process has recorded it, and it has not begun: under the same id.
+    /// This process has recorded the work and not started it: it runs under the same id.
     Begin,
-    /// The wait is over: under the same id.
+    /// The wait is over: the work runs under the same id.
     Again,
-    /// The revision changed: under an id of its own.
+    /// The revision changed: the work runs under a new id.
     Changed,
-    /// It had failed for good, and the generation changed since: under the same id.
+    /// The work failed permanently, and the generation has changed since: it runs under the same id.
     Amended,
 }
 
-/// How an action ended that leads nowhere.
+/// The end of an action that leads to no other state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ending {
-    /// It did what it should.
+    /// The action succeeded.
     Well,
-    /// It failed for good.
+    /// The action failed permanently.
     Failed,
-    /// It named a state that no edge leads to; [`StateId::UNKNOWN`] for a Next where there is no child.
+    /// The action named a state that no edge leads to; [`StateId::UNKNOWN`] for a Next without a child.
     Refused(StateId),
 }

@@ -1,4 +1,4 @@
-//! A graph as pictures and data: Mermaid, DOT and JSON, the same text for the same graph.
+//! Drawings of a graph: Mermaid, DOT and JSON. The same graph gives the same text.
 
 mod dot;
 mod json;
@@ -15,7 +15,7 @@ use core::time::Duration;
 
 use crate::graph::{Cause, Mark, State};
 
-/// A duration as it is written in `#[trigger(To, after = "..")]`.
+/// Formats a duration as it is written in `#[trigger(To, after = "..")]`.
 pub(crate) fn time(time: Duration) -> String {
     let mut left = time.as_millis();
     let mut text = String::new();
@@ -38,7 +38,7 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
-/// What raises a trigger, in words; none where only its name does.
+/// Returns the cause of a trigger in words; none if only its name raises it.
 fn cause(cause: Cause) -> Option<String> {
     match cause {
         Cause::Named => None,

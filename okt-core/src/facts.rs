@@ -1,21 +1,21 @@
-//! What a decision is made from, beside the graph and the record.
+//! The facts that a decision is made from, in addition to the graph and the record.
 
 use core::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::graph::{Graph, StateId};
 
-/// A state that somebody named, perhaps wrongly.
+/// A state name, resolved against the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Named {
     /// A state of this graph.
     Known(StateId),
-    /// A name that the graph does not know.
+    /// A name that the graph does not have.
     Unknown,
 }
 
 impl Named {
-    /// The state, if the graph knows it.
+    /// Returns the state, if the graph has it.
     pub fn known(self) -> Option<StateId> {
         match self {
             Self::Known(id) => Some(id),
@@ -24,51 +24,51 @@ impl Named {
     }
 }
 
-/// What the spec says about the state to be kept in.
+/// The desired state in the spec.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DesiredState {
-    /// The state; none where the spec leaves it to the graph.
+    /// The state; none if the spec sets none.
     pub state: Option<Named>,
-    /// The state or the request differs from what is recorded.
+    /// The state or the request differs from the recorded one.
     pub fresh: bool,
-    /// There is a request, and it differs from the one recorded.
+    /// The spec has a request, and it differs from the recorded one.
     pub requested: bool,
 }
 
-/// What the spec says about a state to be gone through once.
+/// The visit in the spec.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Visit {
+pub struct DesiredVisit {
     /// The state.
     pub state: Named,
-    /// The state or the request differs from what is recorded.
+    /// The state or the request differs from the recorded one.
     pub fresh: bool,
 }
 
-/// What the application said of itself in this turn.
+/// The observation of the application in this reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Observed {
-    /// Nobody looked, or there is nothing to see.
+    /// The application was not observed, or there is nothing to observe.
     Unobserved,
     /// The application is in this state.
     In(StateId),
     /// There is no application.
     Absent,
-    /// It is in a state that the graph does not know.
+    /// The application is in a state that the graph does not have.
     Unforeseen,
-    /// It could not be reached, for the so-manieth look in a row (from 1).
+    /// The application could not be reached.
     Unreachable {
-        /// Looks in a row that failed, this one included.
+        /// The number of consecutive failed observations, including this one.
         failures: u32,
     },
-    /// Looking failed otherwise, for the so-manieth time in a row.
+    /// The observation failed for another reason.
     Failed {
-        /// Looks in a row that failed, this one included.
+        /// The number of consecutive failed observations, including this one.
         failures: u32,
     },
 }
 
 impl Observed {
-    /// Whether so many looks failed that nothing can be said any more.
+    /// Returns whether so many observations failed that the state of the application counts as unknown.
     pub fn is_lost(self) -> bool {
         match self {
             Self::Unreachable { failures } | Self::Failed { failures } => {
@@ -79,89 +79,89 @@ impl Observed {
     }
 }
 
-/// After how many failed looks in a row conditions become Unknown.
+/// The number of consecutive failed observations after which conditions become `Unknown`.
 pub const UNREACHABLE_AFTER: u32 = 3;
 
-/// What an action said when it ended or paused.
+/// The answer of an action when it ended or paused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Said {
-    /// Done, naming no state.
+pub enum ActionResult {
+    /// Done, without naming a state.
     Stay,
-    /// Done: on towards what is wished.
+    /// Done: go on towards the desired state.
     Next,
-    /// Done: go there.
+    /// Done: go to this state.
     To(StateId),
-    /// Not yet: ask again later.
+    /// Not done yet: call again later.
     Wait,
     /// The attempt failed.
     Failed {
-        /// Trying again would not help.
+        /// A retry does not help.
         permanent: bool,
     },
 }
 
-/// What the operator knows of the action on record.
+/// The state of the action on record, as this process knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Task {
-    /// Nothing: it was never started by this process.
+    /// This process has not started the action.
     Absent,
-    /// This process has recorded it, and it has not begun.
+    /// This process has recorded the action and not started it yet.
     New,
-    /// It runs.
+    /// The action is running.
     Running,
-    /// It is between attempts, or asked to be called again, and the time has not come.
+    /// The action waits for its next attempt or call, and the time has not come.
     Waiting,
     /// The time for the next call has come.
     Due,
-    /// It has ended, and this turn takes what it said.
-    Ended(Said),
+    /// The action has ended, and this reconciliation takes its answer.
+    Ended(ActionResult),
 }
 
-/// What is so at the moment of deciding.
+/// The facts at the moment of a decision.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own; no combination is excluded"
 )]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Facts<'a> {
-    /// The wish to be kept in a state.
+pub struct LifecycleFacts<'a> {
+    /// The desired state.
     pub desired: DesiredState,
-    /// The wish to go through a state once.
-    pub visit: Option<Visit>,
+    /// The visit.
+    pub visit: Option<DesiredVisit>,
     /// `metadata.generation`.
     pub generation: i64,
-    /// A hash of what handlers act upon.
+    /// A hash of the data that handlers act upon.
     pub revision: u64,
     /// The object is being deleted.
     pub deleting: bool,
-    /// Somebody has given the object up while it is being deleted.
+    /// A user abandoned the object; this counts only while it is being deleted.
     pub abandoned: bool,
-    /// Somebody has paused the object.
+    /// A user paused the object.
     pub paused: bool,
-    /// The state on record is unknown here, but the graph in the CRD has it: a newer operator's.
+    /// This graph does not have the state on record, but the graph in the CRD does: a newer operator recorded it.
     pub newer: bool,
-    /// What the application said of itself.
+    /// The observation of the application.
     pub observed: Observed,
-    /// States that the observation named as events.
+    /// The states that the observation named as events.
     pub events: &'a [StateId],
-    /// Something that the object owns exists in the cluster.
+    /// A resource that the object owns exists in the cluster.
     pub owned: bool,
-    /// What is known of the action on record.
+    /// The state of the action on record.
     pub task: Task,
-    /// The number of the attempt that ran last, or runs; from 1.
+    /// The number of the attempt that runs or ran last, starting at 1.
     pub attempt: u32,
     /// The generation under which that attempt was started.
     pub started_under: i64,
     /// The time since the arrival in the state on record.
     pub in_state: Duration,
-    /// How waits grow.
+    /// The backoff between attempts.
     pub backoff: Backoff,
-    /// What tells the jitter of this object from that of another.
+    /// The seed of this object's jitter.
     pub seed: u64,
 }
 
-impl Facts<'_> {
-    /// What is wished, by the spec or by default.
+impl LifecycleFacts<'_> {
+    /// Returns the desired state: the one in the spec, or else the default.
     pub fn target(&self, graph: &Graph<'_>) -> Named {
         self.desired
             .state
@@ -169,12 +169,12 @@ impl Facts<'_> {
             .unwrap_or(Named::Unknown)
     }
 
-    /// The wished state, if the graph knows it.
+    /// Returns the desired state, if the graph has it.
     pub fn known_target(&self, graph: &Graph<'_>) -> Option<StateId> {
         self.target(graph).known()
     }
 
-    /// Whether a pause is in force: deletion ignores it.
+    /// Returns whether a pause is in force; deletion ignores a pause.
     pub fn is_paused(&self) -> bool {
         self.paused && !self.deleting
     }

@@ -1,8 +1,9 @@
-//! The hop to every desired state, and the way out: tables that are one literal of generated code.
+//! The routing tables of a graph, each one literal of generated code: the next hop to every desired state, and the way
+//! out.
 
 use crate::state::StateId;
 
-/// State ids packed as little-endian pairs of bytes, so that a table is one literal of generated code.
+/// State ids as little-endian pairs of bytes, so that a table is one literal of generated code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Table<'a>(pub &'a [u8]);
 
@@ -15,21 +16,21 @@ impl Table<'_> {
     }
 }
 
-/// The routes of one graph; each look-up takes constant time.
+/// The routes of one graph; each lookup takes constant time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Routes<'a> {
-    /// For each state that a spec may wish for, the number of its row in `hops`.
+    /// For each state that a spec may ask for, the number of its row in `hops`.
     pub rows: Table<'a>,
-    /// The next hop: a row per wish, a column per state.
+    /// The next hop: a row per desired state, a column per state.
     pub hops: Table<'a>,
     /// The next hop of the way out, per state.
     pub out: Table<'a>,
-    /// The wish of a spec that wishes nothing.
+    /// The desired state of a spec that sets none.
     pub home: StateId,
 }
 
 impl Routes<'_> {
-    /// No routes: those of a graph that is only being checked.
+    /// No routes, for a graph that is only checked.
     pub const NONE: Routes<'static> = Routes {
         rows: Table(&[]),
         hops: Table(&[]),

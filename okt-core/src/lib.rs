@@ -1,6 +1,6 @@
-//! What a lifecycle is: graph, checks, routes, decisions, trail, backoff, conditions, passes; no I/O, no clock.
+//! The core of a lifecycle: graph, checks, routes, decisions, trail, backoff, conditions and passes; no I/O, no clock.
 #![no_std]
-// Durations that an author or an object gives must not be able to panic: they saturate.
+// Arithmetic on durations from your code or from an object must not panic: it saturates.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 extern crate alloc;
@@ -28,8 +28,8 @@ pub mod trail;
 #[path = "private.rs"]
 pub mod __private;
 
-pub use decide::{Decision, decide};
-pub use facts::Facts;
+pub use decide::{Verdict, decide};
+pub use facts::LifecycleFacts;
 pub use graph::{
     Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, State, StateId,
     Trigger,

@@ -1,4 +1,4 @@
-//! Which words may name what: states on the wire, condition types and reasons, generated items.
+//! Valid names of states on the wire, condition types, condition reasons and generated items.
 
 use alloc::string::String;
 
@@ -6,7 +6,7 @@ use heck::ToSnakeCase;
 
 /// The longest wire name of a state, in bytes.
 ///
-/// The CRD bounds every string that a CEL rule reads; this is that bound.
+/// The CRD limits every string that a CEL rule reads to this length.
 pub const STATE_LIMIT: usize = 63;
 
 /// The longest condition type, in bytes (metav1.Condition).
@@ -18,7 +18,7 @@ const REASON_LIMIT: usize = 1024;
 /// Condition types that the runtime writes itself.
 pub const RESERVED: [&str; 5] = ["Ready", "Reconciling", "Stalled", "Deleting", "Paused"];
 
-/// Whether a word can name a state: it must serve as a condition reason, a trail segment and a CEL string.
+/// Returns whether a word can name a state: it must serve as a condition reason, a trail segment and a CEL string.
 ///
 /// ```
 /// use okt_core::names::is_state;
@@ -32,7 +32,7 @@ pub fn is_state(word: &str) -> bool {
         && !word.ends_with('_')
 }
 
-/// Whether a word can be a condition reason (the pattern of metav1.Condition).
+/// Returns whether a word can be a condition reason (the pattern of metav1.Condition).
 pub fn is_reason(word: &str) -> bool {
     word.len() <= REASON_LIMIT
         && word.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -42,7 +42,8 @@ pub fn is_reason(word: &str) -> bool {
         && !word.ends_with([',', ':'])
 }
 
-/// Whether a word can be a condition type (the pattern of metav1.Condition: a name, after a domain and a slash if it is a third party's).
+/// Returns whether a word can be a condition type (the pattern of metav1.Condition).
+/// The type is a name, after a domain and a slash if it belongs to a third party.
 pub fn is_condition_type(word: &str) -> bool {
     let (domain, name) = match word.split_once('/') {
         Some((domain, name)) => (Some(domain), name),
@@ -64,7 +65,7 @@ pub fn is_condition_type(word: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
-/// The method or module name of a state or enum (e.g. `DatabaseState` becomes `database_state`).
+/// Returns the method or module name of a state or enum (e.g. `DatabaseState` becomes `database_state`).
 pub fn snake(variant: &str) -> String {
     variant.to_snake_case()
 }

@@ -1,4 +1,4 @@
-//! What generated code names, under one path; no part of the public API.
+//! The paths that generated code uses, in one place; not part of the public API.
 
 pub use core;
 
@@ -14,7 +14,7 @@ pub use crate::lifecycle::{
 pub use crate::pass::Step;
 pub use crate::routes::{Routes, Table};
 
-/// Writes a successor as derived code would, with the work here instead of once per state.
+/// Formats a successor like derived code, but with one function instead of code per state.
 pub fn debug(answer: Answer, graph: &Graph<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match answer {
         Answer::Stay => f.write_str("Stay"),
@@ -24,7 +24,7 @@ pub fn debug(answer: Answer, graph: &Graph<'_>, f: &mut fmt::Formatter<'_>) -> f
     }
 }
 
-/// Hands on the work of a state; an idle one has none.
+/// Delegates the work of a state; an idle state has none.
 pub async fn hand_on<S: Lifecycle, D: Delegate<S>>(
     state: S,
     delegated: &Delegated<D>,

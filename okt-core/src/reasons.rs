@@ -1,9 +1,10 @@
 //! Every reason that OKT itself writes into the conditions of an object.
 //!
 //! A reason is one word for machines; the message of the condition has the details for people.
-//! A condition may also have as its reason the name of a state, one that a graph declares, or that of a failure of yours.
+//! A condition may instead have the name of a state, a reason that the graph declares, or the reason of a failure that
+//! your code returns.
 
-/// Constants with their words, and a list of all of them.
+/// Defines constants with their words, and the list of all of them.
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident = $word:literal;)+) => {
         $($(#[doc = $doc])+ pub const $name: &str = $word;)+
@@ -18,96 +19,96 @@ reasons! {
     DELETING = "Deleting";
     /// `Deleting` is False.
     NOT_DELETING = "NotDeleting";
-    /// The annotation `okt.dev/paused` holds the object.
+    /// The annotation `okt.dev/paused` pauses the object.
     PAUSED = "Paused";
     /// `Paused` is False.
     NOT_PAUSED = "NotPaused";
 
-    /// Nothing is known of the application yet.
+    /// The application has not been observed yet.
     UNOBSERVED = "Unobserved";
     /// The application cannot be reached.
     UNREACHABLE = "Unreachable";
     /// `observe` fails.
     OBSERVATION_FAILED = "ObservationFailed";
-    /// The application says that it is in a state that the graph does not have.
+    /// The application reports a state that the graph does not have.
     UNFORESEEN_STATE = "UnforeseenState";
-    /// A holding state stands although the application is observed in another state.
+    /// The object stays in a holding state although the application is observed in another state.
     OBSERVED_ELSEWHERE = "ObservedElsewhere";
-    /// There is no application to be seen.
+    /// The observation found no application.
     ABSENT = "Absent";
 
     /// The status names a state that the graph does not have.
     UNKNOWN_STATE = "UnknownState";
-    /// The spec wishes for a state that the graph does not have.
+    /// The spec asks for a state that the graph does not have.
     UNKNOWN_DESIRED_STATE = "UnknownDesiredState";
-    /// No route leads from the present state to the wished one.
+    /// No route leads from the current state to the desired one.
     NO_ROUTE = "NoRoute";
-    /// Many transitions have not brought the object to rest; the next ones wait.
+    /// The object made many transitions without coming to rest; the next ones wait.
     LOOP_DETECTED = "LoopDetected";
-    /// The work failed, and its own reason cannot be one.
+    /// The work failed without a reason that a condition can have.
     FAILED = "Failed";
     /// The handler named a state that no edge leads to.
     NO_EDGE = "NoEdge";
-    /// The author's code panicked.
+    /// Your code panicked.
     PANICKED = "Panicked";
-    /// The author's code did not answer in time.
+    /// Your code did not answer in time.
     TIMED_OUT = "TimedOut";
-    /// The work was no longer wanted.
+    /// The work was cancelled because it is no longer needed.
     CANCELLED = "Cancelled";
 
     /// The object cannot be read as its type.
     UNDECODABLE = "Undecodable";
-    /// The API server refuses what the operator would write.
+    /// The API server refuses a write of the operator.
     REFUSED = "Refused";
     /// The operator's roles do not allow a write.
     FORBIDDEN = "Forbidden";
-    /// Writes of the status or the finalizer have failed for long.
+    /// Writes of the status or the finalizer have failed for a long time.
     WRITE_FAILED = "WriteFailed";
-    /// This operator is stopping; the next one goes on.
+    /// This operator is shutting down; the next one continues.
     STOPPING = "Stopping";
 
     /// Every step of the pass is done.
     COMPLETE = "Complete";
-    /// The pass has not come to this state.
+    /// The pass has not reached this state.
     NOT_REACHED = "NotReached";
     /// A step gave up.
     GAVE_UP = "GaveUp";
-    /// The objects that a step has put are not applied yet.
+    /// The objects that a step put are not applied yet.
     NOT_APPLIED = "NotApplied";
-    /// The pass ended before it came to its way for deletion.
+    /// The pass ended before it finished its path for deletion.
     NOT_FINALIZED = "NotFinalized";
-    /// A step on the way for deletion asked to be called again.
+    /// A step on the path for deletion asked to be called again.
     FINALIZING = "Finalizing";
 }
 
-/// Reasons about what an object owns in the cluster; their messages name which of it.
+/// Reasons about the owned resources; each message names the resource.
 pub mod resources {
     reasons! {
-        /// Something is not ready, or not gone, yet.
+        /// A resource is not ready yet, or not deleted yet.
         WAITING = "WaitingForResources";
-        /// The name is that of an object of somebody else.
+        /// Another owner has an object with this name.
         NOT_OWNED = "NotOwned";
-        /// What was declared can be no object of this owner.
+        /// The declared object cannot belong to this owner.
         BAD_RESOURCE = "BadResource";
-        /// A template makes no object.
+        /// A template does not render to an object.
         BAD_TEMPLATE = "BadTemplate";
-        /// The API server says that the object is wrong.
+        /// The API server rejects the object as invalid.
         REFUSED = "ResourceRefused";
-        /// The operator's roles do not allow it.
+        /// The operator's roles do not allow the operation.
         FORBIDDEN = "ResourceForbidden";
         /// The API server does not know the kind or the namespace.
         NOT_FOUND = "ResourceNotFound";
-        /// The object was changed or made at the same time.
+        /// The object was changed or created at the same time.
         CONFLICT = "ResourceConflict";
-        /// It will not become ready by itself.
+        /// The resource will not become ready by itself.
         NOT_READY = "ResourceNotReady";
-        /// Its kind cannot be listed.
+        /// The kind of the resource cannot be listed.
         NOT_WATCHED = "ResourceNotWatched";
-        /// The API server fails.
+        /// The API server returns an error.
         FAILED = "ResourceFailed";
         /// The API server does not answer.
         UNANSWERED = "ResourceUnanswered";
-        /// The stored object is nested deeper than a parser goes.
+        /// The stored object is nested too deeply for a parser.
         UNREADABLE = "ResourceUnreadable";
     }
 }
@@ -120,7 +121,7 @@ mod tests {
     use crate::names::is_reason;
 
     #[test]
-    fn every_reason_is_one_word_and_says_one_thing() {
+    fn every_reason_is_one_word_and_unique() {
         let all = || ALL.iter().chain(resources::ALL);
         for reason in all() {
             assert!(is_reason(reason), "{reason}");

@@ -1,29 +1,31 @@
-//! The only judge of a reconciliation: from graphs, record and facts to one effect, or to rest.
+//! The decision of a reconciliation: from graphs, record and facts to one effect, or to rest.
 //!
-//! A reconciliation is a loop that cannot decide:
+//! A reconciliation is a loop that makes no decisions of its own:
 //!
 //! ```text
 //!   facts ──▶ decide ──▶ an effect ──▶ its result is a fact of the next decision ──▶ decide ──▶ … ──▶ rest
 //! ```
 //!
-//! [`decide`](crate::decide()) says where a lifecycle goes; [`decide`] here composes that with the pass, the owned
+//! [`decide`](crate::decide()) decides about the lifecycle; [`decide`] here composes that with the pass, the owned
 //! resources, the operator and the writes. Effects come in this order, and the first that is needed wins:
 //!
 //! | question | effect |
 //! |---|---|
-//! | may the operator act at all, and has it seen its own last write? | rest |
+//! | may the operator act, and has it seen its own last write? | rest |
 //! | does a task run that is not the work on record? | [`Cancel`](Effect::Cancel) |
-//! | is the operator stopping, with nothing under way? | rest |
-//! | was a write refused? | [`ShowFailure`](Effect::ShowFailure), then rest until it is tried again |
-//! | is the object given up, unreadable, of a newer operator, without finalizer? | the finalizer, or rest |
-//! | where is the application? | [`Observe`](Effect::Observe) |
-//! | what does the pass say? | [`RunPass`](Effect::RunPass) |
-//! | may the object go? | [`Clear`](Effect::Clear), then [`DropFinalizer`](Effect::DropFinalizer) |
+//! | is the operator shutting down, with nothing under way? | rest |
+//! | was a write refused? | [`ShowFailure`](Effect::ShowFailure), then rest until the retry |
+//! | is the object abandoned while it is being deleted? | [`DropFinalizer`](Effect::DropFinalizer) |
+//! | is the object unreadable, or recorded by a newer operator? | [`ShowUnreadable`](Effect::ShowUnreadable), or rest |
+//! | does the object lack the finalizer that it needs? | [`AddFinalizer`](Effect::AddFinalizer) |
+//! | in which state is the application? | [`Observe`](Effect::Observe) |
+//! | must the pass run? | [`RunPass`](Effect::RunPass) |
+//! | may the object be deleted? | [`Clear`](Effect::Clear), then [`DropFinalizer`](Effect::DropFinalizer) |
 //! | are the owned resources as the state declares? | [`Apply`](Effect::Apply) |
 //! | is there anything to record or to report? | [`Draft`](Effect::Draft), then [`Commit`](Effect::Commit) |
-//! | may the work on record begin? | [`Start`](Effect::Start) |
+//! | may the work on record start? | [`Start`](Effect::Start) |
 //!
-//! A crash between any two effects is a state of the model in `tests/reconcile`, which explores this very function.
+//! A crash between any two effects is a state of the model in `tests/reconcile`, which explores this function.
 
 mod draft;
 mod effect;
@@ -35,35 +37,36 @@ use core::time::Duration;
 pub use self::draft::{Draft, Hold, RunEnd, Standing, WorkChange};
 pub use self::effect::{Decision, Effect};
 pub use self::facts::{
-    Asked, Facts, Graphs, News, Operator, Owned, Pass, Ran, Readable, Sight, Time, Waits, Work,
-    Writes,
+    Asked, Facts, Graphs, News, ObservedFacts, OperatorFacts, OwnedFacts, PassFacts, Ran, Readable,
+    TimeFacts, Waits, WorkFacts, WriteFacts,
 };
 pub use self::requeue::Requeue;
 use self::requeue::requeue;
-use crate::decide::{self as life, Decision as Step, Ending, Run, Stand};
-use crate::facts::{Said, Task};
+use crate::decide::{self as life, Ending, Run, Stand, Verdict};
+use crate::facts::{ActionResult, Task};
 use crate::graph::Mark;
 use crate::pass::PassRun;
 use crate::record::Recorded;
 
-/// What the pass means for a decision.
+/// The pass, as it matters for a decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PassStage {
-    /// It is to run now.
+    /// The pass runs now.
     Run { leaving: bool },
-    /// Work may begin, and an object may go; `prunes`: all is known that the pass declares.
+    /// Work may start, and an object may be deleted. `prunes`: everything that the pass declares is known.
     Open { hold: Hold, prunes: bool },
-    /// Neither.
+    /// Work may not start, and an object may not be deleted.
     Shut(Hold),
 }
 
-/// Decides what is done next.
+/// Decides the next effect, or rest.
 ///
 /// # Guarantees
 ///
 /// - Total and pure: any input gives a decision; the same input gives the same one; nothing panics.
 /// - No allocation.
-/// - A decision to rest says when the object is reconciled next, and leaves it to events only where nothing is undone.
+/// - A decision to rest says when the object is reconciled next. It relies on events alone only if nothing is left to
+///   do.
 pub fn decide(graphs: Graphs<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Decision {
     match first(graphs, facts) {
         Some(decision) => decision,
@@ -71,7 +74,7 @@ pub fn decide(graphs: Graphs<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Dec
     }
 }
 
-/// What comes before the lifecycle and the pass: whether the object may be acted upon at all.
+/// Decides what comes before the lifecycle and the pass: whether the operator may act upon the object at all.
 fn first(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
     let (asked, writes) = (&f.asked, &f.writes);
     let rest = |next: Requeue| Some(Decision::Rest(next));
@@ -88,7 +91,7 @@ fn first(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
         return rest(next);
     }
     if asked.deleting && !asked.finalizer {
-        // Others may still hold the object; nothing of it is the operator's any more.
+        // Others may still hold the object, but the operator has nothing more to do with it.
         return match f.work.task {
             Task::Absent => rest(Requeue::not_ours(f)),
             Task::New | Task::Running | Task::Waiting | Task::Due | Task::Ended(_) => {
@@ -124,7 +127,7 @@ fn first(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
     None
 }
 
-/// What the lifecycle, the pass and the owned resources ask for.
+/// Decides for the lifecycle, the pass and the owned resources.
 fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
     let (asked, writes) = (&f.asked, &f.writes);
     let state = (graphs.life).and_then(|life| life.get(recorded.at()?.state));
@@ -139,15 +142,16 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
     }
     let in_flight = (recorded.at().zip(graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
     if observes && f.sight.spent && !in_flight {
-        // Where the application is now is not known: what was said of it led here. The next reconciliation asks.
+        // The current state of the application is unknown: a write has acted upon the observation. The next
+        // reconciliation observes.
         return Decision::Rest(Requeue::after(Requeue::SHORTEST, f));
     }
     let mut step = match graphs.life {
         Some(life) => life::decide(life, recorded, &f.life()),
-        None if asked.deleting => Step::Release { abandoned: false },
-        None => Step::Stand(Stand::Settled),
+        None if asked.deleting => Verdict::Release { abandoned: false },
+        None => Verdict::Stand(Stand::Settled),
     };
-    let releases = step == (Step::Release { abandoned: false });
+    let releases = step == (Verdict::Release { abandoned: false });
 
     // --- the pass
     let (opens, mut hold, prunes) = match pass_stage(graphs, recorded, f, releases) {
@@ -156,7 +160,7 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
         PassStage::Shut(hold) => (false, hold, false),
     };
 
-    // --- it may go: the pass's way for deletion, then what Kubernetes does not delete, then the finalizer
+    // --- deletion: the path of the pass, then what Kubernetes does not delete, then the finalizer
     if releases {
         if opens {
             match f.owned.cleared {
@@ -165,16 +169,16 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
                 Some(false) => hold = Hold::Resources(Standing::Awaited),
             }
         }
-        // The last work is over, and does not begin again meanwhile.
+        // The last work is over, and does not start again meanwhile.
         step = if ended {
-            Step::End(Ending::Well)
+            Verdict::End(Ending::Well)
         } else {
-            Step::Stand(Stand::Settled)
+            Verdict::Stand(Stand::Settled)
         };
     }
 
-    // --- what the state on record owns, unless it is being left
-    let goes = matches!(step, Step::Go(_));
+    // --- the resources of the state on record, unless the object leaves it
+    let goes = matches!(step, Verdict::Go(_));
     let applies =
         state.is_some() && !goes && !releases && opens && !f.asked.is_paused() && f.may_start();
     if applies && f.owned.standing.is_none() {
@@ -195,7 +199,7 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
         None => *recorded,
     };
     let is_stored = after == *recorded;
-    // A pass without a lifecycle has something to report where it ran.
+    // A pass without a lifecycle reports only if it ran.
     let silent = graphs.life.is_none()
         && f.pass.ran.is_none()
         && !f.asked.is_paused()
@@ -221,14 +225,14 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
             }
             News::None | News::Vain => false,
         };
-        // A record that is written in vain is not stored, and the work stays as it is.
+        // If a write did not change the stored record, the work stays as it is.
         if patch || (is_stored && draft.work != WorkChange::Keep) {
             return Decision::Do(Effect::Commit { draft, patch });
         }
     }
 
-    // --- work begins only by a record that is written
-    if let (Step::Run(run), true) = (step, is_stored) {
+    // --- work starts only by a record that is written
+    if let (Verdict::Run(run), true) = (step, is_stored) {
         let free = asked.deleting || (opens && f.owned.standing == Some(Standing::AsDeclared));
         if free && f.may_start() && f.work.waits.is_none() {
             return Decision::Do(Effect::Start {
@@ -239,14 +243,14 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
     Decision::Rest(requeue(graphs, recorded, &step, hold, side, f))
 }
 
-/// Why the owned resources keep the object from being ready.
-fn hold_of_resources(graphs: Graphs<'_>, step: &Step, f: &Facts<'_>) -> Hold {
+/// Returns why the owned resources keep the object from being ready.
+fn hold_of_resources(graphs: Graphs<'_>, step: &Verdict, f: &Facts<'_>) -> Hold {
     let Some(life) = graphs.life else {
         return Hold::None;
     };
-    if let Step::Go(go) = step {
+    if let Verdict::Go(go) = step {
         let is_idle = life.get(go.to).is_some_and(|to| to.is(Mark::Idle));
-        // It would be reported as reached before anything of it is there.
+        // The idle state would be reported as reached before its resources are checked.
         return if f.owned.kinds && is_idle {
             Hold::Unchecked
         } else {
@@ -270,14 +274,14 @@ fn pass_stage(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: 
     let has_life = graphs.life.is_some();
     let leaving = releases && PassRun::finalizes(graph);
     if has_life && *recorded == Recorded::Nothing && !releases {
-        // What the pass makes would be taken for a sign that the application is there.
+        // The objects of the pass would look like a sign that the application exists.
         return PassStage::Shut(Hold::None);
     }
     if leaving && !f.may_start() {
         return PassStage::Shut(Hold::Stopping);
     }
     if f.asked.deleting && !leaving {
-        // What the pass put outlives the life.
+        // The objects of the pass stay until the lifecycle has ended.
         return PassStage::Open {
             hold: Hold::None,
             prunes: false,
@@ -307,44 +311,45 @@ fn pass_stage(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: 
     let due = is_over(f.pass.due) || (!has_life && is_over(f.owned.due));
     let named = f.pass.named || due;
     if f.pass.backoff.is_some() && !named {
-        // Events that have nothing to do with what failed do not bring it forward.
+        // Events that have nothing to do with the failure do not bring the retry forward.
         return PassStage::Shut(Hold::Pass(RunEnd::Held));
     }
     if !has_life && !f.pass.changed && !named {
-        // What the last run found is reported; it opens nothing.
+        // The result of the last run is reported; it lets nothing start.
         return PassStage::Shut(Hold::AsBefore);
     }
     PassStage::Run { leaving }
 }
 
-/// The step as it is reported: without what time or the start of work changes, so that one draft serves for both.
-fn reported(step: Step) -> Step {
+/// Returns the step as it is reported: without the parts that time or the start of work changes, so that one draft
+/// serves for both.
+fn reported(step: Verdict) -> Verdict {
     match step {
-        Step::Stand(Stand::Braking(_)) => Step::Stand(Stand::Braking(Duration::ZERO)),
-        Step::Run(Run::Begin | Run::Resume | Run::Again) => Step::Stand(Stand::Running),
+        Verdict::Stand(Stand::LoopGuard(_)) => Verdict::Stand(Stand::LoopGuard(Duration::ZERO)),
+        Verdict::Run(Run::Begin | Run::Resume | Run::Again) => Verdict::Stand(Stand::Running),
         step => step,
     }
 }
 
-/// Whether the write of the move into this state has reported all there is: its work is only about to begin.
+/// Returns whether the write of the move into this state reported everything: its work is only about to start.
 fn is_written(draft: &Draft, f: &Facts<'_>) -> bool {
     (f.writes.written).is_some_and(|written| {
         written.is_move()
-            && draft.step == Step::Stand(Stand::Running)
+            && draft.step == Verdict::Stand(Stand::Running)
             && draft.work == WorkChange::Keep
             && (draft.record, draft.hold) == (written.record, written.hold)
     })
 }
 
-/// What the work becomes with the write of a step.
-fn work_change(graphs: Graphs<'_>, after: &Recorded, step: &Step, f: &Facts<'_>) -> WorkChange {
+/// Returns how the work changes with the write of a step.
+fn work_change(graphs: Graphs<'_>, after: &Recorded, step: &Verdict, f: &Facts<'_>) -> WorkChange {
     let in_flight = (after.at().zip(graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
     match (step, f.work.task) {
-        (Step::Go(_), _) if in_flight => WorkChange::New,
-        (Step::Go(_) | Step::End(_), _) => WorkChange::None,
-        (Step::Run(Run::Changed | Run::Amended), _) => WorkChange::New,
-        (Step::Retry { .. }, _) => WorkChange::Retry,
-        (Step::Stand(Stand::Waiting), Task::Ended(Said::Wait)) => WorkChange::Wait,
-        (Step::Run(_) | Step::Stand(_) | Step::Release { .. }, _) => WorkChange::Keep,
+        (Verdict::Go(_), _) if in_flight => WorkChange::New,
+        (Verdict::Go(_) | Verdict::End(_), _) => WorkChange::None,
+        (Verdict::Run(Run::Changed | Run::Amended), _) => WorkChange::New,
+        (Verdict::Retry { .. }, _) => WorkChange::Retry,
+        (Verdict::Stand(Stand::Waiting), Task::Ended(ActionResult::Wait)) => WorkChange::Wait,
+        (Verdict::Run(_) | Verdict::Stand(_) | Verdict::Release { .. }, _) => WorkChange::Keep,
     }
 }

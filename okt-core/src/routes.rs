@@ -1,4 +1,4 @@
-//! Where to go from where: the hop towards every state a spec may wish for, and the way out.
+//! The routes of a graph: the next hop to every state that a spec may ask for, and the way out.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,18 +10,19 @@ use crate::graph::{Graph, Mark, State, StateId};
 pub use crate::hops::{Routes, Table};
 
 impl Graph<'_> {
-    /// Whether a spec may ask for this state: reached from the entry along children, and resting, a visit or a leaf.
+    /// Returns whether a spec may ask for this state: children lead to it from the entry, and it is resting, a visit or
+    /// a leaf.
     pub fn may_be_desired(&self, state: StateId) -> bool {
         self.routes.rows.get(state.index()).is_some()
     }
 
-    /// The next hop on the way from a state to a wished one.
+    /// Returns the next hop on the route from a state to a desired one.
     ///
-    /// Children only, the fewest edges; among equals the way that leaves passing states by Next, then
-    /// declaration order.
-    /// Never through a leaf, a holding state or one marked `no_transit`.
-    /// None where there is no route, and from a state to itself.
-    // Every decision asks; the call would cost as much as the answer.
+    /// A route has children only, and the fewest edges. Among equally short routes, the one that leaves passing states
+    /// by Next wins, then declaration order.
+    /// No route leads through a leaf, a holding state, a visit or a state marked `no_transit`.
+    /// Returns nothing if there is no route, and from a state to itself.
+    // Every decision calls this; without inlining, the call would cost as much as the lookup.
     #[inline]
     pub fn hop(&self, from: StateId, to: StateId) -> Option<StateId> {
         if from == to {
@@ -34,19 +35,20 @@ impl Graph<'_> {
         self.routes.hops.get(cell)
     }
 
-    /// The next hop of the way out: what deletion follows to a leaf.
+    /// Returns the next hop of the way out, which deletion follows to a leaf.
     ///
-    /// The Next way where that ends in a leaf, otherwise the fewest edges to one.
+    /// It is the Next way if that ends in a leaf, otherwise the way with the fewest edges to a leaf.
     pub fn out(&self, from: StateId) -> Option<StateId> {
         self.routes.out.get(from.index())
     }
 
-    /// What a spec that wishes nothing wishes: the first resting state on the Next way from the entry, or else the leaf at its end.
+    /// Returns the desired state of a spec that sets none: the first resting state on the Next way from the entry, or
+    /// else the leaf at its end.
     pub fn home(&self) -> Option<StateId> {
         Some(self.routes.home).filter(|home| self.get(*home).is_some())
     }
 
-    /// Every state a spec may ask for.
+    /// Returns every state that a spec may ask for.
     pub fn desirable_states(&self) -> impl Iterator<Item = StateId> + '_ {
         self.iter()
             .map(|(id, _)| id)
@@ -54,7 +56,7 @@ impl Graph<'_> {
     }
 }
 
-/// The tables behind [`Routes`], computed.
+/// The computed tables behind [`Routes`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tables {
     rows: Vec<u8>,
@@ -90,7 +92,7 @@ impl Tables {
         }
     }
 
-    /// The tables as a graph holds them.
+    /// Returns the tables in the form that a graph holds.
     pub fn routes(&self) -> Routes<'_> {
         Routes {
             rows: Table(&self.rows),
@@ -110,7 +112,7 @@ fn home(graph: &Graph<'_>) -> Option<StateId> {
     graph.next_way(graph.entry()?).find(stands)
 }
 
-/// Which states a spec may ask for, in declaration order.
+/// Returns for each state whether a spec may ask for it, in declaration order.
 pub(crate) fn desirable(graph: &Graph<'_>) -> Vec<bool> {
     let along_children = reached(graph, |_, state| state.children.to_vec());
     graph
@@ -121,7 +123,7 @@ pub(crate) fn desirable(graph: &Graph<'_>) -> Vec<bool> {
         .collect()
 }
 
-/// Which states are reached from the entry along the given edges.
+/// Returns for each state whether it can be reached from the entry along the given edges.
 pub(crate) fn reached(
     graph: &Graph<'_>,
     edges: impl Fn(StateId, &State<'_>) -> Vec<StateId>,
@@ -137,7 +139,7 @@ pub(crate) fn reached(
     seen
 }
 
-/// The graph as petgraph sees it, with the chosen edges; node indices are state ids.
+/// Returns the graph for petgraph, with the chosen edges; node indices are state ids.
 pub(crate) fn net(
     graph: &Graph<'_>,
     edges: impl Fn(StateId, &State<'_>) -> Vec<StateId>,
@@ -156,7 +158,7 @@ pub(crate) fn net(
     net
 }
 
-/// The hop of the way out per state: the Next way where that ends in a leaf, otherwise the fewest edges.
+/// Returns the hop of the way out per state: the Next way if that ends in a leaf, otherwise the fewest edges.
 pub(crate) fn ways_out(graph: &Graph<'_>) -> Vec<Option<StateId>> {
     let nearest = Paths::of(graph).to_leaves();
     let spelled_out = next_ways_to_leaves(graph);
@@ -175,7 +177,7 @@ pub(crate) fn ways_out(graph: &Graph<'_>) -> Vec<Option<StateId>> {
         .collect()
 }
 
-/// From which states the Next way ends in a leaf.
+/// Returns for each state whether its Next way ends in a leaf.
 fn next_ways_to_leaves(graph: &Graph<'_>) -> Vec<bool> {
     let mut known: Vec<Option<bool>> = vec![None; graph.states.len()];
     for (start, _) in graph.iter() {
@@ -192,7 +194,7 @@ fn next_ways_to_leaves(graph: &Graph<'_>) -> Vec<bool> {
                 known[id.index()] = Some(true);
                 break true;
             }
-            // What is on this very way is met again only by circling.
+            // Only a circle returns to a state of this way.
             known[id.index()] = Some(false);
             way.push(id);
             at = state.next();
@@ -204,7 +206,7 @@ fn next_ways_to_leaves(graph: &Graph<'_>) -> Vec<bool> {
     known.into_iter().map(|ends| ends == Some(true)).collect()
 }
 
-/// The length of a way: edges first, then how often it leaves a state otherwise than by Next.
+/// The length of a way: its edges, then how often it leaves a state by another edge than Next.
 type Length = (u32, u32);
 
 /// Shortest ways along children, backwards from a target.
@@ -226,17 +228,18 @@ impl<'a, 'g> Paths<'a, 'g> {
         Self { graph, parents }
     }
 
-    /// The hop towards one state, per state.
+    /// Returns the hop towards one state, per state.
     pub(crate) fn to(&self, target: StateId) -> Vec<Option<StateId>> {
         self.towards(&[target], State::is_transit, State::is_passing)
     }
 
-    /// The same where any state but a leaf may be led through: what there would be but for `no_transit` and holds.
+    /// Like `to`, but through any state except a leaf: the routes that would exist without `no_transit`, visits and
+    /// holds.
     pub(crate) fn to_through_anything(&self, target: StateId) -> Vec<Option<StateId>> {
         self.towards(&[target], |state| !state.is(Mark::Leaf), State::is_passing)
     }
 
-    /// The hop towards the nearest leaf, per state; Next first among equals.
+    /// Returns the hop towards the nearest leaf, per state; among equals, Next wins.
     fn to_leaves(&self) -> Vec<Option<StateId>> {
         let leaves: Vec<StateId> = self
             .graph
@@ -247,9 +250,9 @@ impl<'a, 'g> Paths<'a, 'g> {
         self.towards(&leaves, State::is_transit, |_| true)
     }
 
-    /// The hop towards the nearest target, per state.
+    /// Returns the hop towards the nearest target, per state.
     ///
-    /// `transit` tells which states a way may lead through, `by_next` those that are better left by Next.
+    /// `transit` returns whether a way may lead through a state, `by_next` whether a state is better left by Next.
     fn towards(
         &self,
         targets: &[StateId],
@@ -263,7 +266,7 @@ impl<'a, 'g> Paths<'a, 'g> {
         for target in &ring {
             length[*target] = Some((0, 0));
         }
-        // Ring by ring outwards, so that every state of a ring has its final length before the next one.
+        // Works outwards ring by ring, so that every state of a ring has its final length before the next ring.
         for edges in 1.. {
             let mut further = Vec::new();
             for at in ring {

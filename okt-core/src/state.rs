@@ -1,4 +1,4 @@
-//! The states of a graph: their names, marks and edges, as one literal of generated code.
+//! The states of a graph: names, marks and edges, as one literal of generated code.
 
 use core::fmt;
 use core::time::Duration;
@@ -13,23 +13,23 @@ use core::time::Duration;
 pub struct StateId(pub u16);
 
 impl StateId {
-    /// A name that the graph does not know: a misspelt target, or a stored state of another version.
+    /// A name that the graph does not have: a misspelt target, or a stored state of another version.
     pub const UNKNOWN: Self = Self(u16::MAX);
 
-    /// The position in [`Graph::states`](crate::Graph::states).
+    /// Returns the position in [`Graph::states`](crate::Graph::states).
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The state at a position.
+    /// Returns the state at a position.
     ///
-    /// A graph has fewer than 65,535 states, so a position that does not fit is no state.
+    /// A graph has fewer than 65,535 states, so a position that does not fit gives [`UNKNOWN`](Self::UNKNOWN).
     pub fn at(index: usize) -> Self {
         u16::try_from(index).map_or(Self::UNKNOWN, Self)
     }
 }
 
-/// An event: a request to go somewhere, raised by a handler, an observation, a wish or a cause.
+/// An event: a request to go to a state, raised by a handler, an observation, a desired state or a cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// Go to this state.
@@ -38,12 +38,12 @@ pub enum Event {
     Next,
 }
 
-/// What kind of life the graph describes.
+/// The kind of a graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// An object walks it over many turns and stays in resting states.
+    /// An object moves through the graph over many reconciliations and stays in resting states.
     Lifecycle,
-    /// The whole graph is walked within one reconciliation.
+    /// One reconciliation runs through the whole graph.
     Pass,
 }
 
@@ -55,13 +55,13 @@ pub enum Mark {
     Entry = 1,
     /// An object may stay here.
     Rest = 2,
-    /// No observation and no wish older than the arrival leads out.
+    /// No observation leads out, and no desired state or visit that is older than the arrival.
     Hold = 4,
-    /// There is no work and no handler.
+    /// The state has no work and no handler.
     Idle = 8,
     /// The application is gone or finished.
     Leaf = 16,
-    /// A spec may ask for this state to be gone through once.
+    /// A spec may ask for a visit to this state.
     Visit = 32,
     /// No route leads through this state.
     NoTransit = 64,
@@ -72,12 +72,12 @@ pub enum Mark {
 pub struct Marks(pub u8);
 
 impl Marks {
-    /// Whether the mark is set.
+    /// Returns whether the mark is set.
     pub const fn has(self, mark: Mark) -> bool {
         self.0 & mark as u8 != 0
     }
 
-    /// The same with one mark more.
+    /// Returns the marks with one more mark set.
     #[must_use]
     pub const fn with(self, mark: Mark) -> Self {
         Self(self.0 | mark as u8)
@@ -97,14 +97,14 @@ impl fmt::Debug for Marks {
     }
 }
 
-/// What raises a trigger beside its name.
+/// The cause that raises a trigger, in addition to its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// Nothing: only a handler or an observation that names the target.
+    /// No cause: only a handler or an observation that names the target raises the trigger.
     Named,
-    /// The time in the state.
+    /// The object has been in the state for this time.
     After(Duration),
-    /// That many failed attempts of the state's action, or one that failed for good.
+    /// This many attempts of the state's action failed, or one failed permanently.
     OnError {
         /// Attempts, the first included; at least 1.
         attempts: u32,
@@ -113,32 +113,32 @@ pub enum Cause {
     OnDelete,
     /// The revision changed.
     OnChange,
-    /// Somebody gave the pass up, or a failure was for good.
+    /// A step of the pass gave up, or failed permanently.
     OnGiveUp,
 }
 
-/// A trigger edge: a debranching, tried before every child.
+/// A trigger edge: a debranching, checked before every child.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trigger {
-    /// Where it leads.
+    /// The target.
     pub to: StateId,
-    /// What raises it.
+    /// The cause that raises the trigger.
     pub cause: Cause,
 }
 
 /// The status of a condition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
-    /// Nobody knows.
+    /// It is not known whether the condition holds.
     Unknown,
 }
 
 impl ConditionStatus {
-    /// The word on the wire.
+    /// Returns the word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -147,7 +147,7 @@ impl ConditionStatus {
         }
     }
 
-    /// The status a word on the wire stands for.
+    /// Returns the status for a word on the wire.
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "True" => Some(Self::True),
@@ -171,12 +171,12 @@ pub struct Declared<'a> {
     pub message: &'a str,
 }
 
-/// A claim that a wish for a state is refused from here.
+/// A claim that no route leads from this state to another, so that a spec cannot ask for that one here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRoute<'a> {
-    /// The state that cannot be wished for.
+    /// The state that a spec cannot ask for.
     pub to: StateId,
-    /// Why, for the user who wishes it.
+    /// The reason, for the user who asks for the state.
     pub reason: &'a str,
 }
 
@@ -185,7 +185,7 @@ pub struct NoRoute<'a> {
 pub struct State<'a> {
     /// The wire name (e.g. `Running`).
     pub name: &'a str,
-    /// The name in the code, where a message spells the state as its author did; mostly the wire name.
+    /// The name in your code, as messages about the graph spell it; usually the wire name.
     pub variant: &'a str,
     /// The doc comment; may be empty.
     pub doc: &'a str,
@@ -199,24 +199,24 @@ pub struct State<'a> {
     pub children: &'a [StateId],
     /// Conditions of this state.
     pub conditions: &'a [Declared<'a>],
-    /// Wishes that are refused from here.
+    /// The desired states that are refused here.
     pub no_routes: &'a [NoRoute<'a>],
 }
 
 impl State<'_> {
-    /// Whether the mark is set.
+    /// Returns whether the mark is set.
     pub const fn is(&self, mark: Mark) -> bool {
         self.marks.has(mark)
     }
 
-    /// Whether the state's work ends by itself and the object then moves on.
+    /// Returns whether the state's work ends by itself and the object then moves on.
     pub const fn is_passing(&self) -> bool {
         !self.is(Mark::Rest) && !self.is(Mark::Leaf)
     }
 
-    /// Whether a route may lead through this state on the way to another.
+    /// Returns whether a route may lead through this state on the way to another.
     ///
-    /// Never through a leaf, a holding state, a visit or a state marked `no_transit`.
+    /// No route leads through a leaf, a holding state, a visit or a state marked `no_transit`.
     pub const fn is_transit(&self) -> bool {
         !(self.is(Mark::Leaf)
             || self.is(Mark::Hold)
@@ -224,17 +224,17 @@ impl State<'_> {
             || self.is(Mark::Visit))
     }
 
-    /// The last child.
+    /// Returns the last child.
     pub fn next(&self) -> Option<StateId> {
         self.children.last().copied()
     }
 
-    /// The trigger edge to a state, if there is one.
+    /// Returns the trigger edge to a state, if there is one.
     pub fn trigger_to(&self, to: StateId) -> Option<&Trigger> {
         self.triggers.iter().find(|trigger| trigger.to == to)
     }
 
-    /// Every target, triggers first, in declaration order; a target can come twice.
+    /// Returns every target, triggers first, in declaration order; a target can occur twice.
     pub fn targets(&self) -> impl Iterator<Item = StateId> + '_ {
         self.triggers
             .iter()

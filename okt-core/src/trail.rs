@@ -1,4 +1,4 @@
-//! The path an object has walked, as one bounded line in which loops are folded.
+//! The path of an object, as one bounded line in which loops are folded.
 
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -12,8 +12,8 @@ pub const LIMIT: usize = 512;
 /// The states an object went through, oldest first.
 ///
 /// Loops of any length are folded: two states as `(Running<<>>Servicing)x2`, more as `(A>B>C)x5`.
-/// The state the object is in always stands by itself at the end, followed by `>` unless it is a leaf.
-/// Beyond [`LIMIT`] bytes the oldest parts are forgotten.
+/// The current state always stands alone at the end, followed by `>` unless it is a leaf.
+/// Beyond [`LIMIT`] bytes the oldest parts are dropped.
 ///
 /// ```
 /// use okt_core::trail::Trail;
@@ -31,7 +31,7 @@ pub struct Trail {
     ended: bool,
 }
 
-/// A state, or a loop that was walked several times in a row.
+/// A state, or a loop that repeated several times in a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Step {
     State(String),
@@ -42,19 +42,19 @@ impl Trail {
     /// Adds the state that was entered.
     pub fn push(&mut self, state: &str) {
         self.ended = false;
-        // What lies before the new state is history now, and may be folded.
+        // Everything before the new state is history now, and may be folded.
         while fold(&mut self.steps) {}
         self.steps.push(Step::State(state.to_string()));
         self.bound();
     }
 
-    /// Ends the walk: the last state is a leaf.
+    /// Ends the trail: the last state is a leaf.
     pub fn end(&mut self) {
         self.ended = true;
         self.bound();
     }
 
-    /// The last state, where the object is.
+    /// Returns the last state, which is the current state of the object.
     pub fn last(&self) -> Option<&str> {
         match self.steps.last()? {
             Step::State(name) => Some(name),
@@ -69,7 +69,7 @@ impl Trail {
     }
 }
 
-/// Folds the end of a walk once; says whether it did.
+/// Folds the last steps once; returns whether it did.
 fn fold(steps: &mut Vec<Step>) -> bool {
     let plain = (steps.iter().rev())
         .take_while(|step| matches!(step, Step::State(_)))
@@ -116,7 +116,7 @@ impl fmt::Display for Trail {
     }
 }
 
-/// A text that is no trail.
+/// The error for a text that is not a trail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoTrail;
 
@@ -131,11 +131,11 @@ impl core::error::Error for NoTrail {}
 impl FromStr for Trail {
     type Err = NoTrail;
 
-    /// Reads a trail back.
+    /// Parses a trail.
     ///
     /// # Errors
     ///
-    /// [`NoTrail`] for anything that [`Display`](fmt::Display) does not write; trying again does not help.
+    /// [`NoTrail`] for any text that [`Display`](fmt::Display) does not write; a retry does not help.
     fn from_str(text: &str) -> Result<Self, NoTrail> {
         let mut rest = text.strip_prefix('>').ok_or(NoTrail)?;
         let mut trail = Self::default();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_ends_the_line_and_a_reentry_goes_on() {
+    fn a_leaf_ends_the_trail_and_a_reentry_continues_it() {
         let mut trail = walked(&["Start", "End"]);
         trail.end();
         assert_eq!(trail.to_string(), ">Start>End");
@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_trail_is_bounded_ends_where_the_object_is_and_reads_back(
+        fn every_trail_is_bounded_ends_in_the_current_state_and_parses_back(
             walk in proptest::collection::vec(0usize..4, 1..200),
             leaf: bool,
         ) {
@@ -280,14 +280,14 @@ mod tests {
                 let text = trail.to_string();
                 prop_assert!(text.len() <= LIMIT);
                 prop_assert_eq!(text.parse::<Trail>(), Ok(trail.clone()));
-                // Pushing onto what was read back is the same as pushing onto the trail itself.
+                // The parsed trail equals the trail, so pushing onto it gives the same result.
             }
             if leaf { trail.end(); }
             prop_assert_eq!(trail.to_string().parse::<Trail>(), Ok(trail));
         }
 
         #[test]
-        fn nothing_makes_the_reader_panic(text in "[>()x0-9<AB]{0,40}|\\PC{0,40}") {
+        fn no_text_makes_the_parser_panic(text in "[>()x0-9<AB]{0,40}|\\PC{0,40}") {
             let _ = text.parse::<Trail>();
         }
     }

@@ -1,4 +1,4 @@
-//! `decide`, what it leaves on record, and the walk allocate nothing, settled or moving.
+//! `decide`, the record after it and `Graph::next` do not allocate, whether the object is settled or moves.
 
 #[path = "common/database.rs"]
 mod database;
@@ -14,24 +14,24 @@ mod rng;
 use std::hint::black_box;
 
 use allocation_counter::measure;
-use okt_core::decide::{Decision, Stand, decide};
+use okt_core::decide::{Stand, Verdict, decide};
 use okt_core::{Event, Graph};
 
 use database::database;
 use moment::moment;
 use rng::Rng;
 
-/// Decides and records at any moment of a graph, and says whether it settled or moved.
+/// Decides and records at a random moment of a graph; returns whether the object is settled, and whether it moves.
 fn allocates_nothing(graph: &Graph<'_>, rng: &mut Rng) -> (bool, bool) {
     let (recorded, facts) = moment(rng, graph);
-    let mut decision = Decision::Stand(Stand::Settled);
+    let mut decision = Verdict::Stand(Stand::Settled);
     let counted = measure(|| {
         decision = decide(black_box(graph), black_box(&recorded), black_box(&facts));
         black_box(recorded.after(graph, &facts, &decision));
     });
     assert_eq!(counted.count_total, 0, "{recorded:?} {facts:?}");
-    let settled = decision == Decision::Stand(Stand::Settled);
-    (settled, matches!(decision, Decision::Go(_)))
+    let settled = decision == Verdict::Stand(Stand::Settled);
+    (settled, matches!(decision, Verdict::Go(_)))
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn no_decision_allocates() {
 }
 
 #[test]
-fn the_walk_allocates_nothing() {
+fn the_selection_of_the_next_state_allocates_nothing() {
     let graph = database();
     let events = [Event::Next, Event::To(okt_core::StateId(2))];
     for (from, _) in graph.iter() {

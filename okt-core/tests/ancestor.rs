@@ -1,7 +1,8 @@
-//! The ancestor's own cases: where its walk goes ours goes, and where its path agrees with ours so does the trail.
+//! The ancestor's own cases: OKT takes the same edges, and has the same trail where the ancestor's path agrees with
+//! OKT's rules.
 //!
-//! The rows are those of the table "Black-box cases" in what is known of it; C10 to C12, C14, C15 and C21
-//! to C23 are its faults or differ on purpose, and ours is defined elsewhere.
+//! The rows are those of the table "Black-box cases" in the notes about the ancestor. C10 to C12, C14, C15 and C21 to
+//! C23 are faults of the ancestor or differ on purpose; other tests define OKT's behavior there.
 
 #[path = "common/build.rs"]
 mod build;
@@ -11,7 +12,7 @@ use okt_core::{Event, Graph, StateId};
 
 use build::graph;
 
-/// Its repository's own test graph.
+/// The test graph of the ancestor's repository.
 fn t() -> Graph<'static> {
     graph(&[
         "entry Start >End >Run",
@@ -22,7 +23,7 @@ fn t() -> Graph<'static> {
     ])
 }
 
-/// The graph of its README.
+/// The graph of the ancestor's README.
 fn r() -> Graph<'static> {
     graph(&[
         "entry Start >Running",
@@ -33,7 +34,7 @@ fn r() -> Graph<'static> {
     ])
 }
 
-/// Events by name; `Default` is its word for Next.
+/// Selects the next state for events by name; `Default` is the ancestor's word for Next.
 fn next(graph: &Graph<'static>, from: &str, events: &[&str]) -> Option<&'static str> {
     let named = |name: &&str| match *name {
         "Default" => Event::Next,
@@ -44,7 +45,7 @@ fn next(graph: &Graph<'static>, from: &str, events: &[&str]) -> Option<&'static 
     graph.next(from, &events).map(|to| graph.name_of(to))
 }
 
-/// Sets the first state and fires one list of events after the other; what is refused moves nothing.
+/// Sets the first state and fires one list of events after the other; refused events move nothing.
 fn walk(graph: &Graph<'static>, start: &str, fired: &[&[&str]]) -> String {
     let mut trail = Trail::default();
     let mut at = start.to_string();
@@ -122,7 +123,7 @@ fn c8_the_first_child_that_is_named_wins() {
 }
 
 #[test]
-fn c9_a_walk_by_names() {
+fn c9_a_path_by_names() {
     let mut at = "Start";
     for to in [
         "Run",
@@ -169,7 +170,7 @@ fn c18_out_of_servicing() {
 }
 
 #[test]
-fn c19_a_walk_through_the_readme() {
+fn c19_a_path_through_the_readme() {
     let mut at = "Start";
     for to in ["Running", "Servicing", "Running", "Stopping", "End"] {
         assert_eq!(next(&r(), at, &[to]), Some(to));

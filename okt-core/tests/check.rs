@@ -1,4 +1,4 @@
-//! The rules of a graph: the smallest graph that breaks each one breaks only that one, and says where.
+//! The rules of a graph: the smallest graph that breaks each rule breaks only that one, at the right place.
 
 #[path = "common/build.rs"]
 mod build;
@@ -23,7 +23,7 @@ const A: StateId = StateId(0);
 const B: StateId = StateId(1);
 const C: StateId = StateId(2);
 
-/// A graph with a second look at its states.
+/// Builds a graph and changes its states.
 fn but(lines: &[&'static str], change: impl Fn(&mut [State<'static>])) -> Graph<'static> {
     let mut states = graph(lines).states.to_vec();
     change(&mut states);
@@ -45,7 +45,7 @@ fn faults(graph: &Graph<'_>) -> Vec<(Rule, Place)> {
         .collect()
 }
 
-/// The graph makes this mistake and no other; what is said of it.
+/// Checks that the graph breaks this rule and no other; returns the message.
 #[track_caller]
 fn breaks(graph: &Graph<'_>, rule: Rule, place: Place) -> String {
     let faults = check(graph);
@@ -139,8 +139,8 @@ fn okt007_a_trap() {
 }
 
 #[test]
-fn okt007_a_trap_is_told_where_it_is_and_not_on_every_way_into_it() {
-    // C and D lead to each other only; A and B lead nowhere else. E is a leaf that D once led to.
+fn okt007_a_trap_is_reported_at_its_place_and_not_on_every_way_into_it() {
+    // C and D lead only to each other; A and B lead nowhere else. Only a trigger leads from D to the leaf E.
     let trap = graph(&["entry A >B", "B >C", "C >D", "rest D !E >C", "leaf E"]);
     let faults = check(&trap);
     let traps: Vec<_> = (faults.iter().filter(|fault| fault.rule == Rule::Trap)).collect();
@@ -223,7 +223,7 @@ fn okt011_two_triggers_with_one_kind_of_cause() {
 }
 
 #[test]
-fn okt012_no_route_to_what_a_spec_may_wish_for() {
+fn okt012_no_route_to_a_state_that_a_spec_may_ask_for() {
     let apart = graph(&["entry A >C >B", "rest B >D", "rest C >B", "leaf D"]);
     let message = breaks(&apart, Rule::NoRoute, Place::State(B));
     assert!(message.contains("no_route(C,"), "{message}");
@@ -239,7 +239,7 @@ fn okt012_no_route_to_what_a_spec_may_wish_for() {
 }
 
 #[test]
-fn okt013_a_no_route_that_is_not_so() {
+fn okt013_a_false_no_route() {
     let rule = Rule::FalseNoRoute;
     let lie = graph(&["entry A >B", "rest B >C -C", "leaf C"]);
     let message = breaks(&lie, rule, Place::NoRoute(B, 0));
@@ -260,7 +260,7 @@ fn okt014_two_wire_names_alike() {
     let rule = Rule::SameName;
     let states = but(&lines, |states| states[1].name = "A");
     breaks(&states, rule, Place::State(B));
-    // A present name stands before a former one, also where it is declared later.
+    // A current name takes precedence over a former one, also if it is declared later.
     let was = but(&lines, |states| states[0].was = &["Old", "B"]);
     breaks(&was, rule, Place::Was(A, 1));
     let both = but(&lines, |states| {
@@ -386,7 +386,7 @@ fn okt020_a_name_that_cannot_be_generated_or_written() {
     }
     let alike = graph(&["entry HTTPServer >HttpServer", "leaf HttpServer"]);
     breaks(&alike, rule, Place::State(B));
-    // An idle state has no handler whose name could be another's.
+    // An idle state has no handler, so its method name cannot be taken.
     let idle = graph(&["entry HTTPServer >HttpServer", "leaf idle HttpServer"]);
     assert_eq!(check(&idle), []);
     let lines = ["entry A >B", "leaf B"];
@@ -403,7 +403,7 @@ fn okt020_a_name_that_cannot_be_generated_or_written() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_in_declaration_order() {
+fn all_mistakes_are_reported_at_once_in_declaration_order() {
     let graph = graph(&[
         "entry A >B >B !C:after0",
         "rest B >C -C",
@@ -439,7 +439,7 @@ fn rules_about_reachability_are_skipped_while_a_target_is_unknown() {
 }
 
 #[test]
-fn a_dead_end_is_told_once_and_not_again_as_a_trap_or_a_missing_route() {
+fn a_dead_end_is_reported_once_and_not_also_as_a_trap_or_a_missing_route() {
     let graph = graph(&["entry A >B >C", "rest B", "leaf C"]);
     breaks(&graph, Rule::DeadEnd, Place::State(B));
 }
@@ -455,7 +455,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn any_graph_is_checked_and_every_fault_is_told_in_the_same_way(seed: u64) {
+    fn any_graph_is_checked_and_every_fault_has_the_same_form(seed: u64) {
         let graph = wild::wild(&mut Rng(seed));
         let faults = check(&graph);
         prop_assert_eq!(check(&graph), faults.clone());

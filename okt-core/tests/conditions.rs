@@ -1,4 +1,4 @@
-//! The conditions of an object: the table row by row, and what holds whatever happens.
+//! The conditions of an object: the table row by row, and the properties that always hold.
 
 #[path = "common/build.rs"]
 mod build;
@@ -16,10 +16,10 @@ mod moment;
 mod rng;
 
 use okt_core::conditions::{Condition, MESSAGE_LIMIT, Words, bounded, conditions};
-use okt_core::decide::{Decision, Stand, decide};
-use okt_core::facts::{Named, Observed, Said, Task};
+use okt_core::decide::{Stand, Verdict, decide};
+use okt_core::facts::{ActionResult, Named, Observed, Task};
 use okt_core::names::{RESERVED, is_reason};
-use okt_core::record::{Outcome, Phase};
+use okt_core::record::{Phase, VisitOutcome};
 use okt_core::{ConditionStatus, Declared, Graph, State, StateId};
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn failure() -> Words<'static> {
     }
 }
 
-/// Everything said in the write that a case leads to.
+/// Returns all conditions in the write that a case leads to.
 fn say(case: &Case, words: &Words<'_>) -> Vec<Condition> {
     let (recorded, decision) = (case.recorded(), case.decide());
     let after = recorded.after(&case.graph, &case.facts, &decision);
@@ -57,7 +57,7 @@ fn find<'a>(all: &'a [Condition], name: &str) -> Option<&'a Condition> {
     all.iter().find(|condition| condition.name == name)
 }
 
-/// `Ready`, and what stands beside it for the same reason.
+/// Checks `Ready`, and the condition that has the same reason and message; returns the message.
 #[track_caller]
 fn row(case: &Case, ready: ConditionStatus, beside: Option<&str>, reason: &str) -> String {
     row_with(case, &words(), ready, beside, reason)
@@ -130,14 +130,24 @@ fn an_object_on_a_visit_is_reconciling_towards_it_and_then_back() {
         RECONCILING,
         "Servicing",
     );
-    row(&there.said(Said::Next), False, RECONCILING, "Running");
+    row(
+        &there.said(ActionResult::Next),
+        False,
+        RECONCILING,
+        "Running",
+    );
 }
 
 #[test]
-fn an_object_at_rest_where_it_is_wished_is_ready() {
+fn an_object_at_rest_in_the_desired_state_is_ready() {
     let running = Case::at(&database(), "Running");
     row(&running, True, None, "Running");
-    row(&running.clone().said(Said::Stay), True, None, "Running");
+    row(
+        &running.clone().said(ActionResult::Stay),
+        True,
+        None,
+        "Running",
+    );
     row(&running.seen("Running"), True, None, "Running");
     let failed = Case::at(&database(), "Failed").desired("Failed", 1);
     row(&failed, True, None, "Failed");
@@ -156,7 +166,7 @@ fn an_observation_that_contradicts_a_holding_state_stalls_it() {
 }
 
 #[test]
-fn an_object_in_the_leaf_that_is_wished_is_ready_whatever_is_seen() {
+fn an_object_in_the_desired_leaf_is_ready_whatever_is_observed() {
     let end = Case::at(&database(), "End").desired("End", 1);
     for observed in [Observed::Absent, Observed::Unreachable { failures: 9 }] {
         row(&looking(end.clone(), observed), True, None, "End");
@@ -179,13 +189,13 @@ fn an_object_in_another_leaf_is_stalled() {
 }
 
 #[test]
-fn an_object_that_holds_with_its_wish_unmet_is_stalled() {
+fn an_object_that_holds_outside_the_desired_state_is_stalled() {
     let message = row(&Case::at(&database(), "Failed"), False, STALLED, "Failed");
     assert!(message.contains("spec.lifecycle.request"), "{message}");
 }
 
 #[test]
-fn a_refused_wish_is_stalled_and_says_why() {
+fn a_desired_state_without_a_route_is_stalled_with_the_reason() {
     let graph = graph(&["entry A >B", "rest B >D -C", "rest C >D -B", "leaf D"]);
     let message = row(
         &Case::at(&graph, "B").newly_desired("C"),
@@ -204,14 +214,14 @@ fn a_refused_visit_shows_only_in_its_outcome() {
     let case = Case::at(&graph, "B").new_visit("V").desired("B", 1);
     row(&case, True, None, "B");
     let visit = case.after().visit.expect("a visit");
-    assert_eq!(visit.outcome, Outcome::Refused);
+    assert_eq!(visit.outcome, VisitOutcome::Refused);
 }
 
 #[test]
-fn what_failed_for_good_is_stalled_with_its_own_words() {
+fn work_that_failed_permanently_is_stalled_with_its_own_message() {
     for case in [
         Case::at(&database(), "Stopping").phase(Phase::Failed),
-        Case::at(&database(), "Stopping").said(Said::Failed { permanent: true }),
+        Case::at(&database(), "Stopping").said(ActionResult::Failed { permanent: true }),
     ] {
         let message = row_with(&case, &failure(), False, STALLED, "NoSpace");
         assert!(message.starts_with("the disk is full"), "{message}");
@@ -229,14 +239,14 @@ fn a_refused_answer_is_stalled() {
 }
 
 #[test]
-fn what_is_tried_again_is_reconciling_with_its_own_words() {
+fn work_that_is_retried_is_reconciling_with_its_own_message() {
     let case = Case::at(&database(), "Stopping").task(Task::Waiting);
     let message = row_with(&case, &failure(), False, RECONCILING, "NoSpace");
     assert_eq!(message, "the disk is full");
 }
 
 #[test]
-fn an_unknown_wish_is_stalled() {
+fn an_unknown_desired_state_is_stalled() {
     for state in ["Running", "End"] {
         let case = Case::at(&database(), state);
         let case = case.with(|_, facts| facts.desired.state = Some(Named::Unknown));
@@ -254,7 +264,7 @@ fn an_unknown_state_is_stalled() {
 }
 
 #[test]
-fn an_unreachable_application_leaves_conditions_as_before_for_under_three_looks() {
+fn an_unreachable_application_keeps_its_conditions_for_fewer_than_three_observations() {
     let running = Case::at(&database(), "Running");
     for failures in [1, 2] {
         let case = looking(running.clone(), Observed::Unreachable { failures });
@@ -265,7 +275,7 @@ fn an_unreachable_application_leaves_conditions_as_before_for_under_three_looks(
 }
 
 #[test]
-fn from_the_third_look_on_an_unreachable_application_is_unknown() {
+fn from_the_third_failed_observation_on_an_unreachable_application_is_unknown() {
     let start = Case::at(&database(), "Start").task(Task::Running);
     for case in [Case::at(&database(), "Running"), start] {
         let case = looking(case, Observed::Unreachable { failures: 3 });
@@ -287,7 +297,7 @@ fn an_unforeseen_state_is_unknown_at_once_and_named() {
 }
 
 #[test]
-fn an_object_of_which_nothing_is_recorded_and_that_waits_is_unknown() {
+fn a_waiting_object_without_a_record_is_unknown() {
     for (observed, reason) in [
         (Observed::Unreachable { failures: 1 }, "Unreachable"),
         (Observed::Unforeseen, "UnforeseenState"),
@@ -301,7 +311,7 @@ fn an_object_of_which_nothing_is_recorded_and_that_waits_is_unknown() {
 }
 
 #[test]
-fn a_paused_object_at_its_wish_is_ready() {
+fn a_paused_object_in_the_desired_state_is_ready() {
     let running = reached(Case::at(&database(), "Running"));
     row(&paused(running), True, None, "Running");
     let end = reached(Case::at(&database(), "End").desired("End", 1));
@@ -312,7 +322,7 @@ fn a_paused_object_at_its_wish_is_ready() {
 fn a_paused_object_elsewhere_is_reconciling() {
     let moving = Case::at(&database(), "Start").task(Task::Running);
     let resting = Case::at(&database(), "Running").desired("End", 1);
-    let waiting = Case::at(&database(), "Running").said(Said::Stay);
+    let waiting = Case::at(&database(), "Running").said(ActionResult::Stay);
     for case in [moving, resting, waiting] {
         row(&paused(case), False, RECONCILING, "Paused");
     }
@@ -322,7 +332,7 @@ fn a_paused_object_elsewhere_is_reconciling() {
 }
 
 #[test]
-fn a_paused_object_that_only_the_pause_keeps_at_its_wish_is_reconciling() {
+fn a_paused_object_that_only_the_pause_keeps_in_the_desired_state_is_reconciling() {
     let running = reached(Case::at(&database(), "Running").desired("Running", 1));
     let seen = running.clone().seen("Start");
     let absent = looking(running.clone(), Observed::Absent);
@@ -334,7 +344,7 @@ fn a_paused_object_that_only_the_pause_keeps_at_its_wish_is_reconciling() {
 }
 
 #[test]
-fn an_object_that_is_being_deleted_is_reconciling_on_its_way_out() {
+fn an_object_that_is_being_deleted_is_reconciling_on_the_way_out() {
     let running = Case::at(&database(), "Running");
     row(
         &running.clone().task(Task::Running).deleting(),
@@ -352,7 +362,7 @@ fn an_object_that_is_being_deleted_is_reconciling_on_its_way_out() {
 }
 
 #[test]
-fn a_deletion_that_cannot_end_is_stalled_and_says_how_to_leave() {
+fn a_deletion_that_cannot_end_is_stalled_and_names_the_abandon_annotation() {
     let graph = graph(&["entry A >B", "leaf B"]);
     let stuck = Case::at(&graph, "B").phase(Phase::Failed).deleting();
     let message = row_with(&stuck, &failure(), False, STALLED, "NoSpace");
@@ -388,14 +398,14 @@ fn deleting_and_paused_are_true_or_false_and_always_there() {
 }
 
 #[test]
-fn an_object_that_goes_round_says_so_until_it_has_settled() {
+fn an_object_reports_the_loop_guard_until_it_has_settled() {
     let round = |case: Case| case.with(|record, _| record.rounds = 13);
-    let braking = round(Case::at(&database(), "Running").desired("End", 1));
-    let braking = braking.with(|_, facts| facts.in_state = std::time::Duration::ZERO);
-    row(&braking, False, RECONCILING, "LoopDetected");
+    let guarded = round(Case::at(&database(), "Running").desired("End", 1));
+    let guarded = guarded.with(|_, facts| facts.in_state = std::time::Duration::ZERO);
+    row(&guarded, False, RECONCILING, "LoopDetected");
     let moving = round(Case::at(&database(), "Start").task(Task::Running));
     row(&moving, False, RECONCILING, "LoopDetected");
-    let ended = round(Case::at(&database(), "Running").said(Said::Stay));
+    let ended = round(Case::at(&database(), "Running").said(ActionResult::Stay));
     row(&ended, False, RECONCILING, "LoopDetected");
     row(
         &round(Case::at(&database(), "Running")),
@@ -473,7 +483,7 @@ fn with_conditions(rng: &mut Rng) -> Graph<'static> {
     with_routes(states.collect())
 }
 
-/// A word, nothing, or what must not reach the API server as it is.
+/// Returns a word, nothing, or a text that must not reach the API server as it is.
 fn any_text(rng: &mut Rng) -> String {
     let text = ["NoSpace", "", "a b", "x", "ä", "€uro", "🦀", "A:"][rng.below(8)];
     text.repeat([1, 2, 400, 1024][rng.below(4)])
@@ -483,7 +493,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn whatever_happens_the_conditions_keep_their_contract(seed: u64) {
+    fn the_conditions_always_keep_their_contract(seed: u64) {
         let rng = &mut Rng(seed);
         let graph = with_conditions(rng);
         let (recorded, facts) = moment::moment(rng, &graph);
@@ -537,11 +547,11 @@ proptest! {
     }
 
     #[test]
-    fn what_stands_for_good_is_not_reconciling_and_what_goes_on_is_not_stalled(seed: u64) {
+    fn an_object_that_stays_is_not_reconciling_and_one_that_moves_is_not_stalled(seed: u64) {
         let rng = &mut Rng(seed);
         let graph = with_conditions(rng);
         let (recorded, mut facts) = moment::moment(rng, &graph);
-        // A paused object is said to be paused, whatever else is the matter.
+        // A paused object is reported as paused, whatever else applies.
         facts.paused = false;
         let decision = decide(&graph, &recorded, &facts);
         let after = recorded.after(&graph, &facts, &decision);
@@ -549,18 +559,18 @@ proptest! {
         let beside = |name| find(&all, name).is_some();
         let unseen = find(&all, "Ready").is_some_and(|ready| ready.status == Unknown);
         match decision {
-            Decision::Stand(Stand::Settled | Stand::Failed) => {
+            Verdict::Stand(Stand::Settled | Stand::Failed) => {
                 prop_assert!(!beside("Reconciling") || unseen, "{decision:?} {recorded:?} {facts:?} {:?} {all:#?}", graph.states);
             }
-            Decision::Stand(Stand::Running | Stand::Waiting | Stand::Braking(_))
-            | Decision::Run(_)
-            | Decision::Retry { .. } => {
+            Verdict::Stand(Stand::Running | Stand::Waiting | Stand::LoopGuard(_))
+            | Verdict::Run(_)
+            | Verdict::Retry { .. } => {
                 prop_assert!(!beside("Stalled"), "{decision:?} {recorded:?} {facts:?} {:?} {all:#?}", graph.states);
             }
-            Decision::Stand(Stand::Unsure | Stand::Paused | Stand::UnknownState | Stand::HandsOff)
-            | Decision::Go(_)
-            | Decision::End(_)
-            | Decision::Release { .. } => {}
+            Verdict::Stand(Stand::Unsure | Stand::Paused | Stand::UnknownState | Stand::HandsOff)
+            | Verdict::Go(_)
+            | Verdict::End(_)
+            | Verdict::Release { .. } => {}
         }
     }
 }

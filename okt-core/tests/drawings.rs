@@ -103,7 +103,7 @@ fn every_kind_of_edge_and_mark_is_drawn() {
     expect![[r#"{"format":1,"name":"App","kind":"lifecycle","states":[{"name":"A","roles":["entry"],"triggers":[{"to":"C","cause":"on change"},{"to":"D","cause":"on delete"},{"to":"B"}],"children":["B"]},{"name":"B","roles":["rest","idle"],"triggers":[{"to":"A","cause":"on error","attempts":1}],"children":["C"],"noRoutes":[{"to":"C","reason":"because"}]},{"name":"C","roles":["no_transit"],"triggers":[{"to":"D","cause":"after 1d1h1m1s","after":"1d1h1m1s"}],"children":["D"]},{"name":"D","roles":["leaf"]}]}"#]].assert_eq(&json(&graph));
 }
 
-/// A graph whose texts are as nasty as texts can be.
+/// A graph with difficult texts.
 fn nasty(text: &'static str) -> Graph<'static> {
     let mut states = graph(&["entry rest A >B -B", "leaf B"]).states.to_vec();
     for state in &mut states {

@@ -1,4 +1,4 @@
-//! What a walk through a pass graph comes to: where steps lead, what is remembered of them, what an object says.
+//! Runs of a pass: the path through the graph, the results, and the conditions of the object.
 
 #[path = "common/build.rs"]
 mod build;
@@ -6,8 +6,8 @@ mod build;
 use std::time::Duration;
 
 use build::graph;
-use okt_core::conditions::{Condition, Resources, Way, of_pass_run};
-use okt_core::pass::{Failed, Operations, Outcome, PassRun, Step};
+use okt_core::conditions::{Condition, OwnedWords, Way, of_pass_run};
+use okt_core::pass::{Failed, Operations, PassOutcome, PassRun, Step};
 use okt_core::{Answer, ConditionStatus, Graph, Kind};
 
 /// The ancestor's Stepper, without its faults.
@@ -29,21 +29,26 @@ fn stepper() -> Graph<'static> {
     }
 }
 
-type Said = Result<Step<Answer>, Failed>;
+type StepResult = Result<Step<Answer>, Failed>;
 
-/// What a test says instead of that a step is done, where, and to which path that leads.
-type Row = (&'static str, bool, Vec<(&'static str, Said)>, &'static str);
+/// A row of a table: its name, whether the object is being deleted, the unusual answers, and the expected path.
+type Row = (
+    &'static str,
+    bool,
+    Vec<(&'static str, StepResult)>,
+    &'static str,
+);
 
-fn failed(reason: &str) -> Said {
+fn failed(reason: &str) -> StepResult {
     Err(Failed::retry(reason, "it failed"))
 }
 
-fn alarming(reason: &str) -> Said {
+fn alarming(reason: &str) -> StepResult {
     Err(Failed::permanent(reason, "it failed for good"))
 }
 
-/// Runs a pass in which the named states answer something else than done.
-fn run<'g>(graph: &'g Graph<'g>, deleting: bool, say: &[(&str, Said)]) -> PassRun<'g> {
+/// Runs a pass in which the named states give these answers; all others are done.
+fn run<'g>(graph: &'g Graph<'g>, deleting: bool, say: &[(&str, StepResult)]) -> PassRun<'g> {
     let mut run = PassRun::begin(graph, deleting);
     while let Some(here) = run.at() {
         let name = graph.name_of(here);
@@ -139,18 +144,20 @@ fn the_first_failure_wins_and_a_give_up_overrides_it() {
     let ran = run(&graph, false, &two);
     assert_eq!(ran.results().failures, 2);
     assert!(ran.results().gave_up);
-    assert!(matches!(ran.outcome(), Outcome::GaveUp { reason, .. } if reason == "First"));
+    assert!(matches!(ran.outcome(), PassOutcome::GaveUp { reason, .. } if reason == "First"));
 
     let tried_again = run(&graph, false, &[("Get", failed("First"))]);
-    assert!(matches!(tried_again.outcome(), Outcome::Failed(failure) if failure.reason == "First"));
+    assert!(
+        matches!(tried_again.outcome(), PassOutcome::Failed(failure) if failure.reason == "First")
+    );
 
     let given_up = [("Get", failed("First")), ("Error", Ok(Step::give_up()))];
     let given_up = run(&graph, false, &given_up);
-    assert!(matches!(given_up.outcome(), Outcome::GaveUp { reason, .. } if reason == "First"));
+    assert!(matches!(given_up.outcome(), PassOutcome::GaveUp { reason, .. } if reason == "First"));
 }
 
 #[test]
-fn of_several_times_the_smallest_counts() {
+fn the_shortest_requeue_time_counts() {
     let graph = stepper();
     let at = |seconds| Ok(Step::done(Answer::Next).requeue_after(Duration::from_secs(seconds)));
     let ran = run(
@@ -159,13 +166,14 @@ fn of_several_times_the_smallest_counts() {
         &[("Check", at(90)), ("Get", at(30)), ("Update", at(60))],
     );
     assert_eq!(ran.results().requeue_after, Some(Duration::from_secs(30)));
-    assert_eq!(ran.outcome(), Outcome::Complete);
+    assert_eq!(ran.outcome(), PassOutcome::Complete);
 }
 
 #[test]
-fn a_finalizer_goes_only_after_a_deletion_that_ended_with_nothing_pending() {
+fn a_finalizer_is_removed_only_after_a_deletion_that_ended_with_nothing_pending() {
     let graph = stepper();
-    let complete = |say: &[(&str, Said)]| run(&graph, true, say).outcome() == Outcome::Complete;
+    let complete =
+        |say: &[(&str, StepResult)]| run(&graph, true, say).outcome() == PassOutcome::Complete;
     let requeue_after = Ok(Step::done(Answer::Next).requeue_after(Duration::from_secs(5)));
     let wait = Ok(Step::wait(
         "WaitingForChildDeletion",
@@ -183,7 +191,7 @@ fn a_finalizer_goes_only_after_a_deletion_that_ended_with_nothing_pending() {
 }
 
 #[test]
-fn a_deletion_that_goes_past_its_way_is_not_over() {
+fn a_deletion_that_misses_its_path_is_not_over() {
     let graph = Graph {
         kind: Kind::Pass,
         ..graph(&[
@@ -201,8 +209,8 @@ fn a_deletion_that_goes_past_its_way_is_not_over() {
         &[("Check", Ok(Step::done(Answer::To(report))))],
     );
     assert_eq!(path(&graph, &past), "Check>Report>End");
-    assert!(matches!(past.outcome(), Outcome::Failed(why) if why.reason == "NotFinalized"));
-    assert_eq!(run(&graph, true, &[]).outcome(), Outcome::Complete);
+    assert!(matches!(past.outcome(), PassOutcome::Failed(why) if why.reason == "NotFinalized"));
+    assert_eq!(run(&graph, true, &[]).outcome(), PassOutcome::Complete);
 }
 
 fn two_conditions() -> Graph<'static> {
@@ -224,7 +232,7 @@ fn two_conditions() -> Graph<'static> {
 }
 
 fn said(run: &PassRun<'_>, graph: &Graph<'_>) -> Vec<(String, ConditionStatus, String)> {
-    let all = of_pass_run(graph, Way::Ran(run), Resources::AsDeclared, false, false);
+    let all = of_pass_run(graph, Way::Ran(run), OwnedWords::AsDeclared, false, false);
     let told = |it: Condition| (it.name, it.status, it.reason);
     let asked = |it: &Condition| !["Deleting", "Paused"].contains(&it.name.as_str());
     all.into_iter().filter(asked).map(told).collect()
@@ -235,18 +243,18 @@ fn row(name: &str, status: ConditionStatus, reason: &str) -> (String, ConditionS
 }
 
 #[test]
-fn ready_says_what_the_last_step_without_a_condition_said() {
+fn ready_has_the_text_of_the_last_step_without_a_condition() {
     let graph = two_conditions();
-    let ready = |say: &[(&str, Said)]| {
+    let ready = |say: &[(&str, StepResult)]| {
         let run = run(&graph, false, say);
-        let (way, resources) = (Way::Ran(&run), Resources::AsDeclared);
+        let (way, resources) = (Way::Ran(&run), OwnedWords::AsDeclared);
         let all = of_pass_run(&graph, way, resources, false, false);
         let ready = all.into_iter().find(|it| it.name == "Ready");
         ready.expect("it is always there").message
     };
     let says = |text: &str| Ok(Step::done(Answer::Next).text(text));
     assert_eq!(ready(&[]), "every step of the pass is done");
-    // What has a condition says it there.
+    // A step with a condition reports its text there.
     assert_eq!(
         ready(&[("Update", says("2 maps"))]),
         "every step of the pass is done"
@@ -322,7 +330,7 @@ fn a_step_that_is_done_but_not_as_declared_keeps_the_object_from_being_ready() {
 }
 
 #[test]
-fn of_two_conditions_of_one_state_each_is_judged_by_what_it_is_declared_to_be() {
+fn each_of_two_conditions_of_a_state_is_compared_with_its_own_declared_status() {
     use ConditionStatus::{False, True};
     let plain = two_conditions();
     let mut states = plain.states.to_vec();
@@ -345,14 +353,14 @@ fn of_two_conditions_of_one_state_each_is_judged_by_what_it_is_declared_to_be() 
         let ran = run(&graph, false, &[("Get", done)]);
         let outcome = ran.outcome();
         assert!(
-            matches!(&outcome, Outcome::Short { what, .. } if what == short),
+            matches!(&outcome, PassOutcome::Short { what, .. } if what == short),
             "{outcome:?}"
         );
     }
 }
 
 #[test]
-fn of_several_failures_one_for_good_is_the_reason_to_give_up_and_a_state_fails_once() {
+fn a_permanent_failure_is_the_reason_to_give_up_and_a_state_fails_once() {
     let graph = two_conditions();
     let mut ran = run(&graph, false, &[]);
     let (get, update) = (okt_core::StateId::at(1), okt_core::StateId::at(3));
@@ -360,7 +368,7 @@ fn of_several_failures_one_for_good_is_the_reason_to_give_up_and_a_state_fails_o
     ran.blame(get, &Failed::retry("NotOwned", "and this one too"));
     assert_eq!(ran.results().failures, 1);
     ran.blame(update, &Failed::permanent("BadResource", "no kind"));
-    let gave_up = Outcome::GaveUp {
+    let gave_up = PassOutcome::GaveUp {
         reason: "BadResource".to_owned(),
         message: "no kind".to_owned(),
     };
@@ -372,7 +380,7 @@ fn of_several_failures_one_for_good_is_the_reason_to_give_up_and_a_state_fails_o
 }
 
 #[test]
-fn operations_are_counted_over_a_walk() {
+fn operations_are_counted_over_a_run() {
     let graph = stepper();
     let mut run = PassRun::begin(&graph, true);
     let operations = |applied, deleted, failed| Operations {
@@ -382,13 +390,13 @@ fn operations_are_counted_over_a_walk() {
     };
     run.count(operations(2, 0, 1));
     run.take(Ok(Step::done(Answer::Next)));
-    // The way for deletion forgets what came before it, but not what was done.
+    // The path for deletion drops earlier results, but not the counts of operations.
     run.count(operations(1, 3, 0));
     assert_eq!(run.results().operations, operations(3, 3, 1));
 }
 
 #[test]
-fn what_was_not_applied_is_not_said_to_be_there() {
+fn a_condition_is_not_true_before_its_objects_are_applied() {
     let graph = two_conditions();
     let mut ran = run(&graph, false, &[("Update", failed("Forbidden"))]);
     ran.unapplied(graph.named("Get").expect("a state"));

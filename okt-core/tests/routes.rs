@@ -1,4 +1,4 @@
-//! Routes against brute force: every permitted path of a small graph, enumerated.
+//! Routes, compared with every permitted path of a small graph.
 
 #[path = "common/build.rs"]
 mod build;
@@ -22,10 +22,11 @@ use build::{graph, with_routes};
 use database::database;
 use rng::Rng;
 
-/// How good a way is: edges first, then how often it leaves a state otherwise than by Next.
+/// The length of a way: its edges, then how often it leaves a state by another edge than Next.
 type Length = (usize, usize);
 
-/// Every way along children without a circle, from a state to those that `ends` accepts, through states that `transit` accepts.
+/// Returns every way along children without a circle, from a state to those that `ends` accepts, through states that
+/// `transit` accepts.
 fn ways(
     graph: &Graph<'_>,
     from: StateId,
@@ -61,7 +62,7 @@ fn length(graph: &Graph<'static>, way: &[StateId], counts: fn(&State<'static>) -
     (way.len() - 1, deviations.count())
 }
 
-/// The way that a table of hops leads; panics where it circles.
+/// Follows a table of hops; panics if they circle.
 fn follow(
     graph: &Graph<'_>,
     from: StateId,
@@ -75,14 +76,14 @@ fn follow(
     way
 }
 
-/// What the text says of a route, and nothing of how it is computed.
+/// Repeats the documentation of routes, independent of the implementation.
 fn may_be_led_through(state: &State<'_>) -> bool {
     ![Mark::Leaf, Mark::Hold, Mark::NoTransit, Mark::Visit]
         .iter()
         .any(|mark| state.is(*mark))
 }
 
-/// A random graph, kept by the rules or not, with routes.
+/// Returns a random graph with routes, which passes the rules or not.
 fn any_graph(rng: &mut Rng) -> Graph<'static> {
     if rng.one_in(2) {
         graphs::random(rng)
@@ -91,7 +92,7 @@ fn any_graph(rng: &mut Rng) -> Graph<'static> {
     }
 }
 
-/// Which states are reached from the entry along children, by walking until nothing is new.
+/// Returns the states that children lead to from the entry, by following edges until nothing is new.
 fn reached(graph: &Graph<'_>) -> Vec<StateId> {
     let mut reached = Vec::from_iter(graph.entry());
     for index in 0.. {
@@ -109,7 +110,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
     #[test]
-    fn a_hop_exists_where_a_permitted_way_does_and_leads_the_best_one(seed: u64) {
+    fn a_hop_exists_if_a_permitted_way_does_and_follows_the_best_one(seed: u64) {
         let graph = any_graph(&mut Rng(seed));
         for to in graph.desirable_states() {
             for (from, _) in graph.iter() {
@@ -133,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn among_equals_the_way_declared_first_is_led(seed: u64) {
+    fn among_equally_good_ways_the_first_declared_one_is_taken(seed: u64) {
         let graph = any_graph(&mut Rng(seed));
         for to in graph.desirable_states() {
             for (from, state) in graph.iter() {
@@ -150,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn a_spec_may_wish_for_what_children_reach_and_is_resting_a_visit_or_a_leaf(seed: u64) {
+    fn a_spec_may_ask_for_resting_states_visits_and_leaves_that_children_reach(seed: u64) {
         let graph = any_graph(&mut Rng(seed));
         let reached = reached(&graph);
         for (id, state) in graph.iter() {
@@ -160,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn the_way_out_is_the_next_way_where_that_ends_in_a_leaf_and_else_a_shortest_one(seed: u64) {
+    fn the_way_out_is_the_next_way_if_that_ends_in_a_leaf_and_otherwise_a_shortest_one(seed: u64) {
         let graph = any_graph(&mut Rng(seed));
         let leaf = |id: StateId| graph.get(id).is_some_and(|state| state.is(Mark::Leaf));
         let ends_by_next = |from| {
@@ -202,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn a_graph_that_passes_the_rules_has_a_home_and_a_route_or_a_reason_for_every_wish(seed: u64) {
+    fn a_graph_that_passes_the_rules_has_a_home_and_a_route_or_a_reason_for_every_desired_state(seed: u64) {
         let graph = graphs::random(&mut Rng(seed));
         prop_assert!(graph.home().is_some_and(|home| graph.may_be_desired(home)));
         for (from, state) in graph.iter().filter(|(_, state)| state.is(Mark::Rest)) {
@@ -214,12 +215,12 @@ proptest! {
     }
 
     #[test]
-    fn routes_stand_any_graph(seed: u64) {
+    fn routes_accept_any_graph(seed: u64) {
         let rng = &mut Rng(seed);
         let graph = wild::wild(rng);
         prop_assert_eq!(Tables::of(&graph), Tables::of(&graph));
         let tables = Tables::of(&graph);
-        // The routes of one graph under the states of another: wrong, but no panic.
+        // The routes of one graph with the states of another: wrong, but no panic.
         let other = wild::wild(rng);
         let mixed = Graph { routes: tables.routes(), ..other };
         for from in (0..10).map(StateId::at).chain([StateId::UNKNOWN]) {
@@ -233,7 +234,7 @@ proptest! {
     }
 }
 
-/// The hops on the way, by name.
+/// Returns the states of the way, by name.
 fn route(graph: &Graph<'_>, from: &str, to: &str) -> String {
     let id = |name| graph.named(name).expect("a state");
     let way = follow(graph, id(from), |at| graph.hop(at, id(to)));
@@ -259,7 +260,7 @@ fn the_routes_of_the_database() {
 }
 
 #[test]
-fn a_passing_state_is_left_by_next_among_ways_of_one_length() {
+fn a_passing_state_is_left_by_next_if_the_ways_are_equally_long() {
     let graph = graph(&[
         "entry Fork >Left >Right",
         "Left >Up",
@@ -271,7 +272,7 @@ fn a_passing_state_is_left_by_next_among_ways_of_one_length() {
 }
 
 #[test]
-fn a_resting_state_is_left_by_the_edge_declared_first_among_ways_of_one_length() {
+fn a_resting_state_is_left_by_the_first_declared_edge_if_the_ways_are_equally_long() {
     let graph = graph(&[
         "entry rest Fork >Left >Right",
         "Left >Up",
@@ -283,7 +284,7 @@ fn a_resting_state_is_left_by_the_edge_declared_first_among_ways_of_one_length()
 }
 
 #[test]
-fn the_way_out_spelled_by_next_leads_through_what_no_route_may() {
+fn the_way_out_by_next_leads_through_states_that_no_route_leads_through() {
     let graph = graph(&[
         "entry Start >Up",
         "rest Up >End >Hold",
@@ -298,7 +299,7 @@ fn the_way_out_spelled_by_next_leads_through_what_no_route_may() {
 }
 
 #[test]
-fn an_id_of_no_state_has_no_route() {
+fn an_unknown_id_has_no_route() {
     assert_eq!(database().hop(StateId::UNKNOWN, StateId(1)), None);
     assert_eq!(database().hop(StateId(1), StateId::UNKNOWN), None);
     assert_eq!(database().out(StateId::UNKNOWN), None);

@@ -112,7 +112,7 @@ trait AppHandler: ::core::marker::Sync {
     > + ::core::marker::Send;
     /// The work of [`End`](App::End)
     ///
-    /// The last work in a life: what is left to be cleared away.
+    /// The last work of a lifecycle: deletes what is left.
     fn end(
         &self,
         cx: &Self::Context,

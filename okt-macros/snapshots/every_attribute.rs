@@ -143,7 +143,7 @@ pub trait CacheHandler: ::core::marker::Sync {
     > + ::core::marker::Send;
     /// The work of [`Gone`](Cache::Gone): The disk is free.
     ///
-    /// The last work in a life: what is left to be cleared away.
+    /// The last work of a lifecycle: deletes what is left.
     fn gone(
         &self,
         cx: &Self::Context,

@@ -86,7 +86,7 @@ trait AsyncHandler: ::core::marker::Sync {
     > + ::core::marker::Send;
     /// The work of [`Yield`](Async::Yield)
     ///
-    /// The last work in a life: what is left to be cleared away.
+    /// The last work of a lifecycle: deletes what is left.
     fn r#yield(
         &self,
         cx: &Self::Context,

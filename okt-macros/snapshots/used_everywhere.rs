@@ -134,7 +134,7 @@ pub trait LifeHandler: ::core::marker::Sync {
     }
     /// The work of [`End`](Life::End)
     ///
-    /// The last work in a life: what is left to be cleared away.
+    /// The last work of a lifecycle: deletes what is left.
     fn end(
         &self,
         cx: &Self::Context,

@@ -1,4 +1,4 @@
-//! The rules of a graph, asked of `okt_core`; each fault is told at the token that it is about.
+//! Checks the rules of a graph with `okt_core`, and reports each fault at its token.
 
 use std::collections::BTreeMap;
 
@@ -20,13 +20,13 @@ pub(crate) fn check(report: &mut Report, model: &Model) {
     constants_of_conditions_differ(report, model);
 }
 
-/// Whether rustc or a reader of the attributes reports this mistake already.
+/// Returns whether rustc or a reader of the attributes already reports this mistake.
 fn is_reported_elsewhere(model: &Model, fault: &Fault) -> bool {
     // The anchors make rustc report it, with its help and at the token.
     if fault.rule == Rule::UnknownTarget {
         return true;
     }
-    // A trigger whose cause could not be read looks like one without a cause, which is told from no child.
+    // A trigger with an unreadable cause looks like one without a cause, which cannot be distinguished from a child.
     let Place::Trigger(id, index) = fault.place else {
         return false;
     };
@@ -41,7 +41,7 @@ fn is_reported_elsewhere(model: &Model, fault: &Fault) -> bool {
     })
 }
 
-/// The token a fault is about.
+/// Returns the token of a fault.
 fn spot(model: &Model, fault: &Fault) -> Spot {
     let node = |id: StateId| model.get(id);
     let found = match fault.place {
@@ -78,7 +78,7 @@ fn mark_spot(node: &Node, mark: Mark) -> Spot {
     own.map_or(node.spot, |(_, spot)| *spot)
 }
 
-/// OKT016: each condition type is a constant, so types that differ only in case or punctuation are mistaken for another.
+/// Reports condition types that differ only in case or punctuation, and so would be the same constant (OKT016).
 fn constants_of_conditions_differ(report: &mut Report, model: &Model) {
     let mut types: BTreeMap<String, &str> = BTreeMap::new();
     for condition in model.conditions() {

@@ -1,7 +1,7 @@
-//! A wrong graph made harmless: what is generated from it brings no error beside its own.
+//! Makes a wrong graph harmless, so that its generated code causes no errors except the graph's own.
 //!
-//! The enum is used by handlers, bounds and dispatchers all over a program; when its graph is wrong,
-//! each of them should still compile, so that the author reads about the graph and nothing else.
+//! Handlers, bounds and dispatchers all over a program use the enum. If its graph is wrong, they should still compile,
+//! so that you see only the errors of the graph.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use okt_core::{Mark, StateId};
 use crate::attr::Target;
 use crate::model::{Model, Node};
 
-/// The model of a graph that has mistakes, with more than was declared.
+/// Extends the model of a wrong graph beyond its declaration.
 ///
-/// Every state has a method, which need not be implemented, and may answer `Stay`, `Next` and `Wait`;
-/// the graph constant is empty (the model says so by [`Model::is_wrong`]).
+/// Every state gets a method, which need not be implemented, and may answer `Stay`, `Next` and `Wait`. The graph
+/// constant is empty (because of [`Model::is_wrong`]).
 pub(crate) fn mend(mut model: Model) -> Model {
     model.is_wrong = true;
     one_method_per_name(&mut model);
@@ -26,7 +26,7 @@ pub(crate) fn mend(mut model: Model) -> Model {
     model
 }
 
-/// Takes the method from each state whose method is another's; one that is not idle has the first claim.
+/// Removes the method of each state that shares its name with another state's; a state that is not idle keeps it first.
 fn one_method_per_name(model: &mut Model) {
     let mut taken = BTreeSet::new();
     for idle in [false, true] {
@@ -40,7 +40,7 @@ fn one_method_per_name(model: &mut Model) {
     }
 }
 
-/// A misspelt target is rightly spelled in the handler, or the other way round; whatever it says is taken.
+/// Adds every state as a target: a target misspelled in the attribute may be correct in the handler, or the reverse.
 fn lead_everywhere(node: &mut Node, states: usize) {
     let spot = node.spot;
     let all = (0..states).map(|index| Target {

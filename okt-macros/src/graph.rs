@@ -1,11 +1,11 @@
-//! The model as `okt_core` sees it: what the checks read and the routes are computed from.
+//! Converts the model into a graph of `okt_core`, for the checks and the routes.
 
 use okt_core::routes::Routes;
 use okt_core::{Declared, Graph, Marks, NoRoute, State, StateId, Trigger};
 
 use crate::model::{Model, Node};
 
-/// Lends a model as a graph without routes.
+/// Calls a function with the model as a graph without routes.
 ///
 /// Every edge keeps its position, so that a place in the graph is a place in the declaration.
 pub(crate) fn with_graph<T>(model: &Model, look: impl FnOnce(&Graph<'_>) -> T) -> T {
@@ -42,7 +42,7 @@ pub(crate) fn marks(node: &Node) -> Marks {
     marks.fold(Marks::default(), |marks, (mark, _)| marks.with(*mark))
 }
 
-/// What a [`State`] borrows.
+/// The lists that a [`State`] borrows.
 struct Lists<'m> {
     was: Vec<&'m str>,
     triggers: Vec<Trigger>,

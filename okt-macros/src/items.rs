@@ -1,4 +1,4 @@
-//! What stands between the parentheses of an attribute: names, texts and options, each with its token.
+//! The items between the parentheses of an attribute: names, texts and options, each with its token.
 
 use darling::ast::NestedMeta;
 use okt_core::check::Rule;
@@ -17,7 +17,7 @@ pub(crate) struct Item {
     pub(crate) content: Content,
 }
 
-/// What an item is.
+/// The content of an item.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// A path (e.g. `Failed`, `on_delete`).
@@ -37,7 +37,7 @@ pub(crate) struct Value {
     literal: Option<Lit>,
 }
 
-/// The items of an attribute's list, of which `#[word]` alone has none; no list where it was reported that there is none.
+/// Returns the items of an attribute's list, empty for `#[word]` alone; reports `#[word = ..]` and returns none.
 pub(crate) fn of_attribute(report: &mut Report, attr: &Attribute) -> Option<Vec<Item>> {
     match &attr.meta {
         Meta::Path(_) => Some(Vec::new()),
@@ -55,7 +55,7 @@ pub(crate) fn of_attribute(report: &mut Report, attr: &Attribute) -> Option<Vec<
     }
 }
 
-/// Reads each item by itself, so that one that cannot be read costs no other.
+/// Reads each item separately, so that an unreadable item does not affect the others.
 pub(crate) fn parse(report: &mut Report, tokens: TokenStream) -> Vec<Item> {
     between_commas(tokens)
         .into_iter()
@@ -70,7 +70,7 @@ fn between_commas(tokens: TokenStream) -> Vec<TokenStream> {
         match token {
             TokenTree::Punct(punct) if punct.as_char() == ',' => {
                 if last.is_empty() {
-                    // Nothing between two commas is told at the second.
+                    // An empty item between two commas is reported at the second comma.
                     last.extend([TokenTree::Punct(punct)]);
                 }
                 chunks.push(TokenStream::new());
@@ -78,7 +78,7 @@ fn between_commas(tokens: TokenStream) -> Vec<TokenStream> {
             token => last.extend([token]),
         }
     }
-    // The comma after the last item is no mistake.
+    // A trailing comma is allowed.
     if chunks.last().is_some_and(TokenStream::is_empty) {
         chunks.pop();
     }
@@ -121,7 +121,7 @@ fn item(report: &mut Report, tokens: TokenStream) -> Option<Item> {
 }
 
 impl Item {
-    /// The word of an option, with or without a value (e.g. `after` of `after = "30m"`).
+    /// Returns the word of an option, with or without a value (e.g. `after` of `after = "30m"`).
     pub(crate) fn word(&self) -> Option<String> {
         match &self.content {
             Content::Name(path) => Some(spell(path)),
@@ -130,7 +130,7 @@ impl Item {
         }
     }
 
-    /// Whether this is the option `word`, which takes no value; one with a value is reported and counts all the same.
+    /// Returns whether this is the option `word`, which takes no value; reports a value, but still returns true.
     pub(crate) fn is_flag(&self, report: &mut Report, word: &str) -> bool {
         if self.word().as_deref() != Some(word) {
             return false;
@@ -145,7 +145,7 @@ impl Item {
         true
     }
 
-    /// The text of the option `word` (e.g. of `reason = "Broken"`); what is no text is reported.
+    /// Returns the text of the option `word` (e.g. of `reason = "Broken"`); reports any other value.
     pub(crate) fn text(&self, report: &mut Report, word: &str) -> Option<(String, Spot)> {
         match &self.content {
             Content::Value { value, .. } => {
@@ -167,7 +167,7 @@ impl Item {
         None
     }
 
-    /// The number of the option `word` (e.g. of `attempts = 3`); what is no number is reported.
+    /// Returns the number of the option `word` (e.g. of `attempts = 3`); reports any other value.
     pub(crate) fn number(&self, report: &mut Report, word: &str) -> Option<(u32, Spot)> {
         let spot = match &self.content {
             Content::Value { value, .. } => {
@@ -191,7 +191,7 @@ impl Item {
         None
     }
 
-    /// Reports a word that is none of the options there are, with the one that was probably meant.
+    /// Reports an unknown option, with the similar option that was probably meant.
     pub(crate) fn unknown(&self, report: &mut Report, known: &[&str]) {
         let what = match self.word() {
             Some(word) => format!("unknown option `{word}`"),
@@ -210,7 +210,7 @@ impl Item {
     }
 }
 
-/// The word of `known` that was probably meant.
+/// Returns the word of `known` that was probably meant.
 pub(crate) fn similar<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     known
         .iter()
@@ -220,7 +220,7 @@ pub(crate) fn similar<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// A path as the author wrote it.
+/// Returns a path as text.
 pub(crate) fn spell(path: &syn::Path) -> String {
     let names: Vec<String> = path
         .segments
@@ -230,7 +230,7 @@ pub(crate) fn spell(path: &syn::Path) -> String {
     names.join("::")
 }
 
-/// An identifier without `r#`.
+/// Returns an identifier without `r#`.
 pub(crate) fn name(ident: &Ident) -> String {
     ident.unraw().to_string()
 }

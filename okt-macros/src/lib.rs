@@ -1,7 +1,7 @@
-//! `#[lifecycle_graph]`: a state enum becomes a lifecycle that the compiler has proved.
+//! `#[lifecycle_graph]`: turns a state enum into a lifecycle that the compiler has checked.
 //!
-//! The life of an application is an enum; its attributes say which states there are and where they lead.
-//! Every mistake in it is an error on the token that made it, all of them in one build.
+//! You declare the lifecycle of an application as an enum; attributes declare the marks and edges of its states.
+//! Every mistake is a compile error on its own token, and one build reports all of them.
 //!
 //! ```
 //! use okt_core::{Dispatch, Event, Lifecycle};
@@ -11,7 +11,7 @@
 //! #[lifecycle_graph(crate(okt_core))]
 //! #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 //! pub enum Server {
-//!     /// The data directory is being made.
+//!     /// The server creates its data directory.
 //!     #[entry]
 //!     #[trigger(Failed, on_error(attempts = 5))]
 //!     #[child(Running)]
@@ -23,11 +23,11 @@
 //!     #[child(Stopping)]
 //!     Running,
 //!
-//!     /// Clients are being asked to leave.
+//!     /// The server disconnects its clients.
 //!     #[child(Gone)]
 //!     Stopping,
 //!
-//!     /// Somebody has to look.
+//!     /// The server needs a person.
 //!     #[rest(hold, idle)]
 //!     #[child(Running)]
 //!     #[child(Stopping)]
@@ -73,15 +73,15 @@
 //! | attribute | where | meaning |
 //! |---|---|---|
 //! | `#[entry]` | one state | objects are created here |
-//! | `#[rest]` | a state | an object may stay here; `rest(hold)`: no observation and no older wish leads out, `rest(idle)`: there is no work |
-//! | `#[leaf]` | at least one state | the application is gone or finished; `leaf(idle)`: nothing is left to be cleared away |
-//! | `#[visit]` | a passing state | a spec may ask for it to be gone through once; no route leads through it |
+//! | `#[rest]` | a state | an object may stay here; `rest(hold)`: no observation and no older desired state leads out, `rest(idle)`: there is no work |
+//! | `#[leaf]` | at least one state | the application is gone or finished; `leaf(idle)`: there is nothing to clean up |
+//! | `#[visit]` | a passing state | a spec may request a visit of this state; no route leads through it |
 //! | `#[no_transit]` | a state | no route leads through it |
-//! | `#[child(To)]` | a state, repeatable | the normal way; declaration order is priority, the last one is Next |
-//! | `#[trigger(To)]` | a state, repeatable | something happens to the application; tried before every child. Raised by name, or by one cause: `after = "30m"`, `on_error` or `on_error(attempts = 3)`, `on_delete`, `on_change`; in a pass `on_error`, `on_give_up`, `on_delete` |
-//! | `#[condition(Type)]` | a state, repeatable | what the object's status says in this state; options `status`, `reason`, `message`. A type with a domain is a text: `"okt.dev/Type"` |
-//! | `#[no_route(To, .., reason = "..")]` | a resting state, repeatable | a wish for these states is refused here, for this reason |
-//! | `#[was("Old")]` | a state, repeatable | a former name, in which objects may be stored |
+//! | `#[child(To)]` | a state, repeatable | a regular edge; declaration order is priority, the last one is Next |
+//! | `#[trigger(To)]` | a state, repeatable | an edge for an event of the application; it precedes every child. Raised by name, or by one cause: `after = "30m"`, `on_error` or `on_error(attempts = 3)`, `on_delete`, `on_change`; in a pass `on_error`, `on_give_up`, `on_delete` |
+//! | `#[condition(Type)]` | a state, repeatable | a condition in the object's status while it is in this state; options `status`, `reason`, `message`. Write a type with a domain as a text: `"okt.dev/Type"` |
+//! | `#[no_route(To, .., reason = "..")]` | a resting state, repeatable | from here the operator refuses these desired states, with this reason |
+//! | `#[was("Old")]` | a state, repeatable | a former name, under which objects may be stored |
 //!
 //! `#[serde(rename)]` and `rename_all` change the wire name of a state, as they change it for serde.
 //! Doc comments of the enum and its states become part of the graph.
@@ -90,31 +90,31 @@
 //!
 //! | option | meaning |
 //! |---|---|
-//! | `pass` | the whole graph is walked within one reconciliation; see OKT019 |
+//! | `pass` | the whole graph runs within one reconciliation; see OKT019 |
 //! | `crate(path)` | the crate that generated code names, by default `::okt_runtime` |
-//! | `module = "life"` | the name of the generated module, by default the enum's in snake case |
-//! | `handler = "Lives"` | the name of the generated trait, by default the enum's with `Handler` behind it |
+//! | `module = "life"` | the name of the generated module, by default the enum's name in snake case |
+//! | `handler = "Lives"` | the name of the generated trait, by default the enum's name plus `Handler` |
 //!
-//! With `crate(okt_core)` (or a path that ends so) nothing of Kubernetes is in the tree; the derive behind the
-//! attribute is then this crate's, under its own name. Any other crate must have it, and everything else that
-//! generated code names, in a module `__private`, as `okt_runtime` does.
+//! With `crate(okt_core)` (or a path that ends in `okt_core`) the dependency tree contains no Kubernetes crate. The
+//! derive behind the attribute is then `okt_macros::LifecycleGraph`. Any other crate must have the derive, and
+//! everything else that generated code names, in a module `__private`, as `okt_runtime` does.
 //!
-//! # What is generated
+//! # Generated code
 //!
 //! For an enum `Server`, all of it constant, in the visibility of the enum:
 //!
-//! - `impl Lifecycle for Server`: the graph with its routes, and the names of states both ways;
-//! - the module `server`: for each state with a handler its successors (`AfterRunning`: `Stay` at rest, `Next`
-//!   where there is a child, `Wait`, and each declared target), and in `server::conditions` the condition types;
-//! - the trait `ServerHandler`: one async method per state that is not idle, in snake case (`r#loop` where that is a keyword);
-//! - `impl Dispatch<H> for Server`: from a state to its method.
+//! - `impl Lifecycle for Server`: the graph with its routes, and the conversion between states and names;
+//! - the module `server`: for each state with a handler its successors (`AfterRunning`: `Stay` if it is resting,
+//!   `Next` if it has a child, `Wait`, and each declared target), and in `server::conditions` the condition types;
+//! - the trait `ServerHandler`: one async method per state that is not idle, in snake case (`r#loop` for a keyword);
+//! - `impl Dispatch<H> for Server`: calls the method of a state.
 //!
-//! A pass has successors without `Stay` and `Wait`; its methods answer with a `Step` over them, and its dispatcher is a
-//! `PassDispatch`.
+//! The successors of a pass have no `Stay` and no `Wait`; its methods answer with a `Step` over them, and its
+//! dispatcher is a `PassDispatch`.
 //!
 //! # Rules
 //!
-//! [`lifecycle_graph`](macro@lifecycle_graph) lists them, with what is wrong, why, and what to do.
+//! [`lifecycle_graph`](macro@lifecycle_graph) lists the rules: each mistake, its reason and the fix.
 
 mod shim;
 
@@ -150,7 +150,7 @@ use syn::DeriveInput;
 use crate::model::Model;
 use crate::report::Report;
 
-/// Makes an enum a lifecycle graph; the [crate's documentation](crate) has the attributes.
+/// Turns an enum into a lifecycle graph; the [crate's documentation](crate) lists the attributes.
 ///
 #[doc = include_str!("../RULES.md")]
 #[proc_macro_attribute]
@@ -158,7 +158,7 @@ pub fn lifecycle_graph(args: TokenStream, item: TokenStream) -> TokenStream {
     shim::expand(&args.into(), &item.into()).into()
 }
 
-/// What `#[lifecycle_graph]` puts before the enum; not to be written by hand.
+/// The derive that `#[lifecycle_graph]` adds to the enum; do not write it by hand.
 #[doc(hidden)]
 #[proc_macro_derive(
     LifecycleGraph,
@@ -180,9 +180,9 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
     expand_with(input.into(), graph_of).into()
 }
 
-/// Tells the operator which field of a spec says where the object should be in its life.
+/// Implements `LifecycleSpec` for a spec with a lifecycle field.
 ///
-/// It is the one whose type is `Desired<State>`, by whatever path; a spec has exactly one.
+/// The lifecycle field is the field of type `Desired<State>`, by any path; a spec has exactly one.
 ///
 /// ```
 /// # mod okt { pub struct Desired<S>(pub Option<S>); impl<S> Default for Desired<S> { fn default() -> Self { Self(None) } } pub trait LifecycleSpec { type State; fn lifecycle(&self) -> &Desired<Self::State>; fn forget_lifecycle(&mut self); } }
@@ -198,14 +198,14 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 /// assert!(matches!(spec.lifecycle().0, Some(ServerState::Running)));
 /// ```
 ///
-/// A spec without such a field says `#[lifecycle(none)]`: its operator walks through a pass, and keeps no position.
+/// Mark a spec without such a field `#[lifecycle(none)]`: its operator runs a pass and stores no position.
 /// `#[lifecycle(crate(path))]` names the crate of the trait, by default `::okt_runtime`.
 #[proc_macro_derive(LifecycleSpec, attributes(lifecycle))]
 pub fn derive_lifecycle_spec(input: TokenStream) -> TokenStream {
     expand_with(input.into(), spec::expand).into()
 }
 
-/// The stages from a declaration to its code.
+/// Generates the code of a graph: reads the declaration, checks it, expands it.
 fn graph_of(report: &mut Report, input: &DeriveInput) -> proc_macro2::TokenStream {
     let Some(mut model) = Model::read(report, input) else {
         return proc_macro2::TokenStream::new();
@@ -217,7 +217,7 @@ fn graph_of(report: &mut Report, input: &DeriveInput) -> proc_macro2::TokenStrea
     expand::expand(&model)
 }
 
-/// Code first, then what is wrong: an editor that completes a name looks at the code.
+/// Parses the input and returns the generated code followed by the errors: editors complete names from the code.
 fn expand_with(
     input: proc_macro2::TokenStream,
     expand: impl FnOnce(&mut Report, &DeriveInput) -> proc_macro2::TokenStream,

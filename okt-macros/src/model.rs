@@ -1,4 +1,4 @@
-//! The enum as declared, and what can be asked of it.
+//! The declared enum as a model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use crate::options::{Options, identifier};
 use crate::report::{Report, Spot};
 use crate::serde;
 
-/// The attribute in which the options of `#[lifecycle_graph(..)]` reach the hidden derive.
+/// The attribute that passes the options of `#[lifecycle_graph(..)]` to the hidden derive.
 pub(crate) const OPTIONS: &str = "__lifecycle_graph";
 
-/// A lifecycle graph as its author wrote it.
+/// A lifecycle graph as declared.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) ident: Ident,
     pub(crate) spot: Spot,
     pub(crate) vis: Visibility,
-    /// Empty but in a wrong model.
+    /// Empty except in a wrong model.
     pub(crate) generics: Generics,
     pub(crate) doc: String,
     pub(crate) kind: Kind,
@@ -36,7 +36,7 @@ pub(crate) struct Model {
     /// The generated trait (e.g. `DatabaseStateHandler`).
     pub(crate) handler: Ident,
     pub(crate) nodes: Vec<Node>,
-    /// What is generated is only there to bring no further errors.
+    /// Whether the graph has mistakes, so that the generated code only avoids further errors.
     pub(crate) is_wrong: bool,
 }
 
@@ -47,16 +47,17 @@ pub(crate) struct Node {
     pub(crate) spot: Spot,
     /// The wire name.
     pub(crate) name: String,
-    /// None where it is idle or Rust allows no such name (e.g. `running`).
+    /// The handler method (e.g. `running`); none if Rust allows no such name, or if another state of a wrong graph has
+    /// it.
     pub(crate) method: Option<Ident>,
     pub(crate) has_fields: bool,
     pub(crate) attributes: Attributes,
 }
 
 impl Model {
-    /// Reads a declaration; what is wrong with its spelling is reported, what can be understood is in the model.
+    /// Reads a declaration; reports syntax errors and keeps the rest in the model.
     ///
-    /// None for what is no enum.
+    /// Returns none if the item is not an enum.
     pub(crate) fn read(report: &mut Report, input: &DeriveInput) -> Option<Self> {
         let args = arguments(&input.attrs);
         let options = Options::read(report, args);
@@ -85,7 +86,7 @@ impl Model {
         let mut nodes = Vec::new();
         let mut names = BTreeSet::new();
         for variant in variants {
-            // A second variant of the same name is rustc's to report.
+            // rustc itself reports a second variant of the same name.
             if names.insert(items::name(&variant.ident)) {
                 nodes.push(Node::read(report, variant, case.as_deref()));
             }
@@ -118,7 +119,7 @@ impl Model {
         Some(model)
     }
 
-    /// Every state with its id.
+    /// Returns every state with its id.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (StateId, &Node)> {
         self.nodes
             .iter()
@@ -126,12 +127,12 @@ impl Model {
             .map(|(index, node)| (StateId::at(index), node))
     }
 
-    /// The name of the enum.
+    /// Returns the name of the enum.
     pub(crate) fn name(&self) -> String {
         items::name(&self.ident)
     }
 
-    /// The enum's identifier for generated code.
+    /// Returns the enum's identifier for generated code.
     pub(crate) fn plain_ident(&self) -> Ident {
         plain(&self.ident)
     }
@@ -140,17 +141,17 @@ impl Model {
         self.nodes.get(id.index())
     }
 
-    /// Whether an answer of this state names its successor in an enum of its own: it has a handler and is no leaf.
+    /// Returns whether the state has a successors enum: it has a handler and is not a leaf.
     pub(crate) fn has_successors(&self, node: &Node) -> bool {
         !node.is(Mark::Leaf) && (self.is_wrong || !node.is(Mark::Idle))
     }
 
-    /// Whether the handler trait has a method for this state.
+    /// Returns whether the handler trait has a method for this state.
     pub(crate) fn is_handled(&self, node: &Node) -> bool {
         node.method.is_some() && (self.is_wrong || !node.is(Mark::Idle))
     }
 
-    /// The declared targets of a state, each once: triggers first, in declaration order.
+    /// Returns the declared targets of a state, each once: triggers first, in declaration order.
     pub(crate) fn successors<'m>(&'m self, node: &'m Node) -> Vec<(StateId, &'m Node)> {
         let mut found: Vec<(StateId, &Node)> = Vec::new();
         for target in node.edges() {
@@ -163,13 +164,13 @@ impl Model {
         found
     }
 
-    /// Every declared condition, in declaration order.
+    /// Returns every declared condition, in declaration order.
     pub(crate) fn conditions(&self) -> impl Iterator<Item = &Condition> {
         let nodes = self.nodes.iter();
         nodes.flat_map(|node| &node.attributes.conditions)
     }
 
-    /// Whether an attribute names a state that there is not; rustc tells which.
+    /// Returns whether an attribute names a state that does not exist; rustc reports which one.
     pub(crate) fn has_unknown_targets(&self) -> bool {
         let mut mentions = self.nodes.iter().flat_map(Node::mentions);
         mentions.any(|target| target.to == StateId::UNKNOWN)
@@ -220,7 +221,7 @@ impl Node {
         }
     }
 
-    /// The name in the code.
+    /// Returns the name of the variant.
     pub(crate) fn variant(&self) -> String {
         items::name(&self.ident)
     }
@@ -229,14 +230,14 @@ impl Node {
         self.attributes.has(mark)
     }
 
-    /// The identifier for generated code.
+    /// Returns the identifier for generated code.
     ///
-    /// With the author's span, an editor would take it for one more definition.
+    /// It has another span than the declaration; otherwise an editor would find a second definition.
     pub(crate) fn plain_ident(&self) -> Ident {
         plain(&self.ident)
     }
 
-    /// A pattern for this state, inside an `impl` of the enum.
+    /// Generates a pattern for this state, inside an `impl` of the enum.
     pub(crate) fn pattern(&self) -> TokenStream {
         let ident = self.plain_ident();
         if self.has_fields {
@@ -246,12 +247,12 @@ impl Node {
         }
     }
 
-    /// The first line of the doc comment; empty where there is none.
+    /// Returns the first line of the doc comment; empty if there is none.
     pub(crate) fn summary(&self) -> &str {
         self.attributes.doc.lines().next().unwrap_or_default()
     }
 
-    /// The targets of all edges, triggers first.
+    /// Returns the targets of all edges, triggers first.
     pub(crate) fn edges(&self) -> impl Iterator<Item = &Target> {
         let triggers = self.attributes.triggers.iter();
         triggers
@@ -259,7 +260,7 @@ impl Node {
             .chain(&self.attributes.children)
     }
 
-    /// Every state that is named in an attribute of this one.
+    /// Returns every state that an attribute of this state names.
     pub(crate) fn mentions(&self) -> impl Iterator<Item = &Target> {
         let no_routes = self.attributes.no_routes.iter();
         self.edges()
@@ -281,20 +282,20 @@ impl Node {
     }
 }
 
-/// An identifier without its place in the declaration.
+/// Returns an identifier without its span in the declaration.
 fn plain(ident: &Ident) -> Ident {
     let mut ident = ident.clone();
     ident.set_span(Span::call_site());
     ident
 }
 
-/// The constant of a condition type (e.g. `AVAILABLE`); none for what is no type.
+/// Returns the constant of a condition type (e.g. `AVAILABLE`); none if the text is not a valid type.
 pub(crate) fn constant(condition: &str) -> Option<Ident> {
     let name = snake(condition).to_uppercase();
     identifier(&name).or_else(|| identifier(&format!("_{name}")))
 }
 
-/// What stood between the parentheses of `#[lifecycle_graph(..)]`.
+/// Returns the arguments of `#[lifecycle_graph(..)]`.
 fn arguments(attrs: &[Attribute]) -> TokenStream {
     let hidden = attrs.iter().find(|attr| attr.path().is_ident(OPTIONS));
     match hidden.map(|attr| &attr.meta) {
@@ -312,7 +313,7 @@ fn refuse_shape(report: &mut Report, span: Span) {
     );
 }
 
-/// Reports attributes of states that stand elsewhere.
+/// Reports attributes of states in a wrong place.
 fn refuse_misplaced(report: &mut Report, attrs: &[Attribute], place: &str) {
     for attr in attrs {
         let word = items::spell(attr.path());

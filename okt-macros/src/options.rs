@@ -10,15 +10,15 @@ use syn::{Path, parse_quote};
 use crate::items::{self, Content, Item};
 use crate::report::Report;
 
-/// What the attribute on the enum says.
+/// The options of the attribute on the enum.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) kind: Kind,
     /// The crate that generated code names (e.g. `::okt_runtime`).
     pub(crate) krate: Path,
-    /// The name of the generated module, where it is not that of the enum.
+    /// The name of the generated module, if it does not come from the enum.
     pub(crate) module: Option<Ident>,
-    /// The name of the generated trait, where it is not that of the enum.
+    /// The name of the generated trait, if it does not come from the enum.
     pub(crate) handler: Option<Ident>,
 }
 
@@ -55,9 +55,9 @@ impl Options {
         read
     }
 
-    /// Where the hidden derive is found.
+    /// Returns the path of the hidden derive.
     ///
-    /// A crate that generated code may name has it beside everything else; `okt_core` cannot, because the macros depend on it.
+    /// A crate that generated code names exports it; `okt_core` cannot, because the macros depend on it.
     pub(crate) fn derive(&self) -> TokenStream {
         let krate = &self.krate;
         let last = krate.segments.last();
@@ -69,7 +69,7 @@ impl Options {
     }
 }
 
-/// The path of `crate(okt_core)`.
+/// Returns the path in `crate(okt_core)`.
 pub(crate) fn path(report: &mut Report, item: &Item) -> Option<Path> {
     if let Content::List { items, .. } = &item.content
         && let Ok(path) = Path::parse_mod_style.parse2(items.clone())
@@ -84,7 +84,7 @@ pub(crate) fn path(report: &mut Report, item: &Item) -> Option<Path> {
     None
 }
 
-/// The name of `module = ".."` or `handler = ".."`.
+/// Returns the name in `module = ".."` or `handler = ".."`.
 fn ident(report: &mut Report, item: &Item, word: &str, example: &str) -> Option<Ident> {
     let (name, spot) = item.text(report, word)?;
     let ident = identifier(&name);
@@ -98,9 +98,9 @@ fn ident(report: &mut Report, item: &Item, word: &str, example: &str) -> Option<
     ident
 }
 
-/// A word as an identifier of generated code, raw where it is a keyword; none where Rust has no such name.
+/// Converts a word into an identifier of generated code, raw for a keyword; none if Rust allows no such name.
 ///
-/// The span is the macro's: an editor must not take a derived name for the word it was made from.
+/// The span is the macro's, so that an editor does not mistake a derived name for the original one.
 pub(crate) fn identifier(word: &str) -> Option<Ident> {
     let plain: syn::Result<Ident> = syn::parse_str(word);
     let ident = plain.or_else(|_| syn::parse_str(&format!("r#{word}")));
@@ -114,7 +114,7 @@ mod tests {
     use super::identifier;
 
     #[test]
-    fn keywords_become_raw_and_what_is_no_name_none() {
+    fn keywords_become_raw_and_invalid_names_are_refused() {
         let spelled = |word| identifier(word).map(|ident| ident.to_string());
         assert_eq!(spelled("start").as_deref(), Some("start"));
         assert_eq!(spelled("loop").as_deref(), Some("r#loop"));

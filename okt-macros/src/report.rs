@@ -1,21 +1,21 @@
-//! Every mistake of one declaration, collected while it is read and told together, in source order.
+//! Collects the mistakes of one declaration and reports them together, in source order.
 
 use okt_core::check::Rule;
 use proc_macro2::{Span, TokenStream};
 
 /// A token of the declaration that a message can point at.
 ///
-/// Tokens are numbered as they are read, which is source order; rustc tells no order of spans.
+/// Tokens are numbered as they are read, which is source order; rustc has no order of spans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
     span: Span,
     order: usize,
 }
 
-/// What is wrong so far.
+/// The mistakes so far.
 ///
-/// Nothing returns at the first mistake: readers report here and go on with what they could understand.
-/// [`Report::finish`] must be called; a report that is forgotten panics when dropped, so that no mistake is.
+/// Readers do not stop at the first mistake: they report it here and continue with what they understand.
+/// Call [`Report::finish`]: a report that is dropped without it panics, so that no mistake is lost.
 #[derive(Debug)]
 pub(crate) struct Report {
     mistakes: Vec<Mistake>,
@@ -38,7 +38,7 @@ impl Report {
         }
     }
 
-    /// The next token in source order.
+    /// Numbers the next token in source order.
     pub(crate) fn spot(&mut self, span: Span) -> Spot {
         self.spots += 1;
         Spot {
@@ -47,12 +47,12 @@ impl Report {
         }
     }
 
-    /// Reports that a rule is broken (e.g. `OKT005: dead end: ..`).
+    /// Reports a broken rule (e.g. `OKT005: dead end: ..`).
     pub(crate) fn error(&mut self, rule: Rule, spot: Spot, message: impl AsRef<str>) {
         self.say(spot, format!("{rule}: {}", message.as_ref()));
     }
 
-    /// Reports what is wrong by no rule of a graph.
+    /// Reports a mistake that breaks no rule of a graph.
     pub(crate) fn say(&mut self, spot: Spot, message: impl Into<String>) {
         self.mistakes.push(Mistake {
             spot,
@@ -64,7 +64,7 @@ impl Report {
         self.mistakes.is_empty()
     }
 
-    /// The mistakes as `compile_error!`s, in source order; empty where there are none.
+    /// Returns the mistakes as `compile_error!`s, in source order; empty if there are none.
     pub(crate) fn finish(mut self) -> TokenStream {
         self.finished = true;
         self.mistakes.sort_by_key(|mistake| mistake.spot.order);

@@ -1,4 +1,4 @@
-//! The wire names that serde is told, spelled as serde spells them, so that there is one spelling.
+//! The wire names from serde's attributes, in serde's spelling.
 
 use darling::ast::NestedMeta;
 use okt_core::check::Rule;
@@ -8,12 +8,12 @@ use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
 use crate::report::Report;
 
-/// The name in `#[serde(rename = "..")]`.
+/// Returns the name in `#[serde(rename = "..")]`.
 pub(crate) fn rename(report: &mut Report, attr: &Attribute) -> Option<String> {
     option(report, attr, "rename")
 }
 
-/// The case in `#[serde(rename_all = "..")]`.
+/// Returns the case in `#[serde(rename_all = "..")]`.
 pub(crate) fn rename_all(report: &mut Report, attrs: &[Attribute]) -> Option<String> {
     attrs
         .iter()
@@ -22,9 +22,9 @@ pub(crate) fn rename_all(report: &mut Report, attrs: &[Attribute]) -> Option<Str
         .last()
 }
 
-/// A variant's name in one of serde's cases; a case that serde does not know is serde's to report.
+/// Converts a variant's name into one of serde's cases; serde itself reports an unknown case.
 ///
-/// Serde takes every upper-case letter for the beginning of a word, where heck keeps acronyms together.
+/// For serde every upper-case letter begins a word, whereas heck keeps acronyms together.
 pub(crate) fn in_case(case: &str, variant: &str) -> String {
     let snake = || {
         let mut snake = String::new();
@@ -52,7 +52,7 @@ pub(crate) fn in_case(case: &str, variant: &str) -> String {
     }
 }
 
-/// The text of `word = ".."` or `word(serialize = "..")`; everything else is serde's.
+/// Returns the text of `word = ".."` or `word(serialize = "..")`; ignores everything else.
 fn option(report: &mut Report, attr: &Attribute, word: &str) -> Option<String> {
     let Meta::List(list) = &attr.meta else {
         return None;

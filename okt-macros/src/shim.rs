@@ -1,7 +1,7 @@
-//! The attribute itself: the item as it stands, with a hidden derive that does the work.
+//! Expands the attribute itself: the unchanged item with a hidden derive that does the work.
 //!
-//! A derive sees an enum after `#[cfg]` and `#[cfg_attr]` are resolved, and can only add to it, so the
-//! enum survives every mistake.
+//! A derive sees an enum after `#[cfg]` and `#[cfg_attr]` are resolved, and can only add code, so the enum stays
+//! intact even if it has mistakes.
 
 use okt_core::check::Rule;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
@@ -11,11 +11,11 @@ use crate::model::OPTIONS;
 use crate::options::Options;
 use crate::report::Report;
 
-/// Puts the derive, and the options where it finds them, before the item.
+/// Adds the derive, and the options that it reads, before the item.
 pub(crate) fn expand(args: &TokenStream, item: &TokenStream) -> TokenStream {
     let mut report = Report::new();
     match keyword(item.clone()) {
-        // The derive tells that only an enum will do; it also owns the attributes that stand inside.
+        // The derive reports that only an enum is allowed; it also owns the attributes inside the item.
         Some(word) if ["enum", "struct", "union"].iter().any(|kind| word == kind) => {
             let derive = Options::read(&mut report, args.clone()).derive();
             report.leave();
@@ -41,7 +41,7 @@ pub(crate) fn expand(args: &TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// The word that says what an item is: the first behind its attributes and its visibility.
+/// Returns the keyword of an item: the first word after its attributes and its visibility.
 fn keyword(item: TokenStream) -> Option<Ident> {
     item.into_iter().find_map(|token| match token {
         TokenTree::Ident(word) if word != "pub" && word != "crate" => Some(word),

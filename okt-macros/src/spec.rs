@@ -1,4 +1,4 @@
-//! `#[derive(LifecycleSpec)]`: the field of a spec that says where the object should be in its life.
+//! `#[derive(LifecycleSpec)]`: finds the lifecycle field of a spec.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -8,9 +8,10 @@ use syn::{Data, DeriveInput, GenericArgument, Member, Path, PathArguments, Type,
 use crate::items;
 use crate::report::Report;
 
-/// Writes `impl LifecycleSpec for DatabaseSpec`.
+/// Generates `impl LifecycleSpec for DatabaseSpec`.
 ///
-/// Of two fields the first is taken, so that the second brings one error only; without any there is nothing to write.
+/// If there are two fields, it uses the first one, so that the second one causes only one error. Without a field it
+/// generates nothing.
 pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
     let Options { krate, none } = options(report, input);
     let fields = match &input.data {
@@ -40,7 +41,7 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
         report.say(
             spot,
             format!(
-                "`{}` has no field of type `Desired<..>`; add one, e.g. `pub lifecycle: Desired<DatabaseState>`, or say `#[lifecycle(none)]` where its operator only walks through a pass",
+                "`{}` has no field of type `Desired<..>`; add one, e.g. `pub lifecycle: Desired<DatabaseState>`, or say `#[lifecycle(none)]` where its operator only runs a pass",
                 items::name(&input.ident)
             ),
         );
@@ -74,7 +75,7 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
     }
 }
 
-/// Writes the same for a spec without a lifecycle.
+/// Generates the `impl` for a spec without a lifecycle.
 fn without(krate: &Path, input: &DeriveInput, none: Span) -> TokenStream {
     let ident = &input.ident;
     let (impl_generics, generics, where_clause) = input.generics.split_for_impl();
@@ -93,7 +94,7 @@ fn without(krate: &Path, input: &DeriveInput, none: Span) -> TokenStream {
     }
 }
 
-/// The word and the state enum of a type `Desired<DatabaseState>`, by whatever path.
+/// Returns the name and the state enum of a type `Desired<DatabaseState>`, by any path.
 fn desired(ty: &Type) -> Option<(&Ident, &Type)> {
     let Type::Path(path) = ty else {
         return None;
@@ -108,11 +109,11 @@ fn desired(ty: &Type) -> Option<(&Ident, &Type)> {
     }
 }
 
-/// What stands in `#[lifecycle(..)]`.
+/// The options in `#[lifecycle(..)]`.
 struct Options {
     /// The crate that the code names.
     krate: Path,
-    /// There is no lifecycle.
+    /// The span of `none`: the spec has no lifecycle.
     none: Option<Span>,
 }
 

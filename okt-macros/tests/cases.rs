@@ -1,6 +1,6 @@
-//! Cases of `ui-tests` that compile, once more under every lint of this workspace.
+//! Compiles the valid cases of `ui-tests` under every lint of this workspace.
 //!
-//! Clippy sees nothing of what trybuild compiles, and must find nothing in generated code.
+//! Clippy does not check what trybuild compiles, and must find nothing in generated code.
 #![expect(dead_code, reason = "the `main` of a case is run by trybuild")]
 
 #[path = "../../ui-tests/cases/pass/database.rs"]

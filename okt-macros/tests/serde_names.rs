@@ -1,4 +1,4 @@
-//! The wire name of a state is the one serde writes.
+//! Compares the wire names of states with the names that serde writes.
 use std::fmt;
 
 use okt_core::Lifecycle;

@@ -1,6 +1,6 @@
-//! What you implement, and what your code is given: the application, its context, its pass.
+//! The traits you implement and the contexts your code receives: application, context, pass.
 //!
-//! Uses `resources` and what is below; the reconciliation asks it.
+//! Uses `resources` and the folders below it. `reconcile` calls it.
 
 pub(crate) mod application;
 pub(crate) mod asked;

@@ -1,4 +1,4 @@
-//! What a test kit sees of the attempts of an operator, and what it has happen to them.
+//! Hooks for a test kit: it sees the attempts of an operator and decides their fate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ pub struct Attempt {
     pub number: u32,
     /// The wire name of the state.
     pub state: &'static str,
-    /// Whether the work may have been begun before by an operator that is gone.
+    /// Whether another operator process may have begun the work before.
     pub resumed: bool,
 }
 
-/// What becomes of an attempt.
+/// The fate of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The handler runs, and its answer is taken.
@@ -32,7 +32,7 @@ pub enum Fate {
 
 type OnAttempt = dyn Fn(&Attempt) -> Fate + Send + Sync;
 
-/// A way into an operator for tests; by default nobody uses it.
+/// Hooks into an operator for tests; by default there are none.
 #[derive(Clone, Default)]
 pub struct Backdoor {
     attempts: Option<Arc<OnAttempt>>,
@@ -45,7 +45,7 @@ impl fmt::Debug for Backdoor {
 }
 
 impl Backdoor {
-    /// Asks what becomes of each attempt, as it begins.
+    /// Sets the function that decides the fate of each attempt when it begins.
     #[must_use]
     pub fn attempts(mut self, fate: impl Fn(&Attempt) -> Fate + Send + Sync + 'static) -> Self {
         self.attempts = Some(Arc::new(fate));

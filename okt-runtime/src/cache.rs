@@ -1,6 +1,6 @@
-//! Objects as the operator keeps them: packed text in a cache, decoded when they are reconciled, named in one queue.
+//! The cache of objects, as packed text that is decoded when they are reconciled, and the queue that names them.
 //!
-//! Uses `wire`; everything that reads objects uses it.
+//! Uses `wire`. Everything that reads objects uses it.
 
 pub(crate) mod cached;
 pub(crate) mod guarded;

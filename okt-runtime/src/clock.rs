@@ -1,4 +1,4 @@
-//! What time it is, by the wall or by tokio's clock.
+//! The operator's clock: wall time, or tokio's clock in tests.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -6,33 +6,33 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// How far ahead the latest time is that a timer may be set to: 30 years, as tokio has it.
+/// The longest wait of a timer: 30 years, as in tokio.
 const FAR: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// Returns the time after a wait, on tokio's clock.
 ///
-/// A wait that an author chose may be as long as a [`Duration`] gets, and adding that to a time panics: it is cut to
-/// 30 years.
+/// A wait from user code may be as long as a [`Duration`] gets, and adding that to a time panics: it is cut to 30
+/// years.
 pub(crate) fn after(wait: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait.min(FAR)).unwrap_or(now)
 }
 
-/// A clock; status holds wall time, timers are tokio's.
+/// The operator's clock. Statuses hold wall time; timers use tokio's clock.
 ///
-/// The wall clock may jump, by hand or when a wrong one is set right. Deadlines count from times in statuses: they must
-/// neither all come at once then, nor never. So this one is led towards the wall clock gently: whatever that does while
-/// the operator runs, a second of it takes between half a second and two.
+/// The wall clock jumps when it is set. Deadlines count from times in statuses: after a jump they must neither all come
+/// at once nor never. This clock therefore follows the wall clock slowly: one second of it takes between half a second
+/// and two seconds.
 #[derive(Clone, Debug)]
 pub(crate) enum Clock {
-    /// The wall clock, led gently.
+    /// Follows the wall clock slowly.
     Wall(Arc<Mutex<Led>>),
-    /// Tokio's clock, set to the wall clock once: it stands still where tokio's does.
+    /// Tokio's clock, set to the wall clock once. It stands still while tokio's clock does.
     Tokio { set_to: Timestamp, at: Instant },
 }
 
 impl Clock {
-    /// The wall clock.
+    /// Returns a clock that follows the wall clock.
     pub(crate) fn wall() -> Self {
         let led = Led {
             shown: Timestamp::now(),
@@ -41,14 +41,15 @@ impl Clock {
         Self::Wall(Arc::new(Mutex::new(led)))
     }
 
-    /// Set once per process, so that an operator started later does not fall back behind what an earlier one wrote.
+    /// Returns tokio's clock. It is set once per process, so that a later operator does not fall behind the times that
+    /// an earlier one wrote.
     pub(crate) fn tokio() -> Self {
         static SET: OnceLock<(Timestamp, Instant)> = OnceLock::new();
         let (set_to, at) = *SET.get_or_init(|| (Timestamp::now(), Instant::now()));
         Self::Tokio { set_to, at }
     }
 
-    /// Now, to the millisecond.
+    /// Returns the current time, to the millisecond.
     pub(crate) fn now(&self) -> Timestamp {
         let now = match self {
             Self::Wall(led) => {
@@ -64,7 +65,7 @@ impl Clock {
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
 
-    /// The time since a moment; none at all where it lies ahead.
+    /// Returns the time since `then`; zero if `then` lies ahead.
     pub(crate) fn since(&self, then: Timestamp) -> Duration {
         self.now()
             .duration_since(then)
@@ -73,15 +74,14 @@ impl Clock {
     }
 }
 
-/// What a clock that is led has shown last, and when that was.
+/// The last time that a clock showed, and when it showed it.
 #[derive(Debug)]
 pub(crate) struct Led {
     shown: Timestamp,
     at: std::time::Instant,
 }
 
-/// What is shown a time after something was shown, where the wall clock shows this: at least half of that time later, and
-/// at most twice as much.
+/// Returns the time to show: the wall time, but at least half of `passed` and at most twice `passed` after `shown`.
 fn lead(shown: Timestamp, passed: Duration, wall: Timestamp) -> Timestamp {
     let after = |time: Duration| shown.saturating_add(time).unwrap_or(wall);
     let slowest = after(passed.checked_div(2).unwrap_or_default());
@@ -95,8 +95,8 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    /// How long after something was shown a deadline comes, where the wall clock is wrong by this many seconds from the
-    /// beginning, and is read every second.
+    /// Returns how long a deadline takes if the wall clock is wrong by `wrong_by` seconds from the start and is read
+    /// every second.
     fn deadline(wrong_by: i64, deadline: Duration) -> Duration {
         let begin = Timestamp::from_second(1_800_000_000).expect("a time");
         let mut shown = begin;
@@ -114,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_takes_its_time_where_the_wall_clock_is_right() {
+    fn a_deadline_is_exact_if_the_wall_clock_is_right() {
         assert_eq!(deadline(0, HOUR), HOUR);
     }
 
     #[test]
-    fn a_wall_clock_that_jumps_brings_no_deadline_before_half_its_time_nor_after_twice_its_time() {
+    fn a_jump_of_the_wall_clock_at_most_halves_or_doubles_a_deadline() {
         for jump in [1, 60, 3600, 86_400, 10_000_000] {
             let sooner = deadline(jump, HOUR);
             assert!(sooner >= HOUR / 2 && sooner <= HOUR, "{jump}: {sooner:?}");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_asked_long_ago_has_caught_up() {
+    fn a_clock_that_was_read_long_ago_has_caught_up() {
         let begin = Timestamp::from_second(1_800_000_000).expect("a time");
         let wall = Timestamp::from_second(1_800_000_000 + 5400).expect("a time");
         assert_eq!(lead(begin, HOUR, wall), wall);

@@ -1,5 +1,5 @@
-//! The CRD of an application: its schema with the graph as CEL rules, the union of two releases, and whether the one in
-//! the cluster fits.
+//! The CRD of an application: its schema with the graph as CEL rules, the union of two releases, and the check of the
+//! CRD in the cluster.
 //!
 //! Uses `wire`; the operator and the command line use it.
 

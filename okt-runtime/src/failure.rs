@@ -1,4 +1,4 @@
-//! Why work failed, and whether trying again helps.
+//! Why work failed, and whether a retry helps.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use okt_core::pass::Failed;
 
 /// The failure of a handler or an observation.
 ///
-/// Any error converts into one that is tried again, so `?` works in handlers; the errors of this crate (`reach`) know
-/// better whether trying again helps, also behind another error.
-/// It is no error itself, because of that.
+/// Any error converts into a failure that is retried, so `?` works in handlers. The errors of `reach` decide themselves
+/// whether a retry helps, also as the source of another error.
+/// A failure does not implement [`Error`](std::error::Error), because that would conflict with this conversion.
 ///
 /// ```
 /// use okt_runtime::Failure;
@@ -24,7 +24,7 @@ use okt_core::pass::Failed;
 pub struct Failure(Failed);
 
 impl Failure {
-    /// A failure that trying again may mend; the waits between attempts grow.
+    /// Creates a failure that a retry may fix; OKT retries with backoff.
     ///
     /// `reason` is one word in `PascalCase`, shown in conditions; `message` is for people and must be the
     /// same for the same failure: no times, counters or addresses that change.
@@ -32,19 +32,20 @@ impl Failure {
         Self(Failed::retry(reason, message))
     }
 
-    /// A failure that only a change of the spec can mend.
+    /// Creates a failure that only a change of the spec can fix.
     ///
-    /// The object takes the `on_error` trigger of its state, or stands still until its spec changes.
+    /// The object takes the `on_error` trigger of its state. Without that trigger it stays in its state until its spec
+    /// changes.
     pub fn permanent(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self(Failed::permanent(reason, message))
     }
 
-    /// The failure of a step.
+    /// Converts the failure of a step.
     pub(crate) fn of_step(failed: Failed) -> Self {
         Self(failed)
     }
 
-    /// The same with more to say.
+    /// Appends a text to the message.
     #[cfg(feature = "reach")]
     pub(crate) fn saying(mut self, more: &str) -> Self {
         if !more.is_empty() {
@@ -54,17 +55,17 @@ impl Failure {
         self
     }
 
-    /// One word for machines.
+    /// Returns the reason, one word for machines.
     pub fn reason(&self) -> &str {
         &self.0.reason
     }
 
-    /// The details for people.
+    /// Returns the message, for people.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Whether trying again is of no use.
+    /// Returns whether a retry does not help.
     pub fn is_permanent(&self) -> bool {
         self.0.permanent
     }

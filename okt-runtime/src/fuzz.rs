@@ -1,11 +1,11 @@
-//! Objects that are nearly right: each decodes or keeps its metadata, and something is decided for it.
+//! Fuzz tests with nearly valid objects: each decodes and is decided, or is an error that keeps its metadata.
 
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use okt_core::backoff::Backoff;
-use okt_core::facts::{Facts, Observed, Task};
+use okt_core::facts::{LifecycleFacts, Observed, Task};
 use okt_core::{Lifecycle, decide};
 use okt_fuzz::{Dice, check};
 use schemars::JsonSchema;
@@ -100,15 +100,15 @@ fn vault() -> Value {
     })
 }
 
-/// The metadata of an object that is read although the rest may be anything.
+/// Returns the metadata of an object, whatever the rest of the object is.
 fn metadata(object: &Value) -> Option<ObjectMeta> {
     let mut metadata = object.get("metadata")?.clone();
-    // Nobody reads them.
+    // OKT does not read managed fields.
     metadata.as_object_mut()?.remove("managedFields");
     serde_json::from_value(metadata).ok()
 }
 
-/// Decides what a vault does next, whatever has become of its application.
+/// Decides the next step of a vault, for a random observation.
 fn decided(vault: &Vault, dice: &mut Dice) {
     let meta = vault.meta();
     let (spec, status) = (vault.spec_of(), vault.status_of());
@@ -120,7 +120,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
         .pick(&[VaultState::Open, VaultState::Servicing, VaultState::Gone])
         .id();
     let recorded = read::record(position, dice.below(2) == 0, revision);
-    let facts = Facts {
+    let facts = LifecycleFacts {
         desired: read::desired(desired, position.and_then(|it| it.desired.as_ref())),
         visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),
         generation: meta.generation.unwrap_or(0),
@@ -162,7 +162,7 @@ fn every_object_decodes_or_is_an_error_with_its_metadata() {
     let valid = vault();
     check(1200, |dice| {
         let text = dice.json(&valid);
-        // Whatever it is, it is read or refused.
+        // Every text is decoded or refused, without a panic.
         let _ = serde_json::from_slice::<Guarded<Vault>>(&text).map(|it| it.get().is_ok());
         let _ = serde_json::from_slice::<Cached<Vault>>(&text).map(|it| it.object().is_ok());
         let Ok(object) = serde_json::from_slice::<Value>(&text) else {
@@ -171,9 +171,10 @@ fn every_object_decodes_or_is_an_error_with_its_metadata() {
         let Some(meta) = metadata(&object) else {
             return;
         };
-        // One without fields said twice, as an API server sends it, stops no other object.
+        // An object without duplicate fields, as an API server sends it, does not stop other objects.
         let text = object.to_string();
-        let guarded: Guarded<Vault> = serde_json::from_str(&text).expect("what it is, or why not");
+        let guarded: Guarded<Vault> =
+            serde_json::from_str(&text).expect("the object, or its error");
         assert_eq!(guarded.meta().name, meta.name);
         assert_eq!(guarded.meta().uid, meta.uid);
         let cached: Cached<Vault> = serde_json::from_str(&text).expect("its text");

@@ -1,23 +1,24 @@
-//! Lifecycles kept by Kubernetes: the operator side of OKT, on kube.
+//! The runtime of OKT operators: reconciles lifecycles on Kubernetes, built on kube.
 //!
-//! An author declares a state enum with [`lifecycle_graph`], implements the generated handler trait and
-//! [`Application`], and calls [`main`]; or, with a `main` of their own, runs an [`Operator`].
+//! You declare a state enum with [`lifecycle_graph`], implement the generated handler trait and [`Application`], and
+//! call
+//! [`main`]. If you have a `main` of your own, run an [`Operator`] instead.
 //!
-//! | folder | what it is for | uses |
+//! | folder | content | uses |
 //! |---|---|---|
-//! | | `failure`, `texts`, `clock`, `patience`, `backdoor`: what every folder may use | |
-//! | `wire` | spec, status and annotations as types, and from those to numbers | |
-//! | `cache` | objects as the operator keeps them, and the queue that names them | `wire` |
+//! | | `failure`, `texts`, `clock`, `patience`, `backdoor`: helpers for every folder | |
+//! | `wire` | spec, status and annotations as types, and their conversion to ids and counters | |
+//! | `cache` | the cache of objects, and the queue of those that are due | `wire` |
 //! | `crd` | the CRD with the graph in it | `wire` |
-//! | `resources` | what an object owns in the cluster | `wire`, `cache` |
-//! | `reach` | the way to the application, for handlers | |
-//! | `author` | what you implement, and what your code is given | `resources` and below |
-//! | `sidecar` | an application whose agents do the work | `author` |
-//! | `reconcile` | one reconciliation: facts, effects, and what is remembered between two | `author` and below |
-//! | `operator` | many objects: watches, queue, start and stop | `reconcile` and below |
+//! | `resources` | the resources that an object owns in the cluster | `wire`, `cache` |
+//! | `reach` | access to the application for handlers: commands, HTTP through a pod | |
+//! | `author` | the traits you implement, and the contexts your code receives | `resources` and below |
+//! | `sidecar` | applications whose agents do the work | `author` |
+//! | `reconcile` | one reconciliation: facts, effects, and the memory between two of them | `author` and below |
+//! | `operator` | all objects of a kind: watches, queue, start and stop | `reconcile` and below |
 //! | `program` | the command line: `run`, `crd`, `rbac`, `manifests` | everything |
 
-// An author's duration must not be able to panic: times are added by `clock::after`, durations saturate.
+// A duration from user code must not cause a panic: `clock::after` adds times, and durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod author;
@@ -55,6 +56,7 @@ pub use failure::Failure;
 pub use okt_core::backoff::Backoff;
 pub use okt_core::pass::{Operations, Results};
 pub use okt_core::reasons;
+pub use okt_core::record::{Phase, VisitOutcome};
 pub use okt_core::{Answer, ConditionStatus, Delegated, Dispatch, Lifecycle, PassDispatch, Step};
 pub use okt_macros::{LifecycleSpec, lifecycle_graph};
 pub use operator::{Operator, OperatorError};
@@ -69,17 +71,16 @@ pub use wire::annotations::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 pub use wire::desired::{Desired, REQUEST_LIMIT, StateName, Visit};
 pub use wire::object::{Extra, LifecycleObject, LifecycleSpec};
 pub use wire::status::{
-    Outcome, Phase, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit,
-    Status, Transition,
+    Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status, Transition,
 };
 
-/// For the test kit; no part of the public API.
+/// Items for the test kit; not part of the public API.
 #[doc(hidden)]
 pub mod __testing {
     pub use crate::backdoor::{Attempt, Backdoor, Fate};
 }
 
-/// What generated code names; no part of the public API.
+/// Items that generated code names; not part of the public API.
 #[doc(hidden)]
 pub mod __private {
     pub use okt_core::__private::*;

@@ -1,4 +1,4 @@
-//! The operator: what it is made of, and how it runs and stops.
+//! The operator: its settings, and how it runs and stops.
 
 mod drive;
 mod requeues;
@@ -34,38 +34,39 @@ use crate::patience::contact;
 use crate::reconcile::memory::Memory;
 use crate::reconcile::places::{ACTIONS, Places};
 
-use crate::reconcile::shared::{Request, Shared};
+use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::reconcile::tasks::Tasks;
 use crate::resources::{Cluster, Watches};
 use crate::wire::read;
 
-/// How many objects have their turn at the same time, by default.
+/// The default number of concurrent reconciliations.
 const CONCURRENCY: u16 = 16;
 
-/// How long work may go on after the operator is told to stop, by default: a pod is given 30 s.
+/// The default time limit of a graceful shutdown. Kubernetes gives a pod 30 s.
 pub(crate) const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long work that is dropped may take to be gone.
+/// How long aborted tasks may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How often an operator that is stopping looks whether its work is done.
+/// How often a stopping operator checks whether its work is done.
 const DRAIN_POLL: Duration = Duration::from_millis(50);
 
-/// Why an operator does not run.
+/// An error that keeps an operator from running.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// The API server refuses this client at the start, or is none; only a change of the configuration helps.
+    /// The API server refuses this client at the start, or the address is not that of an API server; only a change of
+    /// the configuration helps.
     #[error("reach the Kubernetes API")]
     NoContact(#[source] Box<kube::Error>),
-    /// The declared types cannot work; only a change of the code helps.
+    /// The declared types make no valid CRD; only a change of the code helps.
     #[error("make the CRD")]
     Crd(#[from] CrdError),
-    /// Namespaces were named for a kind that lives in none; leave them out.
-    #[error("look at {0} in some namespaces only: it is cluster-scoped")]
+    /// Namespaces were given for a cluster-scoped kind; leave them out.
+    #[error("watch {0} in some namespaces only: it is cluster-scoped")]
     ClusterScoped(String),
-    /// A pass graph has no life to keep; only a change of the code helps.
+    /// A pass graph is declared as the lifecycle; only a change of the code helps.
     #[error(
-        "keep the life of a pass: `{0}` is a pass graph; say `#[lifecycle(none)]` of the spec, and name the graph in `Application::pass`"
+        "run a pass as a lifecycle: `{0}` is a pass graph; say `#[lifecycle(none)]` of the spec, and name the graph in `Application::pass`"
     )]
     Pass(&'static str),
     /// There is neither a lifecycle nor a pass; only a change of the code helps.
@@ -78,27 +79,28 @@ pub enum OperatorError {
         "tell two conditions apart: `{0}` is declared by the lifecycle and by the pass; rename one"
     )]
     SameCondition(&'static str),
-    /// The lifecycle and the pass together declare more conditions than a status holds; only a change of the code helps.
+    /// Lifecycle and pass together declare more conditions than a status holds; only a change of the code helps.
     #[error(
         "hold {0} conditions: the lifecycle and the pass may declare {DECLARED_LIMIT} together"
     )]
     ManyConditions(usize),
 }
 
-/// What outside the cluster names objects that should be looked at.
+/// Reconcile requests from sources other than watches.
 type ReconcileRequests<K> = BoxStream<'static, ObjectRef<K>>;
 
-/// An operator for one kind of resource, for those who have a `main` of their own.
+/// An operator for one kind of resource. Use it if you have a `main` of your own.
 ///
 /// # Guarantees
 ///
-/// - A position is persisted before the work of a state starts, and work never runs in a reconciler.
+/// - OKT stores a position before the work of its state starts. Work never runs in a reconciler.
 /// - At most one piece of work of an object runs at a time in this process.
-/// - A settled object causes no request.
+/// - An object at rest causes no request.
 ///
 /// # Assumptions
 ///
-/// Without a [`leader_election`](Self::leader_election) one replica runs: a second one would repeat work, under the same ids.
+/// Without [`leader_election`](Self::leader_election), run one replica only: a second one would repeat work under the
+/// same ids.
 ///
 /// ```no_run
 /// # use okt_runtime::{Application, Operator};
@@ -128,7 +130,7 @@ pub struct Operator<A: Application> {
 }
 
 impl<A: Application> Operator<A> {
-    /// An operator for all objects of the application's kind.
+    /// Creates an operator for all objects of the application's kind.
     pub fn new(client: Client, application: A) -> Self {
         Self {
             client,
@@ -147,13 +149,13 @@ impl<A: Application> Operator<A> {
         }
     }
 
-    /// Looks at these namespaces only; none means all.
+    /// Limits the operator to these namespaces; none means all.
     ///
-    /// For a cluster-scoped kind leave this empty: [`run`](Self::run) refuses it.
+    /// Do not call it for a cluster-scoped kind: [`run`](Self::run) returns an error then.
     #[must_use]
     pub fn namespaces(mut self, namespaces: impl IntoIterator<Item = impl Into<String>>) -> Self {
         for namespace in namespaces.into_iter().map(Into::into) {
-            // Looked at twice, its objects would be acted upon twice.
+            // A namespace that is watched twice would have its objects reconciled twice.
             if !self.namespaces.contains(&namespace) {
                 self.namespaces.push(namespace);
             }
@@ -161,18 +163,19 @@ impl<A: Application> Operator<A> {
         self
     }
 
-    /// Acts only while this is true (a lease is held); what runs when it turns false is left to end.
+    /// Acts only while `is_leader` is true, that is, while this replica holds the lease. Running work is left to end
+    /// when it becomes false.
     ///
-    /// A gate whose sender is gone is shut: nobody would say when the lease is lost.
+    /// A closed channel counts as false, because it cannot report that the lease is lost.
     #[must_use]
     pub fn leader_election(mut self, is_leader: watch::Receiver<bool>) -> Self {
         self.is_leader = Some(is_leader);
         self
     }
 
-    /// Looks at an object whenever this stream names it; called again, another stream does too.
+    /// Reconciles an object whenever this stream names it. Call it again to add another stream.
     ///
-    /// For what no kind of [`watches`](Application::watches) tells: a queue, a socket, another cluster:
+    /// Use it for events that no kind of [`watches`](Application::watches) reports: a queue, a socket, another cluster:
     ///
     /// ```no_run
     /// # use futures::StreamExt;
@@ -190,11 +193,11 @@ impl<A: Application> Operator<A> {
     ///     let map = map.inspect_err(|error| tracing::warn!("cannot watch: {error}")).ok()?;
     ///     Some(ObjectRef::new(&map.name_any()).within("databases"))
     /// });
-    /// operator.pokes(named)
+    /// operator.reconcile_on(named)
     /// # }
     /// ```
     #[must_use]
-    pub fn requests(
+    pub fn reconcile_on(
         mut self,
         requests: impl Stream<Item = ObjectRef<A::Resource>> + Send + 'static,
     ) -> Self {
@@ -202,7 +205,7 @@ impl<A: Application> Operator<A> {
         self
     }
 
-    /// How many objects are reconciled at the same time; 16 by default.
+    /// Sets how many objects are reconciled at the same time; 16 by default.
     ///
     /// A reconciliation that waits for your code is not counted: see [`questions`](Self::questions) and
     /// [`actions`](Self::actions).
@@ -212,68 +215,69 @@ impl<A: Application> Operator<A> {
         self
     }
 
-    /// How many calls of your code (`observe`, `resources`, `extra`, steps of a pass) may wait for their answer at the
-    /// same time; 4,096 by default.
+    /// Sets how many calls of your code (`observe`, `resources`, `extra`, steps of a pass) may be pending at the same
+    /// time; 4,096 by default.
     ///
-    /// Each holds its future and what your code holds, a connection for example.
-    /// A quarter of them is for applications that did not answer the last time, so that those that answer find a place.
+    /// Each pending call holds its future and what your code holds, a connection for example.
+    /// Applications that did not answer the last call share a quarter of the places, so that the others find one.
     #[must_use]
     pub fn questions(mut self, places: usize) -> Self {
         self.questions = places;
         self
     }
 
-    /// How many attempts of actions run at the same time; 4,096 by default.
+    /// Sets how many attempts of actions run at the same time; 4,096 by default.
     ///
-    /// Further ones wait in order, deletions first, for which an eighth of the places is kept free.
-    /// After a restart the work that was in flight begins again one by one: as many attempts in 40 s as there are places.
-    /// What says `Wait` holds no place while it waits.
+    /// Further attempts wait in order, deletions first. An eighth of the places is reserved for deletions.
+    /// After a restart the operator resumes the work that was in flight one attempt after the other: as many in 40 s as
+    /// there are places.
+    /// Work that answered `Wait` holds no place while it waits.
     ///
-    /// An attempt that runs costs the operator 8 KB (`docs/benchmarks.md`), and what your handler holds on top: choose
-    /// fewer places if that is much.
+    /// A running attempt costs the operator 8 KB (`docs/benchmarks.md`), plus what your handler holds: choose fewer
+    /// places if that is much.
     #[must_use]
     pub fn actions(mut self, places: usize) -> Self {
         self.actions = places;
         self
     }
 
-    /// How the waits between failed attempts grow; from a second to five minutes by default.
+    /// Sets the backoff between failed attempts; from one second to five minutes by default.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// How long work that is running, and turns that wait for an answer, may go on after the operator is told to
-    /// stop; 20 s by default.
+    /// Sets how long running work and pending calls of your code may continue during a graceful shutdown; 20 s by
+    /// default.
     ///
-    /// Kubernetes kills a pod 30 s after it has told it to stop (`terminationGracePeriodSeconds`): stay below that.
+    /// Kubernetes kills a pod 30 s after SIGTERM (`terminationGracePeriodSeconds`): stay below that.
     #[must_use]
     pub fn shutdown_limit(mut self, limit: Duration) -> Self {
         self.shutdown_limit = limit;
         self
     }
 
-    /// Reads its objects as a stream instead of by pages of 500: one request, on a server that streams lists
+    /// Reads the objects with a streaming list instead of pages of 500: one request, on a server that streams lists
     /// (Kubernetes 1.34 or later; on another one the operator finds no objects).
     ///
-    /// Off by default: kube asks for such a list as of any version, and an API server that lags behind the others
-    /// may show a position that was left since, whose work would then be begun again, under its old id.
-    /// A list by pages is always the newest.
+    /// Off by default: kube requests such a list at any version. An API server that lags behind the others may show a
+    /// position that the object has left since. The operator would then begin that work again, under its old id.
+    /// A paged list is always the newest.
     #[must_use]
     pub fn streaming_lists(mut self) -> Self {
         self.streaming = true;
         self
     }
 
-    /// Takes the time from tokio's clock, so that tests which pause or advance it decide what time it is.
+    /// Takes the time from tokio's clock, so that tests can pause and advance it.
     #[must_use]
     pub fn virtual_time(mut self) -> Self {
         self.clock = Clock::tokio();
         self
     }
 
-    /// Lets a test kit in.
+    /// Sets the hooks of a test kit.
     #[doc(hidden)]
     #[must_use]
     pub fn __backdoor(mut self, backdoor: Backdoor) -> Self {
@@ -281,18 +285,18 @@ impl<A: Application> Operator<A> {
         self
     }
 
-    /// Runs until `stop` ends; from then on no work is started, and what runs is waited for.
+    /// Runs the operator until `stop` completes. Then it starts no more work and waits for the work that runs.
     ///
-    /// What that work says is still recorded.
-    /// Work that is not done within the [`shutdown_limit`](Self::shutdown_limit) is dropped, and resumed by
-    /// the next operator under the same ids; all of it where this future is dropped.
+    /// The results of that work are still recorded.
+    /// Work that is not done within the [`shutdown_limit`](Self::shutdown_limit) is aborted, and the next operator
+    /// resumes it under the same ids. If you drop this future, all work is aborted.
     ///
-    /// An API server that does not answer yet is waited for, with a line in the log for each attempt.
+    /// If the API server does not answer yet, the operator waits for it and logs each attempt.
     ///
     /// # Errors
     ///
-    /// [`OperatorError`] where it cannot begin. Once it runs, what goes wrong concerns single objects and
-    /// is said in their conditions, or is logged and tried again.
+    /// [`OperatorError`] if the operator cannot start. Once it runs, failures concern single objects: it reports them
+    /// in their conditions, or logs them and retries.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), OperatorError> {
         let graph = StateOf::<A>::GRAPH;
         let pass = A::pass();
@@ -365,7 +369,7 @@ impl<A: Application> Operator<A> {
                 if namespace.is_none() || *namespace == request.namespace {
                     let object = reference(&request.name, request.namespace.as_deref());
                     // A closed queue belongs to an operator that is stopping.
-                    let _ = queue.send(Request::External(object));
+                    let _ = queue.send(QueueRequest::External(object));
                 }
             }
             std::future::ready(())
@@ -376,7 +380,7 @@ impl<A: Application> Operator<A> {
             stop.await;
             told = Some(Instant::now());
             draining.cancel();
-            // What is not done by then is resumed by the next operator.
+            // The next operator resumes work that is not done by then.
             let _ = tokio::time::timeout(self.shutdown_limit, drained).await;
         };
         let mut drives = std::pin::pin!(drives);
@@ -387,17 +391,17 @@ impl<A: Application> Operator<A> {
             _ = &mut drives => {}
         }
         stopping.cancel();
-        // A turn that waits for an answer may be dropped like one of an operator that is killed.
+        // A reconciliation that waits for an answer may be dropped, as if the operator were killed.
         let spent = told.map_or(Duration::ZERO, |told| told.elapsed());
         let left = self.shutdown_limit.saturating_sub(spent);
         let _ = tokio::time::timeout(left, drives).await;
-        // Work that blocks its thread does not end when it is told to.
+        // A task that blocks its thread does not end when it is aborted.
         let _ = tokio::time::timeout(LAST_WORDS, tasks.end()).await;
         Ok(())
     }
 }
 
-/// Whether what an application declares can be run.
+/// Checks that the declared lifecycle and pass can run together.
 fn check_graphs(
     lifecycle: &'static Graph<'static>,
     pass: Option<&'static Graph<'static>>,
@@ -425,7 +429,7 @@ fn check_graphs(
     Ok(())
 }
 
-/// Ends when no work runs any more and what it said is recorded, or nothing may be recorded.
+/// Completes when no work runs and its results are recorded, or when the operator may not record them.
 async fn drained<A: Application>(shared: Arc<Shared<A>>) {
     let mut told = false;
     loop {
@@ -434,7 +438,7 @@ async fn drained<A: Application>(shared: Arc<Shared<A>>) {
             return;
         }
         if !told {
-            tracing::info!(working, "stopping: waiting for the work that runs");
+            tracing::info!(working, "stopping: waiting for running actions");
             told = true;
         }
         tokio::time::sleep(DRAIN_POLL).await;
@@ -511,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn two_graphs_whose_conditions_do_not_go_together_are_refused() {
+    fn graphs_with_too_many_or_duplicate_conditions_are_refused() {
         let said = |pass| check_graphs(Life::GRAPH, pass).map_err(|error| error.to_string());
         assert_eq!(said(None), Ok(()));
         assert_eq!(

@@ -1,6 +1,6 @@
-//! How long the API server may take to answer, and how it is waited for at the start.
+//! The time limit for answers of the API server, and the wait for the server at the start.
 //!
-//! kube waits for ever, and a turn that waits for an answer that was lost on the way would never end.
+//! kube waits without a limit: a reconciliation whose answer is lost on the way would never end.
 
 use std::future::Future;
 use std::time::Duration;
@@ -13,21 +13,22 @@ use crate::texts::chain;
 /// The longest wait for an answer; the API server itself gives up a request after a minute.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The waits between attempts to reach an API server that is away; a pod that ended instead would wait
-/// up to five minutes for its restart.
+/// The backoff between attempts to reach an unavailable API server. If the process ended instead, its pod would wait up
+/// to five minutes for its restart.
 const UNTIL_CONTACT: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(20));
 
-/// Waits until the API server answers: it may be starting too.
+/// Waits until the API server answers, because it may be starting too.
 ///
 /// # Errors
 ///
-/// What waiting does not cure: the server refuses this client, or is none.
+/// If a retry does not help: the server refuses this client, or is no API server.
 pub(crate) async fn contact(client: &Client) -> Result<(), kube::Error> {
     let mut attempts = 0_u32;
     loop {
         let error = match answer(client.apiserver_version()).await {
             Ok(_) => return Ok(()),
-            // It answers; what may be read is said where it is read, and permissions come late at its own start.
+            // The server answers. The request that needs a permission reports that it is missing; a starting server
+            // grants permissions late.
             Err(kube::Error::Api(status)) if status.code == 403 => return Ok(()),
             Err(error) if may_pass(&error) => error,
             Err(error) => return Err(error),
@@ -39,7 +40,7 @@ pub(crate) async fn contact(client: &Client) -> Result<(), kube::Error> {
     }
 }
 
-/// Whether a request that failed may succeed later with nobody changing anything.
+/// Returns whether a failed request may succeed later although nothing is changed.
 fn may_pass(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => matches!(status.code, 408 | 429 | 500..),
@@ -49,12 +50,12 @@ fn may_pass(error: &kube::Error) -> bool {
     }
 }
 
-/// Waits for an answer, but not for ever.
+/// Waits for an answer for at most a minute.
 ///
 /// # Errors
 ///
-/// Those of the request, and [`kube::Error::Service`] where no answer came: then nobody knows whether it was
-/// carried out, which the next look at the object tells.
+/// Those of the request, and [`kube::Error::Service`] if no answer came. The request may have been carried out then;
+/// the next version of the object shows it.
 pub(crate) async fn answer<T>(
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, kube::Error> {

@@ -1,4 +1,4 @@
-//! A whole operator program, of one operator or several: `run`, `crd`, `rbac` and `manifests` on the command line.
+//! A complete operator program, with one operator or several: the subcommands `run`, `crd`, `rbac` and `manifests`.
 
 mod manifests;
 pub(crate) mod rbac;
@@ -30,7 +30,7 @@ use crate::resources::is_label;
 use crate::texts::chain;
 use crate::wire::object::has_lifecycle;
 
-/// Keeps the lives of applications.
+/// Runs the operator, or prints what installs it.
 #[derive(Parser)]
 #[command(arg_required_else_help = true)]
 struct Line {
@@ -42,7 +42,7 @@ struct Line {
 enum Command {
     /// Run the operator until SIGTERM or Ctrl-C.
     Run {
-        /// Look at this namespace only; may be given several times. Kinds that live in none are looked at whole.
+        /// Watch this namespace only; may be given several times. Cluster-scoped kinds are watched in the whole cluster.
         #[arg(long, value_name = "NAME", value_parser = namespace)]
         namespace: Vec<String>,
     },
@@ -54,7 +54,7 @@ enum Command {
     },
     /// Print the roles: the least that `run` needs, and those of people who view or edit the objects.
     ///
-    /// What the handlers themselves ask of the cluster is yours to add.
+    /// Add what your handlers themselves request from the cluster.
     Rbac {
         /// As given to `run`: roles in this namespace instead of the whole cluster; may be given several times.
         #[arg(long, value_name = "NAME", value_parser = namespace)]
@@ -63,29 +63,29 @@ enum Command {
         #[arg(long, value_name = "NAMESPACE/NAME")]
         service_account: Option<ServiceAccount>,
     },
-    /// Print all that installs the operator: `manifests --image IMAGE | kubectl apply -f -`.
+    /// Print all objects that install the operator: `manifests --image IMAGE | kubectl apply -f -`.
     ///
     /// That is a namespace and a service account, the custom resource definition, the roles with their bindings, and
     /// a Deployment of one replica.
-    /// What the handlers themselves ask of the cluster is yours to add.
+    /// Add what your handlers themselves request from the cluster.
     Manifests {
         /// The image that has this program as its entry point, and a user that is not root.
         #[arg(long, value_parser = image)]
         image: String,
-        /// As given to `run`; may be given several times. These namespaces have to be there.
+        /// As given to `run`; may be given several times. These namespaces must exist.
         #[arg(long, value_name = "NAME", value_parser = namespace)]
         namespace: Vec<String>,
-        /// Run as this service account, in its namespace, which has to be there [default: both are made, and named
+        /// Run as this service account, in its namespace, which must exist [default: both are created, and named
         /// after the program]
         #[arg(long, value_name = "NAMESPACE/NAME")]
         service_account: Option<ServiceAccount>,
     },
 }
 
-/// The `main` of an operator: reads the command line, connects, and runs.
+/// Runs a program with one operator: reads the command line and executes its subcommand.
 ///
-/// Where the cluster is comes from `KUBECONFIG`, the default kubeconfig, or the pod it runs in.
-/// Logs go to standard error, as `RUST_LOG` says (by default `info`).
+/// The cluster comes from `KUBECONFIG`, the default kubeconfig, or the pod it runs in.
+/// Logs go to standard error; `RUST_LOG` sets the level (by default `info`).
 /// For several operators in one process see [`Program`].
 ///
 /// ```no_run
@@ -105,11 +105,11 @@ where
     Program::new().with(connect).main().await
 }
 
-/// A program of several operators, each for a kind of its own.
+/// A program with several operators, each for its own kind.
 ///
-/// On its command line `--namespace` limits the kinds that live in namespaces; those that live in none are looked at
-/// whole beside them, with roles for the whole cluster.
-/// Where there are only such kinds it is refused.
+/// `--namespace` on the command line limits the namespaced kinds. Cluster-scoped kinds are still watched in the whole
+/// cluster, and get roles for the whole cluster.
+/// If all kinds are cluster-scoped, the program refuses `--namespace`.
 ///
 /// ```no_run
 /// # use okt_runtime::{Application, Program};
@@ -133,22 +133,22 @@ struct Part {
     run: Box<dyn FnOnce(Surroundings) -> LocalBoxFuture<'static, Result<(), String>>>,
 }
 
-/// What a program gives to each of its operators.
+/// The context in which a program runs each of its operators.
 struct Surroundings {
     client: Client,
-    /// Where the API server is, for people.
+    /// The address of the API server, for messages.
     address: String,
     namespaces: Vec<String>,
     stopping: CancellationToken,
 }
 
 impl Program {
-    /// A program without operators.
+    /// Creates a program without operators.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with one operator more; `connect` makes its application when the program runs.
+    /// Adds an operator; `connect` creates its application when the program runs.
     #[must_use]
     pub fn with<A, C, F, E>(mut self, connect: C) -> Self
     where
@@ -167,11 +167,11 @@ impl Program {
         self
     }
 
-    /// Reads the command line and does what it says, until SIGTERM or Ctrl-C.
+    /// Reads the command line and executes its subcommand; `run` ends at SIGTERM or Ctrl-C.
     ///
-    /// Then it begins nothing more, and waits for the work that runs ([`Operator::shutdown_limit`]); a second
-    /// signal ends it at once.
-    /// The first operator that cannot begin ends the program.
+    /// On the first signal the program starts no more work and waits for the work that runs
+    /// ([`Operator::shutdown_limit`]). A second signal ends it at once.
+    /// The program ends as soon as one of its operators cannot start.
     pub async fn main(self) -> ExitCode {
         let done = match Line::parse().command {
             Command::Run { namespace } => self.run(namespace).await,
@@ -202,7 +202,7 @@ impl Program {
         }
     }
 
-    /// The CRDs as one stream of YAML, each joined with the one in use.
+    /// Returns the CRDs as one YAML stream, each merged with the CRD in use.
     fn definitions(&self, union: Option<&Path>) -> Result<String, String> {
         let in_use = union.map(InUse::read).transpose()?;
         let names: Vec<_> = self.parts.iter().map(|part| (part.crd_name)()).collect();
@@ -213,7 +213,7 @@ impl Program {
         stream((self.parts.iter().zip(olds)).map(|(part, old)| (part.definition)(old)))
     }
 
-    /// The roles of all operators as one stream of YAML.
+    /// Returns the roles of all operators as one YAML stream.
     fn roles(
         &self,
         namespaces: &[String],
@@ -223,14 +223,14 @@ impl Program {
         stream((self.parts.iter()).map(|part| (part.roles)(limit(part), account)))
     }
 
-    /// All that installs the program, in the order in which it is applied.
+    /// Returns the manifests that install the program, in the order in which they are applied.
     fn manifests(
         &self,
         image: &str,
         namespaces: &[String],
         account: Option<ServiceAccount>,
     ) -> Result<String, String> {
-        // What is there already may hold more than this operator, and is not for it to label or to be deleted with it.
+        // An existing namespace may hold more than this operator: the manifests must neither label nor delete it.
         let lives_alone = account.is_none();
         let account = account.map_or_else(own_account, Ok)?;
         let installation = Installation {
@@ -249,9 +249,11 @@ impl Program {
         stream(documents.into_iter())
     }
 
-    /// To which namespaces each operator is limited: a kind that lives in none is looked at whole beside the others.
+    /// Returns the namespaces that each operator is limited to; a cluster-scoped kind next to namespaced ones has no
+    /// limit.
     ///
-    /// Alone it keeps the limit, and refuses it: nothing would come of what was asked for.
+    /// If all kinds are cluster-scoped, they keep the limit, and their operators refuse it, because it would have no
+    /// effect.
     fn limit<'a>(&self, namespaces: &'a [String]) -> impl Fn(&Part) -> &'a [String] + use<'a> {
         let some_are_limited = self.parts.iter().any(|part| !(part.cluster_scoped)());
         move |part| {
@@ -263,7 +265,7 @@ impl Program {
     async fn run(self, namespaces: Vec<String>) -> Result<(), String> {
         let filter = tracing_subscriber::EnvFilter::try_from_default_env()
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-        // A program that has set up logging of its own keeps it.
+        // A program that has already set up logging keeps its own.
         let _ = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
@@ -280,7 +282,7 @@ impl Program {
             let limits = limit(&part);
             if limits.len() < namespaces.len() {
                 let crd = (part.crd_name)();
-                tracing::info!(crd, "lives in no namespace: looked at in the whole cluster");
+                tracing::info!(crd, "cluster-scoped: watched in the whole cluster");
             }
             (part.run)(Surroundings {
                 client: client.clone(),
@@ -297,8 +299,8 @@ impl Program {
         stopping.cancel();
         tokio::select! {
             ended = running => ended.map(drop),
-            // What runs is resumed by the next operator, as after a crash.
-            () = shutdown_signal() => Err("stopped at once: it was told to a second time".to_owned()),
+            // The next operator resumes the work that runs, as after a crash.
+            () = shutdown_signal() => Err("stopped at once: a second signal arrived".to_owned()),
         }
     }
 }
@@ -343,10 +345,10 @@ where
     }
 }
 
-/// Ends at SIGTERM or Ctrl-C.
+/// Completes at SIGTERM or Ctrl-C.
 async fn shutdown_signal() {
     let interrupt = async {
-        // Without the signal the operator is stopped the hard way, which it is made for.
+        // Without this handler Ctrl-C kills the process, which the operator handles like a crash.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -366,25 +368,25 @@ async fn shutdown_signal() {
     interrupt.await;
 }
 
-/// The service account of a program that was not told of one, in a namespace of its own: named after the program.
+/// Returns the default service account: named after the program, in a namespace of its own.
 fn own_account() -> Result<ServiceAccount, String> {
     let program = std::env::args_os().next().map(PathBuf::from);
     let stem = program.as_deref().and_then(Path::file_stem);
     let name = stem.unwrap_or_default().to_string_lossy();
     let name = name.to_lowercase().replace('_', "-");
     format!("{name}-system/{name}").parse().map_err(|_| {
-        "cannot name a service account after this program: say --service-account NAMESPACE/NAME"
+        "cannot name a service account after this program: pass --service-account NAMESPACE/NAME"
             .to_owned()
     })
 }
 
-/// A namespace that there can be: looking at another one would be looking at nothing, and never end.
+/// Parses a namespace. Refuses a name that no namespace can have: the operator would watch nothing and never end.
 fn namespace(text: &str) -> Result<String, &'static str> {
     let why = "a namespace is at most 63 of lower case letters, digits and `-`, none of the latter at an end";
     is_label(text).then(|| text.to_owned()).ok_or(why)
 }
 
-/// What a server takes for an image: it finds out later whether there is such a one.
+/// Parses an image. Whether it exists turns out later, on the server.
 fn image(text: &str) -> Result<String, &'static str> {
     let is_one = !text.is_empty() && !text.contains(char::is_whitespace);
     is_one
@@ -392,13 +394,13 @@ fn image(text: &str) -> Result<String, &'static str> {
         .ok_or("an image is a name without spaces, e.g. `ghcr.io/you/databases:1.0`")
 }
 
-/// The CRD as YAML, joined with the one in use.
+/// Returns the CRD as YAML, merged with the one in use.
 fn definition<A: Application>(old: Option<&CustomResourceDefinition>) -> Result<String, String> {
     let crd = old.map_or_else(crd::<A::Resource>, crd_union::<A::Resource>);
     yaml(&crd.map_err(|error| error.to_string())?)
 }
 
-/// The roles as YAML documents.
+/// Returns the roles as YAML documents.
 fn roles<A: Application>(
     namespaces: &[String],
     account: Option<&ServiceAccount>,
@@ -409,7 +411,7 @@ fn roles<A: Application>(
     stream(objects.iter().map(yaml))
 }
 
-/// Documents as one stream of YAML.
+/// Joins documents to one YAML stream.
 fn stream(documents: impl Iterator<Item = Result<String, String>>) -> Result<String, String> {
     Ok(documents.collect::<Result<Vec<_>, _>>()?.join("---\n"))
 }
@@ -421,7 +423,7 @@ fn yaml(value: &impl Serialize) -> Result<String, String> {
 fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => Ok(()),
-        // The reader has seen enough.
+        // The reader, for example `head`, has closed the pipe.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(format!("cannot print: {error}")),
     }

@@ -1,7 +1,7 @@
-//! The way to the application, for handlers: commands in its containers, HTTP, and its ports from outside the cluster.
+//! Access to the application for handlers: commands in its containers, HTTP, and its ports from outside the cluster.
 //!
-//! [`Reach`] is made once, where the application is made, and says for everything whether it goes on inside the
-//! cluster (names of Services, addresses of pods) or outside (ports forwarded by the API server):
+//! Create a [`Reach`] once, where you create the application. It decides for all requests whether they go from inside
+//! the cluster (names of Services, addresses of pods) or from outside (ports forwarded by the API server):
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -27,7 +27,7 @@
 //!         Self { reach, http }
 //!     }
 //!
-//!     /// Failures say what was asked, the status of the answer, and whether trying again helps.
+//!     /// A failure has the request, the status of the response, and whether a retry helps.
 //!     async fn clients_of(&self, namespace: &str, name: &str) -> Result<u32, Failure> {
 //!         let health = format!("http://{name}.{namespace}.svc:8080/health");
 //!         let health: Health = self.http.get(health).send().await?.json()?;
@@ -39,7 +39,7 @@
 //!         let psql = self.reach.exec(namespace, &pod, ["psql", "--file=-"]);
 //!         let psql = psql.container("postgres").stdin("VACUUM ANALYZE;");
 //!         match psql.timeout(Duration::from_mins(10)).run().await {
-//!             // It could not connect: the server is not up yet.
+//!             // `psql` could not connect: the server is not up yet.
 //!             Err(ReachError::CommandFailed { code: 2, .. }) => Err(Failure::retry("Starting", "the server starts")),
 //!             done => Ok(done.map(drop)?),
 //!         }
@@ -49,13 +49,13 @@
 //!
 //! Permissions come from [`Watches::execs`](crate::Watches::execs) and [`Watches::forwards`](crate::Watches::forwards).
 //!
-//! | what | file |
+//! | subject | module |
 //! |---|---|
 //! | a command in a container | `exec`, `output` |
 //! | why a pod or a Service could not be reached | `error`, `diagnosis` |
-//! | which pod and port, from outside | `target` |
+//! | the pod and port of a target, from outside | `target` |
 //! | a connection that the API server forwards | `forward`, `route` |
-//! | one HTTP request and its answer | `http`, `reply`, `http_error`, `connect` |
+//! | one HTTP request and its response | `http`, `reply`, `http_error`, `connect` |
 
 mod connect;
 mod diagnosis;
@@ -85,10 +85,10 @@ use self::target::Target;
 use crate::failure::Failure;
 use crate::texts::chain;
 
-/// What the kubelet sets in every container of a cluster.
+/// The environment variable that the kubelet sets in every container of a cluster.
 const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 
-/// The way to what runs in a cluster, from inside of it or from outside; clones are cheap.
+/// Access to applications in a cluster, from inside or from outside; clones are cheap.
 ///
 /// ```
 /// use okt_runtime::Failure;
@@ -98,11 +98,11 @@ const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let client = okt_testing::ApiServer::new().client();
 /// let reach = Reach::inside(client.clone());
-/// // For whatever is no HTTP (the driver of a database):
+/// // For protocols other than HTTP (a database driver):
 /// let route = reach.service("team-a", "db", 5432).await?;
 /// assert_eq!(route.to_string(), "db.team-a.svc:5432");
 ///
-/// // From outside, what is not there is told before anybody connects.
+/// // From outside, a missing target is an error before you connect.
 /// let error = Reach::outside(client).service("team-a", "db", 5432).await.unwrap_err();
 /// assert!(error.retry_helps());
 /// assert_eq!(Failure::from(error).reason(), "TargetNotFound");
@@ -121,15 +121,15 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// From inside the cluster if this process runs in a container of one, else from outside.
+    /// Creates access from inside the cluster if this process runs in a container of a cluster, else from outside.
     ///
-    /// A process that runs in one cluster and works on another says [`outside`](Self::outside).
+    /// If the process runs in one cluster and works on another, use [`outside`](Self::outside).
     pub fn new(client: Client) -> Self {
         let outside = std::env::var_os(IN_CLUSTER).is_none();
         Self { client, outside }
     }
 
-    /// From inside the cluster: by names of Services and addresses of pods.
+    /// Creates access from inside the cluster: by names of Services and addresses of pods.
     pub fn inside(client: Client) -> Self {
         Self {
             client,
@@ -137,7 +137,7 @@ impl Reach {
         }
     }
 
-    /// From outside the cluster: by ports that the API server forwards.
+    /// Creates access from outside the cluster: by ports that the API server forwards.
     pub fn outside(client: Client) -> Self {
         Self {
             client,
@@ -145,7 +145,7 @@ impl Reach {
         }
     }
 
-    /// A command in a container of a pod; nothing is sent before [`run`](Exec::run).
+    /// Builds a command in a container of a pod; nothing is sent before [`run`](Exec::run).
     pub fn exec<T: Into<String>>(
         &self,
         namespace: impl Into<String>,
@@ -156,18 +156,18 @@ impl Reach {
         Exec::new(self.client.clone(), namespace.into(), pod.into(), command)
     }
 
-    /// An HTTP client that finds Services of the cluster by their names, wherever this process runs.
+    /// Returns an HTTP client that resolves names of Services in the cluster, wherever this process runs.
     pub fn http(&self) -> Http {
         Http::new(self)
     }
 
-    /// Where a port of a Service can be connected to: `<service>.<namespace>.svc` inside the cluster (asks nothing),
+    /// Returns the address of a port of a Service: `<service>.<namespace>.svc` inside the cluster (without a request),
     /// a port on the loopback interface outside.
     ///
     /// # Errors
     ///
-    /// From outside, as [`ReachError`] says: there is no such Service or port, none of its pods is ready, or this
-    /// client may not forward ports.
+    /// From outside, a [`ReachError`]: there is no such Service or port, none of its pods is ready, or this client may
+    /// not forward ports.
     pub async fn service(
         &self,
         namespace: impl Into<String>,
@@ -182,13 +182,12 @@ impl Reach {
         }
     }
 
-    /// Where a port of a pod can be connected to: its address inside the cluster, a port on the loopback interface
+    /// Returns the address of a port of a pod: the pod's IP inside the cluster, a port on the loopback interface
     /// outside.
     ///
     /// # Errors
     ///
-    /// As [`ReachError`] says: there is no such pod, it does not run, or this client may not read pods or forward
-    /// ports.
+    /// A [`ReachError`]: there is no such pod, it does not run, or this client may not read pods or forward ports.
     pub async fn pod(
         &self,
         namespace: impl Into<String>,
@@ -212,7 +211,7 @@ impl fmt::Debug for Reach {
     }
 }
 
-/// The failure that an error comes to, if an error of this module is the error or among its causes.
+/// Converts an error into a failure, if it is an error of this module or has one among its causes.
 pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> Option<Failure> {
     let mut cause = Some(error);
     while let Some(this) = cause {
@@ -243,7 +242,7 @@ mod tests {
     struct Backup(#[source] ReachError);
 
     #[test]
-    fn a_failure_has_the_reason_of_the_error_also_behind_another() {
+    fn a_failure_has_the_reason_of_the_error_even_if_it_is_wrapped() {
         let too_long = || ReachError::OutputTooLong {
             what: "`cat` in a/b".to_owned(),
             limit: 5,

@@ -1,4 +1,4 @@
-//! One reconciliation of one object: a loop that performs what is decided, and cannot decide.
+//! One reconciliation of one object: a loop that performs the effects that `decide` returns.
 //!
 //! ```text
 //!   the object, from the cache
@@ -6,7 +6,7 @@
 //!   facts ──▶ decide ──▶ one effect ──▶ its result is a fact of the next decision ──▶ … ──▶ rest
 //! ```
 //!
-//! [`okt_core::reconcile::decide`] is the only judge; `facts` gathers what it decides from, and every other file here
+//! [`okt_core::reconcile::decide`] makes every decision, from the facts that `facts` gathers. Every other file here
 //! performs effects.
 
 mod author;
@@ -42,14 +42,14 @@ use crate::cache::cached::{Cached, PlaceOf};
 use crate::reconcile::memory::{Remembered, Trouble};
 use crate::reconcile::shared::Shared;
 
-/// Reconciles one object; returns when it is reconciled next.
+/// Reconciles one object; returns when to requeue it.
 pub(crate) async fn reconcile<A: Application>(
     shared: &Arc<Shared<A>>,
     cached: &Cached<A::Resource>,
     place: &PlaceOf<A::Resource>,
 ) -> Requeue {
     let uid = cached.meta().uid.as_deref().unwrap_or_default();
-    // Asked before the object is decoded: a replica on standby has nothing else to do.
+    // Checked before the object is decoded: a replica on standby has nothing else to do.
     if let Some(requeue) = Requeue::when_it_may_act(shared.operator()) {
         shared.places.leave(uid);
         return requeue;
@@ -58,7 +58,7 @@ pub(crate) async fn reconcile<A: Application>(
     let requeue = {
         let mut memory = known.remembered.lock().await;
         known.catch_up(&mut memory);
-        // So is this: the version that the operator has written itself comes soon.
+        // Also checked before decoding: the version that the operator wrote itself arrives soon.
         if is_behind(shared, cached, &mut memory) {
             return Requeue::while_behind(memory.work.is_under_way());
         }
@@ -96,8 +96,8 @@ pub(crate) async fn reconcile<A: Application>(
     requeue
 }
 
-/// Whether the cache has a version that is older than the last own write. Where that lasts, the history of the API server
-/// may have gone back.
+/// Returns whether the cached version is older than the operator's last write. If that lasts, the history of the API
+/// server may have gone back.
 fn is_behind<A: Application>(
     shared: &Shared<A>,
     cached: &Cached<A::Resource>,
@@ -116,8 +116,8 @@ fn is_behind<A: Application>(
 }
 
 impl<A: Application> Reconciliation<'_, A> {
-    /// Performs what is decided until there is nothing more to do. Returns when the object is reconciled next, and
-    /// whether its work waits for a place.
+    /// Performs decided effects until there is nothing more to do. Returns when to requeue the object, and whether its
+    /// work waits for a place.
     async fn run(mut self) -> (Requeue, bool) {
         if self.known.take_name() {
             self.memory.work.name();
@@ -129,7 +129,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let graphs = graphs(self.shared);
         for _ in 0..FUSE {
             if self.known.is_reopened() {
-                // The lead was lost and is back: what was found before may be old.
+                // The CRD or the leadership has changed: the findings so far may be outdated.
                 return (Requeue::soon(), false);
             }
             self.memory.work.catch_up();
@@ -144,7 +144,7 @@ impl<A: Application> Reconciliation<'_, A> {
         (Requeue::soon(), false)
     }
 
-    /// Takes note of what the object says of others: what is recorded of what it owns, and to what it refers.
+    /// Notes the resources that the object records as owned, and the objects that it refers to.
     fn note_object(&self) {
         self.shared.cluster.note_recorded(&self.round.object);
         if !self.round.stored.asked.newer {
@@ -165,7 +165,7 @@ impl<A: Application> Reconciliation<'_, A> {
             Effect::ShowFailure => self.show_failure().await,
             Effect::Start { resumed } => self.start(resumed),
             Effect::Cancel => self.memory.work.cancel(),
-            // Only of an object that does not decode, which is reconciled elsewhere.
+            // Only for an object that does not decode; `unreadable` reconciles those.
             Effect::ShowUnreadable => {}
         }
     }

@@ -1,15 +1,15 @@
-//! What an object owns in the cluster: declared for a state by its application, and kept so in every turn.
+//! Owned resources: your operator declares them for a state, and every reconciliation maintains them.
 //!
-//! | part | what |
+//! | module | subject |
 //! |---|---|
-//! | `kind`, `watches`, `declared`, `template` | what an author says |
-//! | `names` | where an object is that another one names |
-//! | `plain`, `stamp` | what every applied object carries |
-//! | `kept`, `index`, `cluster` | what is there: the caches |
-//! | `drift`, `ready` | how it compares with what was said |
-//! | `site` | requests about it, words for it |
-//! | `settle`, `clear`, `waves` | apply, repair, delete |
-//! | `efforts`, `memory` | how often something was tried; all that is remembered from turn to turn |
+//! | `kind`, `watches`, `declared`, `template` | the declarations of an operator |
+//! | `names` | the namespace and name of a referenced object |
+//! | `plain`, `stamp` | normalized declarations, and the labels and annotations of applied objects |
+//! | `kept`, `index`, `cluster` | the caches of owned and referenced objects |
+//! | `drift`, `ready` | drift detection and readiness |
+//! | `site` | requests about owned objects, and their names in messages |
+//! | `apply`, `clear`, `waves` | apply, prune, delete |
+//! | `efforts`, `memory` | backoff of attempts, and the state kept between reconciliations |
 
 mod apply;
 mod clear;

@@ -1,7 +1,7 @@
-//! Applications whose agents do the work: the operator's side of the protocol of `docs/sidecar.md`.
+//! The operator's side of the agent protocol (`docs/sidecar.md`): applications whose agents do the work.
 //!
-//! [`Agents`] finds the agent of an object, has it do the work of a state, and asks it where the application is.
-//! With [`Delegated`] it is a whole [`Application`](crate::Application), with no code for any state:
+//! [`Agents`] finds the agent of an object, has it do the work of a state, and observes the application through it.
+//! With [`Delegated`] it is a complete [`Application`](crate::Application), without code for any state:
 //!
 //! ```no_run
 //! use std::convert::Infallible;
@@ -34,23 +34,23 @@
 //! }
 //! ```
 //!
-//! Build the endpoint from the namespace and name of the object, and not from a field of its spec: the author of the
-//! object could name any host there, and the operator would speak to it.
-//! Where the address has to come from the spec, say with [`Endpoint::server_name`] which name the agent's certificate
-//! must be for.
+//! Build the endpoint from the namespace and name of the object, not from a field of its spec: whoever writes the
+//! object could name any host there, and the operator would connect to it.
+//! If the address has to come from the spec, set the name that the agent's certificate must have with
+//! [`Endpoint::server_name`].
 //! Give each agent a token of its own, or a certificate for the name of its object, so that no agent can speak for
-//! another one, and no token opens two.
+//! another one, and no token works for two agents.
 //!
-//! An author with handlers of their own calls [`Agents::perform`] in those states whose work an agent does, and
+//! If you have handlers of your own, call [`Agents::perform`] in the states whose work an agent does, and
 //! [`Agents::observe`] in `observe`.
 //!
-//! | what | file |
+//! | content | file |
 //! |---|---|
-//! | work, from the action to what came of it | `perform` |
-//! | what came of it, in the operator's words | `outcome` |
-//! | where the application is | `sight` |
+//! | work, from the action to its outcome | `perform` |
+//! | the outcome as the operator's result or failure | `outcome` |
+//! | observations | `sight` |
 //! | an application without code for its states | `delegated` |
-//! | what was begun and not taken | `open` |
+//! | actions that were begun and whose end is not taken | `open` |
 
 mod delegated;
 mod open;
@@ -86,8 +86,8 @@ type Time<S> = dyn Fn(S) -> Duration + Send + Sync;
 
 /// The agents of the objects of a kind.
 ///
-/// What the agents need to know is set once: where they are, the operator's term, what input the work gets.
-/// Clones share their connections, and what they know of work that is under way.
+/// You set once where the agents are, the operator's term, and the input of the work.
+/// Clones share their connections, and their knowledge of the work under way.
 pub struct Agents<K: LifecycleObject> {
     find: Arc<Finder<K>>,
     epoch: Option<watch::Receiver<u64>>,
@@ -102,9 +102,9 @@ pub struct Agents<K: LifecycleObject> {
 }
 
 impl<K: LifecycleObject> Agents<K> {
-    /// Agents at the endpoints that this says; connections are kept from one request to the next.
+    /// Creates agents whose endpoints this function returns; connections are kept from one request to the next.
     ///
-    /// It is called for each look and each action, so it should be quick.
+    /// The function is called for each observation and each action, so it should be quick.
     pub fn at(
         endpoint: impl Fn(&K) -> Result<Endpoint, EndpointError> + Send + Sync + 'static,
     ) -> Self {
@@ -116,7 +116,7 @@ impl<K: LifecycleObject> Agents<K> {
         })
     }
 
-    /// Agents that are spoken to by these clients; for those within the process, as in tests.
+    /// Creates agents that are reached through these clients; for agents within the process, as in tests.
     pub fn with_clients(
         client: impl Fn(&K) -> Result<Client, Failure> + Send + Sync + 'static,
     ) -> Self {
@@ -133,21 +133,22 @@ impl<K: LifecycleObject> Agents<K> {
         }
     }
 
-    /// How often the lead has changed hands (`leaseTransitions`): agents refuse an operator that is not the newest.
+    /// Sets the operator's term: how often the leader has changed (`leaseTransitions`). Agents refuse an operator that
+    /// does not have the newest term.
     ///
     /// Without it 0 is sent, which fits an operator that runs alone.
-    /// Agents remember the highest number for ever, so a lease that is deleted and made anew must not begin
-    /// from 0 again.
+    /// Agents remember the highest term permanently, so a lease that is deleted and created again must not start from
+    /// 0.
     #[must_use]
     pub fn epoch(mut self, epoch: watch::Receiver<u64>) -> Self {
         self.epoch = Some(epoch);
         self
     }
 
-    /// What the work is told; by default `spec` without its lifecycle field.
+    /// Sets the input of the work; by default `spec` without its lifecycle field.
     ///
-    /// All that decides what the work does, and the same for the same revision of an object: an agent refuses
-    /// another input under the same id.
+    /// The input must contain everything that decides what the work does, and be the same for the same revision of an
+    /// object: an agent refuses another input under the same id.
     #[must_use]
     pub fn input(
         mut self,
@@ -157,7 +158,8 @@ impl<K: LifecycleObject> Agents<K> {
         self
     }
 
-    /// The states that the application must have been seen in for the work of a state to begin; by default any.
+    /// Sets the states in which the application must have been observed before the work of a state begins; by default
+    /// any.
     #[must_use]
     pub fn from(
         mut self,
@@ -167,9 +169,9 @@ impl<K: LifecycleObject> Agents<K> {
         self
     }
 
-    /// Work of which nobody knows whether it was done is tried again like work that failed.
+    /// Retries work with an unknown outcome like work that failed.
     ///
-    /// For work that may be done twice, though its agent does not say so.
+    /// Use it for work that may be done twice although its agent does not declare that.
     #[must_use]
     pub fn repeat_unknown(mut self) -> Self {
         self.repeats_unknown = true;
@@ -232,7 +234,7 @@ impl<K: LifecycleObject> fmt::Debug for Agents<K> {
     }
 }
 
-/// What the work is told where nobody says more.
+/// Returns the default input of the work.
 fn spec_without_lifecycle<K: LifecycleObject>(object: &K) -> Map<String, Value> {
     let mut spec = object.spec_of().clone();
     spec.forget_lifecycle();
@@ -243,7 +245,7 @@ fn spec_without_lifecycle<K: LifecycleObject>(object: &K) -> Map<String, Value> 
     Map::from_iter([("spec".to_owned(), spec)])
 }
 
-/// An object as its agent knows it.
+/// Returns an object as its agent identifies it.
 fn owner_of<K: LifecycleObject>(object: &K) -> Owner {
     Owner {
         uid: object.uid().unwrap_or_default(),

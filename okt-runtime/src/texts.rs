@@ -1,4 +1,4 @@
-//! What goes wrong, as text for people.
+//! Errors as text for people.
 
 use std::any::Any;
 use std::error::Error;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::error::Category;
 
-/// An error with all its causes, none said twice.
+/// Returns an error with all its causes, without repetitions.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -21,7 +21,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// What went wrong, without all that comes with an answer of the API.
+/// Returns the text of an error; of an answer of the API only the code and the message.
 pub(crate) fn said_by_api(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{} {}", status.code, status.message),
@@ -29,9 +29,9 @@ pub(crate) fn said_by_api(error: &kube::Error) -> String {
     }
 }
 
-/// Says why a text does not decode, without the values in it, which may be secret.
+/// Returns why a text does not decode, without its values, which may be secret.
 ///
-/// Of what JSON does not allow, and of a missing field, the error quotes none itself.
+/// Errors about the syntax or a missing field quote no value themselves.
 pub(crate) fn unquoted(error: &serde_json::Error) -> String {
     let said = error.to_string();
     if error.classify() != Category::Data || said.starts_with("missing field `") {
@@ -43,7 +43,7 @@ pub(crate) fn unquoted(error: &serde_json::Error) -> String {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let said = panic
         .downcast_ref::<&str>()
@@ -55,12 +55,12 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     }
 }
 
-/// A time for people.
+/// Formats a time for people.
 pub(crate) fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }
 
-/// The beginning of a text, cut between characters.
+/// Returns the beginning of a text, cut between characters.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     text[..text.floor_char_boundary(room)].to_owned()
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_a_text_does_not_decode_is_said_without_its_values() {
+    fn a_decoding_error_does_not_quote_values() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Login {

@@ -1,4 +1,4 @@
-//! What is stored in an object: spec, status and annotations as types, and from those to numbers.
+//! The stored form of an object: spec, status and annotations as types, and their conversion for the core.
 //!
 //! Uses texts only; everything else uses it.
 

@@ -1,8 +1,9 @@
-//! How long the status takes over loopback while an action runs, and what a thousand half-open connections cost.
+//! Measures the latency of the status over loopback while an action runs, and the cost of a thousand half-open
+//! connections.
 //!
-//! `cargo bench -p okt-sidecar --bench status` prints the figures, and fails where a goal is missed; run as a test it
-//! only makes sure that they can be taken.
-//! The agent is a process of its own, so that its memory is not that of those who ask.
+//! `cargo bench -p okt-sidecar --bench status` prints the results, and fails if a goal is missed. Run as a test, it
+//! only checks that the measurement works.
+//! The agent runs in its own process, so that its memory does not include that of the clients.
 
 use std::error::Error;
 use std::fmt;
@@ -14,15 +15,15 @@ use std::time::{Duration, Instant};
 use okt_sidecar::wire::Sighting;
 use okt_sidecar::{Agent, Done, Fault, Listen, Offer, Task, Work};
 
-/// A status while an action runs, at the median.
+/// The goal for the median latency of a status while an action runs.
 const MEDIAN: Duration = Duration::from_millis(1);
 
-/// Of the agent, in KiB: 50 MB.
+/// The goal for the agent's memory, in KiB: 50 MB.
 const MEMORY: u64 = 50_000_000 / 1024;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Its work prints until it is cancelled.
+/// An application whose work prints until it is cancelled.
 struct Endless;
 
 impl Work for Endless {
@@ -96,7 +97,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// The agent's process: tells its address and serves until it is killed.
+/// Runs the agent's process: prints its address and serves until it is killed.
 fn agent() -> Outcome<()> {
     let directory = tempfile::tempdir()?;
     tokio::runtime::Builder::new_multi_thread()
@@ -111,7 +112,7 @@ fn agent() -> Outcome<()> {
             for address in bound.addresses() {
                 println!("{address}");
             }
-            // It ends with whoever has started it, however that ends.
+            // It ends with the process that has started it, even if that is killed.
             let parent = tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0]));
             bound.run(async move { drop(parent.await) }).await?;
             Ok(())
@@ -137,7 +138,7 @@ impl Beside {
         Ok(Self { child, address })
     }
 
-    /// In KiB.
+    /// Returns the resident memory, in KiB.
     fn resident(&self) -> Outcome<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,15 +1,15 @@
-//! The agent: what serves the protocol for an application.
+//! The agent: the server of the protocol for an application.
 //!
-//! | what | file |
+//! | content | file |
 //! |---|---|
-//! | what becomes of a request | `rules` |
-//! | what is remembered, and how it comes to the disk | `memory`, `journal` |
-//! | who changes it, one step after the other | `actor` |
-//! | the work of one attempt; what it prints | `attempt`, `output` |
-//! | where the application is | `observe` |
-//! | what everybody may read at any time | `board` |
-//! | the paths, and what answers there | `service`, `token`, `metrics` |
-//! | where it listens, and who is let in | `listen`, `serve`, `connections`, `tls` |
+//! | the rules that decide about a request | `rules` |
+//! | the memory, and how it is stored on disk | `memory`, `journal` |
+//! | the actor that changes the memory, one step after the other | `actor` |
+//! | the work of one attempt, and its output | `attempt`, `output` |
+//! | the observation of the application | `observe` |
+//! | the state that every request may read at any time | `board` |
+//! | the paths and their handlers | `service`, `token`, `metrics` |
+//! | the listeners, and who may connect | `listen`, `serve`, `connections`, `tls` |
 
 mod actor;
 mod attempt;
@@ -58,10 +58,10 @@ pub use self::token::TokenError;
 use crate::wire::{AgentInfo, ObjectRef, Owner};
 use crate::work::{Offer, Work};
 
-/// How many requests may wait for the disk.
+/// The number of requests that may wait for the disk.
 const COMMANDS: usize = 1024;
 
-/// An agent that is being set up.
+/// A builder for an agent.
 ///
 /// ```
 /// use std::time::Duration;
@@ -78,7 +78,7 @@ const COMMANDS: usize = 1024;
 ///         vec![Offer { state: "Servicing".into(), repeatable: true }]
 ///     }
 ///
-///     async fn look(&self) -> Sighting {
+///     async fn observe(&self) -> Sighting {
 ///         Sighting::in_state("Running")
 ///     }
 ///
@@ -111,10 +111,10 @@ pub struct Agent<W> {
 }
 
 impl<W: Work> Agent<W> {
-    /// An agent for this application, which keeps its journal in this directory.
+    /// Returns a builder for an agent of this application with its journal in this directory.
     ///
-    /// The directory is made where it is missing; no two agents may use one at the same time, and it has to be
-    /// there again when the agent starts anew, also on another machine if the application moves.
+    /// The agent creates a missing directory. Two agents must not use one directory at the same time.
+    /// Keep the directory across restarts, and move it with the application to another machine.
     pub fn new(work: W, journal_directory: impl Into<PathBuf>) -> Self {
         Self {
             work,
@@ -125,7 +125,7 @@ impl<W: Work> Agent<W> {
         }
     }
 
-    /// What it calls itself; `okt-sidecar` and the version of this crate otherwise.
+    /// Sets the name and version in the agent's status. The default is `okt-sidecar` with the version of this crate.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.settings.agent = AgentInfo {
@@ -135,11 +135,11 @@ impl<W: Work> Agent<W> {
         self
     }
 
-    /// The namespace (empty for a cluster-scoped object) and name of the object that it belongs to.
+    /// Sets the namespace (empty for a cluster-scoped object) and name of the object that the agent belongs to.
     ///
-    /// Requests for other objects are refused.
-    /// Without this the agent belongs to the object of the first request that it takes.
-    /// An agent whose journal belongs to another object is [freed](free) first.
+    /// The agent refuses requests of other objects.
+    /// Without this setting it belongs to the object of the first request that it takes.
+    /// If the journal belongs to another object, the agent [frees](free) itself first.
     #[must_use]
     pub fn object(mut self, namespace: impl Into<String>, name: impl Into<String>) -> Self {
         self.settings.object = Some(ObjectRef {
@@ -149,86 +149,85 @@ impl<W: Work> Agent<W> {
         self
     }
 
-    /// The hash of the graph that it was made for; operators with another one are refused.
+    /// Sets the hash of the graph that the agent is bound to. It refuses operators with another graph.
     #[must_use]
     pub fn graph(mut self, hash: impl Into<String>) -> Self {
         self.settings.graph = Some(hash.into());
         self
     }
 
-    /// How long it is waited between two looks at the application; 5 s otherwise, and 10 ms at least.
+    /// Sets the time between two observations of the application. The default is 5 s, the minimum 10 ms.
     #[must_use]
     pub fn observe_every(mut self, every: Duration) -> Self {
         self.settings.observe_every = every.max(Duration::from_millis(10));
         self
     }
 
-    /// How long a look may take; 5 s otherwise.
+    /// Sets the timeout of an observation. The default is 5 s.
     #[must_use]
     pub fn observe_timeout(mut self, limit: Duration) -> Self {
         self.settings.observe_timeout = limit;
         self
     }
 
-    /// How long work may go on after it was told to end, before it is dropped; 10 s otherwise.
+    /// Sets how long cancelled work may continue before the agent drops it. The default is 10 s.
     #[must_use]
     pub fn cancel_limit(mut self, limit: Duration) -> Self {
         self.settings.cancel_limit = limit;
         self
     }
 
-    /// How long work may go on after the agent was told to stop, before it is told to end too; 10 s otherwise.
+    /// Sets how long work may continue after the agent began to stop, before it is cancelled. The default is 10 s.
     #[must_use]
     pub fn stop_limit(mut self, limit: Duration) -> Self {
         self.settings.stop_limit = limit;
         self
     }
 
-    /// How much of the beginning and of the end of an action's output is kept, in bytes each; 64 KiB otherwise.
+    /// Sets how many bytes of the beginning and of the end of an action's output are kept, each. The default is 64 KiB.
     #[must_use]
     pub fn output_limit(mut self, bytes: usize) -> Self {
         self.settings.output_limit = bytes;
         self
     }
 
-    /// How many requests may wait for the end of an action; 64 otherwise.
+    /// Sets how many requests may wait for the end of an action. The default is 64.
     #[must_use]
     pub fn waits(mut self, most: usize) -> Self {
         self.settings.waits = most;
         self
     }
 
-    /// How many connections may be open; 256 otherwise.
+    /// Sets the maximum number of open connections. The default is 256.
     ///
-    /// A further one closes the one that has been silent for longest.
+    /// A further connection closes the one that has been silent longest.
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
         self.settings.connections = most;
         self
     }
 
-    /// How long a request may take to arrive, and an answer to be taken; 10 s otherwise.
+    /// Sets how long a request may take to arrive, and an answer to be received. The default is 10 s.
     #[must_use]
     pub fn request_limit(mut self, limit: Duration) -> Self {
         self.settings.request_limit = limit;
         self
     }
 
-    /// The file with the bearer token that requests over TCP have to carry.
+    /// Sets the file with the bearer token that requests over TCP must carry.
     ///
-    /// It is read again every second: another token takes the place of the old one, and nobody is let in while the
-    /// file is gone or empty.
+    /// The agent reads the file again every second. A new token replaces the old one, and the agent refuses every
+    /// request while the file is missing or empty.
     #[must_use]
     pub fn token_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.token = Some(file.into());
         self
     }
 
-    /// Starts, without a listener: for tests, and for an application that has a server of its own.
+    /// Starts the agent without a listener, for tests and for an application with its own server.
     ///
-    /// What an agent that is gone has left under way is taken up at once.
-    /// A journal that is damaged does not keep the agent from starting: it answers where the application is, is
-    /// not ready, and takes no action.
+    /// The agent at once takes up work that an earlier agent left running.
+    /// An agent with a damaged journal starts too: it reports observations, is not ready, and takes no action.
     ///
     /// # Errors
     ///
@@ -298,7 +297,7 @@ impl<W: Work> Agent<W> {
         })
     }
 
-    /// Lets the steps of writes fail.
+    /// Makes steps of writes fail.
     #[cfg(test)]
     pub(crate) fn gate(mut self, gate: Gate) -> Self {
         self.gate = gate;
@@ -315,10 +314,10 @@ impl<W> fmt::Debug for Agent<W> {
     }
 }
 
-/// An agent that runs.
+/// A running agent.
 ///
-/// Dropped without [`stop`](Self::stop) it ends as by `kill -9`: work under way is dropped, and an agent that starts
-/// later finds it in the journal.
+/// If you drop it without [`stop`](Self::stop), it ends as by `kill -9`: running work is dropped, and the next agent
+/// finds it in the journal.
 pub struct Started {
     front: Arc<Front>,
     stop: CancellationToken,
@@ -327,20 +326,20 @@ pub struct Started {
 }
 
 impl Started {
-    /// The service of the protocol, for whoever has a way to it: no token is asked for.
+    /// Returns the service of the protocol. It asks for no token.
     pub fn router(&self) -> Router {
         service::router(Arc::clone(&self.front), Entrance::Open)
     }
 
-    /// Stops: no action is begun any more, and the one under way is waited for.
+    /// Stops the agent gracefully: it begins no action any more, and waits for the running one.
     ///
-    /// After the [`stop_limit`](Agent::stop_limit) it is told to end, and after the
-    /// [`cancel_limit`](Agent::cancel_limit) it is dropped.
-    /// A stop is no result: what was told to end for it and did not succeed is begun again by the next agent if it
-    /// is repeatable, and called unknown by it otherwise.
+    /// After the [`stop_limit`](Agent::stop_limit) it cancels the action, and after the
+    /// [`cancel_limit`](Agent::cancel_limit) it drops it.
+    /// A stop is not a result. If the action was cancelled by the stop and did not succeed, the next agent begins it
+    /// again if it is repeatable, and reports `Unknown` otherwise.
     pub async fn stop(self) {
         self.stop.cancel();
-        // It does not panic; if it does, it has ended by that.
+        // An actor that panicked has stopped too.
         let _ = self.actor.await;
         drop(self.observe);
     }
@@ -354,11 +353,11 @@ impl fmt::Debug for Started {
     }
 }
 
-/// Frees an agent that does not run: it belongs to no object any more, and every epoch counts as new.
+/// Frees an agent that does not run: it no longer belongs to an object, and takes any epoch.
 ///
-/// The next request that is taken binds it again.
-/// The actions that were done stay remembered, so none of them is done twice.
-/// Returns the owner that it had.
+/// The next request that it takes binds it again.
+/// The agent remembers the actions that were done, so none of them is done twice.
+/// Returns the previous owner.
 ///
 /// # Errors
 ///
@@ -390,7 +389,8 @@ fn open(directory: &Path, gate: Gate) -> Result<(Journal, Memory, Option<Trouble
     })
 }
 
-/// Sorted by name, each state once; where one is offered twice it is repeatable only if both are.
+/// Returns the offers sorted by name, each state once. A state that is offered twice is repeatable only if both offers
+/// are.
 fn offers(work: &impl Work) -> Vec<Offer> {
     let mut offers = BTreeMap::new();
     for offer in work.offers() {
@@ -402,9 +402,9 @@ fn offers(work: &impl Work) -> Vec<Offer> {
         .collect()
 }
 
-/// Another text after each start.
+/// Returns another text after each start.
 fn boot_id() -> String {
-    // Its keys come from the system's source of randomness.
+    // The keys of the hasher come from the system's source of randomness.
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_i128(Timestamp::now().as_nanosecond());
     hasher.write_u32(std::process::id());

@@ -1,12 +1,12 @@
-//! What asks an agent: one method for each request of the protocol, and a way to carry an action to its end.
+//! The client of an agent: one method for each request of the protocol, and a way to drive an action to its end.
 //!
-//! | what | file |
+//! | content | file |
 //! |---|---|
-//! | where an agent is, and how it is spoken to | `endpoint`, `token` |
+//! | the address of an agent, and how to connect to it | `endpoint`, `token` |
 //! | one request and its answer, bounded in size and time | `transport` |
-//! | why there is no good answer, and whether asking again helps | `error` |
-//! | an action, carried to its end whatever happens on the way | `carry` |
-//! | many agents, spoken to from one process | `clients` |
+//! | errors, and whether a retry helps | `error` |
+//! | driving an action to its end despite faults | `carry` |
+//! | the clients of many agents in one process | `clients` |
 
 mod carry;
 mod clients;
@@ -35,16 +35,16 @@ use crate::wire::{
     Seen, TEXT_LIMIT, VERSION, Versions, WAIT_LIMIT,
 };
 
-/// The longest list of actions or output that is read, in bytes.
+/// The limit for a list of actions or for output, in bytes.
 const LONG_LIMIT: usize = 4 * 1024 * 1024;
 
-/// How many of the versions are told that an agent speaks and this client does not.
+/// The number of the agent's versions that an error lists.
 const VERSIONS_SHOWN: usize = 8;
 
-/// One agent, as an operator speaks to it; clones share their connections.
+/// A client of one agent, for an operator; clones share their connections.
 ///
-/// Every method sends one request and waits for its answer for as long as the endpoint says, and no longer; what
-/// is sent may be sent again at any time, whatever became of it.
+/// Every method sends one request and waits for its answer, with the timeout of the endpoint.
+/// You may repeat every request at any time, whether or not it succeeded.
 ///
 /// ```no_run
 /// use okt_sidecar::client::{Client, Endpoint};
@@ -60,41 +60,41 @@ pub struct Client {
     transport: Transport,
     timeout: Duration,
     token: Arc<Token>,
-    /// Whether the agent was found to speak [`VERSION`].
+    /// Whether the agent is known to support [`VERSION`].
     negotiated: Arc<Mutex<bool>>,
 }
 
-/// What an agent answered to a request for work.
+/// The answer of an agent to a request for work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asked {
-    /// Whether this very request began an attempt.
+    /// Whether this request began an attempt.
     pub began: bool,
-    /// What is known of the action.
+    /// The report about the action.
     pub report: ActionReport,
 }
 
-/// What an action has printed, as far as it is kept.
+/// The output of an action, as far as the agent keeps it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Output {
-    /// Where the text begins, in bytes of all that was printed.
+    /// The position where the text begins, in bytes of the whole output.
     pub from: u64,
-    /// Where it ends.
+    /// The position where the text ends, in bytes of the whole output.
     pub to: u64,
-    /// How much was printed so far.
+    /// The size of the whole output so far, in bytes.
     pub total: u64,
-    /// How much of the middle was dropped.
+    /// The number of bytes dropped from the middle.
     pub gap: u64,
-    /// The text; what is no UTF-8 is replaced.
+    /// The text. Invalid UTF-8 is replaced.
     pub text: String,
 }
 
 impl Client {
-    /// Speaks to the agent at an endpoint; nothing is sent yet.
+    /// Returns a client of the agent at an endpoint. It sends nothing yet.
     ///
     /// # Errors
     ///
-    /// The certificates cannot be read, or TLS cannot be set up with them; a retry helps when they have changed.
-    /// [`EndpointError::Unsafe`]: only another endpoint helps.
+    /// The certificates cannot be read, or TLS cannot be set up with them. A retry helps after they have changed.
+    /// [`EndpointError::Unsafe`]: a retry does not help; use another endpoint.
     pub fn new(endpoint: &Endpoint) -> Result<Self, EndpointError> {
         Ok(Self::with(endpoint, Transport::of(endpoint)?))
     }
@@ -108,9 +108,9 @@ impl Client {
         }
     }
 
-    /// Speaks to an agent in this process, without a socket: for tests, also under paused time.
+    /// Returns a client of an agent in this process, without a socket. It is for tests and works under paused time.
     ///
-    /// The service gets the requests as a server would; an `axum::Router` is one.
+    /// The service receives the requests as from a server; an `axum::Router` is such a service.
     pub fn over<S, B>(service: S) -> Self
     where
         S: tower::Service<http::Request<Full<Bytes>>, Response = http::Response<B>>
@@ -131,7 +131,7 @@ impl Client {
         }
     }
 
-    /// The versions that the agent speaks.
+    /// Returns the versions that the agent supports.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl Client {
         json(&self.send(Ask::get("/lifecycle".to_owned())).await?)
     }
 
-    /// Where the application is, and what is under way.
+    /// Returns the status: the observation of the application, and the running or last action.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl Client {
         Ok(status)
     }
 
-    /// The actions that the agent remembers, the newest first.
+    /// Returns the actions that the agent remembers, the newest first.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl Client {
         Ok(list.actions.into_iter().map(bounded).collect())
     }
 
-    /// Asks for work.
+    /// Requests work.
     ///
     /// # Errors
     ///
@@ -180,7 +180,8 @@ impl Client {
         })
     }
 
-    /// How an action goes: at once, or when it has ended, but after `wait` at the latest (30 s at most).
+    /// Returns the report about an action, at once or when the action has ended, but after `wait` at the latest (at
+    /// most 30 s).
     ///
     /// # Errors
     ///
@@ -195,7 +196,7 @@ impl Client {
         report_of(id, &self.ask_for(ask).await?)
     }
 
-    /// Tells an action to end; it has ended when the phase of the report is final.
+    /// Cancels an action. It has ended when the phase of the report is final.
     ///
     /// # Errors
     ///
@@ -205,7 +206,7 @@ impl Client {
         report_of(id, &self.ask_for(ask).await?)
     }
 
-    /// Says that the result of an attempt has been taken.
+    /// Acknowledges the result of an attempt.
     ///
     /// # Errors
     ///
@@ -219,7 +220,7 @@ impl Client {
         report_of(id, &self.ask_for(ask).await?)
     }
 
-    /// What an action has printed, from this byte on.
+    /// Returns the output of an action, from this byte on.
     ///
     /// # Errors
     ///
@@ -236,7 +237,7 @@ impl Client {
         })
     }
 
-    /// Whether the agent runs.
+    /// Returns whether the agent runs.
     ///
     /// # Errors
     ///
@@ -245,7 +246,7 @@ impl Client {
         self.health("/livez").await
     }
 
-    /// Whether the agent can take and record actions.
+    /// Returns whether the agent can take and record actions.
     ///
     /// # Errors
     ///
@@ -263,7 +264,7 @@ impl Client {
         }
     }
 
-    /// What the agent tells Prometheus.
+    /// Returns the agent's metrics for Prometheus.
     ///
     /// # Errors
     ///
@@ -274,7 +275,7 @@ impl Client {
         Ok(String::from_utf8_lossy(&reply.body).into_owned())
     }
 
-    /// Sends a request of the version that both sides speak; which one that is, is asked once.
+    /// Sends a request of the common version. It asks for the agent's versions once.
     async fn ask_for(&self, ask: Ask) -> Result<Reply, ClientError> {
         if !*self.negotiated() {
             let versions = self.versions().await?.versions;
@@ -300,10 +301,10 @@ impl Client {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request; whatever is not a success is an error.
+    /// Sends a request. An answer that is not a success is an error.
     async fn send(&self, ask: Ask) -> Result<Reply, ClientError> {
         let mut reply = self.exchange(&ask).await?;
-        // A token that was changed on disk is no reason to fail.
+        // The token may have changed on disk.
         if reply.status == StatusCode::UNAUTHORIZED && self.token.renew().await? {
             reply = self.exchange(&ask).await?;
         }
@@ -314,7 +315,7 @@ impl Client {
         }
     }
 
-    /// Sends a request that no client should send, and returns whatever is answered.
+    /// Sends a request that no client should send, and returns any answer.
     pub(crate) async fn raw(
         &self,
         method: Method,
@@ -340,16 +341,16 @@ impl Client {
     }
 }
 
-/// An answer in JSON.
+/// Decodes an answer in JSON.
 fn json<T: DeserializeOwned>(reply: &Reply) -> Result<T, ClientError> {
     serde_json::from_slice(&reply.body).map_err(|error| ClientError::Foreign {
         status: reply.status.as_u16(),
-        // It quotes what was sent, which may be long.
+        // The error quotes the body, which may be long.
         detail: cut(format!("the body is not of the right form: {error}")),
     })
 }
 
-/// A text of an agent, no longer than the protocol allows.
+/// Truncates a text of an agent to the limit of the protocol.
 fn cut(mut text: String) -> String {
     if text.len() > TEXT_LIMIT {
         text.truncate(text.floor_char_boundary(TEXT_LIMIT - '…'.len_utf8()));
@@ -358,7 +359,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// The same for the texts of a report, which end in front of people.
+/// Truncates the texts of a report, because people read them.
 fn bounded(mut report: ActionReport) -> ActionReport {
     report.message = cut(report.message);
     report.reason = report.reason.map(cut);
@@ -368,7 +369,7 @@ fn bounded(mut report: ActionReport) -> ActionReport {
     report
 }
 
-/// A report of the action that was asked for, and of no other one.
+/// Returns the report, if it is about the requested action.
 fn report_of(id: &ActionId, reply: &Reply) -> Result<ActionReport, ClientError> {
     let report: ActionReport = json(reply)?;
     if report.id == *id {
@@ -381,7 +382,7 @@ fn report_of(id: &ActionId, reply: &Reply) -> Result<ActionReport, ClientError> 
     }
 }
 
-/// What an answer that is no success says.
+/// Returns the error of an answer that is not a success.
 fn refusal(reply: &Reply) -> ClientError {
     match serde_json::from_slice::<Problem>(&reply.body) {
         Ok(problem) => ClientError::Refused(Problem {

@@ -1,4 +1,4 @@
-//! Whether an agent keeps the protocol: its rules, checked one by one over the wire.
+//! The conformance test: checks the rules of the protocol one by one, over the wire.
 //!
 //! ```no_run
 //! use okt_sidecar::client::Endpoint;
@@ -17,18 +17,18 @@
 //! # }
 //! ```
 //!
-//! The agent is really asked for work, as a new object of its own that claims the application, so it must be one
-//! whose application nobody needs.
+//! The test requests real work, as a new object that takes the application over. Use an agent whose application is not
+//! in use.
 //!
-//! | what | file |
+//! | content | file |
 //! |---|---|
-//! | one agent under test, and words to say what is expected of it | `world` |
+//! | the agent under test, and helpers for expectations | `world` |
 //! | versions, paths, health, the status | `telling` |
-//! | asking for work, once and a thousand times | `asking` |
-//! | results, acknowledged or not; cancelling | `ending` |
+//! | requests for work, once and a thousand times | `asking` |
+//! | results and acknowledgements; cancelling | `ending` |
 //! | epochs, transitions, owners, graphs | `fencing` |
-//! | malformed, huge, slow | `bounds` |
-//! | an agent that is killed | `restart` |
+//! | malformed, huge and slow requests | `bounds` |
+//! | a killed agent | `restart` |
 
 mod asking;
 mod bounds;
@@ -45,23 +45,23 @@ use std::time::Duration;
 use self::world::{Stop, World};
 use crate::client::{Client, Endpoint, EndpointError};
 
-/// How long one check may take.
+/// The timeout of one check.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// The states whose work the agent is asked for.
+/// The states whose work the test requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct States {
-    /// Its work takes a moment, a second perhaps, and succeeds.
+    /// A state whose work succeeds within about a second.
     pub brief: String,
-    /// Its work fails, and another attempt is not said to be of no use.
+    /// A state whose work fails, but not permanently.
     pub failing: String,
-    /// Its work goes on until it is cancelled.
+    /// A state whose work continues until it is cancelled.
     pub endless: String,
 }
 
 type Killed = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-/// An agent to be checked.
+/// An agent to check.
 pub struct Subject {
     client: Client,
     endpoint: Option<Endpoint>,
@@ -71,7 +71,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The agent at an endpoint.
+    /// Returns a subject for the agent at an endpoint.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Subject {
         })
     }
 
-    /// The agent behind a client; what needs connections of its own is not checked.
+    /// Returns a subject for the agent of a client. Checks that need their own connections are skipped.
     pub fn behind(client: Client, states: States) -> Self {
         Self {
             client,
@@ -95,7 +95,7 @@ impl Subject {
         }
     }
 
-    /// How to kill the agent as `kill -9` does, and to start it again with the same records.
+    /// Sets how to kill the agent as `kill -9` does and start it again with the same records.
     #[must_use]
     pub fn restart<F>(mut self, restart: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
@@ -105,14 +105,14 @@ impl Subject {
         self
     }
 
-    /// Only the checks of these [`names`].
+    /// Restricts the test to the checks of these [`names`].
     #[must_use]
     pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.only = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Checks the rules, one after the other; each begins with an agent at rest.
+    /// Checks the rules one after the other. Each check begins with an agent that runs no action.
     pub async fn check(&self) -> Report {
         let mut findings = Vec::new();
         let mut world = match World::enter(self).await {
@@ -149,7 +149,7 @@ impl Subject {
                 verdict,
             });
         }
-        // Best effort: nothing of this test is left under way.
+        // Best effort to leave no action running.
         let _ = world.rest().await;
         Report { findings }
     }
@@ -164,53 +164,53 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// The names of all checks, in their order.
+/// Returns the names of all checks, in their order.
 pub fn names() -> impl Iterator<Item = &'static str> {
     CHECKS.iter().map(|check| check.name)
 }
 
-/// What was found of each rule.
+/// The results of a conformance test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// In the order in which they were checked.
+    /// The findings, in the order of the checks.
     pub findings: Vec<Finding>,
 }
 
-/// What was found of a rule.
+/// The result of one check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The name of the check.
     pub check: &'static str,
-    /// What has to hold.
+    /// The rule.
     pub rule: &'static str,
-    /// Whether it does.
+    /// Whether the agent keeps the rule.
     pub verdict: Verdict,
 }
 
 /// Whether a rule is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// As far as this can see.
+    /// Yes, as far as the test can observe.
     Kept,
-    /// What was seen instead.
+    /// No, and what was observed instead.
     Broken(String),
-    /// Why it was not looked at.
+    /// Not checked, and why.
     Skipped(&'static str),
 }
 
 impl Report {
-    /// Whether no rule is broken.
+    /// Returns whether no rule is broken.
     pub fn is_kept(&self) -> bool {
         self.broken().next().is_none()
     }
 
-    /// The checks that failed.
+    /// Returns the findings of broken rules.
     pub fn broken(&self) -> impl Iterator<Item = &Finding> {
         (self.findings.iter()).filter(|finding| matches!(finding.verdict, Verdict::Broken(_)))
     }
 }
 
-/// One line for each rule, and one for all.
+/// Formats one line for each rule and a summary.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Finding {
@@ -241,7 +241,7 @@ impl From<Stop> for Verdict {
 
 type Checked<'a> = Pin<Box<dyn Future<Output = Result<(), Stop>> + Send + 'a>>;
 
-/// A rule, and how it is checked.
+/// A rule and its check.
 struct Check {
     name: &'static str,
     rule: &'static str,
@@ -250,7 +250,7 @@ struct Check {
 
 macro_rules! checks {
     ($( $name:literal, $rule:literal => $module:ident::$function:ident; )*) => {
-        /// All checks; those that change whom the agent listens to come last.
+        /// All checks. Those that change the agent's owner come last.
         const CHECKS: &[Check] = &[ $( Check {
             name: $name,
             rule: $rule,

@@ -1,17 +1,18 @@
-//! The agent beside an application: it says where the application is, and does its work.
+//! The sidecar agent of an application: it reports the application's state and does its work.
 //!
-//! An operator that keeps an application's life by way of this protocol needs no way into the application but
-//! HTTP, and a crash on either side loses nothing: each piece of work has an id, is recorded on disk before it
-//! begins, and is never done again once it succeeded.
-//! The protocol is specified in `docs/sidecar.md`, and in `openapi.yaml` for machines.
+//! An operator that uses this protocol reaches its application over HTTP only, and a crash on either side loses
+//! nothing.
+//! Each piece of work has an id. The agent records it on disk before it begins, and never repeats it after it
+//! succeeded.
+//! `docs/sidecar.md` specifies the protocol, and `openapi.yaml` describes it for machines.
 //!
-//! | what | where | feature |
+//! | subject | item | feature |
 //! |---|---|---|
-//! | what goes over the wire | [`wire`] | – |
-//! | the agent, for an application that answers for itself | `Work`, `Agent` | `agent` |
-//! | the agent as a program with a file of commands | `okt-sidecar` | `program` |
-//! | what asks an agent | `client` | `client` |
-//! | whether an agent keeps the protocol | `conformance` | `client` |
+//! | the types of the protocol | [`wire`] | – |
+//! | the agent, to embed in an application | `Work`, `Agent` | `agent` |
+//! | the agent as a program that a file of commands configures | `okt-sidecar` | `program` |
+//! | the client of an agent | `client` | `client` |
+//! | a test whether an agent conforms to the protocol | `conformance` | `client` |
 
 #[cfg(feature = "agent")]
 mod agent;

@@ -1,4 +1,4 @@
-//! The program `okt-sidecar`: an agent that is told what to do by a file.
+//! The program `okt-sidecar`: an agent that a file configures.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use clap::{Parser, Subcommand};
 use okt_sidecar::program::{Config, Conform, Machine, RunError, conform, free, launch, run};
 use tracing_subscriber::EnvFilter;
 
-/// The agent beside an application: says where it is and does its work
+/// The agent of an application: reports its state and does its work
 ///
-/// Ends with 0 when it was told to end, with 1 when it could not run or go on, with 2 when its arguments or its
-/// file are wrong, with 3 when another agent uses its directory, and with 4 when a second signal ended it at once.
+/// Exits with 0 after a signal, with 1 when it cannot start or continue, with 2 when its arguments or its file are
+/// wrong, with 3 when another agent uses its directory, and with 4 when a second signal ended it at once.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Arguments {
@@ -23,32 +23,32 @@ struct Arguments {
 enum Command {
     /// Runs until SIGTERM or SIGINT
     ///
-    /// Says on standard error what happens; the variable `OKT_LOG` says how much (debug, info, warn, error; info otherwise).
+    /// Logs to standard error; the variable `OKT_LOG` sets the level (debug, info, warn, error; info by default).
     Run {
         /// The configuration, YAML
         file: PathBuf,
     },
     /// Checks a configuration file, and that this machine has what it names
     ///
-    /// Prints every mistake with its line and key, and ends with 2 if there is one.
+    /// Prints every mistake with its line and key, and exits with 2 if there is one.
     Check {
         /// The configuration, YAML
         file: PathBuf,
-        /// The file is for another machine: its programs, users and files need not be here
+        /// The file is for another machine: its programs, users and files need not exist on this one
         #[arg(long)]
         elsewhere: bool,
     },
-    /// Frees an agent that does not run: it belongs to no object any more
+    /// Frees a stopped agent, so that it belongs to no object
     ///
-    /// The next request binds it again, whatever its object, its epoch and its age; what was done is remembered.
+    /// The next request binds the agent again, for any object, epoch and age; the agent keeps its results.
     Free {
         /// The configuration, YAML
         file: PathBuf,
     },
-    /// Checks whether an agent keeps the protocol
+    /// Checks whether an agent follows the protocol
     ///
-    /// The agent is really asked for work, and claimed for an object of the test: take one whose application nobody
-    /// needs. Ends with 1 if a rule is broken.
+    /// The check requests real work and binds the agent to an object of the test, so use an application that you can
+    /// lose. Exits with 1 if a rule is broken.
     Conform(Box<Conform>),
     /// What `run` starts commands with
     #[command(hide = true)]
@@ -113,7 +113,7 @@ fn log() {
         .with_env_filter(filter)
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal())
-        // It would say so on standard error too, and panic: what cannot be logged must not end the agent.
+        // A failure would be reported on standard error too, and panic; a failure to log must not end the agent.
         .log_internal_errors(false)
         .init();
 }
@@ -128,7 +128,7 @@ fn told(error: &RunError) -> ExitCode {
         }
         cause = deeper.source();
     }
-    // Where a disk is full that may be impossible; the code says the rest.
+    // This may fail, for example on a full disk; the exit code remains.
     let _ = writeln!(stderr(), "okt-sidecar: {text}");
     ExitCode::from(match error {
         RunError::InUse(_) => 3,

@@ -8,15 +8,16 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
-/// Makes a directory with this mode, or checks that the one that is there can be trusted.
+/// Creates a directory with this mode, or checks that an existing one can be trusted.
 ///
-/// A directory that is made is on disk with its name before this returns.
-/// One that is there must be no symbolic link, belong to the agent's user, and not be writable by everybody.
-/// Further permissions of its group and of others are taken away: a volume with an `fsGroup` gets them at each mount.
+/// The name of a new directory is on disk before this returns.
+/// An existing directory must not be a symbolic link, must belong to the agent's user, and must not be writable by
+/// others.
+/// Further permissions of its group and of others are removed: a volume with an `fsGroup` gets them at each mount.
 ///
 /// # Errors
 ///
-/// The directory cannot be made, or belongs to somebody else; a retry helps once a person has mended it.
+/// The directory cannot be created or trusted. A retry helps after a person has fixed the cause.
 pub(crate) fn directory(
     path: &Path,
     mode: u32,
@@ -63,7 +64,7 @@ fn make(path: &Path, mode: u32, sync: &mut impl FnMut(&Path) -> io::Result<()>) 
     };
     match made {
         Ok(()) => sync(parent).inspect_err(|_| {
-            // The next one that finds it would believe that its name is on disk.
+            // Otherwise the next caller would find the directory and assume that its name is on disk.
             let _ = fs::remove_dir(path);
         }),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -71,7 +72,7 @@ fn make(path: &Path, mode: u32, sync: &mut impl FnMut(&Path) -> io::Result<()>) 
     }
 }
 
-/// Brings the names in a directory to the disk.
+/// Syncs the names in a directory to disk.
 pub(crate) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_somebody_else_a_link_and_one_that_everybody_can_write_to_are_refused() {
+    fn another_users_directory_a_link_and_a_world_writable_directory_are_refused() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         fs::create_dir(at("real")).unwrap();
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_made_or_narrowed_to_its_mode_and_its_name_is_on_disk() {
+    fn a_directory_is_created_or_narrowed_to_its_mode_and_its_name_is_on_disk() {
         let root = tempfile::tempdir().unwrap();
         let deep = root.path().join("a/b/c");
         let mut synced: Vec<PathBuf> = Vec::new();
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_whose_name_is_not_on_disk_is_not_there() {
+    fn a_directory_whose_name_cannot_be_synced_is_removed() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("a");
         let failed = directory(&path, 0o700, |_| Err(io::Error::other("the disk")));

@@ -1,25 +1,25 @@
-//! The agent as a program: an application whose answers are commands and requests, read from a file.
+//! The agent as a program: a configuration file defines the commands and requests that answer for the application.
 //!
-//! Linux only: what runs is known from `/proc` and waited for by pidfds.
+//! It needs Linux: it finds processes in `/proc` and waits for them with pidfds.
 //!
-//! | what | file |
+//! | content | file |
 //! |---|---|
-//! | what the file says, and what is wrong with it | `config` |
-//! | the agent's life, from its file to its end | `run` |
-//! | the application that does what the file says | `work` |
-//! | the work of a state, step by step; requests among them | `job`, `call` |
-//! | where the application is | `probe` |
+//! | the configuration file and its errors | `config` |
+//! | the life of the agent, from its file to its end | `run` |
+//! | the application as the file describes it | `work` |
+//! | the steps of a state's work; requests as steps | `job`, `call` |
+//! | the observation of the application | `probe` |
 //! | the application as a process | `application` |
-//! | the application that another program has started | `recognise` |
+//! | an application that another program has started | `recognise` |
 //! | the files that a command shares with the agent | `scratch` |
-//! | a command and all that it starts, what it prints | `command`, `group` |
-//! | a process that begins nothing before it is on record | `launch` |
-//! | requests | `http` |
-//! | who is waited for, who is cleared away | `children` |
-//! | who runs, noted down for a later agent | `notes` |
-//! | what the kernel says of processes | `proc` |
+//! | a command, its process group and its output | `command`, `group` |
+//! | a process that begins nothing before it is recorded | `launch` |
+//! | HTTP requests | `http` |
+//! | child processes: awaited ones, and zombies | `children` |
+//! | notes about running processes, for a later agent | `notes` |
+//! | processes as the kernel shows them | `proc` |
 //! | users and groups of the machine | `users` |
-//! | other agents, held against the protocol | `conform` |
+//! | the conformance test of other agents | `conform` |
 
 mod application;
 mod call;

@@ -1,4 +1,4 @@
-//! What an application that answers for itself implements: where it is, and the work of each state.
+//! The trait of an application with an embedded agent: how to observe it, and how to do the work of each state.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,56 +11,62 @@ use tokio_util::sync::CancellationToken;
 
 use crate::wire::{ActionId, Owner, Progress, Sighting};
 
-/// An application that answers for itself.
+/// An application with an embedded agent.
 ///
-/// The program `okt-sidecar` is one whose answers are commands and requests, read from a file.
+/// The program `okt-sidecar` implements it with the commands and requests of a configuration file.
 pub trait Work: Send + Sync + 'static {
-    /// The states whose work this application does.
+    /// Returns the states whose work this application does.
     fn offers(&self) -> Vec<Offer>;
 
-    /// Looks where the application is.
+    /// Observes the application.
     ///
-    /// Called every [`observe_every`](crate::Agent::observe_every) and right after an action ended, never twice at
-    /// the same time; a look that takes too long counts as one that got no answer.
+    /// The agent calls it every [`observe_every`](crate::Agent::observe_every) and right after an action ended, never
+    /// twice at the same time.
+    /// An observation that takes too long counts as unreachable.
     fn observe(&self) -> impl Future<Output = Sighting> + Send;
 
     /// Does the work of a state.
     ///
-    /// Called once for each attempt, and never while another one is under way.
-    /// When [`Task::cancelled`] ends, clean up and return; a future that does not return is dropped.
+    /// The agent calls it once for each attempt, and never while another attempt runs.
+    /// When [`Task::cancelled`] returns, clean up and return; the agent drops a future that does not return.
     ///
     /// # Errors
     ///
     /// A [`Fault`] says whether another attempt may help.
     fn perform(&self, task: &Task) -> impl Future<Output = Result<Done, Fault>> + Send;
 
-    /// Ends what an attempt has left behind whose future is gone, such as processes.
+    /// Cleans up what an attempt has left behind after its future is gone, such as processes.
     ///
-    /// Called when an agent starts and finds an attempt that was under way, before that is begun again or called
-    /// unknown; when [`perform`](Self::perform) panicked; and when it was dropped because it did not return.
-    /// Nothing else is begun and nothing is said of the action's end before this returned `Ok`.
-    /// What it needs to know it has from [`Task::remember`].
-    /// Where nothing outlives the process of the agent there is nothing to do, and that is the default.
+    /// The agent calls it in three cases:
+    ///
+    /// - It starts and finds an attempt that was running. It cleans up before it begins the attempt again or reports
+    ///   `Unknown`.
+    /// - [`perform`](Self::perform) panicked.
+    /// - It dropped [`perform`](Self::perform), which did not return.
+    ///
+    /// Until this returns `Ok`, the agent begins no other work and does not report that the action ended.
+    /// Store the data that it needs with [`Task::remember`].
+    /// The default does nothing. It suffices if nothing of your work outlives the agent's process.
     ///
     /// # Errors
     ///
-    /// Something is left still: it is called again after a while, for as long as it says so.
+    /// Something is still left. The agent retries after a while, until this returns `Ok`.
     fn recover(&self, left: &Leftover) -> impl Future<Output = Result<(), Fault>> + Send {
         let _ = left;
         async { Ok(()) }
     }
 }
 
-/// An attempt whose future is gone, and what it remembered.
+/// An attempt whose future is gone, with its notes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Leftover {
-    /// The name of the piece of work.
+    /// The id of the action.
     pub id: ActionId,
-    /// The state whose work it is.
+    /// The state whose work it was.
     pub state: String,
-    /// Which attempt it was.
+    /// The attempt number, starting at 1.
     pub attempt: u32,
-    /// What it remembered, by [`Task::remember`].
+    /// The notes that the attempt stored with [`Task::remember`].
     pub notes: BTreeMap<String, Value>,
 }
 
@@ -69,21 +75,21 @@ pub struct Leftover {
 pub struct Offer {
     /// The wire name of the state.
     pub state: String,
-    /// Whether work that was interrupted may simply be begun again.
+    /// Whether the agent may simply repeat work that was interrupted.
     pub repeatable: bool,
 }
 
-/// One attempt of a piece of work.
+/// One attempt of an action.
 ///
-/// After a crash of the agent the attempt of a repeatable state is begun again, with [`resumed`](Self::resumed);
-/// such work must be idempotent by its [`id`](Self::id).
+/// After a crash the agent repeats the attempt if the state is repeatable, and sets [`resumed`](Self::resumed).
+/// Make such work idempotent by its [`id`](Self::id).
 pub struct Task {
     pub(crate) order: Order,
     pub(crate) cancellation: CancellationToken,
     pub(crate) said: Arc<dyn Said>,
 }
 
-/// What is asked for.
+/// The requested work.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) id: ActionId,
@@ -95,85 +101,86 @@ pub(crate) struct Order {
     pub(crate) notes: BTreeMap<String, Value>,
 }
 
-/// What is waited for beside the work.
+/// A boxed future of the agent that the work awaits.
 pub(crate) type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Who hears what work says of itself.
+/// Receives the reports of running work.
 pub(crate) trait Said: Send + Sync {
-    /// How far it is.
+    /// Reports the progress.
     fn progress(&self, progress: Progress);
 
-    /// What it prints.
+    /// Keeps a piece of output.
     fn print(&self, output: &[u8]);
 
-    /// What it has to know of itself after a crash.
+    /// Stores a note for after a crash.
     fn remember(&self, key: String, value: Value) -> Waiting<'_, Result<(), NotRemembered>>;
 }
 
-/// A note that was not taken.
+/// A note that was not stored.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotRemembered {
-    /// The notes of an action are more than [`NOTES_LIMIT`] bytes; only shorter ones help.
+    /// The notes of an action exceed [`NOTES_LIMIT`] bytes. A retry does not help; shorten them.
     #[error("remember {0:?}: the notes of an action have {NOTES_LIMIT} bytes at most")]
     TooMuch(String),
-    /// It could not be written (is the disk full?); trying again may help.
+    /// The note could not be written, for example because the disk is full. A retry may help.
     #[error("remember {key:?}: {why}")]
     NotRecorded {
         /// The key of the note.
         key: String,
-        /// What stood in the way.
+        /// The cause.
         why: String,
     },
 }
 
-/// How long the notes of one action may be together, as JSON, in bytes.
+/// The limit for all notes of one action, as JSON, in bytes.
 pub const NOTES_LIMIT: usize = 16 * 1024;
 
 impl Task {
-    /// Names this piece of work for ever, whatever restarts.
+    /// Returns the id of the action. It is unique and survives restarts.
     pub fn id(&self) -> &ActionId {
         &self.order.id
     }
 
-    /// The state whose work it is.
+    /// Returns the state whose work this is.
     pub fn state(&self) -> &str {
         &self.order.state
     }
 
-    /// For which object.
+    /// Returns the object that owns the application.
     pub fn owner(&self) -> &Owner {
         &self.order.owner
     }
 
-    /// Which attempt this is, from 1.
+    /// Returns the attempt number, starting at 1.
     pub fn attempt(&self) -> u32 {
         self.order.attempt
     }
 
-    /// Whether the work may have been begun before, by an agent that is gone.
+    /// Returns whether an earlier agent may have begun this work already.
     pub fn resumed(&self) -> bool {
         self.order.resumed
     }
 
-    /// What the operator says the work needs to know.
+    /// Returns the input from the operator.
     pub fn input(&self) -> &Map<String, Value> {
         &self.order.input
     }
 
-    /// What the attempt that this one resumes remembered; empty where nothing is resumed.
+    /// Returns the notes of the attempt that this one resumes. They are empty if it resumes none.
     pub fn notes(&self) -> &BTreeMap<String, Value> {
         &self.order.notes
     }
 
-    /// Remembers something on disk until the action ends, for [`Work::recover`] and for the attempt that resumes
-    /// this one; a later note under the same key takes the place of the earlier one.
+    /// Stores a note on disk until the action ends, for [`Work::recover`] and for the attempt that resumes this one.
+    /// A later note under the same key replaces the earlier one.
     ///
-    /// When this returns, a crash of the agent no longer loses the note: write down what has to be found again
-    /// (the id of a process group and when it began) before it does anything.
+    /// After this returns, a crash of the agent does not lose the note.
+    /// Store whatever a cleanup has to find before it takes effect, for example the id of a process group and its start
+    /// time.
     ///
     /// # Errors
     ///
-    /// [`NotRemembered`]: nothing was remembered, and a crash would not know of it.
+    /// [`NotRemembered`]: the note is not stored.
     pub async fn remember(
         &self,
         key: impl Into<String>,
@@ -182,12 +189,12 @@ impl Task {
         self.said.remember(key.into(), value.into()).await
     }
 
-    /// Ends when the work is no longer wanted.
+    /// Returns when the action is cancelled.
     pub async fn cancelled(&self) {
         self.cancellation.cancelled().await;
     }
 
-    /// Says how far the work is, for people: `percent` of a hundred, and a text of at most 256 bytes.
+    /// Reports the progress for people: a percentage from 0 to 100, and a text of at most 256 bytes.
     pub fn progress(&self, percent: Option<u8>, message: impl Into<String>) {
         self.said.progress(Progress {
             percent: percent.map(|percent| percent.min(100)),
@@ -195,7 +202,7 @@ impl Task {
         });
     }
 
-    /// Keeps what the work prints; of much only the beginning and the end is kept.
+    /// Keeps output of the work. The agent keeps the beginning and the end of long output.
     pub fn print(&self, output: &[u8]) {
         self.said.print(output);
     }
@@ -207,16 +214,16 @@ impl fmt::Debug for Task {
     }
 }
 
-/// Work that was done.
+/// The result of successful work.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Done {
-    /// The state to go to next; none leaves it to what is wished.
+    /// The state to go to next; `None` leaves the choice to the desired state.
     pub event: Option<String>,
-    /// What there is to say of it, for people.
+    /// A message for people.
     pub message: String,
 }
 
-/// Work that failed.
+/// The result of failed work.
 ///
 /// ```
 /// use okt_sidecar::Fault;
@@ -229,14 +236,14 @@ pub struct Done {
 pub struct Fault {
     /// One word in `PascalCase`, for machines.
     pub reason: String,
-    /// The details, for people; the same for the same failure: no times, counters or addresses that change.
+    /// The details, for people. Make the text stable: no times, counters or addresses that change between attempts.
     pub message: String,
-    /// Whether another attempt is of no use: only another spec helps.
+    /// Whether a retry is useless until the spec changes.
     pub permanent: bool,
 }
 
 impl Fault {
-    /// A failure that another attempt may mend.
+    /// Returns a failure that a retry may fix.
     pub fn retry(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
@@ -245,7 +252,7 @@ impl Fault {
         }
     }
 
-    /// A failure that only another spec can mend.
+    /// Returns a failure that only a changed spec can fix.
     pub fn permanent(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             permanent: true,

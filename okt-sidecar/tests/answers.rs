@@ -1,4 +1,4 @@
-//! Answers that are nearly those of an agent: a client takes or refuses each of them, and nothing panics.
+//! Almost valid answers of an agent: the client takes or refuses each of them, without a panic.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use okt_sidecar::client::{Client, ClientError};
 use okt_sidecar::wire::{Acknowledgement, ActionId, ActionReport, TEXT_LIMIT};
 use serde_json::{Value, json};
 
-/// What an agent answers, whatever it is asked.
+/// Returns valid answers to vary.
 fn seeds() -> [Value; 5] {
     let report = json!({
         "id": "7c5d.12", "state": "Servicing", "phase": "Failed", "attempt": 1, "reason": "DiskFull",
@@ -113,7 +113,7 @@ fn every_answer_is_taken_or_refused() {
             }
         };
         if let Err(error) = runtime.block_on(asked) {
-            // It ends in front of people, and an agent chooses the words.
+            // People read it, and the agent chooses the words.
             let said = error.to_string();
             let few = matches!(error, ClientError::NoCommonVersion { .. });
             let most = if few { 9 * TEXT_LIMIT } else { 2 * TEXT_LIMIT };

@@ -1,4 +1,4 @@
-//! The client against servers that are no good agents: endless, silent, foreign, moved, with another token.
+//! The client against servers that are no proper agents: endless, silent, foreign, redirecting, with another token.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Serves on loopback, until the guard is dropped.
+/// Serves on loopback until the guard is dropped.
 async fn serve(router: Router) -> (Endpoint, AbortOnDropHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -37,7 +37,7 @@ async fn client_of(router: Router) -> (Client, AbortOnDropHandle<()>) {
     (Client::new(&endpoint).expect("a client"), serving)
 }
 
-/// An agent's answers to what is asked first.
+/// Returns a router with the agent's answer to the first request.
 fn agent() -> Router {
     Router::new().route(
         "/lifecycle",
@@ -61,7 +61,7 @@ async fn an_answer_without_end_is_read_up_to_its_limit() {
         }
     };
     let (client, _serving) = client_of(agent().route("/lifecycle/v1/status", get(endless))).await;
-    let error = client.status().await.expect_err("it has no end");
+    let error = client.status().await.expect_err("the body is endless");
     assert!(
         matches!(error, ClientError::Foreign { status: 200, .. }),
         "{error}"
@@ -74,7 +74,7 @@ async fn an_answer_without_end_is_read_up_to_its_limit() {
     assert!(sent < 64 * 1024 * 1024, "{sent} bytes were sent");
 }
 
-/// A body that never ends.
+/// Returns a body that never ends.
 fn endless_body(piece: impl FnMut() -> Bytes + Send + Unpin + 'static) -> Body {
     struct Endless<F>(F);
 
@@ -94,10 +94,13 @@ fn endless_body(piece: impl FnMut() -> Bytes + Send + Unpin + 'static) -> Body {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_silent_is_waited_for_only_so_long() {
+async fn a_silent_agent_is_waited_for_within_a_limit() {
     let silent = get(|| async { pending::<StatusCode>().await });
     let (client, _serving) = client_of(agent().route("/lifecycle/v1/status", silent)).await;
-    let error = client.status().await.expect_err("it is silent");
+    let error = client
+        .status()
+        .await
+        .expect_err("the agent does not answer");
     assert!(
         matches!(error, ClientError::Unanswered { .. }) && error.retry_helps(),
         "{error}"
@@ -105,7 +108,7 @@ async fn an_agent_that_is_silent_is_waited_for_only_so_long() {
 }
 
 #[tokio::test]
-async fn what_is_no_agent_is_told_from_an_agent_that_refuses() {
+async fn a_foreign_server_is_distinguished_from_an_agent_that_refuses() {
     let page = get(|| async { (StatusCode::BAD_GATEWAY, Html("<h1>no</h1>")) });
     let refusal = get(|| async {
         let problem = Problem::new(Code::Stopping, "it is being stopped");
@@ -115,12 +118,15 @@ async fn what_is_no_agent_is_told_from_an_agent_that_refuses() {
         .route("/lifecycle/v1/status", page)
         .route("/lifecycle/v1/actions", refusal);
     let (client, _serving) = client_of(router).await;
-    let error = client.status().await.expect_err("it is a page");
+    let error = client
+        .status()
+        .await
+        .expect_err("the answer is an HTML page");
     assert!(
         matches!(error, ClientError::Foreign { status: 502, .. }),
         "{error}"
     );
-    let error = client.actions().await.expect_err("it refuses");
+    let error = client.actions().await.expect_err("the agent refuses");
     assert_eq!(error.code(), Some(Code::Stopping));
     assert!(error.retry_helps());
 }
@@ -143,7 +149,10 @@ async fn a_token_is_sent_nowhere_else() {
     });
     let (endpoint, _other) = serve(Router::new().route("/lifecycle", moved)).await;
     let client = Client::new(&endpoint.token("secret")).expect("a client");
-    let error = client.versions().await.expect_err("it is elsewhere");
+    let error = client
+        .versions()
+        .await
+        .expect_err("the answer is a redirect");
     assert!(
         matches!(error, ClientError::Foreign { status: 307, .. }),
         "{error}"
@@ -187,7 +196,7 @@ async fn a_new_token_is_read_from_its_file_when_the_old_one_is_refused() {
 }
 
 #[tokio::test]
-async fn an_attempt_whose_beginning_was_not_heard_of_is_not_followed_by_another() {
+async fn an_attempt_whose_first_answer_was_lost_is_not_followed_by_another() {
     let puts = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&puts);
     let report = json!({
@@ -195,7 +204,7 @@ async fn an_attempt_whose_beginning_was_not_heard_of_is_not_followed_by_another(
         "startedAt": "2026-11-21T09:00:00Z", "endedAt": "2026-11-21T09:00:01Z", "outputBytes": 0,
     });
     let taken = report.clone();
-    // The first request is taken, and its answer is lost on the way.
+    // The agent takes the first request, but its answer is lost.
     let ask = put(move || {
         let nth = counted.fetch_add(1, Ordering::SeqCst);
         let report = taken.clone();
@@ -239,11 +248,15 @@ async fn an_attempt_whose_beginning_was_not_heard_of_is_not_followed_by_another(
         panic!("{carried:?}");
     };
     assert_eq!((ended.phase, ended.attempt), (Phase::Failed, 1));
-    assert_eq!(puts.load(Ordering::SeqCst), 2, "once more than was heard");
+    assert_eq!(
+        puts.load(Ordering::SeqCst),
+        2,
+        "the lost request and its retry"
+    );
 }
 
 #[tokio::test]
-async fn a_socket_is_spoken_to_by_its_path() {
+async fn a_socket_is_addressed_by_its_path() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("agent.sock");
     let listener = UnixListener::bind(&path).expect("a socket");
@@ -257,15 +270,18 @@ async fn a_socket_is_spoken_to_by_its_path() {
 }
 
 #[tokio::test]
-async fn an_agent_of_another_version_is_said_to_be_one() {
+async fn an_agent_of_another_version_is_reported_as_such() {
     let other = get(|| async { Json(json!({ "versions": ["v7", "v6"], "later": true })) });
     let (client, _serving) = client_of(Router::new().route("/lifecycle", other)).await;
-    let error = client.status().await.expect_err("it speaks no v1");
+    let error = client
+        .status()
+        .await
+        .expect_err("the agent does not support v1");
     assert_eq!(error.to_string(), "the agent speaks v7, v6, this client v1");
 }
 
 #[test]
-fn wrong_addresses_say_what_is_wrong() {
+fn invalid_addresses_are_refused_with_the_cause() {
     for (address, why) in [
         ("orders-0:8470", "it begins with http://"),
         ("ftp://orders", "it begins with http://"),

@@ -1,4 +1,4 @@
-//! Agents and clients that prove to each other who they are.
+//! Mutual authentication of agents and clients.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ impl Work for Idle {
     }
 }
 
-/// An authority that signs certificates, and a directory for them.
+/// An authority that signs certificates.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -39,7 +39,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
     }
 
-    /// Certificate and key for this name, in PEM.
+    /// Returns a certificate and its key for this name, in PEM.
     fn sign(&self, name: &str, purpose: ExtendedKeyUsagePurpose) -> (String, String) {
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
         params.extended_key_usages = vec![purpose];
@@ -52,7 +52,7 @@ impl Authority {
 const SERVER: ExtendedKeyUsagePurpose = ExtendedKeyUsagePurpose::ServerAuth;
 const CLIENT: ExtendedKeyUsagePurpose = ExtendedKeyUsagePurpose::ClientAuth;
 
-/// An agent for `orders.shop`, and the files around it.
+/// An agent for `orders.shop`, and its files.
 struct Beside {
     directory: TempDir,
     agents: Authority,
@@ -62,7 +62,7 @@ struct Beside {
 }
 
 impl Beside {
-    /// One that asks clients for certificates, or for a token.
+    /// Starts an agent that requires client certificates, or else a token.
     async fn start(mutual: bool) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let (agents, operators) = (Authority::new(), Authority::new());
@@ -116,7 +116,7 @@ impl Beside {
             .timeout(Duration::from_secs(5))
     }
 
-    /// As the client whose certificate has this name.
+    /// Returns an endpoint for the client whose certificate has this name.
     fn endpoint_of(&self, name: &str) -> Endpoint {
         let endpoint = self.endpoint().server_name("orders.shop");
         endpoint.identity_files(
@@ -177,7 +177,7 @@ fn a_token_goes_over_tls_a_socket_or_to_loopback_and_nowhere_else() {
 }
 
 #[test]
-fn a_proof_that_is_asked_for_is_never_left_out() {
+fn a_requested_verification_is_never_skipped() {
     for address in ["http://127.0.0.1:8470", "unix:/run/agent.sock"] {
         let endpoint = Endpoint::parse(address).expect(address);
         for endpoint in [
@@ -196,10 +196,10 @@ async fn an_agent_proves_the_name_that_is_asked_for_whatever_its_address() {
     let beside = Beside::start(false).await;
     let token = |endpoint: Endpoint| endpoint.token_file(beside.at("token"));
     assert!(answers(&token(beside.endpoint().server_name("orders.shop"))).await);
-    // A host that somebody names does not answer for another object, nor by its address alone.
+    // A host that a spec names can neither stand in for another object nor be trusted by its address alone.
     assert!(!answers(&token(beside.endpoint().server_name("wishes.shop"))).await);
     assert!(!answers(&token(beside.endpoint())).await);
-    // The same where the clients share what they are made of, in any order.
+    // The same with clients that share transports, in any order.
     let clients = Clients::default();
     for (name, fits) in [
         (Some("orders.shop"), true),
@@ -218,11 +218,11 @@ async fn an_agent_proves_the_name_that_is_asked_for_whatever_its_address() {
 }
 
 #[tokio::test]
-async fn an_agent_that_asks_for_certificates_answers_nobody_else() {
+async fn an_agent_that_requires_certificates_answers_no_other_client() {
     let beside = Beside::start(true).await;
     beside.write("operator", beside.operators.sign("operator", CLIENT));
     beside.write("stranger", Authority::new().sign("operator", CLIENT));
-    // The agents' authority is not the operators', and a certificate for a server proves no client.
+    // The agents' authority is not the operators', and a server certificate is no client certificate.
     beside.write("agent", beside.agents.sign("orders.shop", SERVER));
     beside.write("server", beside.operators.sign("operator", SERVER));
     assert!(answers(&beside.endpoint_of("operator")).await);
@@ -233,10 +233,11 @@ async fn an_agent_that_asks_for_certificates_answers_nobody_else() {
 }
 
 #[tokio::test]
-async fn an_agent_that_asks_for_certificates_may_be_reached_by_all_without_a_token() {
+async fn an_agent_that_requires_certificates_may_listen_everywhere_without_a_token() {
     let beside = Beside::start(true).await;
     let agent = Agent::new(Idle, beside.at("other"));
-    // An address of no machine, so that nothing listens: it fails only after the proofs are found to be enough.
+    // A documentation address, so that nothing listens: it fails only after the authentication is found to be
+    // sufficient.
     let everywhere = || Listen::tcp(([192, 0, 2, 1], 0).into());
     let tls = everywhere().tls(beside.at("tls.crt"), beside.at("tls.key"));
     assert!(matches!(
@@ -269,7 +270,7 @@ async fn an_agent_that_asks_for_certificates_may_be_reached_by_all_without_a_tok
 }
 
 #[tokio::test]
-async fn certificates_of_clients_and_their_authority_are_read_again() {
+async fn client_certificates_and_their_authority_are_read_again() {
     let beside = Beside::start(true).await;
     let clients = Clients::default();
     beside.write("operator", beside.operators.sign("operator", CLIENT));
@@ -282,14 +283,14 @@ async fn certificates_of_clients_and_their_authority_are_read_again() {
             .await
             .is_ok()
     );
-    // Another authority signs from now on.
+    // Replace the authority.
     let next = Authority::new();
     fs::write(beside.at("clients.crt"), next.0.pem()).expect("a file");
     let begun = std::time::Instant::now();
     while answers(&endpoint).await {
         assert!(
             begun.elapsed() < Duration::from_secs(20),
-            "the old one is let in"
+            "the old certificate is accepted"
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

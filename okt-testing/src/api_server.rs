@@ -1,4 +1,4 @@
-//! This file is the handle that tests hold.
+//! [`ApiServer`]: the handle that a test holds.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -47,7 +47,7 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// An API with the built-in kinds.
+    /// Creates an API server with the built-in kinds.
     pub fn new() -> Self {
         let shared = Arc::new(Shared::new());
         let mut store = shared.lock();
@@ -75,10 +75,10 @@ impl ApiServer {
         Self { shared }
     }
 
-    /// A client of this API, without a socket; its default namespace is `default`.
+    /// Returns a client of this API, without a socket; its default namespace is `default`.
     ///
-    /// It does not try again by itself, as a client does that kube makes from a configuration;
-    /// for such a one see [`Endpoint`].
+    /// It does not retry, unlike a client that kube builds from a configuration; for a client that
+    /// retries see [`Endpoint`].
     ///
     /// # Panics
     /// Outside of a tokio runtime: a kube client runs a task.
@@ -86,7 +86,7 @@ impl ApiServer {
         self.endpoint().client()
     }
 
-    /// The same with a name, by which faults and records tell it from others.
+    /// Returns a client with a name, which faults and records use to identify it.
     ///
     /// # Panics
     /// Outside of a tokio runtime: a kube client runs a task.
@@ -112,7 +112,7 @@ impl ApiServer {
         self.endpoint().named(name).client()
     }
 
-    /// The way to this API, to put layers before it.
+    /// Returns the endpoint of this API, as a service that you can put layers on.
     ///
     /// # Example
     /// See [`Endpoint`].
@@ -120,9 +120,9 @@ impl ApiServer {
         Endpoint::new(&self.shared, &self.shared.sight)
     }
 
-    /// The replica of this name: another API server over the same store, which can be behind.
+    /// Returns the replica of this name: another API server over the same store, which can be behind.
     ///
-    /// There is one from the moment that somebody asks for it; the empty name is the server itself.
+    /// The first call with a name creates the replica; the empty name is the server itself.
     ///
     /// # Example
     /// See [`Replica`].
@@ -138,7 +138,7 @@ impl ApiServer {
         self.endpoint().serve().await
     }
 
-    /// From now on this goes wrong, for those whom the fault's limits let in.
+    /// Plans a fault: from now on it strikes what matches its limits.
     ///
     /// # Example
     /// See [`Fault`].
@@ -146,7 +146,7 @@ impl ApiServer {
         self.shared.book().plan(fault)
     }
 
-    /// From now on things go wrong at random, in a way that its seed repeats.
+    /// Starts a chaos: from now on faults strike at random, reproducibly for the same seed.
     ///
     /// # Example
     /// See [`Chaos`].
@@ -154,9 +154,9 @@ impl ApiServer {
         self.shared.book().unleash(chaos)
     }
 
-    /// From now on nothing goes wrong: all faults end, and no replica is behind.
+    /// Ends all faults and chaos, and lets all replicas catch up.
     ///
-    /// After this whoever is right comes to rest.
+    /// After this a correct operator comes to rest.
     ///
     /// # Example
     /// ```
@@ -179,17 +179,17 @@ impl ApiServer {
         }
     }
 
-    /// Everything that went wrong so far because a fault or a chaos said so, in order.
+    /// Returns all strikes of faults and chaos so far, in order.
     pub fn strikes(&self) -> Vec<Strike> {
         self.shared.book().strikes()
     }
 
-    /// All requests so far, in the order in which they came.
+    /// Returns all requests so far, in the order in which they came.
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.shared.requests().since(0).to_vec()
     }
 
-    /// The requests since a moment.
+    /// Returns the requests since a mark.
     ///
     /// # Example
     /// See [`mark`](Self::mark).
@@ -197,15 +197,15 @@ impl ApiServer {
         self.shared.requests().since(mark.request).to_vec()
     }
 
-    /// Forgets the requests so far.
+    /// Discards the recorded requests.
     pub fn clear_requests(&self) {
         self.shared.requests().clear();
     }
 
-    /// This moment in what is recorded.
+    /// Returns a mark: the current position in the recordings.
     ///
     /// # Example
-    /// Nothing is written while nothing is to be done:
+    /// An operator at rest writes nothing:
     /// ```
     /// use okt_testing::ApiServer;
     ///
@@ -229,7 +229,7 @@ impl ApiServer {
         }
     }
 
-    /// Every state that every object was in.
+    /// Returns every state that every object was in.
     ///
     /// # Example
     /// See [`Versions`].
@@ -237,7 +237,7 @@ impl ApiServer {
         Versions::of(&self.shared.lock())
     }
 
-    /// Every event that a watch was sent, in order.
+    /// Returns every event that was sent to a watch, in order.
     ///
     /// # Example
     /// See [`OnEvent`](crate::OnEvent).
@@ -245,17 +245,18 @@ impl ApiServer {
         self.shared.events().clone()
     }
 
-    /// The events since a moment.
+    /// Returns the events since a mark.
     pub fn events_since(&self, mark: Mark) -> Vec<EventRecord> {
         let events = self.shared.events();
         events[mark.event.min(events.len())..].to_vec()
     }
 
-    /// Whether requests, versions and events are recorded from now on; they are from the start.
+    /// Turns the recording of requests, versions and events on or off; it is on from the start.
     ///
-    /// Without a recording a server does not grow with what is written, as in a benchmark; it does
-    /// with each strike of a fault, and with each client and object that a chaos has a fate for.
-    /// A replica can then be behind by no more than watches can: the last 4096 changes of a kind.
+    /// Without a recording the memory of the server does not grow with the writes, which suits a
+    /// benchmark. It still grows with each strike of a fault, and with each client and object that
+    /// a chaos tracks. A replica can then be behind by no more than a watch can: the last 4096
+    /// changes of a kind.
     ///
     /// # Example
     /// ```
@@ -268,22 +269,22 @@ impl ApiServer {
         self.shared.set_recording(on);
     }
 
-    /// From now on watches, and reads with `resourceVersion=0`, see each change this much later;
+    /// Delays each change by this much for watches and for reads with `resourceVersion=0`;
     /// other reads stay current.
     ///
-    /// A cache that is never behind hides the mistakes that a stale one brings out. The delay is
+    /// A cache that is never behind hides the bugs that a stale cache reveals. The delay is
     /// on tokio's clock, so it works under paused time.
     /// [`Replica::set_lag`] does this for one replica, [`Fault::lag`] for single events.
     pub fn set_watch_lag(&self, lag: Duration) {
         self.shared.sight.set_lag(&self.shared.lock(), lag);
     }
 
-    /// Forgets all history: a watch or a page from any version before this moment is 410 Gone.
+    /// Compacts the history: a watch or a page from any version before this moment gets 410 Gone.
     pub fn compact(&self) {
         self.shared.lock().compact();
     }
 
-    /// A backup of all that is stored, as a snapshot of etcd is.
+    /// Returns a backup of all that is stored, like a snapshot of etcd.
     ///
     /// # Example
     /// ```
@@ -304,15 +305,15 @@ impl ApiServer {
         Backup(Arc::new(self.shared.lock().backup()))
     }
 
-    /// Restores a backup, as is done with etcd: the versions of objects go back and repeat, and all watches end.
+    /// Restores a backup, as with etcd: resource versions go back and repeat, and all watches end.
     ///
-    /// [`versions`](Self::versions) has only what happens from here on.
+    /// Afterwards [`versions`](Self::versions) returns only what happens from here on.
     pub fn restore(&self, backup: &Backup) {
         self.shared.lock().restore(&backup.0);
         self.end_watches();
     }
 
-    /// Ends all running watches, as a restart of a real server does; clients watch anew.
+    /// Ends all running watches, as a restart of a real server does; clients start new ones.
     pub fn end_watches(&self) {
         for sight in self.shared.sights() {
             sight.end_watches();
@@ -320,7 +321,7 @@ impl ApiServer {
     }
 }
 
-/// A backup of all that is stored: see [`ApiServer::backup`].
+/// A backup of all that is stored; see [`ApiServer::backup`].
 #[derive(Clone, Debug)]
 pub struct Backup(Arc<crate::store::Store>);
 

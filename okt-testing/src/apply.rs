@@ -1,8 +1,7 @@
-//! This file keeps account of who set which field (`metadata.managedFields`), and applies
-//! configurations by it: server-side apply.
+//! This file records which manager set which field (`metadata.managedFields`) and implements server-side apply.
 //!
-//! The algorithm is that of structured-merge-diff. Fields that Kubernetes itself sets, and fields
-//! that an endpoint ignores, belong to nobody.
+//! The algorithm is that of structured-merge-diff. Fields that Kubernetes itself sets, and fields that an endpoint
+//! ignores, have no owner.
 
 mod account;
 mod conflict;
@@ -32,10 +31,10 @@ use self::{
 };
 use crate::{builtin, kind::Sibling, object, refusal::Refusal, schema::Schema};
 
-/// The entry of objects that were written before anybody kept account.
+/// The manager of the fields that were written before ownership was recorded.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// What a write is done with.
+/// The context of a write: its kind, version and time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene<'a> {
     pub(crate) schema: &'a Schema,
@@ -43,10 +42,10 @@ pub(crate) struct Scene<'a> {
     pub(crate) kind: &'a str,
     /// The other versions of the kind.
     pub(crate) siblings: &'a [Sibling],
-    /// The kind has a status of its own endpoint.
+    /// The kind has a status subresource.
     pub(crate) has_status: bool,
     pub(crate) built_in: bool,
-    /// The time of the write, as it is written.
+    /// The time of the write, as text.
     pub(crate) now: &'a str,
 }
 
@@ -57,10 +56,10 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Applies a configuration to what is live; `None` where there is nothing yet.
+/// Applies a configuration to the live object; `None` if there is none yet.
 ///
 /// # Errors
-/// A configuration that does not fit the schema, and fields that others own.
+/// The configuration does not fit the schema, or other managers own some of its fields.
 pub(crate) fn apply(
     scene: Scene<'_>,
     live: Option<&Bare>,
@@ -120,7 +119,7 @@ pub(crate) fn apply(
         time,
     };
     shares.insert(manager.clone(), share);
-    // Even who sets the same fields as the last time may give up what an emptied list leaves.
+    // A manager that sets the same fields as last time may still give up fields that an emptied list leaves out.
     if let Some(last) = last {
         merged = versions::prune(scene, merged, &shares, last)
             .map_err(|why| Refusal::unexplained(format!("failed to prune fields: {why}")))?;
@@ -137,7 +136,7 @@ pub(crate) fn apply(
         }
     }
 
-    // Everything that no schema speaks of stays as it is in the live object.
+    // Fields that no schema declares stay as they are in the live object.
     let mut new = match merged {
         Value::Object(fields) => Value::Object(fields),
         _ => json!({}),

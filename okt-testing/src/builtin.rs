@@ -1,7 +1,6 @@
-//! This file lists the kinds that are there without a CRD.
+//! This file lists the kinds that exist without a CRD.
 //!
-//! They are stored as they are: without validation and, but for what is said here, without
-//! defaults.
+//! They are stored without validation and, except for those listed here, without defaults.
 
 mod shape;
 
@@ -36,7 +35,7 @@ enum Trait {
     Scale,
     /// A PUT needs a resourceVersion.
     Versioned,
-    /// A PUT creates.
+    /// A PUT creates the object if it does not exist.
     Upsert,
     /// Part of `kubectl get all`.
     All,
@@ -91,14 +90,14 @@ const LINES: &[Line] = &[
         &[Cluster, Status, Generation, Versioned]),
 ];
 
-/// Groups of a real server of which nothing, or not everything, is served here.
+/// Whether a real server has this API group, which is not or only partly served here.
 pub(crate) fn is_known_elsewhere(group: &str) -> bool {
     group.is_empty()
         || group.ends_with(".k8s.io")
         || matches!(group, "apps" | "batch" | "autoscaling" | "policy")
 }
 
-/// All kinds that are there from the start; the same ones for each server.
+/// Returns all built-in kinds; every server shares them.
 pub(crate) fn kinds() -> impl Iterator<Item = Arc<Kind>> {
     static KINDS: LazyLock<Vec<Arc<Kind>>> =
         LazyLock::new(|| LINES.iter().map(|line| Arc::new(kind(line))).collect());
@@ -193,10 +192,10 @@ fn selectable(kind: &str, group: &str) -> Vec<String> {
     paths.iter().map(|&path| path.to_owned()).collect()
 }
 
-/// Fills in what the type of a kind always has, though it may be empty.
+/// Fills in the fields that a type always has, even if they are empty.
 pub(crate) fn fill(kind: &str, object: &mut Value) {
     if kind == "ServiceAccount" {
-        // Of a secret nothing but its name is kept.
+        // Only the name of a secret is kept.
         let secrets = object.get_mut("secrets").and_then(Value::as_array_mut);
         for secret in secrets.into_iter().flatten() {
             object::fields(secret).retain(|key, _| key == "name");
@@ -226,7 +225,7 @@ pub(crate) fn fill(kind: &str, object: &mut Value) {
     }
 }
 
-/// Fills in what a condition always has: some texts, and times that may be null.
+/// Fills in the fields that a condition always has: some texts, and times that may be null.
 fn fill_conditions(object: &mut Value, texts: &[&str], times: &[&str]) {
     let conditions = object.pointer_mut("/status/conditions");
     for condition in conditions
@@ -275,7 +274,7 @@ fn fill_service(service: &mut Value) {
     }
 }
 
-/// Keeps what a server allocated to an object, where an update does not repeat it.
+/// Keeps the values that the server allocated to an object if an update does not repeat them.
 pub(crate) fn keep_allocated(kind: &Kind, old: &Value, new: &mut Value) {
     if !kind.is("", "services") || object::text(new, &["spec", "type"]) == "ExternalName" {
         return;
@@ -288,7 +287,7 @@ pub(crate) fn keep_allocated(kind: &Kind, old: &Value, new: &mut Value) {
     }
 }
 
-/// The metadata of a kind that is not written through its status; all else is.
+/// Returns the metadata fields that a write through the status does not change; it writes all others.
 pub(crate) fn kept_by_status(kind: &str) -> &'static [&'static str] {
     match kind {
         "Deployment" => &["labels"],
@@ -297,7 +296,7 @@ pub(crate) fn kept_by_status(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// The parts that every object of a kind has: nobody who creates one owns them.
+/// Returns the fields that every object of a kind has; the creator of an object does not own them.
 pub(crate) fn blank(kind: &str) -> Value {
     match kind {
         "Lease" => json!({ "spec": {} }),

@@ -1,8 +1,8 @@
-//! This file compiles the CEL rules of a schema and holds objects against them.
+//! This file compiles the CEL rules of a schema and checks objects against them.
 //!
-//! The `cel` crate evaluates; kube's `cel` feature adds the functions of Kubernetes to it.
-//! What an expression sees of an object, when a rule runs and how a refusal reads is decided here,
-//! because kube's own validator knows neither `optionalOldSelf` nor the API server's words.
+//! The `cel` crate evaluates; kube's `cel` feature adds the functions of Kubernetes to it. This file decides what an
+//! expression sees of an object, when a rule runs and how a refusal is worded, because kube's own validator supports
+//! neither `optionalOldSelf` nor the API server's wording.
 
 mod budget;
 mod check;
@@ -47,20 +47,20 @@ pub(crate) struct Rule {
     message: Option<String>,
     message_expression: Option<IdedExpr>,
     reason: Reason,
-    /// Below the node that carries the rule (e.g. `.replicas`).
+    /// The path below the node that carries the rule (e.g. `.replicas`).
     field_path: String,
-    /// The rule names `oldSelf`.
+    /// The rule uses `oldSelf`.
     is_transition: bool,
-    /// `oldSelf` is an optional, and the rule runs without an old value too.
+    /// `oldSelf` is an optional, and the rule also runs without an old value.
     is_optional: bool,
-    /// Its place in the list of the schema.
+    /// The position in the list of the schema.
     index: usize,
     /// The type of the values (e.g. `object`).
     kind: &'static str,
-    /// What one evaluation costs at most.
+    /// The maximum cost of one evaluation.
     cost: u64,
     message_cost: Option<u64>,
-    /// How often it can run within one request, whatever the schema around it says.
+    /// The maximum number of evaluations in one request, regardless of the limits of the schemas around it.
     most_in_request: u64,
 }
 
@@ -78,11 +78,11 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// The functions are the same for all rules, and there are more than a hundred of them.
+/// The functions, which are the same for all rules; there are more than a hundred.
 static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(functions::context);
 
 impl Rule {
-    /// Compiles one entry; what is wrong with it is added to `causes`.
+    /// Compiles one entry and adds its errors to `causes`.
     pub(crate) fn compile(
         raw: &Value,
         (path, index): (&str, usize),
@@ -209,7 +209,7 @@ impl Rule {
         }
         let message = match evaluate(&self.expression, &scope) {
             Ok(CelValue::Bool(true)) => return Ok(()),
-            // What does not hold is tolerated where it did not before; what fails is not.
+            // A false result is tolerated for an unchanged value; an evaluation error is not.
             Ok(CelValue::Bool(false)) if tolerated => return Ok(()),
             Ok(CelValue::Bool(false)) => self.say(&scope),
             Ok(_) => format!("rule does not evaluate to a boolean: {}", self.text),
@@ -256,7 +256,7 @@ impl Rule {
         let said = self
             .message_expression
             .as_ref()
-            // Beside an optional old value the server does not evaluate it.
+            // The server does not evaluate it if the old value is optional.
             .filter(|_| !self.is_optional)
             .and_then(|expression| match evaluate(expression, scope) {
                 Ok(CelValue::String(text)) => Some(text.trim().to_owned()),
@@ -268,12 +268,12 @@ impl Rule {
     }
 }
 
-/// Adds to `causes` the rules that do not hold, on every level.
+/// Adds the violated rules of all levels to `causes`.
 ///
-/// With `again` the rules of what was left as it was are asked too: the schema may have changed since.
+/// With `again` the rules of unchanged values run too, because the schema may have changed since.
 ///
 /// # Errors
-/// A rule that cannot be evaluated here at all.
+/// A rule cannot be evaluated here at all.
 pub(crate) fn check_rules(
     schema: &Schema,
     value: &Value,
@@ -289,11 +289,11 @@ pub(crate) fn check_rules(
     walk(schema, value, old, "", causes)
 }
 
-/// What a value was before.
+/// The previous value.
 #[derive(Clone, Copy)]
 struct Old<'v> {
     value: Option<&'v Value>,
-    /// The value is the same, or what it is a part of.
+    /// The value is unchanged, or part of an unchanged value.
     unchanged: bool,
     again: bool,
 }
@@ -364,7 +364,7 @@ fn walk(
     Ok(())
 }
 
-/// Why an expression has no value.
+/// The reason why an expression has no value.
 enum Failed {
     NotKnown(String),
     Evaluating(ExecutionError),
@@ -372,7 +372,7 @@ enum Failed {
 }
 
 fn evaluate(expression: &IdedExpr, scope: &Context<'_>) -> Result<CelValue, Failed> {
-    // The library is young and holds asserts; a client must not bring the server down with one.
+    // The library contains asserts; a client must not be able to crash the server with one.
     match catch_unwind(AssertUnwindSafe(|| CelValue::resolve(expression, scope))) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(ExecutionError::UndeclaredReference(name))) => {

@@ -1,6 +1,6 @@
-//! This file tells the time: the wall clock when the API came up, moved on by tokio's clock.
+//! This file provides the time: the wall-clock time at which the API started, advanced by tokio's clock.
 //!
-//! Under paused tokio time the server's timestamps therefore advance with the test.
+//! With paused tokio time, the server's timestamps therefore advance with the test.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Clock {
         self.wall.checked_add(passed).unwrap_or(Timestamp::MAX)
     }
 
-    /// The time as Kubernetes writes it: in seconds.
+    /// Returns the time in the format of Kubernetes, in whole seconds.
     pub(crate) fn text(&self) -> String {
         let now = self.now();
         let seconds = Timestamp::from_second(now.as_second()).or_else(|_| now.round(Unit::Second));

@@ -1,4 +1,4 @@
-//! Conditions and status of any operator, held against the rules that machines rely on.
+//! Checks the conditions and status of any operator against the rules that tools rely on.
 //!
 #![doc = include_str!("conditions/README.md")]
 
@@ -20,10 +20,10 @@ use serde_json::Value;
 
 use crate::object;
 
-/// Holds one version of an object, and what it was before, against the rules.
+/// Checks one version of an object, and its change from the previous version, against the rules.
 ///
-/// `previous` is the version before; none where there was none, or nobody saw it. Who may have
-/// missed versions between the two leaves out the rules D02, D09 and D11, for which each counts.
+/// `previous` is the version before; `None` if there was none or it is unknown. If you may have
+/// missed versions between the two, leave out the rules D02, D09 and D11, which need every version.
 ///
 /// # Examples
 ///
@@ -61,18 +61,18 @@ fn is_same_object(previous: &Value, next: &Value) -> bool {
     object::uid(previous) == object::uid(next)
 }
 
-/// The conditions of an object, in order.
+/// Returns the conditions of an object, in order.
 fn conditions_of(object: &Value) -> impl Iterator<Item = &Value> {
     let conditions = object.pointer("/status/conditions");
     conditions.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The condition of a type, if there is one.
+/// Returns the condition of a type, if there is one.
 fn find<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     conditions_of(object).find(|condition| condition["type"] == name)
 }
 
-/// A text of a condition; empty where it has none.
+/// Returns a text of a condition; empty if it has none.
 fn text<'a>(condition: &'a Value, key: &str) -> &'a str {
     object::text(condition, &[key])
 }

@@ -1,24 +1,24 @@
-//! What a Kubernetes API does where operators lean on it, checked against any server.
+//! The behaviours of the Kubernetes API that operators rely on, checked against any server.
 //!
-//! The suite takes a `kube::Client` and nothing else, so it runs against a real kube-apiserver, the
+//! The suite needs only a `kube::Client`, so it runs against a real kube-apiserver, the
 //! [`ApiServer`](crate::ApiServer) of this crate, or a fake of your own.
-//! Each [`Behaviour`] is one claim, with a name that says it; the 45 that operators cannot do
-//! without have numbers.
+//! Each [`Behaviour`] is one claim, and its name states the claim; the 45 behaviours that operators
+//! cannot do without have numbers.
 //!
 //! # Flow
-//! [`Suite::start`] creates a CRD under a group that is the suite's own, and waits until it is
-//! served. [`Suite::check`] gives each behaviour a namespace of its own, so behaviours may run at
-//! the same time. [`Suite::finish`] deletes what was made, and waits for none of it.
+//! [`Suite::start`] creates a CRD in a group that only this suite uses, and waits until it is
+//! served. [`Suite::check`] gives each behaviour its own namespace, so behaviours may run at the
+//! same time. [`Suite::finish`] deletes everything that the suite created, without waiting.
 //!
 //! # Assumptions
-//! The user of the client may do everything. Owned objects are collected and namespaces are
-//! emptied: a bare kube-apiserver needs the garbage collector and the namespace controller of the
-//! controller manager. Nothing else may be at work on the namespaces of the suite.
-//! The client does not repeat what fails (`default_retry` of its `kube::Config` is off): some answers are
-//! refusals that a client would wait through.
+//! The user of the client may do everything. The cluster collects garbage and empties namespaces: a
+//! bare kube-apiserver needs the garbage collector and the namespace controller of the controller
+//! manager. Nothing else may work on the namespaces of the suite.
+//! The client does not retry (`default_retry` of its `kube::Config` is off): some responses are
+//! refusals that a retrying client would wait through.
 //!
 //! # Example
-//! The whole suite, under paused tokio time. Against a server of your own, give its client.
+//! Run the whole suite, under paused tokio time. For another server, pass its client.
 //! ```
 //! use okt_testing::{ApiServer, conformance};
 //!
@@ -75,10 +75,10 @@ pub use report::Report;
 pub use suite::Suite;
 use world::World;
 
-/// As many behaviours run at the same time in [`run`].
+/// The number of behaviours that [`run`] checks at the same time.
 const AT_ONCE: usize = 8;
 
-/// One thing that a Kubernetes API does.
+/// One behaviour of the Kubernetes API.
 #[derive(Clone, Copy)]
 pub struct Behaviour {
     number: Option<u8>,
@@ -87,7 +87,7 @@ pub struct Behaviour {
     check: for<'a> fn(&'a World) -> BoxFuture<'a, Result<(), Failure>>,
 }
 
-/// All behaviours, by theme.
+/// Returns all behaviours, by theme.
 ///
 /// # Example
 /// ```
@@ -124,8 +124,8 @@ pub fn behaviours() -> Vec<Behaviour> {
 /// Checks all behaviours, some at the same time.
 ///
 /// # Errors
-/// The suite cannot start: the server does not take a CRD or does not serve it. What a behaviour
-/// says is in the report; so is what was left behind because it could not be deleted.
+/// The suite cannot start: the server does not accept a CRD or does not serve it. The report
+/// contains the failed behaviours, and whether something could not be deleted.
 pub async fn run(client: Client) -> Result<Report, Failure> {
     let suite = Suite::start(client).await?;
     let results: Vec<_> = stream::iter(behaviours())
@@ -141,17 +141,17 @@ pub async fn run(client: Client) -> Result<Report, Failure> {
 }
 
 impl Behaviour {
-    /// Its number among the 45 that operators lean on.
+    /// Returns its number, if it is one of the 45 that operators cannot do without.
     pub fn number(&self) -> Option<u8> {
         self.number
     }
 
-    /// What it is about (e.g. `apply`).
+    /// Returns its theme (e.g. `apply`).
     pub fn theme(&self) -> &'static str {
         self.theme
     }
 
-    /// The claim (e.g. `an_identical_apply_keeps_the_resource_version`).
+    /// Returns the claim (e.g. `an_identical_apply_keeps_the_resource_version`).
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -159,7 +159,7 @@ impl Behaviour {
     /// Checks this behaviour alone; for several, a [`Suite`] creates its CRD once.
     ///
     /// # Errors
-    /// The server behaves otherwise, or cannot be reached. A retry helps if it was too slow.
+    /// The server behaves differently, or cannot be reached. A retry helps if it was too slow.
     ///
     /// # Example
     /// ```
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_of_the_45_is_there_once() {
+    fn each_of_the_45_numbers_is_used_once() {
         let mut numbers: Vec<_> = behaviours().iter().filter_map(Behaviour::number).collect();
         numbers.sort_unstable();
         assert_eq!(numbers, (1..=45).collect::<Vec<_>>());

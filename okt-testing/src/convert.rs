@@ -1,8 +1,7 @@
-//! This file shows what is stored in the version that is asked for, and stores what comes in
-//! another.
+//! This file converts objects between the stored version and the requested one.
 //!
-//! No version is converted to another but by its name: what the schema of the one does not know of
-//! the other is dropped, and no defaults are filled in. Most kinds have one version and pay nothing.
+//! A conversion changes only `apiVersion`: it drops fields that the other version's schema does not declare, and fills
+//! in no defaults. Most kinds have one version and need no conversion.
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use crate::{
     write::stored_id,
 };
 
-/// The stored object as this kind shows it.
+/// Returns the stored object in the version of this kind.
 pub(crate) fn present(kind: &Kind, stored: &Arc<Stored>) -> Arc<Stored> {
     if event::is_view(kind) {
         return Arc::new(Stored::new(&event::present(stored.read())));
@@ -34,7 +33,7 @@ pub(crate) fn present(kind: &Kind, stored: &Arc<Stored>) -> Arc<Stored> {
     Arc::new(Stored::new(&shown))
 }
 
-/// An object in any version as it is to be stored.
+/// Returns an object of any version in the version to store.
 pub(crate) fn absorb(kind: &Kind, mut object: Value) -> Value {
     if event::is_view(kind) {
         return event::absorb(object);
@@ -54,7 +53,7 @@ pub(crate) fn absorb(kind: &Kind, mut object: Value) -> Value {
     object
 }
 
-/// What is stored of an object that a kind shows so.
+/// Returns the stored form of an object that a kind shows like this.
 pub(crate) fn stored_form(store: &Store, kind: &Kind, shown: &Value) -> Value {
     if kind.siblings.is_empty() {
         return absorb(kind, shown.clone());

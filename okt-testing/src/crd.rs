@@ -1,4 +1,4 @@
-//! This file reads a `CustomResourceDefinition`: what it declares, and what is wrong with it.
+//! This file reads and checks a `CustomResourceDefinition`.
 
 mod names;
 mod rules;
@@ -18,11 +18,10 @@ use crate::{
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const PLURAL: &str = "customresourcedefinitions";
 
-/// Reads the kind that a CRD declares, in each version that is served or stored: first the one that
-/// objects are stored in.
+/// Reads the kinds that a CRD declares, one for each version that is served or stored; the storage version comes first.
 ///
 /// # Errors
-/// What a server refuses, and what this double does not do.
+/// A real server refuses the CRD, or this API does not implement a part of it.
 pub(crate) fn read(crd: &Value) -> Result<Vec<Kind>, Refusal> {
     let subject = Subject {
         group: GROUP,
@@ -84,7 +83,7 @@ fn is(version: &Value, what: &str) -> bool {
     version.get(what) == Some(&true.into())
 }
 
-/// The schemas of the versions; nothing where one is not as it must be.
+/// Reads the schemas of the versions; `None` for an invalid one.
 fn read_schemas(raw: &[Value], causes: &mut Vec<Cause>) -> Vec<Option<SharedSchema>> {
     let openapi = |version| object::at(version, &["schema", "openAPIV3Schema"]);
     for (index, version) in raw.iter().enumerate() {
@@ -118,7 +117,7 @@ fn read_schemas(raw: &[Value], causes: &mut Vec<Cause>) -> Vec<Option<SharedSche
     schemas
 }
 
-/// What the API server itself writes into a CRD, but for who has which names.
+/// Fills in the fields that the API server itself sets in a CRD, except for the accepted names.
 pub(crate) fn complete(crd: &mut Value) {
     let mut names = object::at(crd, &["spec", "names"])
         .cloned()
@@ -138,7 +137,7 @@ pub(crate) fn complete(crd: &mut Value) {
     note_stored(crd);
 }
 
-/// Sets the versions that objects may be stored in: none given stands for the one of now.
+/// Sets `status.storedVersions`; an empty list stands for the current storage version.
 pub(crate) fn set_stored(crd: &mut Value, given: Value) {
     let is_empty = given.as_array().is_none_or(Vec::is_empty);
     let versions = if is_empty { json!([]) } else { given };
@@ -148,8 +147,7 @@ pub(crate) fn set_stored(crd: &mut Value, given: Value) {
     }
 }
 
-/// Writes down that objects are stored in the version that is for storage now, beside those that
-/// were.
+/// Adds the current storage version to `status.storedVersions`.
 pub(crate) fn note_stored(crd: &mut Value) {
     let stored = raw_versions(crd)
         .iter()

@@ -21,7 +21,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// What becomes of the dependents.
+/// What happens to the dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Background,
@@ -29,20 +29,20 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// How a deletion is asked for.
+/// The parameters of a deletion.
 #[derive(Debug)]
 pub(crate) struct Deletion {
     /// The object must have this uid.
     pub(crate) uid: Option<String>,
     /// The object must be of this version.
     pub(crate) version: Option<String>,
-    /// None where the request does not say: then the finalizers that are there count.
+    /// `None` if the request sets none; then the existing finalizers decide.
     pub(crate) propagation: Option<Propagation>,
     pub(crate) dry_run: bool,
 }
 
 impl Deletion {
-    /// Whether it is meant for this object, as it is now.
+    /// Checks the preconditions against the current object.
     fn check(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
         let (uid, version) = (object::uid(object), object::version(object));
         let differs = |asked: &Option<String>, found: &str| {
@@ -60,7 +60,7 @@ impl Deletion {
         } else {
             return Ok(());
         };
-        // Here a server names the kind where it else names the resource.
+        // Here a server names the kind instead of the resource.
         let subject = Subject {
             plural: &kind.kind,
             ..kind.subject(object::name(object))
@@ -69,14 +69,14 @@ impl Deletion {
     }
 }
 
-/// What a deletion comes to.
+/// The result of a deletion.
 pub(crate) struct Deleted {
-    /// The object where it waits for somebody, else a `Status`.
+    /// The object if its deletion is pending, else a `Status`.
     pub(crate) answer: Value,
     pub(crate) waits: bool,
 }
 
-/// Deletes an object, or marks it where it waits for finalizers.
+/// Deletes an object, or marks it as deleting if it has finalizers.
 pub(crate) fn delete(
     store: &mut Store,
     kind: &Arc<Kind>,
@@ -133,15 +133,15 @@ fn success(kind: &Kind, object: &Value) -> Value {
     })
 }
 
-/// What is left of an object that was deleted.
+/// The state of an object after its deletion.
 enum Left {
-    /// It waits for somebody.
+    /// The object is marked; its deletion is pending.
     Marked(Arc<Stored>),
-    /// It is gone; this was its last state, under the version of its removal.
+    /// The object is gone; this is its last state, with the version of its removal.
     Nothing(Arc<Stored>),
 }
 
-/// The object with the marks of its deletion; nothing where it does not have to wait for anybody.
+/// Returns the object marked as deleting; `None` if it can be removed at once.
 fn mark(kind: &Kind, old: &Value, propagation: Option<Propagation>, now: &str) -> Option<Value> {
     let before: Vec<String> = object::finalizers(old)
         .into_iter()
@@ -203,14 +203,14 @@ fn place_of(group: &str, plural: &str, name: &str) -> Place {
     }
 }
 
-/// What follows when an object is gone.
+/// Runs the consequences of the removal of an object.
 pub(crate) fn after_removal(store: &mut Store, kind: &Arc<Kind>, last: &Stored) {
     let mut cascade = Cascade::default();
     cascade.after_removal(store, kind, last);
     cascade.run(store);
 }
 
-/// Collects an object that names owners none of which exists.
+/// Collects an object whose owners are all gone.
 pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Stored) {
     let orphaned =
         object.owners().next().is_some() && !object.owners().any(|owner| store.is_alive(owner));
@@ -224,7 +224,7 @@ pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Store
     }
 }
 
-/// No object of a kind is made while its CRD is going.
+/// Refuses to create an object whose CRD is being deleted.
 pub(crate) fn check_not_terminating(store: &Store, kind: &Kind, name: &str) -> Result<(), Refusal> {
     let crd = format!("{}.{}", kind.plural, kind.group);
     let place = place_of(crd::GROUP, crd::PLURAL, &crd);

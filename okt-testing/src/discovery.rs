@@ -1,4 +1,4 @@
-//! This file tells clients what is served: versions, groups, resources, health.
+//! This file answers discovery requests: versions, groups, resources, health.
 
 mod openapi;
 
@@ -15,12 +15,12 @@ use crate::{
     store::Store,
 };
 
-/// The version that this API claims to be: the one that `tests/kubernetes` builds.
+/// The Kubernetes version that this API reports: the one that `tests/kubernetes` builds.
 const VERSION: (&str, &str, &str) = ("1", "36", "1");
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Answers a GET that is of no resource.
+/// Answers a GET request for a path that is no resource.
 pub(crate) fn answer(store: &Store, segments: &[&str], accept: &str) -> Result<Answer, Refusal> {
     let aggregated = is_aggregated(accept);
     Ok(match segments {
@@ -66,7 +66,7 @@ pub(crate) fn answer(store: &Store, segments: &[&str], accept: &str) -> Result<A
     })
 }
 
-/// Whether all groups are asked for together, wherever that stands; its beta is served no more.
+/// Whether the client asks for aggregated discovery, in any of its media types; the beta version is not supported.
 fn is_aggregated(accept: &str) -> bool {
     let wanted = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
     accept.split(',').any(|media| {
@@ -103,7 +103,7 @@ fn version() -> Value {
     })
 }
 
-/// The kinds of each group, in order.
+/// Returns the kinds of each group, in order.
 fn groups(store: &Store) -> BTreeMap<String, Vec<&Kind>> {
     let mut groups = BTreeMap::<_, Vec<_>>::new();
     for kind in store.kinds() {
@@ -112,7 +112,7 @@ fn groups(store: &Store) -> BTreeMap<String, Vec<&Kind>> {
     groups
 }
 
-/// The versions of a group, each once, first the one that clients should use.
+/// Returns the distinct versions of a group, the preferred one first.
 fn versions(kinds: &[&Kind]) -> Vec<String> {
     let mut versions: Vec<_> = kinds.iter().map(|kind| kind.version.clone()).collect();
     versions.sort_by_key(|version| priority(version));
@@ -128,7 +128,7 @@ fn api_group(group: &str, kinds: &[&Kind]) -> Value {
     json!({ "name": group, "versions": versions, "preferredVersion": versions.first() })
 }
 
-/// What can be done with the built-in kinds, in the order of a real server.
+/// The verbs of built-in kinds, in the order of a real server.
 const VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -139,7 +139,7 @@ const VERBS: [&str; 8] = [
     "update",
     "watch",
 ];
-/// Kinds of CRDs have theirs in another order.
+/// The verbs of custom resources, which a real server lists in another order.
 const CRD_VERBS: [&str; 8] = [
     "delete",
     "deletecollection",
@@ -203,7 +203,7 @@ fn verbs(kind: &Kind) -> [&'static str; 8] {
     }
 }
 
-/// The subresources of a kind, with the group, version and kind of what they answer.
+/// Returns the subresources of a kind, with the group, version and kind of their responses.
 fn subresources(kind: &Kind) -> Vec<(&'static str, (&str, &str, &str))> {
     let mut subresources = Vec::new();
     if kind.has_status {

@@ -1,4 +1,4 @@
-//! This file is a way to the API: through which replica, and under which name.
+//! [`Endpoint`]: access to the API through one replica, under one client name.
 
 use std::{
     future::Future,
@@ -17,12 +17,12 @@ use crate::{
     sight::Sight,
 };
 
-/// A way to the API: the server's own or a replica's, for a client with a name or without.
+/// Access to the API of the server or of a replica, for a client with a name or without.
 ///
-/// It is a [`tower::Service`], for those who put layers between it and a [`kube::Client`].
+/// It is a [`tower::Service`], so you can put layers between it and a [`kube::Client`].
 ///
 /// # Example
-/// A client that tries again as kube does by default, which [`client`](Self::client) does not:
+/// A client that retries as kube does by default, which [`client`](Self::client) does not:
 /// ```
 /// use std::time::Duration;
 /// use k8s_openapi::api::core::v1::Pod;
@@ -62,10 +62,10 @@ impl Endpoint {
         }
     }
 
-    /// Gives its clients a name, for [faults](crate::Fault::client) and
+    /// Sets the name of its clients, for [faults](crate::Fault::client) and
     /// [records](crate::RequestRecord::client).
     ///
-    /// As with a `User-Agent` it is also the field manager of writes that name none.
+    /// The name is sent as `User-Agent`, so it is also the field manager of writes that name none.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Endpoint {
         }
     }
 
-    /// A client without a socket; its default namespace is `default`.
+    /// Returns a client without a socket; its default namespace is `default`.
     ///
     /// # Panics
     /// Outside of a tokio runtime: a kube client runs a task.
@@ -82,7 +82,7 @@ impl Endpoint {
         kube::Client::new(self.clone(), "default")
     }
 
-    /// Serves it over HTTP on a free port of 127.0.0.1.
+    /// Serves the API over HTTP on a free port of 127.0.0.1.
     ///
     /// # Errors
     /// The port cannot be opened.

@@ -1,6 +1,6 @@
-//! This file shows core events as events of `events.k8s.io`, and takes those in as core events.
+//! This file converts between core events and events of `events.k8s.io`.
 //!
-//! A cluster keeps one set of events; the two kinds are two spellings of it.
+//! A cluster stores one set of events; the two kinds are two notations of it.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::{
     object,
 };
 
-/// Names in the core group, and in `events.k8s.io`.
+/// The field names in the core group, and in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -31,14 +31,14 @@ pub(crate) fn stored_id() -> KindId {
     }
 }
 
-/// A core event as an event of `events.k8s.io`.
+/// Converts a core event to an event of `events.k8s.io`.
 pub(crate) fn present(mut event: Value) -> Value {
     rename(&mut event, NAMES.iter().map(|(core, new)| (*core, *new)));
     object::fields(&mut event).insert("apiVersion".to_owned(), "events.k8s.io/v1".into());
     event
 }
 
-/// An event of `events.k8s.io` as a core event.
+/// Converts an event of `events.k8s.io` to a core event.
 pub(crate) fn absorb(mut event: Value) -> Value {
     rename(&mut event, NAMES.iter().map(|(core, new)| (*new, *core)));
     object::fields(&mut event).insert("apiVersion".to_owned(), "v1".into());

@@ -1,4 +1,4 @@
-//! This file is what can go wrong with requests and watches, planned or by a seed.
+//! Faults of requests and watches, planned or drawn from a seed.
 
 mod book;
 mod chaos;

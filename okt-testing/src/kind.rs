@@ -9,7 +9,7 @@ use crate::{
     table::Column,
 };
 
-/// A kind in one version, built in or made known by a CRD.
+/// One version of a kind, built in or declared by a CRD.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -28,26 +28,26 @@ pub(crate) struct Kind {
     pub(crate) namespaced: bool,
     pub(crate) origin: Origin,
     pub(crate) schema: SharedSchema,
-    /// The `OpenAPI` document of the kind, as it was given.
+    /// The `OpenAPI` document of the kind, unchanged.
     pub(crate) openapi: Value,
     pub(crate) has_status: bool,
     pub(crate) scale: Option<Scale>,
-    /// The generation is kept.
+    /// The API counts `metadata.generation`.
     pub(crate) has_generation: bool,
-    /// Field selectors may name these paths beside name and namespace.
+    /// The paths that field selectors may name in addition to name and namespace.
     pub(crate) selectable: Vec<String>,
     pub(crate) columns: Vec<Column>,
     /// A PUT needs no resourceVersion.
     pub(crate) updates_unconditionally: bool,
-    /// A PUT of what is not there creates it.
+    /// A PUT of a missing object creates it.
     pub(crate) creates_on_update: bool,
-    /// What is stored may have been accepted by another schema.
+    /// The schema has changed, so stored objects may not fit it.
     pub(crate) was_changed: bool,
-    /// Requests may name this version.
+    /// Requests may use this version.
     pub(crate) is_served: bool,
-    /// What is written is stored in this version.
+    /// Objects are stored in this version.
     pub(crate) is_stored: bool,
-    /// What those are told who use this version.
+    /// The warning that clients of this version get.
     pub(crate) deprecation: Option<String>,
     /// The other versions; most kinds have none.
     pub(crate) siblings: Vec<Sibling>,
@@ -58,7 +58,7 @@ pub(crate) struct Kind {
 pub(crate) struct Sibling {
     pub(crate) api_version: String,
     pub(crate) schema: SharedSchema,
-    /// Where the number of replicas is in this version.
+    /// The path of the replicas in this version.
     pub(crate) replicas: Option<Vec<String>>,
     pub(crate) is_stored: bool,
 }
@@ -69,7 +69,7 @@ pub(crate) enum Origin {
     Crd,
 }
 
-/// Where the numbers of the scale subresource are (e.g. `["spec", "replicas"]`).
+/// The paths of the numbers of the scale subresource (e.g. `["spec", "replicas"]`).
 #[derive(Clone, Debug)]
 pub(crate) struct Scale {
     pub(crate) spec_replicas: Vec<String>,
@@ -77,7 +77,7 @@ pub(crate) struct Scale {
     pub(crate) selector: Option<Vec<String>>,
 }
 
-/// A kind's place among all kinds.
+/// The identity of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KindId {
     pub(crate) group: String,
@@ -100,7 +100,7 @@ impl Kind {
         }
     }
 
-    /// The schema of a version, if the kind has it.
+    /// Returns the schema of a version, if the kind has it.
     pub(crate) fn schema_of(&self, api_version: &str) -> Option<&Schema> {
         if self.is_in(api_version) {
             return Some(&self.schema);
@@ -112,7 +112,7 @@ impl Kind {
         Sibling::find(&self.siblings, api_version)
     }
 
-    /// Whether this is how bodies name the version (e.g. `demo.okt.dev/v1`).
+    /// Whether this is the `apiVersion` of this version (e.g. `demo.okt.dev/v1`).
     pub(crate) fn is_in(&self, api_version: &str) -> bool {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         group == self.group && version == self.version
@@ -131,8 +131,8 @@ impl Kind {
         self.group == group && self.plural == plural
     }
 
-    /// Whether the generation counts a field of the object: all but metadata, and status where it
-    /// is apart.
+    /// Whether a change of this field raises the generation: all fields but metadata, and but the status if it is a
+    /// subresource.
     pub(crate) fn counts(&self, key: &str) -> bool {
         match key {
             "metadata" | "apiVersion" | "kind" => false,
@@ -141,7 +141,7 @@ impl Kind {
         }
     }
 
-    /// Whether two objects are the same in what the generation counts.
+    /// Whether two objects are equal in all fields that raise the generation.
     pub(crate) fn same_content(&self, a: &Value, b: &Value) -> bool {
         let counts = |key: &String| self.counts(key);
         let same = |a: &Map<String, Value>, b: &Map<String, Value>| {
@@ -164,7 +164,7 @@ impl Sibling {
 }
 
 impl Scale {
-    /// Adds what is wrong with the replicas of an object.
+    /// Checks the replicas and the selector of an object.
     pub(crate) fn check(&self, object: &Value, causes: &mut Vec<Cause>) {
         self.check_selector(object, causes);
         for path in [&self.spec_replicas, &self.status_replicas] {
@@ -195,7 +195,7 @@ impl Scale {
         }
     }
 
-    /// Adds what is wrong with the selector of an object.
+    /// Checks the selector of an object.
     fn check_selector(&self, object: &Value, causes: &mut Vec<Cause>) {
         let Some(path) = &self.selector else { return };
         let field = format!(".{}", path.join("."));
@@ -219,7 +219,7 @@ impl Scale {
         walk(object, &self.spec_replicas).is_some_and(Value::is_i64)
     }
 
-    /// What a server says of an object without replicas.
+    /// Returns the error of a server for an object without replicas.
     pub(crate) fn unset(&self) -> Refusal {
         let path = self.spec_replicas.join(".");
         Refusal::internal_error(&format!(
@@ -227,7 +227,7 @@ impl Scale {
         ))
     }
 
-    /// The scale object of an object.
+    /// Returns the scale of an object.
     pub(crate) fn of(&self, object: &Value) -> Value {
         let number = |path: &[String]| walk(object, path).and_then(Value::as_i64).unwrap_or(0);
         let mut metadata = Map::new();
@@ -273,7 +273,7 @@ impl Scale {
     }
 }
 
-/// What is in the way to a path, as a server says it.
+/// Returns the error of a server if a value on the path is no object.
 fn blocked(object: &Value, path: &[String]) -> Option<String> {
     let (_, parents) = path.split_last()?;
     let mut value = object;
@@ -291,7 +291,7 @@ fn blocked(object: &Value, path: &[String]) -> Option<String> {
     None
 }
 
-/// The name of a value's type in the language that servers are written in.
+/// Returns the Go name of a value's type.
 pub(crate) fn type_in_go(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "string",
@@ -304,7 +304,7 @@ pub(crate) fn type_in_go(value: &Value) -> &'static str {
     }
 }
 
-/// A value as that language prints it.
+/// Formats a value as Go prints it.
 pub(crate) fn in_go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),

@@ -1,4 +1,4 @@
-//! This file is a real Kubernetes API server, as tests hold it.
+//! [`Kubernetes`]: the handle of a real API server in a test.
 
 mod build;
 mod error;
@@ -17,29 +17,28 @@ use kube::{Client, Config};
 pub use self::error::KubernetesError;
 use self::{process::Processes, source::Source};
 
-/// A real Kubernetes API server on the loopback interface: what the double is measured by.
+/// A real Kubernetes API server on the loopback interface, to compare the test double with.
 ///
-/// # Where it comes from
-/// The first of these that is there:
-/// 1. `KUBECONFIG`, if its current context has the name of a developer's own cluster (e.g.
-///    `kind-dev`, `k3d-dev`, `minikube`) and leads to the loopback interface, or if
-///    `OKT_TEST_CONTEXT` names one of its contexts. `cargo test` must not write into somebody's
-///    production cluster: any other context is left alone, and a line says so. The cluster is
-///    expected to collect garbage.
-/// 2. `KUBEBUILDER_ASSETS`: a directory with `kube-apiserver` and `etcd`, as envtest lays them
-///    out; also `kube-controller-manager` and `kubectl`, if they are there. Without the former
-///    nothing collects garbage.
+/// # Sources
+/// The first of these that is available:
+/// 1. `KUBECONFIG`, if its current context has the name of a local cluster (e.g. `kind-dev`,
+///    `k3d-dev`, `minikube`) and leads to the loopback interface, or if `OKT_TEST_CONTEXT` names
+///    one of its contexts. `cargo test` must not write into a production cluster: any other context
+///    is not used, and a line on stderr says so. The cluster is expected to collect garbage.
+/// 2. `KUBEBUILDER_ASSETS`: a directory with `kube-apiserver` and `etcd`, in the layout of envtest;
+///    `kube-controller-manager` and `kubectl` are used if they are there. Without
+///    `kube-controller-manager` there is no garbage collection.
 /// 3. Go: the program in `tests/kubernetes` of OKT's repository, whose sources are a part of this
-///    crate (so this feature needs the whole repository, as a git dependency has it). It is built
-///    once, in about five minutes, into `$XDG_CACHE_HOME/okt` or `~/.cache/okt`, where 150 MB
-///    stay; each version of its sources has a directory of its own, and all may be deleted.
+///    crate (so this feature needs the whole repository, as with a git dependency). It is built
+///    once, in about five minutes, into `$XDG_CACHE_HOME/okt` or `~/.cache/okt`, where it takes
+///    150 MB; each version of the sources has its own directory. All of them may be deleted.
 ///
 /// # Guarantees
-/// A server that was started here has free ports, a temporary directory and an administrator's
-/// token of its own, so that any number of them run at once. Process and directory are gone when
-/// [`stop`](Self::stop) returns, when this is dropped (also by a panic), and soon after the test
-/// process has died, however it died. So one in a `static`, which is never dropped, may be shared
-/// by the tests of a binary. A server from `KUBECONFIG` is never stopped.
+/// A server that is started here has its own free ports, temporary directory and administrator
+/// token, so any number of them can run at once. Process and directory are gone when
+/// [`stop`](Self::stop) returns, when this value is dropped (also by a panic), and soon after the
+/// test process has died, for whatever reason. So the tests of a binary may share a server in a
+/// `static`, which is never dropped. A server from `KUBECONFIG` is never stopped.
 ///
 /// # Example
 /// ```no_run
@@ -66,11 +65,11 @@ pub struct Kubernetes {
     collects_garbage: bool,
     processes: Processes,
     kubeconfig: PathBuf,
-    /// Goes last, when no process writes to it any more.
+    /// Dropped last, when no process writes to it any more.
     directory: tempfile::TempDir,
 }
 
-/// The program that is kubectl, and the argument that makes it so.
+/// The `kubectl` program, and the argument that selects `kubectl` in a combined program.
 #[derive(Clone, Debug)]
 struct Kubectl {
     program: PathBuf,
@@ -78,13 +77,13 @@ struct Kubectl {
 }
 
 impl Kubernetes {
-    /// Starts a server (or finds the one of `KUBECONFIG`) and waits until it works, garbage
-    /// collection included. Takes seconds; the first time with Go it takes minutes.
+    /// Starts a server (or uses the one of `KUBECONFIG`) and waits until it works, including garbage
+    /// collection. Takes seconds; the first time with Go it takes minutes.
     ///
     /// # Errors
-    /// There is nothing to run ([`KubernetesError::is_missing`]), it cannot be built, or it does
-    /// not work within two minutes. The error holds what was printed last. A retry helps against a
-    /// machine that was too busy only.
+    /// There is nothing to run ([`KubernetesError::is_missing`]), the server cannot be built, or it
+    /// does not work within ten minutes. The error contains the last output. A retry helps only if
+    /// the machine was too busy.
     ///
     /// # Example
     /// ```no_run
@@ -113,12 +112,12 @@ impl Kubernetes {
         }
     }
 
-    /// Starts a server as [`start`](Self::start) does. Where there is none, prints a line which
-    /// says that `what` is not tested, and returns `None`.
+    /// Starts a server as [`start`](Self::start) does. If there is nothing to run, prints a line
+    /// that `what` is skipped, and returns `None`.
     ///
     /// # Errors
-    /// As for `start`. With `CI` in the environment (neither empty nor `false`), it is also an
-    /// error that there is no server: what is always skipped is never tested.
+    /// As for `start`. If `CI` is set in the environment (neither empty nor `false`), a missing
+    /// server is also an error, so that CI does not skip tests silently.
     pub async fn start_or_skip(what: &str) -> Result<Option<Self>, KubernetesError> {
         match Self::start().await {
             Ok(kubernetes) => Ok(Some(kubernetes)),
@@ -130,8 +129,8 @@ impl Kubernetes {
         }
     }
 
-    /// A new client, as administrator; its default namespace is `default` unless `KUBECONFIG` says
-    /// otherwise.
+    /// Returns a new client, as administrator; its default namespace is `default` unless
+    /// `KUBECONFIG` sets another.
     ///
     /// # Panics
     /// Outside of a tokio runtime: a kube client runs a task.
@@ -140,30 +139,30 @@ impl Kubernetes {
             .expect("a client of this configuration was made at the start")
     }
 
-    /// What a client is made from, e.g. with other credentials.
+    /// Returns the configuration for a client, e.g. to change the credentials.
     pub fn config(&self) -> Config {
         self.config.clone()
     }
 
-    /// The file that leads to the server; it is gone with this value.
+    /// Returns the path of a kubeconfig for the server; the file is removed with this value.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// The version that the server tells (e.g. `v1.36.1`).
+    /// Returns the version that the server reports (e.g. `v1.36.1`).
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Whether dependents of deleted owners are deleted, and namespaces are emptied. Only a server
-    /// from `KUBEBUILDER_ASSETS` may lack it.
+    /// Returns whether dependents of deleted owners are deleted, and namespaces are emptied. Only a
+    /// server from `KUBEBUILDER_ASSETS` may lack garbage collection.
     pub fn collects_garbage(&self) -> bool {
         self.collects_garbage
     }
 
-    /// A `kubectl` that talks to this server, writes nothing to the home directory and waits for
-    /// its arguments. The program comes with the server; for a server from elsewhere it is the
-    /// one of the machine, and `None` where there is none.
+    /// Returns a `kubectl` command for this server, without arguments, that writes nothing to the
+    /// home directory. The program comes with the server; for other servers it is the one in the
+    /// `PATH`, and `None` if there is none.
     ///
     /// # Example
     /// ```no_run
@@ -183,17 +182,17 @@ impl Kubernetes {
             .args(kubectl.argument)
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBECACHEDIR", self.directory.path().join("kubectl"))
-            // Somebody's aliases must not change what a test sees.
+            // Aliases of the user must not change the result of a test.
             .env("KUBECTL_KUBERC", "false");
         Some(command)
     }
 
-    /// Kills the server with SIGKILL, as a machine that dies would: nothing is finished or answered
-    /// any more, and every connection breaks. One that is killed already stays so.
+    /// Kills the server with SIGKILL, as if its machine died: it finishes and answers nothing any
+    /// more, and every connection breaks. Does nothing if the server is killed already.
     ///
-    /// The database goes with it, and loses nothing that was answered. Whoever writes at that
-    /// moment does not learn whether the write is kept. The controllers go on, and find the server
-    /// when it is [started again](Self::restart). Nothing is left behind of a killed server either.
+    /// The database is killed too, and loses no acknowledged write. The outcome of a write that is
+    /// in flight is unknown to the client. The controllers keep running, and find the server again
+    /// after a [restart](Self::restart). A killed server leaves no process or directory behind either.
     ///
     /// # Errors
     /// The server comes from `KUBECONFIG` ([`KubernetesError::NotOurs`]), or cannot be signalled. A
@@ -216,18 +215,17 @@ impl Kubernetes {
         self.processes.kill()
     }
 
-    /// Starts the server again and waits until it is ready: with its data, at the same address,
-    /// with the same token and certificate, so that clients and kubeconfigs stay what they are. One
-    /// that runs is killed first.
+    /// Restarts the server and waits until it is ready: with its data, at the same address, with the
+    /// same token and certificate, so that clients and kubeconfigs stay valid. A running server is
+    /// killed first.
     ///
-    /// A watch that was open has to begin anew, most often with a list, because the server has
-    /// forgotten which changes it told.
-    /// The first garbage may be collected half a minute later only: the controllers wait between
-    /// their attempts to find the server.
+    /// Open watches have to start anew, usually with a list, because the server has lost its watch
+    /// history. Garbage collection may resume only half a minute later: the controllers wait between
+    /// their attempts to reach the server.
     ///
     /// # Errors
-    /// As for [`kill`](Self::kill), or the server is not ready within two minutes; then a retry
-    /// helps against a machine that was too busy.
+    /// As for [`kill`](Self::kill), or the server is not ready within ten minutes; then a retry
+    /// helps if the machine was too busy.
     pub async fn restart(&mut self) -> Result<(), KubernetesError> {
         self.processes.kill()?;
         self.processes.restart()?;
@@ -237,13 +235,13 @@ impl Kubernetes {
 
     /// Stops the server if it was started here, and waits until process and directory are gone.
     pub async fn stop(self) {
-        // Waiting for processes blocks; an error would be the panic of a destructor that has none.
+        // Waiting for processes blocks. The task fails only if a destructor panics, and none does.
         let _ = tokio::task::spawn_blocking(move || drop(self)).await;
     }
 }
 
-/// Prints a line past the capture of test output: who waits for minutes must see why.
+/// Prints a line past the capture of test output, to show why a test takes minutes.
 fn say(line: &str) {
-    // Where nobody reads there is nobody to tell.
+    // An error means that stderr is closed.
     let _ = writeln!(io::stderr(), "{line}");
 }

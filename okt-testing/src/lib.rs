@@ -1,10 +1,10 @@
 //! A Kubernetes API inside the test process, for operators written with kube.
 //!
-//! [`ApiServer`] answers what a kube-apiserver answers, from memory: custom resources with their
+//! [`ApiServer`] answers from memory as a kube-apiserver does: custom resources with their
 //! schemas, defaults and CEL rules, the kinds that operators own, server-side apply with
-//! `managedFields`, finalizers and owners, watches that resume. A test gives
-//! [`ApiServer::client`] to the operator and plays the user with a second one; there is no socket,
-//! no start-up and no clean-up, and all of it works under paused tokio time.
+//! `managedFields`, finalizers and owner references, watches that resume. A test gives
+//! [`ApiServer::client`] to the operator and plays the user with a second client. There is no
+//! socket, no start-up and no clean-up, and everything works under paused tokio time.
 //!
 //! ```
 //! use kube::{
@@ -32,7 +32,7 @@
 //! let server = ApiServer::new();
 //! let client = server.client();
 //!
-//! // The CRD first, as in a cluster; it is established at once.
+//! // Create the CRD first, as in a cluster; it is established at once.
 //! let crds = Api::all(client.clone());
 //! crds.create(&PostParams::default(), &Kettle::crd()).await?;
 //!
@@ -40,7 +40,7 @@
 //! let kettle = Kettle::new("red", KettleSpec { litres: 2 });
 //! let made = kettles.create(&PostParams::default(), &kettle).await?;
 //!
-//! // What an operator does: apply a status, on the version that it acted upon.
+//! // As an operator does, apply a status on the version that it acted upon.
 //! let status = json!({
 //!     "apiVersion": "demo.okt.dev/v1",
 //!     "kind": "Kettle",
@@ -50,21 +50,21 @@
 //! let operator = PatchParams::apply("operator").force();
 //! kettles.patch_status("red", &operator, &Patch::Apply(&status)).await?;
 //!
-//! // The same again comes too late.
+//! // A second apply on the same version conflicts.
 //! let late = kettles.patch_status("red", &operator, &Patch::Apply(&status)).await;
 //! assert!(matches!(late, Err(kube::Error::Api(status)) if status.is_conflict()));
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # Misbehaviour
+//! # Fault injection
 //!
-//! A [`Fault`] goes wrong once or often, for some or for all: [`ApiServer::inject`] plans it. A
-//! [`Chaos`] lets many of them happen by a [`Seed`]: [`ApiServer::misbehave`]. A [`Replica`] is an
-//! API server that can be behind. [`ApiServer::requests`], [`versions`](ApiServer::versions),
-//! [`events`](ApiServer::events) and [`strikes`](ApiServer::strikes) tell what happened.
+//! [`ApiServer::inject`] plans a [`Fault`]: it strikes once or often, some requests or all.
+//! [`ApiServer::misbehave`] starts a [`Chaos`]: many faults, drawn from a [`Seed`]. A [`Replica`] is
+//! an API server that can be behind. [`ApiServer::requests`], [`versions`](ApiServer::versions),
+//! [`events`](ApiServer::events) and [`strikes`](ApiServer::strikes) return what happened.
 //!
-//! # From request to answer
+//! # From request to response
 //!
 //! ```text
 //! kube::Client ──┐                                   ┌─ read ── selector ── table
@@ -73,52 +73,53 @@
 //!                            faults  discovery        └─ watch ◄── sight ◄─────────────────────── store
 //! ```
 //!
-//! # Faithful where operators look
+//! # Differences from a real server
 //!
-//! Codes, reasons and sentences are those of Kubernetes 1.36: the suite `conformance` (a feature of
-//! this crate) checks the same behaviours here and on a real server. What is not served answers
-//! 501 with a `Status` whose message says what; nothing is silently wrong. This is known to differ:
+//! Codes, reasons and messages are those of Kubernetes 1.36: the suite `conformance` (a feature of
+//! this crate) checks the same behaviours here and on a real server. A request that is not served
+//! gets a 501 with a `Status` whose message says why; nothing is silently wrong. Known differences:
 //!
-//! - Collecting garbage, emptying namespaces and removing the objects of a CRD are done within the
-//!   request that causes them, not some time later. No other controller runs: a Deployment makes
+//! - Garbage collection, emptying a namespace and removing the objects of a CRD happen within the
+//!   request that causes them, not some time later. No other controller runs: a Deployment creates
 //!   no Pods, and a Pod is deleted at once.
-//! - Built-in kinds are stored as they are: no validation but of metadata, unknown fields are kept,
-//!   and there are no defaults but the type of Secrets, the protocol of ports, and of Services the
-//!   type, affinity, traffic policies and target ports (an address is not allocated, and so are no
-//!   families, node ports or health checks). Of Deployments and other workloads nothing is filled in
-//!   (e.g. replicas, strategy, pull policies, restart policy); their tables show what a real server
-//!   would have. Their lists are merged by key where an operator is likely to share them
-//!   (conditions, ports, containers, environment, volumes, mounts); other lists are atomic. Of
-//!   their types those parts are known that operators set (metadata and specs of templates, probes,
-//!   resources, security contexts, sources of volumes and variables); what is in rarer parts is
-//!   owned as entries of a map, with an entry for the map itself.
-//! - CEL rules are checked for types and for their estimated cost when a CRD is made, as on a
-//!   server, but the first mistake of an expression is named alone and without its line and column.
-//!   What a rule costs while it runs is not limited; an expression with more than 40
-//!   operators or brackets in each other is not served (a server takes 250); the literal
-//!   arguments of `format()` are not looked at beforehand. Why an evaluation fails (e.g. a missing
-//!   key) is said in the words of the `cel` crate. What a rule tolerates, because it did not hold
-//!   before either, is tolerated without the warning.
+//! - Built-in kinds are stored as they are: only metadata is validated, and unknown fields are kept.
+//!   The only defaults are the type of Secrets, the protocol of ports, and the type, affinity,
+//!   traffic policies and target ports of Services (no address, families, node ports or health
+//!   checks are allocated). Deployments and other workloads get no defaults (e.g. replicas,
+//!   strategy, pull policies, restart policy); their tables show what a real server would have.
+//!   Lists are merged by key where an operator is likely to share them (conditions, ports,
+//!   containers, environment, volumes, mounts); other lists are atomic. Server-side apply knows the
+//!   parts of the types that operators set (metadata and specs of templates, probes, resources,
+//!   security contexts, sources of volumes and variables); fields in rarer parts are owned as
+//!   entries of a map, with an entry for the map itself.
+//! - The types and the estimated cost of CEL rules are checked when a CRD is created, as on a real
+//!   server, but only the first mistake of an expression is reported, without its line and column.
+//!   The cost of a rule at run time is not limited. An expression with more than 40 nested
+//!   operators or brackets is not served (a real server takes 250). The literal arguments of
+//!   `format()` are not checked beforehand. Evaluation errors (e.g. a missing key) have the
+//!   messages of the `cel` crate. An update that ratcheting admits, because the rule did not hold
+//!   before either, gets no warning.
 //! - A CRD has its conditions at once, not some time later; of its status, only `storedVersions`
-//!   is to be written. A change of its spec ends the watches of its kind at once, not a second
-//!   later. Deleted in the foreground it is marked so, and goes with its objects all the same.
-//!   `kubectl explain` knows the fields below `spec` and `status`, and not all of the rest.
-//! - A kind in several versions is converted by name alone (`strategy: None`), with all that comes
-//!   of it on a real server: what the stored version does not know is lost.
-//! - A watch cache is never behind unless a test says so. A list without a version is answered
+//!   can be written. A change of its spec ends the watches of its kind at once, not a second
+//!   later. A CRD that is deleted in the foreground gets the finalizer and is nevertheless removed
+//!   with its objects. `kubectl explain` knows the fields below `spec` and `status`, and not all of
+//!   the rest.
+//! - A kind in several versions is converted by name alone (`strategy: None`), with the consequences
+//!   that this has on a real server: fields that the storage version does not have are lost.
+//! - A watch cache is never behind unless a test makes it so. A list without a version is answered
 //!   from the store at once, where a real server first waits up to 3 seconds for its cache; a
-//!   streamed list without a version likewise begins with what the store has.
-//! - Why a body cannot be read (e.g. JSON that breaks off) is said in the words of the readers of
-//!   this crate; the code and the reason are those of a server.
-//! - Requests are not limited: 429 comes only from a [`Fault`], as a `Status` (the fairness of a
-//!   real server answers it as plain text).
+//!   streamed list without a version likewise begins with the content of the store.
+//! - The message for a body that cannot be read (e.g. truncated JSON) is that of this crate's
+//!   parsers; the code and the reason are those of a real server.
+//! - Requests are not limited: 429 comes only from a [`Fault`], as a `Status` (the priority and
+//!   fairness of a real server answers it as plain text).
 //! - Uids and generated names are the same in each run, and unique within one server only.
-//! - Everybody may do everything: there is no authentication, authorization or quota, and there
-//!   are no webhooks or admission policies.
+//! - There is no authentication, authorization or quota, and there are no webhooks or admission
+//!   policies: every client may do everything.
 //!
-//! Answered with 501: CRDs with conversion webhooks, and those without a version in which objects
+//! Answered with 501: CRDs with conversion webhooks, and CRDs that lack a version in which objects
 //! are still stored (a real server then fails to read them) · server-side apply of the scale of a
-//! custom resource (a real server fails with 500), and of a scale that says more than its name and
+//! custom resource (a real server fails with 500), and of a scale that sets more than its name and
 //! replicas · other subresources of built-in kinds (logs, exec, eviction, tokens)
 //! · built-in resources and groups that are not in the list of the README · bodies in protobuf
 //! (`kubectl create` of built-in kinds) · CEL macros with two variables (e.g. `all(k, v, ..)`),
@@ -189,7 +190,7 @@ pub use replica::Replica;
 pub use serve::Served;
 pub use versions::{EventRecord, Mark, Version, Versions};
 
-/// The examples of the README are compiled with those of the documentation.
+/// Compiles the examples of the README with those of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,15 +1,15 @@
 //! This file reads and writes the parts that every Kubernetes object has.
 //!
-//! Objects are JSON trees; nothing here assumes more of their shape than it checks.
+//! Objects are JSON trees, whose shape every function checks before it uses it.
 
 use serde_json::{Map, Value};
 
-/// The value at a path of field names.
+/// Returns the value at a path of field names.
 pub(crate) fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(object, |value, key| value.get(key))
 }
 
-/// The text at a path of field names; empty where there is none.
+/// Returns the text at a path of field names; empty if there is none.
 pub(crate) fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
 }
@@ -41,7 +41,7 @@ pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
         .unwrap_or_default()
 }
 
-/// The owner references, as they are.
+/// Returns the owner references.
 pub(crate) fn owners(object: &Value) -> &[Value] {
     at(object, &["metadata", "ownerReferences"])
         .and_then(Value::as_array)
@@ -49,7 +49,7 @@ pub(crate) fn owners(object: &Value) -> &[Value] {
         .unwrap_or_default()
 }
 
-/// The fields of a value, which becomes an object if it is none.
+/// Returns the fields of a value; replaces a value that is no object by an empty one.
 pub(crate) fn fields(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -60,7 +60,7 @@ pub(crate) fn fields(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// The metadata, which comes into being if there is none.
+/// Returns the metadata; creates it if there is none.
 pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     fields(
         fields(object)
@@ -69,7 +69,7 @@ pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     )
 }
 
-/// Sets a field, or removes it where there is no value.
+/// Sets a field, or removes it if there is no value.
 pub(crate) fn set(fields: &mut Map<String, Value>, key: &str, value: Option<Value>) {
     match value {
         Some(value) => {
@@ -85,7 +85,7 @@ pub(crate) fn set_version(object: &mut Value, version: u64) {
     metadata(object).insert("resourceVersion".to_owned(), version.to_string().into());
 }
 
-/// Puts a value at a path of field names; what is in the way becomes an object.
+/// Sets the value at a path of field names; values on the way that are no objects are replaced.
 pub(crate) fn put(object: &mut Value, path: &[&str], value: Value) {
     match path {
         [] => *object = value,
@@ -97,10 +97,9 @@ pub(crate) fn put(object: &mut Value, path: &[&str], value: Value) {
     }
 }
 
-/// Brings metadata into the form in which it is kept: what is empty is left out.
+/// Normalizes metadata to its stored form: removes empty fields.
 ///
-/// `managedFields` are not touched; who owns what is accounted for elsewhere.
-/// Says whether anything was not in that form.
+/// It does not change `managedFields`, which the `apply` module maintains. Returns whether it changed anything.
 pub(crate) fn tidy_metadata(object: &mut Value) -> bool {
     let metadata = metadata(object);
     let mut changed = retain(metadata, |key, value| match value {
@@ -144,7 +143,7 @@ pub(crate) fn tidy_metadata(object: &mut Value) -> bool {
     changed
 }
 
-/// Keeps some fields, and says whether others went.
+/// Keeps some fields and returns whether it removed any.
 pub(crate) fn retain(
     fields: &mut Map<String, Value>,
     keep: impl FnMut(&String, &mut Value) -> bool,
@@ -154,12 +153,12 @@ pub(crate) fn retain(
     fields.len() < before
 }
 
-/// Writes numbers that have a point but no fraction without it (e.g. `1.0` as `1`), as they are
-/// kept, and says whether there were any.
+/// Normalizes whole numbers with a decimal point to their stored form (e.g. `1.0` to `1`) and returns whether there
+/// were any.
 pub(crate) fn whole_numbers(value: &mut Value) -> bool {
     match value {
         Value::Number(number) if number.is_f64() => {
-            // Larger ones are written with an exponent, and stay as they are.
+            // Larger numbers are written with an exponent and stay unchanged.
             const LIMIT: f64 = 9_007_199_254_740_992.0;
             let float = number.as_f64().unwrap_or(0.5);
             if float.fract() == 0.0
@@ -189,7 +188,7 @@ pub(crate) fn whole_numbers(value: &mut Value) -> bool {
     }
 }
 
-/// What JSON calls a value.
+/// Returns the JSON name of a value's type.
 pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -201,10 +200,10 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// A deeper object is not read back from its text.
+/// The maximum depth of an object that can be parsed again.
 pub(crate) const DEPTH_LIMIT: usize = 100;
 
-/// The levels of lists and maps.
+/// Returns the number of nested levels of lists and maps.
 pub(crate) fn depth(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
@@ -213,7 +212,7 @@ pub(crate) fn depth(value: &Value) -> usize {
     }
 }
 
-/// About as many bytes as the object takes.
+/// Returns the approximate size of a value in bytes.
 pub(crate) fn weight(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,

@@ -10,11 +10,11 @@ use crate::{
     refusal::{Cause, Refusal, Subject},
 };
 
-/// What is not right about the options of a request, if anything.
+/// Checks the options of a request.
 pub(crate) fn check(verb: Verb, query: &Query) -> Result<(), Refusal> {
     check_numbers(verb, query)?;
     let (kind, causes) = match verb {
-        // A deletion has its options in its body, where it has one.
+        // A deletion may have its options in its body.
         Verb::Get | Verb::Delete => return Ok(()),
         Verb::List | Verb::DeleteCollection => ("ListOptions", of_list(query)),
         Verb::Watch => ("ListOptions", of_watch(query)),
@@ -26,7 +26,7 @@ pub(crate) fn check(verb: Verb, query: &Query) -> Result<(), Refusal> {
     refuse(kind, &causes)
 }
 
-/// Whether what is to be a number is one.
+/// Checks that numeric options are numbers.
 fn check_numbers(verb: Verb, query: &Query) -> Result<(), Refusal> {
     let fields: &[&str] = match verb {
         Verb::List | Verb::Watch | Verb::DeleteCollection => &["limit", "timeoutSeconds"],
@@ -56,7 +56,7 @@ fn check_number(field: &str, query: &Query) -> Result<(), Refusal> {
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: Vec<String>,
     pub(crate) propagation: Option<String>,
-    /// The old name of a propagation: whether dependents become orphans.
+    /// The deprecated form of the propagation: whether dependents become orphans.
     pub(crate) orphans: Option<bool>,
     /// A precondition.
     pub(crate) uid: Option<String>,
@@ -174,7 +174,7 @@ fn of_write(query: &Query) -> Vec<Cause> {
     if manager.len() > 128 {
         causes.push(Cause::too_long("fieldManager", 128));
     }
-    // As Go prints a rune.
+    // The format of a rune in Go.
     for (at, odd) in manager.char_indices().filter(|(_, c)| c.is_control()) {
         let why = format!("invalid character U+{:04X} (at position {at})", odd as u32);
         causes.push(Cause::invalid("fieldManager", &manager.into(), &why));

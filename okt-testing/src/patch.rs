@@ -1,4 +1,4 @@
-//! This file applies the patches that are no server-side apply.
+//! This file applies patches other than server-side apply.
 
 mod json;
 
@@ -15,7 +15,7 @@ pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
-/// JSON merge patch (RFC 7386).
+/// Applies a JSON merge patch (RFC 7386).
 pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         target.clone_from(patch);
@@ -31,7 +31,7 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Strategic merge patch, by the list keys that a built-in schema knows.
+/// Applies a strategic merge patch, with the list keys of a built-in schema.
 pub(crate) fn strategic(schema: Option<&Schema>, target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         target.clone_from(patch);
@@ -90,7 +90,7 @@ fn delete_from(fields: &mut Map<String, Value>, list: &str, gone: &Value) {
     }
 }
 
-/// `order` is what the patch says about the order of the items, whether it changes them or not.
+/// Applies a patch to a list. `order` is the `$setElementOrder` of the patch, which may name unchanged items too.
 fn strategic_list(
     schema: Option<&Schema>,
     target: &mut Value,
@@ -117,7 +117,7 @@ fn strategic_list(
     let list = schema.map_or(&ListType::Atomic, |schema| &schema.list);
     let items = schema.and_then(|schema| schema.items.as_deref());
     let mut merged = match list {
-        // An atomic list is replaced by what the patch says, if it says anything.
+        // The patch replaces an atomic list, unless it sets only the order.
         ListType::Atomic if patch.is_empty() && order.is_some() => live.clone(),
         ListType::Atomic => Vec::new(),
         ListType::Set | ListType::Map(_) => live.clone(),
@@ -125,7 +125,7 @@ fn strategic_list(
     let same = |one: &Value, other: &Value| match list {
         ListType::Atomic => false,
         ListType::Set => one == other,
-        // A strategic merge goes by the first key alone.
+        // A strategic merge uses the first key only.
         ListType::Map(keys) => keys
             .first()
             .is_some_and(|key| one.get(key).is_some() && one.get(key) == other.get(key)),
@@ -157,8 +157,8 @@ fn strategic_list(
     *target = merged.into();
 }
 
-/// Puts the items that the patch names into its order, and the others where they were among them:
-/// so a new item comes before those that the patch does not know.
+/// Sorts the items that the patch names into its order, and keeps the place of the others among them; a new item comes
+/// before items that the patch does not name.
 fn in_order(
     items: Vec<Value>,
     order: &[Value],
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_keeps_its_order_around_what_a_patch_names() {
+    fn items_that_a_patch_does_not_name_keep_their_place() {
         for (items, order, live, expected) in [
             ("ab", "", "ab", "ab"),
             ("abn", "n", "ab", "nab"),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Resource(ResourcePath),
-    /// Anything else, as its segments.
+    /// Any other path, as its segments.
     Other(Vec<String>),
 }
 
@@ -49,7 +49,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Option<ResourcePath> {
     let own = |text: &&str| Some((*text).to_owned());
     match rest {
         ["watch", ..] => None,
-        // Namespaces are objects themselves; their subresources look like kinds within them.
+        // The subresources of a namespace look like kinds within the namespace.
         ["namespaces", name, subresource @ ("status" | "finalize")] if group.is_empty() => {
             Some(ResourcePath {
                 plural: "namespaces".to_owned(),
@@ -81,7 +81,7 @@ fn decode(segment: &str) -> String {
         .into_owned()
 }
 
-/// The parameters of a request; the first of a name counts, but for lists.
+/// The parameters of a request; except for lists, the first value of a name counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(BTreeMap<String, Vec<String>>);
 
@@ -106,7 +106,7 @@ impl Query {
         self.first(key).unwrap_or_default()
     }
 
-    /// Whether a flag is set: by any word but these two, and by none.
+    /// Whether a flag is set: to any value other than `0` and `false`.
     pub(crate) fn flag(&self, key: &str) -> bool {
         let word = self.first(key);
         word.is_some_and(|word| word != "0" && !word.eq_ignore_ascii_case("false"))

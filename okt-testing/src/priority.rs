@@ -1,16 +1,16 @@
-//! This file says which version of an API comes before which.
+//! This file sorts the versions of an API.
 
 use std::cmp::Reverse;
 
-/// What versions are sorted by: stable ones come first, then betas, then alphas, of each the newest
-/// first; what is named otherwise comes last, by its name.
+/// Returns the sort key of a version: stable versions come first, then betas, then alphas, the newest of each first;
+/// all others come last, sorted by name.
 pub(crate) fn priority(version: &str) -> impl Ord + use<> {
     let known = read(version);
     let name = known.is_none().then(|| version.to_owned());
     (Reverse(known), name)
 }
 
-/// How stable it is, and its numbers (e.g. `(1, 2, 3)` for `v2beta3`).
+/// Reads the stability and the numbers of a version (e.g. `(1, 2, 3)` for `v2beta3`).
 fn read(version: &str) -> Option<(u8, u64, u64)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|c: char| !c.is_ascii_digit());
@@ -34,7 +34,7 @@ mod tests {
     use super::priority;
 
     #[test]
-    fn stable_versions_come_first_and_names_that_say_nothing_last() {
+    fn stable_versions_come_first_and_other_names_last() {
         let sorted = [
             "v10",
             "v2",

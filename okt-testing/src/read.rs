@@ -1,4 +1,4 @@
-//! This file answers gets and lists, in the form that a client accepts.
+//! This file answers gets and lists, in the format that a client accepts.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use crate::{
     write::{current, stored_id},
 };
 
-/// The form of an answer.
+/// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Whole,
@@ -28,7 +28,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// The first form of an Accept header that is served.
+    /// Returns the first supported format of an Accept header.
     pub(crate) fn accepted(accept: &str, query: &Query) -> Result<Self, Refusal> {
         for range in accept.split(',') {
             let mut parts = range.split(';').map(str::trim);
@@ -60,7 +60,7 @@ impl Form {
         ))
     }
 
-    /// One object in this form.
+    /// Formats one object.
     pub(crate) fn show(self, kind: &Kind, object: &Stored, store: &Store) -> Bytes {
         let shown = match self {
             Self::Whole => return object.json().clone(),
@@ -75,7 +75,7 @@ impl Form {
         Bytes::from(shown.to_string())
     }
 
-    /// A scale in this form.
+    /// Formats a scale.
     pub(crate) fn show_scale(self, scale: Value, store: &Store) -> Bytes {
         let shown = match self {
             Self::Whole => scale,
@@ -90,7 +90,7 @@ impl Form {
     }
 }
 
-/// Gets an object, as it is or as it was seen at a version.
+/// Gets an object in its current state, or as a cache saw it at a version.
 pub(crate) fn get(
     store: &Store,
     seen: Option<u64>,
@@ -106,7 +106,7 @@ pub(crate) fn get(
     object.ok_or_else(|| Refusal::not_found(kind.subject(&key.name)))
 }
 
-/// The version that a read waits for, because it asks for nothing older.
+/// Returns the version that a read must wait for, because it accepts no older one.
 pub(crate) fn awaited_version(verb: Verb, query: &Query) -> Result<Option<u64>, Refusal> {
     let waits = match verb {
         Verb::Get => true,
@@ -121,17 +121,17 @@ pub(crate) fn awaited_version(verb: Verb, query: &Query) -> Result<Option<u64>, 
     Ok((version > 0).then_some(version))
 }
 
-/// Whether a list asks for one version and no other.
+/// Whether a list asks for exactly one version.
 fn is_exact(query: &Query) -> bool {
     match query.text("resourceVersionMatch") {
         "Exact" => true,
-        // What old clients mean by a page of a version.
+        // The legacy meaning of a limit with a version.
         "" => query.number("limit").is_some_and(|limit| limit > 0),
         _ => false,
     }
 }
 
-/// Lists the objects of a kind; `seen` is the version that a cache has come to.
+/// Lists the objects of a kind; `seen` is the version that the cache has reached.
 pub(crate) fn list(
     store: &Store,
     seen: u64,
@@ -185,7 +185,7 @@ pub(crate) fn list(
     let left = selected.count();
     let mut metadata = json!({ "resourceVersion": version.to_string() });
     if kind.origin == Origin::Crd {
-        // A server writes it into every list of custom resources.
+        // A server writes this field into every list of custom resources.
         metadata["continue"] = "".into();
     }
     if let (Some(last), true) = (last, left > 0) {
@@ -230,7 +230,7 @@ pub(crate) fn list(
     })
 }
 
-/// The list as text; its items are texts already.
+/// Builds the list as text from items that are texts already.
 fn whole_list(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
     let head = head.to_string();
     let mut text = Vec::from(head.strip_suffix('}').unwrap_or(&head));
@@ -245,7 +245,7 @@ fn whole_list(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
     Bytes::from(text)
 }
 
-/// An object within a list; those of built-in kinds do not say what they are.
+/// Returns an object within a list; objects of built-in kinds have no `apiVersion` and `kind` there.
 fn item(kind: &Kind, object: &Stored) -> Bytes {
     if kind.origin == Origin::Crd {
         return object.json().clone();
@@ -257,7 +257,7 @@ fn item(kind: &Kind, object: &Stored) -> Bytes {
     Bytes::from(item.to_string())
 }
 
-/// The version that a list asks for exactly; `None` for the newest.
+/// Returns the version that a list asks for exactly; `None` for the newest.
 fn requested_version(store: &Store, query: &Query) -> Result<Option<u64>, Refusal> {
     let text = query.text("resourceVersion");
     let version = parse_version(text)?;
@@ -267,7 +267,7 @@ fn requested_version(store: &Store, query: &Query) -> Result<Option<u64>, Refusa
     Ok((version > 0 && is_exact(query)).then_some(version))
 }
 
-/// A resource version; 0 where none is given.
+/// Parses a resource version; an empty one is 0.
 pub(crate) fn parse_version(text: &str) -> Result<u64, Refusal> {
     if text.is_empty() {
         return Ok(0);
@@ -277,7 +277,7 @@ pub(crate) fn parse_version(text: &str) -> Result<u64, Refusal> {
     })
 }
 
-/// Why a text is no resource version.
+/// Returns the reason why a text is no resource version.
 pub(crate) fn no_version(text: &str) -> String {
     let value = Value::from(text);
     format!(

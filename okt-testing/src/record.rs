@@ -1,4 +1,4 @@
-//! This file keeps what was asked of the API.
+//! The record of the requests to the API.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use tokio::time::Instant;
 
 use crate::faults::{write_client, write_place};
 
-/// What a request asks for.
+/// The operation that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verb {
-    /// One object, or something that is no resource (e.g. discovery).
+    /// Reads one object, or something that is no resource (e.g. discovery).
     Get,
-    /// A collection.
+    /// Reads a collection.
     List,
-    /// Changes, as they happen.
+    /// Streams changes as they happen.
     Watch,
     /// A POST.
     Create,
@@ -31,7 +31,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// What may change something.
+    /// The verbs that may change something.
     pub(crate) const WRITES: [Self; 6] = [
         Self::Create,
         Self::Update,
@@ -41,10 +41,10 @@ impl Verb {
         Self::DeleteCollection,
     ];
 
-    /// What changes nothing.
+    /// The verbs that change nothing.
     pub(crate) const READS: [Self; 3] = [Self::Get, Self::List, Self::Watch];
 
-    /// The word that RBAC uses, and `apply` where RBAC says `patch` (e.g. `deletecollection`).
+    /// Returns the verb as in RBAC (e.g. `deletecollection`), but `apply` where RBAC has `patch`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -66,41 +66,41 @@ impl fmt::Display for Verb {
     }
 }
 
-/// One request.
+/// A recorded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestRecord {
-    /// When it came, on tokio's clock.
+    /// The time at which it came, on tokio's clock.
     pub at: Instant,
     /// The client's name: the first word of its `User-Agent`; empty if it has none.
     pub client: String,
     /// The replica that it went through; empty for the server itself.
     pub replica: String,
-    /// What was asked for.
+    /// The operation.
     pub verb: Verb,
     /// The path, without the query.
     pub path: String,
-    /// The API group; empty for the core group, and for what is no resource.
+    /// The API group; empty for the core group, and if the request is not for a resource.
     pub group: String,
     /// The version within the group.
     pub version: String,
-    /// The plural name of the resource (e.g. `pods`); empty for what is no resource.
+    /// The plural name of the resource (e.g. `pods`); empty if the request is not for a resource.
     pub resource: String,
     /// The subresource, if one was addressed (e.g. `status`).
     pub subresource: Option<String>,
     /// The namespace, if one was addressed.
     pub namespace: Option<String>,
-    /// The name of the object, where the path, the body of a creation or the answer has one.
+    /// The name of the object, if the path, the body of a creation or the response has one.
     pub name: Option<String>,
     /// The field manager that the request named.
     pub field_manager: Option<String>,
-    /// The request asked for nothing to be persisted.
+    /// Whether the request is a dry run.
     pub dry_run: bool,
-    /// The HTTP status that the client was given; 0 where it was given none, because none came
-    /// yet, or the connection broke, or it gave up.
+    /// The HTTP status that the client got; 0 if it got none: the response is still pending, the
+    /// connection broke, or the client gave up.
     pub status: u16,
-    /// The version under which it changed the store, whatever the client was told; the last one
-    /// where it changed several objects.
+    /// The resource version that it committed, whatever response the client got; the last one if
+    /// it changed several objects.
     pub committed: Option<u64>,
     /// The faults that struck it, in the order in which they happened (e.g.
     /// `504 Timeout after the commit`).
@@ -108,7 +108,7 @@ pub struct RequestRecord {
 }
 
 impl RequestRecord {
-    /// Takes over what is learnt of a request while it is carried out.
+    /// Takes over what became known about a request while it was carried out.
     pub(crate) fn catch_up(&mut self, later: &Self) {
         self.name.clone_from(&later.name);
         self.dry_run = later.dry_run;
@@ -117,14 +117,14 @@ impl RequestRecord {
         self.faults.clone_from(&later.faults);
     }
 
-    /// Whether the request could have changed something: neither a read nor a dry run.
+    /// Returns whether the request could have changed something: it is neither a read nor a dry run.
     pub fn is_write(&self) -> bool {
         !self.dry_run && Verb::WRITES.contains(&self.verb)
     }
 }
 
 impl fmt::Display for RequestRecord {
-    /// For people (e.g. `apply databases/status shop/orders of operator`).
+    /// Writes the request for people (e.g. `apply databases/status shop/orders of operator`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.resource.is_empty() {
             write!(f, "{} {}", self.verb, self.path)?;
@@ -140,7 +140,7 @@ impl fmt::Display for RequestRecord {
     }
 }
 
-/// The requests that are kept, each under the number of its coming.
+/// The requests that are kept, numbered in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     first: usize,
@@ -148,23 +148,23 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Keeps a request; gives its number.
+    /// Keeps a request and returns its number.
     pub(crate) fn push(&mut self, record: RequestRecord) -> usize {
         self.kept.push(record);
         self.next() - 1
     }
 
-    /// The number of the next one.
+    /// Returns the number of the next request.
     pub(crate) fn next(&self) -> usize {
         self.first + self.kept.len()
     }
 
-    /// A request, if it is still kept.
+    /// Returns a request, if it is still kept.
     pub(crate) fn get_mut(&mut self, number: usize) -> Option<&mut RequestRecord> {
         self.kept.get_mut(number.checked_sub(self.first)?)
     }
 
-    /// Those from a number on.
+    /// Returns the requests from a number on.
     pub(crate) fn since(&self, number: usize) -> &[RequestRecord] {
         let index = number.saturating_sub(self.first).min(self.kept.len());
         &self.kept[index..]

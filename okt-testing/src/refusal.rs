@@ -1,4 +1,4 @@
-//! This file holds what the API answers when it refuses: a code, a reason and a sentence.
+//! This file holds the refusals of the API: a code, a reason and a message.
 //!
 //! The wording is that of a real API server, because operators and people match on it.
 
@@ -7,17 +7,17 @@ use serde_json::{Map, Value, json};
 use crate::object::DEPTH_LIMIT;
 
 const NOT_SERVED: &str = "NotImplemented";
-/// The reason of what a real server has no word for.
+/// The reason of an error for which a real server has none.
 const NO_REASON: &str = "";
 
-/// One thing that is wrong with an object.
+/// One error in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
     /// The path of the field (e.g. `spec.replicas`); empty for the object itself.
     pub(crate) field: String,
-    /// The machine's word for it (e.g. `FieldValueInvalid`).
+    /// The machine-readable reason (e.g. `FieldValueInvalid`).
     pub(crate) reason: &'static str,
-    /// The sentence, without the field.
+    /// The message, without the field.
     pub(crate) message: String,
 }
 
@@ -39,7 +39,7 @@ impl Cause {
         )
     }
 
-    /// Something that is wrong, without the value, which is large or none.
+    /// An invalid value that the message does not show, because it is large or missing.
     pub(crate) fn faulty(field: impl Into<String>, detail: &str) -> Self {
         Self::of(
             field,
@@ -105,7 +105,7 @@ impl Cause {
         )
     }
 
-    /// What is right but not done here; whoever reports it answers 501.
+    /// A valid request that this API does not implement; it is answered with 501.
     pub(crate) fn not_served(field: impl Into<String>, what: String) -> Self {
         Self::of(field, NOT_SERVED, what)
     }
@@ -122,7 +122,7 @@ impl Cause {
         }
     }
 
-    /// On the status endpoint the sentences of a schema name fields from the status on.
+    /// Shortens the field names: on the status endpoint, schema messages name fields relative to the status.
     pub(crate) fn shorten_to_status(&mut self) {
         if self.field == "<nil>" {
             "status".clone_into(&mut self.field);
@@ -140,7 +140,7 @@ impl Cause {
         }
     }
 
-    /// The field, and what is wrong with it.
+    /// Returns the field and the message.
     pub(crate) fn text(&self) -> String {
         if self.field.is_empty() {
             self.message.clone()
@@ -157,13 +157,13 @@ pub(crate) struct Refusal {
     reason: &'static str,
     message: String,
     details: Map<String, Value>,
-    /// The details are there although there are none.
+    /// `details` is written even though it is empty.
     empty_details: bool,
-    /// What was found on the way.
+    /// The warnings that were found before the refusal.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Whom a refusal is about.
+/// The object that a refusal is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) group: &'a str,
@@ -200,7 +200,7 @@ impl Refusal {
         }
     }
 
-    /// What this double does not do, and says so.
+    /// A request that this API does not implement.
     pub(crate) fn not_served(what: impl AsRef<str>) -> Self {
         Self::new(
             501,
@@ -213,7 +213,7 @@ impl Refusal {
         Self::new(400, "BadRequest", message)
     }
 
-    /// Nobody serves this path; a real server says so in plain text, without a `Status`.
+    /// An unknown path; a real server answers it in plain text, without a `Status`.
     pub(crate) fn unknown_path() -> Self {
         Self::new(404, NO_REASON, "404 page not found")
     }
@@ -303,14 +303,14 @@ impl Refusal {
         Self::new(422, "Invalid", message).about(details)
     }
 
-    /// A JSON patch that does not hold; a real server does not say why.
-    /// An object that this crate does not keep.
+    /// An object that is nested deeper than this crate stores.
     pub(crate) fn too_deep() -> Self {
         Self::not_served(format!(
             "an object that is nested deeper than {DEPTH_LIMIT} levels, its managed fields included"
         ))
     }
 
+    /// A JSON patch that cannot be applied; a real server does not name the reason.
     pub(crate) fn unprocessable_patch() -> Self {
         let message = "the server rejected our request due to an error in our request";
         let mut refusal = Self::new(422, "Invalid", message);
@@ -345,19 +345,19 @@ impl Refusal {
         Self::new(500, "InternalError", message)
     }
 
-    /// The same refusal, with warnings.
+    /// Returns the refusal with these warnings.
     pub(crate) fn warned(mut self, warnings: &[String]) -> Self {
         self.warnings = warnings.to_vec();
         self
     }
 
-    /// The same refusal, with a warning before the others.
+    /// Returns the refusal with this warning before the others.
     pub(crate) fn warned_first(mut self, warning: &str) -> Self {
         self.warnings.insert(0, warning.to_owned());
         self
     }
 
-    /// A patch whose result is no object of the kind.
+    /// A patch whose result is no valid object of the kind.
     pub(crate) fn undecodable_patch(result: &Value, why: &str) -> Self {
         let subject = Subject {
             group: "",
@@ -369,14 +369,14 @@ impl Refusal {
         Self::invalid(subject, &[Cause::invalid("patch", &shown, why)])
     }
 
-    /// What a server calls an error of its own.
+    /// An internal error of a server.
     pub(crate) fn internal_error(why: &str) -> Self {
         let mut details = Map::new();
         details.insert("causes".to_owned(), json!([{ "message": why }]));
         Self::internal(format!("Internal error occurred: {why}")).about(details)
     }
 
-    /// An error that a real server passes on as it is.
+    /// An error that a real server passes on unchanged.
     pub(crate) fn unexplained(message: impl Into<String>) -> Self {
         Self::new(500, NO_REASON, message)
     }
@@ -386,12 +386,12 @@ impl Refusal {
         self
     }
 
-    /// The text, if the answer is no `Status`.
+    /// Returns the text, if the answer is no `Status`.
     pub(crate) fn plain_text(&self) -> Option<String> {
         (self.code == 404 && self.reason == NO_REASON).then(|| format!("{}\n", self.message))
     }
 
-    /// The `Status` object.
+    /// Returns the `Status` object.
     pub(crate) fn body(&self) -> Value {
         let mut body = json!({
             "kind": "Status",

@@ -1,11 +1,11 @@
-//! The life of an application, rehearsed: once undisturbed, then again and again with one thing going wrong.
+//! Rehearses the life of an application: runs it once without faults, then many times with one fault each.
 //!
-//! An operator may crash before and after each of its writes, an event may be lost, doubled or merged with the
-//! next, a restarted operator may be shown the past, work may be lost, done twice or end unheard, the object may be
-//! deleted at any moment, and two operators may run at once. A [`Rehearsal`] walks an object through wishes and
-//! events, takes down what the operator writes, is told and starts, and from that derives every such run. After
-//! each of them the object must be where it was without the disturbance, having taken no undeclared edge, with
-//! truthful conditions, and in silence.
+//! The faults are: the operator crashes before or after one of its writes; an event is lost, duplicated or merged
+//! with the next; a restarted operator is shown the past; work is lost, done twice or its result is lost; the object
+//! is deleted at some moment; two operators run at once. A [`Rehearsal`] takes an object through desired states and
+//! events, records the writes, events and attempts of the operator, and derives a run for each possible fault. After
+//! each run the object must be where it was without the fault, must have taken no undeclared edge, must have correct
+//! conditions, and the operator must write nothing more.
 //!
 //! ```no_run
 //! # use okt_runtime::{Application, LifecycleSpec};
@@ -28,8 +28,9 @@
 //! # }
 //! ```
 //!
-//! Each run has a Kubernetes API and a paused tokio runtime of its own, so hours of waiting pass at once. What the
-//! application keeps must be in memory, in what `fresh` makes: its clones share it, as the operators of one run do.
+//! Each run has its own Kubernetes API and its own paused tokio runtime, so hours of waiting pass at once. The
+//! application must keep its state in memory, in the value that `fresh` returns. The operators of one run use clones
+//! of this value, and the clones must share the state.
 
 mod judge;
 mod plan;
@@ -52,19 +53,19 @@ use self::{
     step::Step,
 };
 
-/// The longest that a run may take until its object is at rest again, by default.
+/// The default limit for the time until the object of a run is at rest.
 const PATIENCE: Duration = Duration::from_hours(12);
 
-/// After as many runs that went wrong the rest is left out.
+/// The number of failed runs after which the remaining runs are left out.
 const ENOUGH: usize = 10;
 
-/// How often a plan is run that meets nothing.
+/// How often a plan is run whose fault strikes nothing.
 const TRIES: usize = 20;
 
-/// The variable that names the plans to be run alone.
+/// The environment variable that names the plans to run.
 const CHOSEN: &str = "OKT_REHEARSAL";
 
-/// The walk of an object, and the operator that leads it; see the [module](self).
+/// The life of an object, and the operator that manages it; see the [module](self).
 pub struct Rehearsal<A: Application> {
     fresh: Box<dyn Fn() -> A>,
     object: Value,
@@ -79,7 +80,7 @@ type Adjust<A> = dyn Fn(Operator<A>) -> Operator<A>;
 type Effects<A> = dyn Fn(&A) -> Vec<String>;
 
 impl<A: Application + Clone> Rehearsal<A> {
-    /// Begins with how an application is made that nothing has happened to; its clones share what it keeps.
+    /// Starts a rehearsal with a function that creates a fresh application; clones must share its state.
     pub fn of(fresh: impl Fn() -> A + 'static) -> Self {
         Self {
             fresh: Box::new(fresh),
@@ -92,27 +93,27 @@ impl<A: Application + Clone> Rehearsal<A> {
         }
     }
 
-    /// The object that is created at the beginning of each run.
+    /// Sets the object that is created at the beginning of each run.
     #[must_use]
     pub fn object(mut self, object: Value) -> Self {
         self.object = object;
         self
     }
 
-    /// Then its lifecycle field becomes this (a merge patch of `spec.lifecycle`).
+    /// Adds a step that changes the desired state (a merge patch of `spec.lifecycle`).
     #[must_use]
     pub fn ask_for(self, lifecycle: impl Into<Value>) -> Self {
         self.patch(json!({ "spec": { "lifecycle": lifecycle.into() } }))
     }
 
-    /// Then somebody changes it (a merge patch).
+    /// Adds a step that changes the object (a merge patch).
     #[must_use]
     pub fn patch(mut self, patch: Value) -> Self {
         self.steps.push(Step::Patch(patch));
         self
     }
 
-    /// Then something happens to the application; the name is for the report.
+    /// Adds a step that changes the application; the name is for the report.
     #[must_use]
     pub fn happens(mut self, name: &str, what: impl Fn(&A) + 'static) -> Self {
         self.steps
@@ -120,39 +121,39 @@ impl<A: Application + Clone> Rehearsal<A> {
         self
     }
 
-    /// Then it is deleted.
+    /// Adds a step that deletes the object.
     #[must_use]
     pub fn delete(mut self) -> Self {
         self.steps.push(Step::Delete);
         self
     }
 
-    /// How the operator is built (backoff, concurrency, ..); by default as [`Operator::new`] does.
+    /// Adjusts the operator (backoff, concurrency, ..); by default it is as [`Operator::new`] builds it.
     #[must_use]
     pub fn operator(mut self, adjust: impl Fn(Operator<A>) -> Operator<A> + 'static) -> Self {
         self.operator = Box::new(adjust);
         self
     }
 
-    /// What the work has brought about in the application, one word for each effect: each run has to have the same
-    /// ones as the undisturbed run, each as often.
+    /// Sets a function that lists the effects of the work on the application, one text for each effect. Each run must
+    /// have the same effects as the undisturbed run, each equally often.
     ///
-    /// Handlers may run again under the same id; what they do must then be one effect. Not compared are runs that
-    /// end elsewhere: deletions, and lost work whose failure an edge waits for.
+    /// Handlers may run again under the same id; both runs must then have one effect. Runs that end elsewhere are not
+    /// compared: deletions, and lost work for whose failure an edge waits.
     #[must_use]
     pub fn effects(mut self, effects: impl Fn(&A) -> Vec<String> + 'static) -> Self {
         self.effects = Some(Box::new(effects));
         self
     }
 
-    /// How long a run may take until its object is at rest, on tokio's clock; 12 hours by default.
+    /// Sets how long a run may take until its object is at rest, on tokio's clock; 12 hours by default.
     #[must_use]
     pub fn patience(mut self, time: Duration) -> Self {
         self.patience = time;
         self
     }
 
-    /// Has every operator reach the API through this, which may plant a bug to see whether it is found.
+    /// Wraps the client of every operator, e.g. to plant a bug and to check that the rehearsal finds it.
     #[doc(hidden)]
     #[must_use]
     pub fn __through(mut self, through: impl Fn(Client) -> Client + 'static) -> Self {
@@ -160,15 +161,15 @@ impl<A: Application + Clone> Rehearsal<A> {
         self
     }
 
-    /// Runs every plan, and tells what went wrong; after ten runs that did, the rest is left out.
+    /// Runs every plan and returns a report; after ten failed runs it leaves out the rest.
     ///
-    /// With `OKT_REHEARSAL` in the environment only the plan of this name is run, or where there is none of this
-    /// name those whose names contain it.
+    /// If `OKT_REHEARSAL` is set in the environment, it runs only the plan of this name. If there is none, it runs the
+    /// plans whose names contain it.
     ///
     /// # Panics
     ///
-    /// Within a tokio runtime: each run has one of its own, so the test is a plain `#[test]`. And if the CRD of the
-    /// application's kind cannot be made.
+    /// If called within a tokio runtime: each run has its own, so the test must be a plain `#[test]`. Also if the CRD
+    /// of the application's kind cannot be created.
     pub fn run(&self) -> Report {
         assert!(
             tokio::runtime::Handle::try_current().is_err(),
@@ -178,7 +179,7 @@ impl<A: Application + Clone> Rehearsal<A> {
         let mut report = Report::new(undisturbed.course.clone());
         report.note(&Plan::Undisturbed, undisturbed.broken.clone());
         if !undisturbed.broken.is_empty() {
-            // What does not hold undisturbed need not be looked for.
+            // If the undisturbed run fails, the others cannot be compared with it.
             return report;
         }
         for plan in plans(&undisturbed.course, &mut report) {
@@ -192,19 +193,19 @@ impl<A: Application + Clone> Rehearsal<A> {
         report
     }
 
-    /// Runs every plan, and prints how many of each sort there were.
+    /// Runs every plan, and prints the number of runs of each sort.
     ///
     /// # Panics
     ///
-    /// If anything went wrong, with what it was and how to repeat it.
+    /// If a run failed; the message lists the failures and how to repeat them.
     pub fn check(&self) {
         let report = self.run();
         println!("{report}");
         assert!(report.is_good(), "{report}");
     }
 
-    /// Runs a plan, and repeats it while what it plans does not happen: tasks that wake up at the same moment run in
-    /// any order, so one run may write once more than another.
+    /// Runs a plan, and repeats it if the planned fault did not happen: tasks that wake up at the same moment run in
+    /// any order, so one run may have one write more than another.
     fn stage(&self, plan: Plan, undisturbed: Option<&Ended>) -> Ended {
         for _ in 1..TRIES {
             let ended = self.stage_once(plan.clone(), undisturbed);
@@ -215,7 +216,7 @@ impl<A: Application + Clone> Rehearsal<A> {
         self.stage_once(plan, undisturbed)
     }
 
-    /// One run, on a runtime of its own.
+    /// Runs a plan once, on a runtime of its own.
     fn stage_once(&self, plan: Plan, undisturbed: Option<&Ended>) -> Ended {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -230,7 +231,7 @@ impl<A: Application + Clone> Rehearsal<A> {
     }
 }
 
-/// The plans that are to be run.
+/// Returns the plans to run.
 fn plans(course: &Course, report: &mut Report) -> Vec<Plan> {
     let all = Plan::all(course);
     let Ok(chosen) = std::env::var(CHOSEN) else {

@@ -1,4 +1,4 @@
-//! This file is the handle of one of several API servers over the same store.
+//! [`Replica`]: the handle of one of several API servers over the same store.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,18 +6,18 @@ use crate::{endpoint::Endpoint, server::Shared, sight::Sight};
 
 /// One of several API servers over the same store, with a watch cache of its own.
 ///
-/// What goes through it is as with a real one whose cache is behind:
-/// - writes, and gets and lists that name no version, go to the store and are current;
-/// - watches, and gets and lists with `resourceVersion=0`, see what this replica has come to see;
-/// - gets and lists with another version wait up to 3 seconds for it, and fail with 504 then.
+/// Requests through it behave as on a real server whose watch cache is behind:
+/// - writes, and gets and lists without a version, go to the store and are current;
+/// - watches, and gets and lists with `resourceVersion=0`, see this replica's cache;
+/// - gets and lists with another version wait up to 3 seconds for it, and then fail with 504.
 ///
-/// A client that starts with such a list therefore reads the past if it comes to a replica that
-/// is behind the one that it talked to before.
-/// A watcher of kube does so with `streaming_lists()`, and with `any_semantic()` if its
-/// `page_size` is `None` (a page of version 0 it asks for as one of the newest).
+/// A client that starts with a list at `resourceVersion=0` therefore reads the past if this replica
+/// is behind the one that the client used before.
+/// A kube watcher sends such a list with `streaming_lists()`, and with `any_semantic()` if its
+/// `page_size` is `None` (it asks for a page of version 0 as for one of the newest version).
 ///
-/// A replica is there from the moment that somebody asks for it,
-/// sees everything at once then, and is the same for all who ask.
+/// The first call of [`ApiServer::replica`](crate::ApiServer::replica) with a name creates the
+/// replica, with a current cache; later calls return the same replica.
 ///
 /// # Example
 /// ```
@@ -59,12 +59,12 @@ impl Replica {
         }
     }
 
-    /// The name that it was asked for by.
+    /// Returns the name of the replica.
     pub fn name(&self) -> &str {
         self.sight.name()
     }
 
-    /// A client that goes through this replica, without a socket.
+    /// Returns a client that uses this replica, without a socket.
     ///
     /// # Panics
     /// Outside of a tokio runtime: a kube client runs a task.
@@ -72,7 +72,7 @@ impl Replica {
         self.endpoint().client()
     }
 
-    /// The same with a name; see [`ApiServer::client_named`](crate::ApiServer::client_named).
+    /// Returns a client with a name; see [`ApiServer::client_named`](crate::ApiServer::client_named).
     ///
     /// # Panics
     /// Outside of a tokio runtime: a kube client runs a task.
@@ -80,38 +80,38 @@ impl Replica {
         self.endpoint().named(name).client()
     }
 
-    /// The way through this replica, to serve it over HTTP or to put layers before it.
+    /// Returns the endpoint of this replica, to serve it over HTTP or to put layers on it.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint::new(&self.shared, &self.sight)
     }
 
-    /// From now on it sees each change this much later than it is made, on tokio's clock.
+    /// Delays each change by this much after its commit, on tokio's clock.
     ///
-    /// What it saw before stays seen.
+    /// Changes that the replica saw before stay visible.
     pub fn set_lag(&self, lag: Duration) {
         self.sight.set_lag(&self.shared.lock(), lag);
     }
 
-    /// From now on it sees nothing new, until it is released.
+    /// Stops the replica from seeing new changes, until it is released.
     pub fn freeze(&self) {
         self.sight.freeze(&self.shared.lock(), None);
     }
 
-    /// Until it is released it sees what there was at a version (e.g. of
-    /// [`ApiServer::versions`](crate::ApiServer::versions)), as if it had been frozen then.
+    /// Freezes the replica at a version (e.g. of [`ApiServer::versions`](crate::ApiServer::versions)),
+    /// until it is released.
     ///
-    /// For a replica that somebody already uses this may be a step back in time, which no real
-    /// one does.
+    /// For a replica that is already in use this may be a step back in time, which never happens
+    /// on a real one.
     pub fn freeze_at(&self, version: u64) {
         self.sight.freeze(&self.shared.lock(), Some(version));
     }
 
-    /// It sees again what comes, and what it missed.
+    /// Lets the replica see new changes again, and those that it missed.
     pub fn release(&self) {
         self.sight.release();
     }
 
-    /// Ends the watches that run through it, as its restart does.
+    /// Ends the watches on this replica, as its restart does.
     pub fn end_watches(&self) {
         self.sight.end_watches();
     }

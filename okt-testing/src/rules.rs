@@ -1,4 +1,4 @@
-//! This file holds the rules that the metadata of every object obeys.
+//! This file holds the rules for the metadata of every object.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -12,7 +12,7 @@ use crate::{
     refusal::Cause,
 };
 
-/// All annotations of an object together, in bytes.
+/// The maximum size of all annotations of an object together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -27,16 +27,16 @@ static KEY_NAME: LazyLock<Regex> =
 const KEY_SYNTAX: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const SUBDOMAIN_SYNTAX: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// All that a `ConfigMap` or a Secret holds together, in bytes.
+/// The maximum size of all data of a `ConfigMap` or a Secret, in bytes.
 const DATA_LIMIT: u64 = 1024 * 1024;
-/// Finalizers of Kubernetes itself, which need no domain.
+/// The finalizers of Kubernetes itself, which need no domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 fn pattern(inner: &str) -> Regex {
     Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this file are valid")
 }
 
-/// Adds what is wrong with the metadata of an object.
+/// Checks the metadata of an object.
 pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     let name = object::name(object);
     if name.is_empty() {
@@ -81,7 +81,7 @@ pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause
     check_data(kind, object, causes);
 }
 
-/// Adds that a `ConfigMap` or a Secret holds too much.
+/// Checks the size of a `ConfigMap` or a Secret.
 fn check_data(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     let (field, parts): (&str, &[(&str, bool)]) = if kind.is("", "configmaps") {
         ("[]", &[("data", false), ("binaryData", true)])
@@ -113,7 +113,7 @@ fn check_data(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
 
 fn check_name(kind: &Kind, name: &str, causes: &mut Vec<Cause>) {
     if kind.group.starts_with("rbac.") {
-        // Roles are named freely (e.g. `system:node`).
+        // The names of roles are not restricted to subdomains (e.g. `system:node`).
         if name.contains(['/', '%']) || matches!(name, "." | "..") {
             causes.push(Cause::invalid(
                 "metadata.name",
@@ -141,7 +141,7 @@ fn check_name(kind: &Kind, name: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Adds what is wrong with the value of a label.
+/// Checks the value of a label.
 pub(crate) fn check_label(field: &str, value: &str, causes: &mut Vec<Cause>) {
     if value.len() > 63 {
         let detail = "must be no more than 63 bytes";
@@ -156,7 +156,7 @@ pub(crate) fn check_label(field: &str, value: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Adds what is wrong with the key of a label, an annotation or a finalizer.
+/// Checks the key of a label, an annotation or a finalizer.
 pub(crate) fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
     let mut complain = |detail: &str| causes.push(Cause::invalid(field, &key.into(), detail));
     let parts: Vec<&str> = key.split('/').collect();
@@ -214,7 +214,7 @@ fn check_owners(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Adds what an update may not change.
+/// Checks that an update keeps immutable fields.
 pub(crate) fn check_kept(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     check_finalizers(old, new, causes);
     for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -227,7 +227,7 @@ pub(crate) fn check_kept(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Adds what an update may not do to the finalizers of an object that is being deleted.
+/// Checks that an update adds no finalizers to an object that is being deleted.
 fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     if !object::is_deleting(old) {
         return;

@@ -1,6 +1,6 @@
-//! This file turns the `OpenAPI` schema of a kind into a structural schema.
+//! This file parses the `OpenAPI` schema of a kind into a structural schema.
 //!
-//! It is read once for all who share it; writes walk the result.
+//! The schema is parsed once and shared; writes walk the result.
 
 mod defaults;
 mod parse;
@@ -57,20 +57,20 @@ pub(crate) struct Schema {
     pub(crate) one_of: Vec<Schema>,
     pub(crate) not: Option<Box<Schema>>,
     pub(crate) default: Option<Value>,
-    /// Fields without a schema of their own are kept.
+    /// Undeclared fields are kept.
     pub(crate) keeps_unknown: bool,
     pub(crate) int_or_string: bool,
-    /// The value is a Kubernetes object of its own.
+    /// The value is a Kubernetes object itself.
     pub(crate) embedded: bool,
     pub(crate) list: ListType,
-    /// The map is owned as a whole.
+    /// The map has one owner as a whole.
     pub(crate) atomic_map: bool,
     pub(crate) rules: Vec<Rule>,
-    /// CEL rules cannot name the field.
+    /// CEL rules cannot use the field.
     pub(crate) hidden: bool,
 }
 
-/// A schema that kinds share, read when the first of them needs it: most tests need few.
+/// A schema that kinds share. It is parsed on first use, because most tests use few kinds.
 #[derive(Clone)]
 pub(crate) struct SharedSchema(Arc<LazyLock<Schema, Box<dyn FnOnce() -> Schema + Send>>>);
 
@@ -110,7 +110,7 @@ pub(crate) enum Type {
     Boolean,
 }
 
-/// What a map may hold beside its properties.
+/// The fields that a map may hold in addition to its properties.
 #[derive(Debug, Default)]
 pub(crate) enum Additional {
     #[default]
@@ -125,10 +125,10 @@ pub(crate) struct Bound {
     pub(crate) exclusive: bool,
 }
 
-/// How the items of a list are told apart.
+/// How the items of a list are identified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
-    /// The list is one value.
+    /// The list has one owner as a whole.
     #[default]
     Atomic,
     Set,
@@ -176,7 +176,7 @@ impl Type {
 }
 
 impl Schema {
-    /// The schema of the fields below `key`, if it is declared.
+    /// Returns the schema of the field `key`, if it is declared.
     pub(crate) fn field(&self, key: &str) -> Option<&Schema> {
         self.properties.get(key).or(match &self.additional {
             Additional::Of(schema) => Some(schema),
@@ -184,7 +184,7 @@ impl Schema {
         })
     }
 
-    /// The schema of what a path leads to (e.g. `.spec.limits['cpu']`), where there is one.
+    /// Returns the schema at a path (e.g. `.spec.limits['cpu']`), if there is one.
     ///
     /// Items of lists have no path.
     pub(crate) fn at_path(&self, path: &str) -> Option<&Schema> {
@@ -206,12 +206,12 @@ impl Schema {
         Some(found)
     }
 
-    /// Whether a field that is not declared is kept.
+    /// Whether an undeclared field is kept.
     pub(crate) fn takes_any_field(&self) -> bool {
         self.keeps_unknown || matches!(self.additional, Additional::Anything)
     }
 
-    /// Holds a value against the types alone.
+    /// Checks only the types of a value.
     pub(crate) fn check_types(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
         if value.is_null() {
             return;
@@ -261,9 +261,9 @@ impl Schema {
             || self.items.as_deref().is_some_and(Self::has_rules)
     }
 
-    /// A schema that takes everything, with known shapes where they matter.
+    /// Returns a schema that accepts every object, with known shapes where they matter.
     ///
-    /// `known` is an `OpenAPI` schema of this crate's own making.
+    /// `known` is an `OpenAPI` schema of this crate itself.
     pub(crate) fn of_builtin(known: Value) -> Self {
         let mut root = known;
         let fields = crate::object::fields(&mut root);
@@ -275,10 +275,10 @@ impl Schema {
         Self::parse_root(&root, "").expect("the schemas of built-in kinds are part of this crate")
     }
 
-    /// Reads the schema of a whole object, which is at this path of a CRD.
+    /// Parses the schema of a whole object, which is at this path of a CRD.
     ///
     /// # Errors
-    /// All that makes the schema unusable, each with its path.
+    /// All errors of the schema, each with its path.
     pub(crate) fn parse_root(schema: &Value, path: &str) -> Result<Self, Vec<Cause>> {
         let mut causes = Vec::new();
         structure::check_root(schema, path, &mut causes);
@@ -291,12 +291,12 @@ impl Schema {
         }
     }
 
-    /// Declares `apiVersion`, `kind` and `metadata`, which no schema has to.
+    /// Declares `apiVersion`, `kind` and `metadata`, which a schema may omit.
     fn add_object_fields(&mut self) {
         let own = self.properties.remove("metadata");
         let mut metadata = parse::object_meta();
         if let Some(own) = own {
-            // A schema may narrow the name, and nothing else of metadata.
+            // A schema may restrict only the name within the metadata.
             for (key, schema) in own.properties {
                 if key == "name" || key == "generateName" {
                     metadata.properties.insert(key, schema);

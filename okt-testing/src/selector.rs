@@ -1,4 +1,4 @@
-//! This file reads label and field selectors and holds objects against them.
+//! This file parses label and field selectors and matches objects against them.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
     stored::Stored,
 };
 
-/// What a list or a watch is limited to.
+/// The selectors of a list or a watch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selector {
     labels: Vec<Requirement>,
@@ -43,10 +43,10 @@ struct FieldRequirement {
 }
 
 impl Selector {
-    /// Reads both kinds of selector; empty texts select everything.
+    /// Parses both kinds of selector; empty texts select everything.
     ///
     /// # Errors
-    /// Bad syntax, and fields that the kind cannot be selected by.
+    /// The syntax is invalid, or the kind does not support a field.
     pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, Refusal> {
         Ok(Self {
             labels: parse_labels(labels)?,
@@ -108,11 +108,11 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, Refusal> {
         .map_err(|why| Refusal::bad_request(format!("unable to parse requirement: {why}")))
 }
 
-/// A requirement whose key and values labels can have.
+/// Checks that the key and the values of a requirement are valid for labels.
 fn checked(requirement: Requirement) -> Result<Requirement, String> {
     let mut causes = Vec::new();
     let key = &requirement.key;
-    // A real server prints a place that it does not have.
+    // A real server prints `<nil>` as the field.
     rules::check_key("<nil>", key, &mut causes);
     if let Condition::In(values) | Condition::NotIn(values) = &requirement.condition {
         for (index, value) in values.iter().enumerate() {
@@ -127,7 +127,7 @@ fn checked(requirement: Requirement) -> Result<Requirement, String> {
     }
 }
 
-/// The requirements between commas; those within parentheses belong to a set.
+/// Splits requirements at commas, except for commas within parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut depth = 0_i32;
@@ -161,7 +161,7 @@ fn parse_label(part: &str) -> Option<Requirement> {
     if let Some(inner) = part.strip_suffix(')') {
         let (head, values) = inner.split_once('(')?;
         let (key, operator) = head.trim().rsplit_once(char::is_whitespace)?;
-        // In the order in which a real server counts them.
+        // The order in which a real server numbers them.
         let values: BTreeSet<_> = values
             .split(',')
             .map(|value| value.trim().to_owned())
@@ -191,7 +191,7 @@ fn parse_label(part: &str) -> Option<Requirement> {
     requirement(part, Condition::Exists)
 }
 
-/// Whether this is one word, which may still be none for a label.
+/// Whether this is a single word; it may still be invalid for a label.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "(),!=<>".contains(c))
 }
@@ -220,7 +220,7 @@ fn parse_fields(kind: &Kind, text: &str) -> Result<Vec<FieldRequirement>, Refusa
             let known = matches!(path, "metadata.name" | "metadata.namespace")
                 || kind.selectable.iter().any(|selectable| selectable == path);
             if !known {
-                // Built-in kinds without fields of their own have another sentence for it.
+                // The message differs for built-in kinds without selectable fields.
                 let plain = kind.origin == Origin::BuiltIn && kind.selectable.is_empty();
                 return Err(Refusal::bad_request(if plain {
                     format!(

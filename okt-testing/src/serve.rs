@@ -1,4 +1,4 @@
-//! This file serves the API over HTTP on the loopback interface.
+//! Serves the API over HTTP on the loopback interface.
 
 use std::{
     fs, io,
@@ -19,10 +19,10 @@ use tokio::{
 
 use crate::endpoint::Endpoint;
 
-/// How long nothing is accepted after a failure.
+/// The pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The API on a socket; it is served until this is dropped or shut down.
+/// The API on a socket; it is served until this handle is dropped or shut down.
 #[derive(Debug)]
 pub struct Served {
     address: SocketAddr,
@@ -37,12 +37,12 @@ impl Served {
         Ok(Self { address, serving })
     }
 
-    /// Where the API listens.
+    /// Returns the address on which the API listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A kubeconfig (YAML) that leads here, without credentials.
+    /// Returns a kubeconfig (YAML) for this API, without credentials.
     ///
     /// # Example
     /// ```
@@ -71,8 +71,8 @@ impl Served {
         )
     }
 
-    /// Writes the kubeconfig to a file (for `KUBECONFIG` or `kubectl --kubeconfig`), in folders
-    /// that are made where they are missing.
+    /// Writes the kubeconfig to a file (for `KUBECONFIG` or `kubectl --kubeconfig`) and creates
+    /// missing folders.
     ///
     /// # Errors
     /// The file cannot be written; a retry does not help.
@@ -91,7 +91,7 @@ impl Served {
     /// Stops serving and waits until all connections are closed; the store stays.
     pub async fn shutdown(mut self) {
         self.serving.abort();
-        // The task ends by being aborted; that is what was asked for.
+        // The task ends by the abort above, so its error is expected.
         let _ = (&mut self.serving).await;
     }
 }
@@ -103,7 +103,7 @@ impl Drop for Served {
 }
 
 async fn accept(listener: TcpListener, endpoint: Endpoint) {
-    // Dropped with this task, the set takes all connections along.
+    // The set is dropped with this task and aborts all connections.
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -111,7 +111,7 @@ async fn accept(listener: TcpListener, endpoint: Endpoint) {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     tracing::debug!(%error, "cannot accept a connection");
-                    // What is short (e.g. file descriptors) may be there again in a moment.
+                    // A shortage (e.g. of file descriptors) may be over in a moment.
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }

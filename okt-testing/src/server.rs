@@ -1,6 +1,6 @@
-//! This file takes a request to the part that answers it.
+//! This file dispatches requests.
 //!
-//! In-process clients and HTTP connections both end here, on one store behind one lock.
+//! In-process clients and HTTP connections use the same store behind one lock.
 
 mod answer;
 mod call;
@@ -38,20 +38,20 @@ use crate::{
     versions::EventRecord,
 };
 
-/// The body of an answer; it fails where its connection breaks.
+/// The body of an answer; it fails if its connection breaks.
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// A body of more bytes is not read.
+/// The maximum size of a request body, in bytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// What all clients share.
+/// The state that all clients share.
 pub(crate) struct Shared {
     store: Mutex<Store>,
     book: Mutex<Book>,
     requests: Mutex<Requests>,
     events: Mutex<Vec<EventRecord>>,
     records: AtomicBool,
-    /// What the server itself sees.
+    /// The view of the server itself.
     pub(crate) sight: Arc<Sight>,
     replicas: Mutex<BTreeMap<String, Arc<Sight>>>,
 }
@@ -91,7 +91,7 @@ impl Shared {
         lock(&self.events)
     }
 
-    /// What the replica of this name sees; there is one from the moment that somebody asks.
+    /// Returns the view of a replica; the first call with a name creates it.
     pub(crate) fn replica(&self, name: &str) -> Arc<Sight> {
         if name.is_empty() {
             return Arc::clone(&self.sight);
@@ -103,7 +103,7 @@ impl Shared {
         Arc::clone(replica)
     }
 
-    /// What the server and all replicas see.
+    /// Returns the views of the server and of all replicas.
     pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
         let replicas = lock(&self.replicas);
         let all = std::iter::once(&self.sight).chain(replicas.values());
@@ -121,15 +121,15 @@ impl Shared {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere spoils nothing. One within the store would leave the change in hand half
-    // done, and each single object and version of it whole; nothing in there is known to panic.
+    // A panic outside the store does no harm. One within it could leave a change half done, but every single object and
+    // version stays intact; no code there is known to panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Answers a request and records it.
 ///
 /// # Errors
-/// The connection breaks instead.
+/// The connection breaks before an answer.
 pub(crate) async fn handle<B>(
     endpoint: &Endpoint,
     request: Request<B>,
@@ -168,7 +168,7 @@ where
         }
         (Ok(_), _, target) => carry_out(&call, target, &mut entry).await,
     };
-    // Whatever becomes of the answer: this happened.
+    // The outcome is recorded regardless of the fate of the answer.
     entry.note();
     let mut response = answer::respond(answer);
     entry.wait(verdict.after).await;
@@ -191,7 +191,7 @@ fn judge(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) -> Verdic
     court.map_or_else(Verdict::default, |court| court.judge(record))
 }
 
-/// A request on its way, and its place in the recording.
+/// A request in progress, with its place in the recording.
 struct Entry<'e> {
     endpoint: &'e Endpoint,
     record: RequestRecord,
@@ -199,7 +199,7 @@ struct Entry<'e> {
 }
 
 impl<'e> Entry<'e> {
-    /// From now on it is seen to be under way.
+    /// Adds the request to the recording, as in progress.
     fn make(endpoint: &'e Endpoint, record: RequestRecord) -> Self {
         let shared = &endpoint.shared;
         let number = (shared.records()).then(|| shared.requests().push(record.clone()));
@@ -210,14 +210,14 @@ impl<'e> Entry<'e> {
         }
     }
 
-    /// What happens instead of an answer; nothing where the answer is left to come.
+    /// Returns the outcome that replaces the answer, or `None` if the answer is sent.
     async fn befalls(&mut self, doom: Doom) -> Option<Result<Response<Body>, io::Error>> {
         self.strike([doom.due]);
         match doom.what.mishap {
             Mishap::Refused(failure) => Some(Ok(answer::fail(&failure, &self.record))),
             Mishap::Silence => std::future::pending().await,
             Mishap::Broken => Some(Err(answer::reset())),
-            // Delays are over by now, and a cut leaves part of the answer.
+            // Delays are over at this point, and a cut sends part of the answer.
             Mishap::Delayed(_) | Mishap::Cut(_) => None,
         }
     }
@@ -231,7 +231,7 @@ impl<'e> Entry<'e> {
         }
     }
 
-    /// Faults strike now; whoever is told so finds it written down.
+    /// Applies faults; records each of them before it wakes the tests that wait for it.
     fn strike(&mut self, dues: impl IntoIterator<Item = Due>) {
         for due in dues {
             self.record.faults.push(due.fault().to_owned());
@@ -240,7 +240,7 @@ impl<'e> Entry<'e> {
         }
     }
 
-    /// Writes down what is known.
+    /// Updates the recording.
     fn note(&self) {
         if let Some(number) = self.number
             && let Some(kept) = self.endpoint.shared.requests().get_mut(number)
@@ -266,7 +266,7 @@ impl<'e> Entry<'e> {
 /// Reads the body of a request.
 ///
 /// # Errors
-/// It breaks off: nobody waits for an answer.
+/// The body breaks off, so no client waits for an answer.
 async fn collect<B>(body: B) -> io::Result<Result<Bytes, Refusal>>
 where
     B: http_body::Body,

@@ -1,6 +1,6 @@
-//! This file says how far behind one replica of the API is, and waits until it sees something.
+//! How far a replica of the API is behind the store, and waiting until it sees a change.
 //!
-//! All replicas share one store; what differs is which of its changes each has come to see.
+//! All replicas share one store; they differ in which of its changes each has seen.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,13 +15,13 @@ use crate::{
     store::{Change, Store},
 };
 
-/// How long a read waits for a replica to come to the version that it asks for.
+/// How long a read waits for a replica to reach the requested version.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How often it looks meanwhile.
+/// How often the read checks meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What one replica sees.
+/// The view of one replica.
 #[derive(Debug)]
 pub(crate) struct Sight {
     name: String,
@@ -30,17 +30,17 @@ pub(crate) struct Sight {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct View {
-    /// Changes are seen this much later than they are made.
+    /// The delay between the commit of a change and the replica seeing it.
     lag: Duration,
-    /// Nothing after this version is seen.
+    /// The replica sees nothing after this version.
     frozen: Option<u64>,
-    /// What was seen once stays seen.
+    /// The replica sees all changes up to this version, because it saw them before.
     floor: u64,
-    /// How often all watches of this replica were ended.
+    /// The number of times that all watches of this replica were ended.
     endings: u64,
 }
 
-/// When a change comes to be seen, as things stand.
+/// When the replica sees a change, according to its current view.
 enum Due {
     Now,
     At(Instant),
@@ -84,7 +84,7 @@ impl Sight {
         &self.name
     }
 
-    /// The newest version that is seen.
+    /// Returns the newest version that the replica sees.
     pub(crate) fn version(&self, store: &Store) -> u64 {
         self.view.borrow().version(store)
     }
@@ -96,14 +96,14 @@ impl Sight {
         });
     }
 
-    /// Sees nothing after a version; `None` for the one that is seen now.
+    /// Stops seeing anything after a version; `None` stands for the version that is seen now.
     pub(crate) fn freeze(&self, store: &Store, version: Option<u64>) {
         self.view.send_modify(|view| {
             view.frozen = Some(version.unwrap_or_else(|| view.version(store)));
         });
     }
 
-    /// Sees again what comes.
+    /// Sees new changes again.
     pub(crate) fn release(&self) {
         self.view.send_modify(|view| {
             if let Some(version) = view.frozen.take() {
@@ -120,14 +120,14 @@ impl Sight {
         self.view.borrow().endings
     }
 
-    /// Waits until watches that began before this number of endings are to end.
+    /// Waits until watches that began at this number of endings have to end.
     pub(crate) async fn ended(&self, endings: u64) {
         let mut view = self.view.subscribe();
         // The sender lives as long as this.
         let _ = view.wait_for(|view| view.endings > endings).await;
     }
 
-    /// Waits until a change is seen.
+    /// Waits until the replica sees a change.
     pub(crate) async fn see(&self, change: &Change) {
         let mut view = self.view.subscribe();
         loop {
@@ -148,10 +148,10 @@ impl Sight {
         }
     }
 
-    /// Waits until a version is seen, as long as a real server waits.
+    /// Waits until the replica sees a version, as long as a real server waits.
     ///
     /// # Errors
-    /// It is not seen in time.
+    /// The replica does not see the version in time.
     pub(crate) async fn wait_for(&self, shared: &Arc<Shared>, wanted: u64) -> Result<(), Refusal> {
         let until = Instant::now() + PATIENCE;
         loop {

@@ -1,6 +1,6 @@
-//! This file holds all objects, their history and those who watch it.
+//! The store: all objects, their history and the watches on it.
 //!
-//! There is one counter of versions for everything, and one lock around everything (the server's).
+//! There is one version counter and one lock (the server's) for everything.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -19,7 +19,7 @@ use crate::{
     stored::Stored,
 };
 
-/// As many changes of a kind are told to watches that start in the past.
+/// The number of changes of a kind that are replayed to watches that start in the past.
 const HISTORY: usize = 4096;
 
 #[derive(Debug)]
@@ -27,19 +27,19 @@ pub(crate) struct Store {
     pub(crate) clock: Clock,
     version: u64,
     uids: u64,
-    /// Each kind in its versions: first the one that objects are stored in.
+    /// Each kind with its versions, the storage version first.
     kinds: BTreeMap<KindId, Vec<Arc<Kind>>>,
     collections: BTreeMap<KindId, Collection>,
-    /// The objects that name an owner, by its uid.
+    /// The objects with an owner reference, by the owner's uid.
     dependents: BTreeMap<String, BTreeSet<Place>>,
     alive: BTreeMap<String, Place>,
-    /// The changes of kinds that are no more.
+    /// The changes of kinds that were removed.
     retired: Vec<(KindId, VecDeque<Arc<Change>>)>,
-    /// Whether changes are kept that no watch can ask for any more.
+    /// Whether to keep changes that no watch can ask for any more.
     keeps_all: bool,
 }
 
-/// Where an object is.
+/// The kind and the key of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) kind: KindId,
@@ -48,7 +48,7 @@ pub(crate) struct Place {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    /// Empty for objects of the cluster.
+    /// Empty for cluster-scoped objects.
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
@@ -56,14 +56,14 @@ pub(crate) struct Key {
 #[derive(Debug, Default)]
 struct Collection {
     objects: BTreeMap<Key, Arc<Stored>>,
-    /// The objects that were written otherwise than they are shown: with more in them, or less.
+    /// The objects that were written differently from how they are shown: with more or fewer fields.
     hiding: BTreeSet<Key>,
     history: VecDeque<Arc<Change>>,
-    /// Changes up to this version are told to nobody: to a client they are forgotten.
+    /// No client gets changes up to this version: for clients they are compacted.
     forgotten: u64,
-    /// Changes up to this version are told to no watch: what it would watch is served anew since.
+    /// No watch gets changes up to this version, because the kind was served anew since.
     begun: u64,
-    /// Changes up to this version are not kept either.
+    /// Changes up to this version are not kept.
     dropped: u64,
     watchers: Vec<mpsc::UnboundedSender<Arc<Change>>>,
 }
@@ -73,16 +73,16 @@ struct Collection {
 pub(crate) struct Change {
     pub(crate) version: u64,
     pub(crate) key: Key,
-    /// What was there before, if anything.
+    /// The object before the change, if it existed.
     pub(crate) previous: Option<Arc<Stored>>,
-    /// What is there now; for a removal the last state under the removal's version.
+    /// The object after the change; for a removal, its last state under the removal's version.
     pub(crate) object: Arc<Stored>,
     pub(crate) removed: bool,
-    /// When it was committed.
+    /// The time of the commit.
     pub(crate) made: Instant,
 }
 
-/// A watch: what is to be replayed, and what is to come.
+/// The changes for a watch: those to be replayed, and those to come.
 #[derive(Debug)]
 pub(crate) struct Feed {
     pub(crate) backlog: VecDeque<Arc<Change>>,
@@ -99,7 +99,7 @@ impl Key {
 }
 
 impl Collection {
-    /// The changes after a version that are kept.
+    /// Returns the kept changes after a version.
     fn after(&self, version: u64) -> impl DoubleEndedIterator<Item = &Arc<Change>> {
         let first = self
             .history
@@ -128,7 +128,7 @@ impl Collection {
 }
 
 impl Store {
-    /// A store with the built-in kinds and nothing in it.
+    /// Creates a store with the built-in kinds and no objects.
     pub(crate) fn new() -> Self {
         let mut store = Self {
             clock: Clock::new(),
@@ -151,12 +151,12 @@ impl Store {
         self.version
     }
 
-    /// Whether from now on all changes are kept, for recordings and for replicas that are behind.
+    /// Sets whether all changes are kept, for recordings and for replicas that are behind.
     pub(crate) fn keep_all(&mut self, keep: bool) {
         self.keeps_all = keep;
     }
 
-    /// All changes that are kept, in order.
+    /// Returns all changes that are kept, in order.
     pub(crate) fn changes(&self) -> Vec<(KindId, Arc<Change>)> {
         let alive = self.collections.iter();
         let alive = alive.map(|(id, collection)| (id, &collection.history));
@@ -171,7 +171,7 @@ impl Store {
         changes
     }
 
-    /// The version before the first change that was made after a moment.
+    /// Returns the version before the first change that was committed after a moment.
     pub(crate) fn version_at(&self, moment: Instant) -> u64 {
         let first_after = self.collections.values().filter_map(|collection| {
             let history = &collection.history;
@@ -183,16 +183,16 @@ impl Store {
             .map_or(self.version, |version| version - 1)
     }
 
-    /// A uid that is the same in each run of a test.
+    /// Returns a new uid, the same in each run of a test.
     pub(crate) fn new_uid(&mut self) -> String {
         self.uids += 1;
         format!("00000000-0000-4000-8000-{:012x}", self.uids)
     }
 
-    /// Five characters as `generateName` appends them.
+    /// Returns five characters as `generateName` appends them.
     pub(crate) fn new_suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        // A step that is prime to the number of suffixes visits all of them before one comes again.
+        // A step that is coprime to the number of suffixes visits all of them before one repeats.
         const STEP: u64 = 6_364_139;
         const SUFFIXES: u64 = 3_u64.pow(15);
         const { assert!(!STEP.is_multiple_of(3)) };
@@ -207,25 +207,24 @@ impl Store {
         suffix
     }
 
-    /// All kinds in all versions that are served.
+    /// Returns all kinds in all served versions.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &Arc<Kind>> {
         let kinds = self.kinds.values().flatten();
         kinds.filter(|kind| kind.is_served)
     }
 
-    /// A kind in the version that its objects are stored in.
+    /// Returns a kind in its storage version.
     pub(crate) fn kind(&self, id: &KindId) -> Option<&Arc<Kind>> {
         self.kinds.get(id)?.first()
     }
 
-    /// A kind in a version, if that is served.
+    /// Returns a kind in a version, if it is served.
     pub(crate) fn served(&self, id: &KindId, version: &str) -> Option<&Arc<Kind>> {
         let mut versions = self.kinds.get(id)?.iter();
         versions.find(|kind| kind.is_served && kind.version == version)
     }
 
-    /// Makes a kind known in its versions, first the one that objects are stored in; or known
-    /// anew.
+    /// Adds or replaces a kind, given its versions with the storage version first.
     pub(crate) fn add_kind(&mut self, versions: Vec<Arc<Kind>>) {
         let Some(kind) = versions.first() else {
             return;
@@ -234,14 +233,14 @@ impl Store {
         self.collections
             .entry(id.clone())
             .or_insert_with(|| Collection {
-                // Who names an older version is told nothing; who names none, that it was empty.
+                // A client that names an older version gets an error; without a version the list is empty.
                 forgotten: version,
                 ..Collection::default()
             });
         self.kinds.insert(id, versions);
     }
 
-    /// Serves a kind anew: its watches end, and none begins with what was before.
+    /// Serves a kind anew: its watches end, and no watch can start from an earlier version.
     pub(crate) fn serve_anew(&mut self, versions: Vec<Arc<Kind>>) {
         let id = versions.first().map(|kind| kind.id());
         self.add_kind(versions);
@@ -251,7 +250,7 @@ impl Store {
         }
     }
 
-    /// Forgets a kind; its watches end.
+    /// Removes a kind; its watches end.
     pub(crate) fn remove_kind(&mut self, id: &KindId) {
         self.kinds.remove(id);
         if let Some(collection) = self.collections.remove(id)
@@ -269,7 +268,7 @@ impl Store {
         self.get(&place.kind, &place.key)
     }
 
-    /// The objects of a kind after a key, in order; of one namespace if one is given.
+    /// Returns the objects of a kind in order; of one namespace if one is given.
     pub(crate) fn list<'a>(
         &'a self,
         id: &KindId,
@@ -286,7 +285,7 @@ impl Store {
             .take_while(move |(key, _)| namespace.is_none_or(|wanted| wanted == key.namespace))
     }
 
-    /// All objects of a namespace.
+    /// Returns all objects of a namespace.
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Place> {
         self.kinds
             .values()
@@ -304,10 +303,10 @@ impl Store {
             .collect()
     }
 
-    /// The objects of a kind as they were at a version, for a client that asks for it.
+    /// Returns the objects of a kind as they were at a version, for a client that asks for it.
     ///
     /// # Errors
-    /// The version is no longer remembered.
+    /// The version is compacted.
     pub(crate) fn list_at(
         &self,
         id: &KindId,
@@ -321,10 +320,10 @@ impl Store {
         }
     }
 
-    /// The objects of a kind as a cache has them that saw nothing after a version.
+    /// Returns the objects of a kind as a cache has them that saw nothing after a version.
     ///
     /// # Errors
-    /// What was there then is not kept.
+    /// The changes since that version are not kept.
     pub(crate) fn list_then(
         &self,
         id: &KindId,
@@ -344,10 +343,10 @@ impl Store {
         Ok(objects)
     }
 
-    /// An object as a cache has it that saw nothing after a version.
+    /// Returns an object as a cache has it that saw nothing after a version.
     ///
     /// # Errors
-    /// What was there then is not kept.
+    /// The changes since that version are not kept.
     pub(crate) fn get_then(
         &self,
         id: &KindId,
@@ -390,7 +389,7 @@ impl Store {
         object
     }
 
-    /// Remembers that an object was written otherwise than it is shown.
+    /// Records that an object was written differently from how it is shown.
     pub(crate) fn set_hiding(&mut self, id: &KindId, key: Key) {
         if let Some(collection) = self.collections.get_mut(id) {
             collection.hiding.insert(key);
@@ -402,7 +401,7 @@ impl Store {
         collection.is_some_and(|collection| collection.hiding.contains(key))
     }
 
-    /// Replaces an object without anybody noticing: what a new schema makes of what is stored.
+    /// Replaces an object without an event or a new version: as a new schema reads the stored one.
     pub(crate) fn reread(&mut self, id: &KindId, object: &Value) {
         if let Some(collection) = self.collections.get_mut(id) {
             let key = Key::of(object);
@@ -414,7 +413,7 @@ impl Store {
         }
     }
 
-    /// Removes an object; the last state it had is given, and returned under a new version.
+    /// Removes an object; takes its last state and returns it under a new version.
     pub(crate) fn remove(&mut self, id: &KindId, last: &mut Value) -> Arc<Stored> {
         self.version += 1;
         object::set_version(last, self.version);
@@ -480,7 +479,7 @@ impl Store {
         }
     }
 
-    /// Forgets all history: a watch from any version before this moment is gone.
+    /// Compacts the history: a watch from any version before this moment gets 410 Gone.
     pub(crate) fn compact(&mut self) {
         for collection in self.collections.values_mut() {
             collection.forgotten = self.version;
@@ -490,7 +489,7 @@ impl Store {
         }
     }
 
-    /// A copy of what is stored, without the changes that led there and without watches.
+    /// Returns a copy of the stored objects, without their history and without watches.
     pub(crate) fn backup(&self) -> Self {
         let collections = self.collections.iter().map(|(id, collection)| {
             let copy = Collection {
@@ -516,7 +515,7 @@ impl Store {
         }
     }
 
-    /// Takes the place of what is stored with what was: versions repeat from here on, uids do not.
+    /// Replaces the content with a backup: versions repeat from here on, uids do not.
     pub(crate) fn restore(&mut self, backup: &Self) {
         *self = Self {
             uids: self.uids,
@@ -526,10 +525,10 @@ impl Store {
         };
     }
 
-    /// Whether changes after a version can still be told.
+    /// Checks that a watch can still start from a version.
     ///
     /// # Errors
-    /// They cannot.
+    /// The version is compacted, or the kind was served anew since.
     pub(crate) fn check_remembered(&self, id: &KindId, version: u64) -> Result<(), Refusal> {
         let collection = self.collections.get(id);
         let oldest = collection.map_or(0, |collection| collection.forgotten.max(collection.begun));
@@ -541,10 +540,10 @@ impl Store {
         Ok(())
     }
 
-    /// Whether all changes after a version are kept, also those that are told to no client.
+    /// Checks that all changes after a version are kept, also those that no client can get.
     ///
     /// # Errors
-    /// They are not.
+    /// Not all changes are kept.
     pub(crate) fn check_kept(&self, id: &KindId, version: u64) -> Result<(), Refusal> {
         match self.collections.get(id) {
             Some(collection) => collection.check_kept(version),
@@ -552,7 +551,7 @@ impl Store {
         }
     }
 
-    /// All changes of a kind after a version, for as long as anybody listens.
+    /// Returns all changes of a kind after a version, until the receiver is dropped.
     pub(crate) fn feed(&mut self, id: &KindId, after: u64) -> Feed {
         let (sender, coming) = mpsc::unbounded_channel();
         let mut backlog = VecDeque::new();
@@ -572,7 +571,7 @@ impl Store {
         self.alive.get(uid)
     }
 
-    /// The objects that name this uid as an owner.
+    /// Returns the objects that have this uid as an owner.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
         self.dependents
             .get(uid)

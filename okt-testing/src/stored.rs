@@ -1,7 +1,7 @@
-//! This file is an object at rest: its JSON, and the few things that are asked of many at once.
+//! A stored object: its JSON text, and the few fields that are often needed.
 //!
-//! A tree of JSON values takes ten times the memory of its text, so the text is what is kept: the
-//! store, its history, the answers and the watches share it. Whoever looks inside reads the tree.
+//! A tree of JSON values takes ten times the memory of its text. So the text is kept, and the
+//! store, its history, the responses and the watches share it. [`Stored::read`] parses it.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     pub(crate) fn new(object: &Value) -> Self {
-        // Room for most objects at once, rather than step by step.
+        // Enough for most objects, to avoid growing step by step.
         let mut json = Vec::with_capacity(2048);
         serde_json::to_writer(&mut json, object).expect("a tree of JSON values has a text");
         let owners = object::owners(object).iter();
@@ -36,17 +36,17 @@ impl Stored {
         }
     }
 
-    /// The text, to be sent as it is.
+    /// Returns the JSON text, to be sent as it is.
     pub(crate) fn json(&self) -> &Bytes {
         &self.json
     }
 
-    /// The tree.
+    /// Parses the JSON text.
     pub(crate) fn read(&self) -> Value {
         serde_json::from_slice(&self.json).expect("the text was made of a tree of JSON values")
     }
 
-    /// The resource version.
+    /// Returns the resource version.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
@@ -55,7 +55,7 @@ impl Stored {
         &self.uid
     }
 
-    /// The uids of the owners.
+    /// Returns the uids of the owners.
     pub(crate) fn owners(&self) -> impl Iterator<Item = &str> {
         self.owners.iter().map(|uid| &**uid)
     }
@@ -72,8 +72,8 @@ mod tests {
     use super::Stored;
 
     #[test]
-    fn what_is_read_back_is_what_was_written() {
-        // Numbers that a quick reader gets wrong in their last digit.
+    fn read_returns_what_was_written() {
+        // Numbers whose last digit a fast parser gets wrong.
         let numbers = json!([31.245_270_191_439_438, 51.248_178_375_505_404, 0.1, -1e-7]);
         let object = json!({ "kind": "Thing", "spec": { "numbers": numbers, "text": "a\"\u{1}" } });
         let text = object.to_string();

@@ -1,4 +1,4 @@
-//! This file prints objects as the tables that kubectl shows.
+//! This file formats objects as the tables that kubectl shows.
 
 mod builtin;
 mod cell;
@@ -17,26 +17,26 @@ pub(crate) use self::jsonpath::Fault;
 use self::jsonpath::JsonPath;
 use crate::object;
 
-/// A column beside the name.
+/// A column in addition to the name.
 #[derive(Debug)]
 pub(crate) struct Column {
     name: String,
     kind: String,
     format: String,
     description: String,
-    /// Anything but 0 shows with `-o wide` only.
+    /// A column with a value other than 0 appears only with `-o wide`.
     priority: i64,
     source: Source,
 }
 
-/// Where the cells of a column come from.
+/// The source of a column's cells.
 enum Source {
     Path(JsonPath),
-    /// What a built-in kind computes, at this time.
+    /// A cell that a built-in kind computes at a given time.
     Computed(Box<Cell>),
 }
 
-/// The cell of an object at a time.
+/// Computes the cell of an object at a time.
 type Cell = dyn Fn(&Value, Timestamp) -> Value + Send + Sync;
 
 impl fmt::Debug for Source {
@@ -48,7 +48,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// What a row carries beside its cells.
+/// The part of the object that a row carries in addition to its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Include {
     Nothing,
@@ -57,7 +57,7 @@ pub(crate) enum Include {
 }
 
 impl Column {
-    /// The age, which every table without columns of its own has.
+    /// The age, which is the only column of a kind without its own columns.
     pub(crate) fn age() -> Self {
         Self {
             kind: "date".to_owned(),
@@ -82,7 +82,7 @@ impl Column {
         }
     }
 
-    /// The name, which comes first where a kind does not put it elsewhere.
+    /// The name, which comes first unless the kind places it elsewhere.
     fn name() -> Self {
         Self {
             format: "name".to_owned(),
@@ -97,7 +97,7 @@ impl Column {
         Self::new(name, Source::Computed(Box::new(cell)))
     }
 
-    /// The same column, shown with `-o wide` only.
+    /// Returns the column, shown only with `-o wide`.
     fn wide(self) -> Self {
         Self {
             priority: 1,
@@ -105,10 +105,10 @@ impl Column {
         }
     }
 
-    /// Reads an entry of `additionalPrinterColumns`.
+    /// Parses an entry of `additionalPrinterColumns`.
     ///
     /// # Errors
-    /// Its path cannot be followed.
+    /// Its path is invalid or not supported.
     pub(crate) fn read(raw: &Value) -> Result<Self, Fault> {
         let text = |key| object::text(raw, &[key]).to_owned();
         let path = text("jsonPath");
@@ -160,7 +160,7 @@ impl Column {
             ("integer", Value::Number(number)) => whole(number),
             ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => found.clone(),
             ("string", Value::String(text)) => text.clone().into(),
-            // As Go prints it.
+            // The text that Go prints.
             ("string", Value::Null) => "<no value>".into(),
             ("string", other) => other.to_string().into(),
             _ => Value::Null,
@@ -168,7 +168,7 @@ impl Column {
     }
 }
 
-/// A number without its fraction.
+/// Returns the number without its fraction.
 fn whole(number: &Number) -> Value {
     if !number.is_f64() {
         return number.clone().into();
@@ -179,7 +179,7 @@ fn whole(number: &Number) -> Value {
         .map_or(Value::Null, Value::from)
 }
 
-/// A table of objects; `metadata` is the list's.
+/// Returns a table of objects; `metadata` is that of the list.
 pub(crate) fn table<'a>(
     columns: &[Column],
     objects: impl IntoIterator<Item = &'a Value>,
@@ -216,7 +216,7 @@ pub(crate) fn table<'a>(
     })
 }
 
-/// The object as `PartialObjectMetadata`.
+/// Returns the object as `PartialObjectMetadata`.
 pub(crate) fn only_metadata(object: &Value) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
@@ -225,7 +225,7 @@ pub(crate) fn only_metadata(object: &Value) -> Value {
     })
 }
 
-/// A span of seconds in the words of kubectl (e.g. `5m30s`, `3d2h`).
+/// Formats a duration in seconds as kubectl does (e.g. `5m30s`, `3d2h`).
 fn age(seconds: i64) -> String {
     let pair = |big: i64, unit: &str, small: i64, lesser: &str| {
         if small == 0 {

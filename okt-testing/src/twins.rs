@@ -1,11 +1,11 @@
-//! This file finds the fields that a body has twice, of which a JSON object keeps one.
+//! This file finds duplicate fields of a body, of which a JSON object keeps one.
 
 use core::fmt;
 use std::collections::BTreeSet;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// The paths of fields that come a second time (e.g. `spec.color`); none where it is no JSON.
+/// Returns the paths of duplicate fields (e.g. `spec.color`); empty if the body is no JSON.
 pub(crate) fn find(body: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let below = Below {
@@ -19,7 +19,7 @@ pub(crate) fn find(body: &[u8]) -> Vec<String> {
     }
 }
 
-/// A place in the body.
+/// A position in the body.
 struct Below<'a> {
     path: String,
     found: &'a mut Vec<String>,
@@ -102,7 +102,7 @@ mod tests {
     use super::find;
 
     #[test]
-    fn each_twin_is_named_once() {
+    fn each_duplicate_field_is_reported_once() {
         let body = br#"{"a":1,"b":[{"c":1},{"c":{"d":null,"d":2,"d":3}}],"a":"x"}"#;
         assert_eq!(find(body), ["b[1].c.d", "a"]);
         assert!(find(b"{").is_empty());

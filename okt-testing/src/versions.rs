@@ -1,4 +1,4 @@
-//! This file tells what every object ever was, and what each watch was told.
+//! The recording of all versions of objects and of all events sent to watches.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::{
     stored::Stored,
 };
 
-/// One state that an object was in.
+/// A state that an object was in.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Version {
     /// The resource version under which it was committed; for a deletion that of the deletion.
     pub version: u64,
-    /// When, on tokio's clock.
+    /// The time of the commit, on tokio's clock.
     pub at: Instant,
-    /// Whether the object came, changed or went.
+    /// Whether the object was added, modified or deleted.
     pub kind: EventKind,
     /// The API group; empty for the core group.
     pub group: String,
     /// The plural name of the resource (e.g. `pods`).
     pub resource: String,
-    /// The namespace; empty for objects of the cluster.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: String,
     /// The name of the object.
     pub name: String,
@@ -72,7 +72,7 @@ impl Versions {
         )
     }
 
-    /// Those of a resource: its plural, with or without its group (e.g. `pods`,
+    /// Keeps the versions of a resource: its plural, with or without its group (e.g. `pods`,
     /// `databases.demo.okt.dev`).
     #[must_use]
     pub fn resource(mut self, resource: &str) -> Self {
@@ -86,33 +86,33 @@ impl Versions {
         self
     }
 
-    /// Those in a namespace.
+    /// Keeps the versions of objects in a namespace.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.0.retain(|version| version.namespace == namespace);
         self
     }
 
-    /// Those of objects of this name.
+    /// Keeps the versions of objects with this name.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.0.retain(|version| version.name == name);
         self
     }
 
-    /// Those after a moment.
+    /// Keeps the versions after a mark.
     #[must_use]
     pub fn since(mut self, mark: Mark) -> Self {
         self.0.retain(|version| version.version > mark.version);
         self
     }
 
-    /// The values that a field went through, without repetitions; `null` where there was none.
+    /// Returns the values that a field went through, without repetitions; `null` where it had none.
     ///
     /// The field is a JSON pointer (e.g. `/status/phase`).
     ///
     /// # Panics
-    /// If the pointer does not begin with a slash: it leads nowhere.
+    /// If the pointer is not empty and does not begin with a slash.
     #[track_caller]
     pub fn course(&self, field: &str) -> Vec<Value> {
         assert!(
@@ -131,17 +131,17 @@ impl Versions {
         course
     }
 
-    /// One after the other.
+    /// Iterates over the versions.
     pub fn iter(&self) -> std::slice::Iter<'_, Version> {
         self.0.iter()
     }
 
-    /// How many there are.
+    /// Returns the number of versions.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no versions.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -166,7 +166,7 @@ impl<'v> IntoIterator for &'v Versions {
 }
 
 impl Version {
-    /// The object; of a deletion the last state that it had.
+    /// Returns the object; for a deletion its last state.
     pub fn object(&self) -> Value {
         self.stored.read()
     }
@@ -189,11 +189,11 @@ impl Version {
     }
 }
 
-/// An event that a watch was sent.
+/// An event that was sent to a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventRecord {
-    /// When, on tokio's clock.
+    /// The time at which it was sent, on tokio's clock.
     pub at: Instant,
     /// The name of the client that watches; empty if it has none.
     pub client: String,
@@ -203,17 +203,17 @@ pub struct EventRecord {
     pub group: String,
     /// The plural name of the resource (e.g. `pods`).
     pub resource: String,
-    /// The namespace of the object; empty for objects of the cluster and bookmarks.
+    /// The namespace of the object; empty for cluster-scoped objects and bookmarks.
     pub namespace: String,
     /// The name of the object; empty for bookmarks.
     pub name: String,
-    /// What it says.
+    /// The type of the event.
     pub kind: EventKind,
     /// The resource version of the object or bookmark.
     pub version: u64,
 }
 
-/// A moment in what a server records.
+/// A position in the recordings of a server.
 ///
 /// # Example
 /// See [`ApiServer::mark`](crate::ApiServer::mark).

@@ -1,4 +1,4 @@
-//! This file streams changes to those who watch.
+//! This file streams changes to watches.
 
 mod bookmark;
 mod lens;
@@ -29,7 +29,7 @@ use crate::{
     write::stored_id,
 };
 
-/// Who watches, and through what.
+/// The client of a watch, and the view through which it watches.
 pub(crate) struct Audience {
     pub(crate) shared: Arc<Shared>,
     pub(crate) sight: Arc<Sight>,
@@ -42,41 +42,41 @@ pub(crate) struct Watch {
     audience: Audience,
     lens: Lens,
     feed: Feed,
-    /// The change that the replica does not see yet.
+    /// The next change, which the replica does not see yet.
     next: Option<Arc<Change>>,
-    /// Events that were seen and are to be sent, in order.
+    /// Events that the replica saw and that are to be sent, in order.
     inbox: VecDeque<Seen>,
-    /// The event that all others wait for.
+    /// The event that blocks all others.
     pending: Option<Pending>,
     out: VecDeque<Out>,
     ends: Option<Instant>,
     bookmark: Option<Instant>,
-    /// How often the watches of the replica had been ended when this one began.
+    /// The number of times that the watches of the replica had been ended before this one started.
     endings: u64,
-    /// Changes up to this version are not told: a watch may start from a version that is yet to come.
+    /// Changes up to this version are not sent; a watch may start from a future version.
     after: u64,
-    /// Everything up to this version was told; no bookmark is older.
+    /// All changes up to this version were sent; no bookmark is older.
     told: u64,
-    /// Whether the kind is gone: no change comes any more.
+    /// Whether the kind was removed, so that no more changes come.
     closed: bool,
     over: bool,
 }
 
-/// What goes to the client.
+/// A part of the answer.
 enum Out {
     Data(Bytes),
-    /// The connection ends.
+    /// The connection breaks.
     Cut,
 }
 
 impl Watch {
-    /// The body of the answer: one line of JSON for each event.
+    /// Returns the body of the answer: one line of JSON for each event.
     pub(crate) fn stream(self) -> impl Stream<Item = Result<Frame<Bytes>, io::Error>> + Send {
         stream::unfold(self, |mut watch| async move {
             let data = match watch.next_out().await? {
                 Out::Data(data) => Ok(Frame::data(data)),
                 Out::Cut => {
-                    // Over HTTP what was sent so far goes out while nothing more is ready.
+                    // The HTTP server flushes the data sent so far only while nothing more is ready.
                     tokio::task::yield_now().await;
                     Err(cut_off())
                 }
@@ -124,7 +124,7 @@ impl Watch {
         }
     }
 
-    /// Takes up the change that the replica has come to see.
+    /// Processes the change that the replica now sees.
     fn see(&mut self) {
         let Some(change) = self.next.take().filter(|it| it.version > self.after) else {
             return;
@@ -186,10 +186,10 @@ impl Watch {
         });
     }
 
-    /// A bookmark promises that everything up to its version was sent.
+    /// Queues a bookmark, unless an event up to its version is still unsent.
     fn place_bookmark(&mut self) {
         let shared = Arc::clone(&self.audience.shared);
-        // Changes come under this lock: none does between the question and the answer.
+        // Changes are committed under this lock, so none comes between the check and the bookmark.
         let store = shared.lock();
         let caught_up = self.next.is_none()
             && self.feed.backlog.is_empty()
@@ -207,7 +207,7 @@ impl Watch {
 }
 
 enum Arrival {
-    /// The change in hand may be shown.
+    /// The replica sees the next change.
     Seen,
     Came(Arc<Change>),
     Closed,

@@ -1,4 +1,4 @@
-//! This file creates and updates objects: every rule between what a client sends and what is kept.
+//! This file creates and updates objects: it holds the steps between the body of a request and the stored object.
 
 mod check;
 mod clean;
@@ -32,17 +32,17 @@ use crate::{
     stored::Stored,
 };
 
-/// How a write comes in.
+/// The parameters of a write.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) kind: Arc<Kind>,
     pub(crate) subresource: Subresource,
     pub(crate) manager: Manager,
     pub(crate) dry_run: bool,
-    /// A patch brings it, and not a whole object.
+    /// The write is a patch, and no whole object.
     pub(crate) is_patch: bool,
     pub(crate) unknown_fields: UnknownFields,
-    /// The fields that the body has twice.
+    /// The duplicate fields of the body.
     pub(crate) twins: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Subresource {
     Scale,
 }
 
-/// What is done about fields that the schema does not know.
+/// The treatment of fields that the schema does not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnknownFields {
     Ignore,
@@ -61,7 +61,7 @@ pub(crate) enum UnknownFields {
     Refuse,
 }
 
-/// What came of a write.
+/// The result of a write.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) name: String,
@@ -70,7 +70,7 @@ pub(crate) struct Written {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Creates an object in a namespace (empty for kinds of the cluster).
+/// Creates an object in a namespace (empty for cluster-scoped kinds).
 pub(crate) fn create(
     store: &mut Store,
     door: &Door,
@@ -137,7 +137,7 @@ pub(crate) fn replace(
             &0.into(),
             "must be specified for an update",
         );
-        // Here a server names the resource where it else names the kind.
+        // Here a server names the resource instead of the kind.
         let subject = Subject {
             kind: &kind.plural,
             ..kind.subject(&key.name)
@@ -152,7 +152,7 @@ pub(crate) fn replace(
     update(store, door, &old, body)
 }
 
-/// Writes a new state of an object that is there, by any way but server-side apply.
+/// Updates an existing object by any method but server-side apply.
 pub(crate) fn update(
     store: &mut Store,
     door: &Door,
@@ -161,13 +161,13 @@ pub(crate) fn update(
 ) -> Result<Written, Refusal> {
     let kind = &*door.kind;
     let warnings = match door.subresource {
-        // Of a scale there is nothing to clean but the object that was there before.
+        // A write through the scale has no body of the kind to clean.
         Subresource::Scale => Vec::new(),
         Subresource::None | Subresource::Status => clean(door, &mut new)?,
     };
     let mut rewritten = false;
     for (key, value) in object::fields(&mut new) {
-        // What is written as `1.0` is kept as `1`, and so it is another value each time.
+        // A value written as `1.0` is stored as `1`, so it counts as a change each time.
         let found = object::whole_numbers(value);
         rewritten |= found && door.subresource == Subresource::None && kind.counts(key);
     }
@@ -192,13 +192,13 @@ pub(crate) fn update(
     })
 }
 
-/// The object as this kind shows it.
+/// Returns the object in the form of this kind.
 pub(crate) fn current(store: &Store, kind: &Kind, key: &Key) -> Option<Arc<Stored>> {
     let object = store.get(&stored_id(kind), key)?;
     Some(convert::present(kind, object))
 }
 
-/// Where the objects of a kind are kept: the two kinds of events are one.
+/// Returns the id under which objects of a kind are stored; both kinds of events share one.
 pub(crate) fn stored_id(kind: &Kind) -> KindId {
     if event::is_view(kind) {
         event::stored_id()
@@ -219,13 +219,13 @@ fn scene<'a>(kind: &'a Kind, api_version: &'a str, now: &'a str) -> Scene<'a> {
     }
 }
 
-/// Puts an object where the path says it is.
+/// Sets the namespace of an object to that of the path.
 fn place(kind: &Kind, namespace: &str, object: &mut Value) {
     let namespace = kind.namespaced.then(|| namespace.into());
     object::set(object::metadata(object), "namespace", namespace);
 }
 
-/// Whether an object is the one that the path names, as far as it says.
+/// Checks that the name and the namespace of an object, if set, match the path.
 pub(crate) fn check_address(kind: &Kind, key: &Key, object: &Value) -> Result<(), Refusal> {
     check_namespace(kind, &key.namespace, object)?;
     let name = object::name(object);
@@ -248,7 +248,7 @@ fn check_namespace(kind: &Kind, namespace: &str, object: &Value) -> Result<(), R
     Ok(())
 }
 
-/// Keeps what this endpoint does not write as it was.
+/// Resets the fields that this endpoint does not write.
 fn isolate(kind: &Kind, subresource: Subresource, old: &Value, new: &mut Value) {
     match subresource {
         Subresource::None if kind.has_status => {
@@ -275,7 +275,7 @@ fn isolate(kind: &Kind, subresource: Subresource, old: &Value, new: &mut Value) 
     }
 }
 
-/// Makes all fields the old ones but those left out; most are so already, and are not copied.
+/// Resets all fields to the old ones, except for those left out. Most are equal already and are not copied.
 fn take_over(old: &Value, new: &mut Map<String, Value>, left_out: &[&str]) {
     let left_out = |key: &str| left_out.contains(&key);
     new.retain(|key, _| left_out(key) || old.get(key).is_some());

@@ -1,11 +1,11 @@
-//! The checker of conditions: each rule is broken by an example of its own, and by nothing else.
+//! Tests of the condition checker: each rule has an example that breaks only this rule.
 
 use std::collections::BTreeSet;
 
 use okt_testing::conditions::{Checker, Context, RULES, check, lint, read};
 use serde_json::{Value, json};
 
-/// An object that breaks no rule, at rest.
+/// Returns an object at rest that breaks no rule.
 fn good() -> Value {
     let condition = |name: &str, status: &str| {
         json!({
@@ -39,7 +39,7 @@ fn context() -> Context {
         .settled()
 }
 
-/// The good object, changed as a JSON patch says, under the next version.
+/// Returns the good object, changed by a JSON patch, under the next version.
 fn changed(patch: Value) -> Value {
     patched(&good(), patch, "8")
 }
@@ -56,7 +56,7 @@ fn ids(found: &[okt_testing::conditions::Violation]) -> Vec<&'static str> {
     found.iter().map(|violation| violation.rule.id).collect()
 }
 
-/// A condition that is in the way of Ready.
+/// Returns a condition that prevents `Ready`.
 fn beside(name: &str) -> Value {
     json!({
         "type": name, "status": "True", "reason": "AsExpected", "message": "",
@@ -64,7 +64,7 @@ fn beside(name: &str) -> Value {
     })
 }
 
-/// What is changed, and the rules that this breaks.
+/// Returns patches of the good object, and the rules that each breaks.
 fn one() -> Vec<(Value, &'static [&'static str])> {
     let set = |path: &str, value: Value| json!([{ "op": "replace", "path": path, "value": value }]);
     let ready = |key: &str, value: Value| set(&format!("/status/conditions/0/{key}"), value);
@@ -153,7 +153,7 @@ fn one() -> Vec<(Value, &'static [&'static str])> {
     ]
 }
 
-/// What is changed from the good object to the next version, and the rules that this breaks.
+/// Returns patches from the good object to the next version, and the rules that each breaks.
 fn two() -> Vec<(Value, &'static [&'static str])> {
     let set = |path: &str, value: Value| json!([{ "op": "replace", "path": path, "value": value }]);
     let both = |a: Value, b: Value| json!([a[0], b[0]]);
@@ -191,7 +191,7 @@ fn two() -> Vec<(Value, &'static [&'static str])> {
 }
 
 #[test]
-fn every_rule_for_one_version_is_broken_by_its_example_alone() {
+fn each_example_for_one_version_breaks_only_its_rules() {
     for (patch, broken) in one() {
         let found = check(None, &changed(patch.clone()), &context());
         assert_eq!(ids(&found), broken, "after {patch}: {found:?}");
@@ -199,7 +199,7 @@ fn every_rule_for_one_version_is_broken_by_its_example_alone() {
 }
 
 #[test]
-fn every_rule_for_two_versions_is_broken_by_its_example_alone() {
+fn each_example_for_two_versions_breaks_only_its_rules() {
     for (patch, broken) in two() {
         let found = check(Some(&good()), &changed(patch.clone()), &context());
         assert_eq!(ids(&found), broken, "after {patch}: {found:?}");
@@ -207,7 +207,7 @@ fn every_rule_for_two_versions_is_broken_by_its_example_alone() {
 }
 
 #[test]
-fn what_was_observed_does_not_decrease() {
+fn a_decreasing_observed_generation_breaks_a_rule() {
     let newer = patched(
         &good(),
         json!([{ "op": "replace", "path": "/metadata/generation", "value": 3 }]),
@@ -226,7 +226,7 @@ fn what_was_observed_does_not_decrease() {
 }
 
 #[test]
-fn a_message_in_which_only_numbers_change_counts_something() {
+fn a_message_in_which_only_numbers_change_breaks_a_rule() {
     let message = |text: &str, version: &str| {
         patched(
             &good(),
@@ -241,7 +241,7 @@ fn a_message_in_which_only_numbers_change_counts_something() {
 }
 
 #[test]
-fn conditions_of_others_keep_their_order() {
+fn reordering_conditions_of_other_controllers_breaks_a_rule() {
     let two = patched(
         &good(),
         json!([{ "op": "copy", "from": "/status/conditions/3", "path": "/status/conditions/-" },
@@ -258,7 +258,7 @@ fn conditions_of_others_keep_their_order() {
 }
 
 #[test]
-fn an_object_that_nobody_visited_breaks_no_rule() {
+fn an_object_without_a_written_status_breaks_no_rule() {
     let fresh = json!({ "metadata": { "uid": "u", "generation": 1 }, "status": { "observedGeneration": -1 } });
     assert_eq!(check(None, &fresh, &context()), []);
     assert_eq!(
@@ -268,13 +268,13 @@ fn an_object_that_nobody_visited_breaks_no_rule() {
 }
 
 #[test]
-fn an_object_of_the_same_name_is_another_one() {
+fn an_object_with_another_uid_is_not_compared() {
     let mut other = changed(json!([{ "op": "remove", "path": "/status/conditions/3" }]));
     other["metadata"]["uid"] = "v".into();
     assert_eq!(check(Some(&good()), &other, &context()), []);
 }
 
-/// A CRD that breaks no rule.
+/// Returns a CRD that breaks no rule.
 fn crd() -> Value {
     let text = |limit: u32, pattern: &str| json!({ "type": "string", "maxLength": limit, "minLength": 1, "pattern": pattern });
     json!({
@@ -319,7 +319,7 @@ fn crd() -> Value {
     })
 }
 
-/// What is changed in the CRD, and the rules that this breaks.
+/// Returns patches of the CRD, and the rules that each breaks.
 fn schemas() -> Vec<(Value, &'static [&'static str])> {
     let version = "/spec/versions/0";
     let status = format!("{version}/schema/openAPIV3Schema/properties/status");
@@ -375,7 +375,7 @@ fn schemas() -> Vec<(Value, &'static [&'static str])> {
 }
 
 #[test]
-fn every_rule_for_schemas_is_broken_by_its_example_alone() {
+fn each_example_for_schemas_breaks_only_its_rules() {
     for (patch, broken) in schemas() {
         let found = lint(
             Some(&crd()),
@@ -387,7 +387,7 @@ fn every_rule_for_schemas_is_broken_by_its_example_alone() {
 }
 
 #[test]
-fn names_of_types_are_judged_by_the_kind() {
+fn a_type_name_must_be_pascal_case_without_the_kind() {
     let named = |name: &str| ids(&lint(None, &crd(), &Context::new().declares([name])));
     assert_eq!(named("Boiling"), [""; 0]);
     assert_eq!(named("KettleReady"), ["S06"]);
@@ -411,7 +411,7 @@ fn every_rule_has_an_example() {
 }
 
 #[test]
-fn a_rule_that_is_left_out_is_not_judged() {
+fn a_rule_that_is_left_out_is_not_checked() {
     let lazy = changed(
         json!([{ "op": "replace", "path": "/status/conditions/0/status", "value": "False" }]),
     );
@@ -419,7 +419,7 @@ fn a_rule_that_is_left_out_is_not_judged() {
 }
 
 #[test]
-fn lists_and_documents_are_read_and_what_is_no_object_is_refused() {
+fn lists_and_documents_are_read_and_other_content_is_refused() {
     let yaml = "kind: List\nmetadata: {}\nitems:\n- {kind: Kettle, metadata: {name: a}}\n- {kind: Kettle, metadata: {name: b}}\n---\nkind: Kettle\nmetadata: {name: c}\n";
     assert_eq!(read(yaml).expect("it is YAML").len(), 3);
     for (text, why) in [
@@ -437,7 +437,7 @@ fn lists_and_documents_are_read_and_what_is_no_object_is_refused() {
 }
 
 #[test]
-fn versions_of_an_object_in_one_text_are_judged_one_after_the_other() {
+fn versions_of_an_object_in_one_text_are_checked_in_order() {
     let time = json!([{ "op": "replace", "path": "/status/conditions/0/lastTransitionTime", "value": "2026-11-21T09:30:00Z" }]);
     let text = format!("{}\n---\n{}\n", good(), changed(time));
     let verdict = Checker::new(context())
@@ -452,7 +452,7 @@ fn versions_of_an_object_in_one_text_are_judged_one_after_the_other() {
 }
 
 #[test]
-fn what_is_no_object_at_all_is_judged_without_a_panic() {
+fn a_value_that_is_no_object_is_checked_without_a_panic() {
     let version = json!({ "metadata": { "resourceVersion": "1" } });
     for odd in [
         json!([]),

@@ -1,4 +1,4 @@
-//! This file tests the controller of the example: the wrong one is caught by lag and by nothing less.
+//! Tests the controller of the example: only a lagging watch reveals the wrong variant.
 
 #[path = "../examples/workers/controller.rs"]
 mod controller;
@@ -14,7 +14,7 @@ use okt_testing::{ApiServer, Chaos, EventKind, Fault, RequestRecord, Seed, Verb}
 
 use controller::{Bookkeeping, Pool, PoolSpec};
 
-/// A server with a pool of three, and the names of all workers that were ever made in an hour.
+/// Runs a server with a pool of three for an hour, and returns the names of all workers created.
 async fn workers(bookkeeping: Bookkeeping, misbehave: impl FnOnce(&ApiServer)) -> Vec<String> {
     let server = ApiServer::new();
     let client = server.client();
@@ -43,7 +43,7 @@ async fn workers(bookkeeping: Bookkeeping, misbehave: impl FnOnce(&ApiServer)) -
     assert_eq!(
         requests.filter(RequestRecord::is_write).count(),
         0,
-        "it is at rest"
+        "no writes at rest"
     );
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let there = maps.list(&ListParams::default()).await.expect("a list");
@@ -61,23 +61,23 @@ fn late(server: &ApiServer) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_counts_makes_three_as_long_as_no_cache_is_behind() {
+async fn counting_creates_three_workers_if_the_cache_is_current() {
     assert_eq!(workers(Bookkeeping::Count, |_| {}).await.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_counts_makes_too_many_from_a_cache_that_is_behind() {
+async fn counting_creates_too_many_workers_if_the_cache_is_stale() {
     let made = workers(Bookkeeping::Count, late).await;
     assert!(made.len() > 3, "{made:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_names_makes_three_from_a_cache_that_is_behind() {
+async fn naming_creates_three_workers_if_the_cache_is_stale() {
     assert_eq!(workers(Bookkeeping::Names, late).await.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_names_makes_three_also_where_an_answer_is_lost() {
+async fn naming_creates_three_workers_if_a_response_is_lost() {
     let lost = |server: &ApiServer| {
         late(server);
         server.inject(Fault::timeout().on(Verb::Create).after_commit().times(2));
@@ -86,7 +86,7 @@ async fn who_names_makes_three_also_where_an_answer_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_names_makes_three_whatever_goes_wrong() {
+async fn naming_creates_three_workers_under_chaos() {
     let mut struck = 0;
     for seed in Seed::several(10) {
         let mut chaos = None;
@@ -102,7 +102,7 @@ async fn who_names_makes_three_whatever_goes_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_run_makes_the_same_workers() {
+async fn the_same_run_creates_the_same_workers() {
     let first = workers(Bookkeeping::Count, late).await;
     assert_eq!(workers(Bookkeeping::Count, late).await, first);
 }

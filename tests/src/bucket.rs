@@ -1,4 +1,4 @@
-//! A bucket: an application that is one resource of a service with an API of its own.
+//! This file is the application of buckets: each is one resource of an external service.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::cluster::Served;
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BucketState {
-    /// It is made.
+    /// It is being created.
     #[entry]
     #[child(Kept)]
     Made,
@@ -30,18 +30,18 @@ pub enum BucketState {
     #[child(Gone)]
     Kept,
 
-    /// What others have changed of it is changed back.
+    /// Changes by others are reverted.
     #[no_transit]
     #[child(Gone)]
     #[child(Kept)]
     Mended,
 
-    /// No more.
+    /// It is gone.
     #[leaf]
     Gone,
 }
 
-/// What a user asks for.
+/// The spec of a bucket.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -51,21 +51,21 @@ pub enum BucketState {
     status = "Status<BucketState>"
 )]
 pub struct BucketSpec {
-    /// Where the bucket should be in its life.
+    /// The desired state of the bucket.
     #[serde(default)]
     pub lifecycle: Desired<BucketState>,
-    /// How much it holds.
+    /// The size of the bucket.
     #[serde(default)]
     pub size: u32,
 }
 
-/// The service that has the buckets; clones are the same one, and it outlives the operator.
+/// The service that holds the buckets. It outlives the operator; clones share it.
 #[derive(Clone, Default)]
 pub struct Buckets(Arc<Mutex<Service>>);
 
 #[derive(Default)]
 struct Service {
-    /// The size of each bucket, and how often it is still said to be pending.
+    /// The size of each bucket, and the number of observations for which it is still pending.
     buckets: BTreeMap<String, (u32, u32)>,
     calls: Vec<String>,
     slowness: u32,
@@ -78,17 +78,17 @@ impl Buckets {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What was asked for beside looks, in order.
+    /// Returns the calls other than observations, in order.
     pub fn calls(&self) -> Vec<String> {
         self.service(|service| service.calls.clone())
     }
 
-    /// How large a bucket is; none where there is none.
+    /// Returns the size of a bucket; `None` if it does not exist.
     pub fn size(&self, name: &str) -> Option<u32> {
         self.service(|service| service.buckets.get(name).map(|it| it.0))
     }
 
-    /// Somebody else changes a bucket, or deletes it.
+    /// Changes a bucket from outside, or deletes it.
     pub fn spoil(&self, name: &str, size: Option<u32>) {
         self.service(|service| match size {
             Some(size) => drop(service.buckets.insert(name.to_owned(), (size, 0))),
@@ -96,17 +96,17 @@ impl Buckets {
         });
     }
 
-    /// From now on a bucket is pending for so many looks after each change.
+    /// Makes a bucket pending for this number of observations after each change.
     pub fn take_observations(&self, observations: u32) {
         self.service(|service| service.slowness = observations);
     }
 
-    /// Refuses the next so many changes.
+    /// Refuses this number of next changes.
     pub fn refuse(&self, times: u32) {
         self.service(|service| service.refusals = times);
     }
 
-    /// Whether the service does what it is asked for, and never answers.
+    /// Sets whether the service executes calls but never answers.
     pub fn be_silent(&self, silent: bool) {
         self.service(|service| service.silent = silent);
     }

@@ -1,4 +1,4 @@
-//! A chart: a resource without a lifecycle, whose operator walks through a scripted pass.
+//! This file is the application of charts: a resource without a lifecycle, whose operator runs a scripted pass.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, CustomResource};
@@ -12,28 +12,28 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Served;
 use crate::script::Script;
 
-/// What is done for a chart in each turn.
+/// The pass of a chart.
 #[lifecycle_graph(pass)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChartPass {
-    /// Is it sound?
+    /// Checks the chart.
     #[entry]
     #[condition(Valid)]
     #[trigger(Leave, on_delete)]
     #[child(Provision)]
     Check,
 
-    /// What it needs.
+    /// Applies the objects that the chart needs.
     #[condition(Provisioned)]
     #[child(Report)]
     Provision,
 
-    /// How it is.
+    /// Reports the result.
     #[condition(Reported)]
     #[child(End)]
     Report,
 
-    /// What it needs goes.
+    /// Deletes the objects.
     #[condition(Left)]
     #[child(End)]
     Leave,
@@ -43,7 +43,7 @@ pub enum ChartPass {
     End,
 }
 
-/// What a user asks for.
+/// The spec of a chart.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -54,7 +54,7 @@ pub enum ChartPass {
 )]
 #[lifecycle(none)]
 pub struct ChartSpec {
-    /// What is on it.
+    /// The text of the chart.
     #[serde(default)]
     pub text: String,
 }
@@ -62,7 +62,7 @@ pub struct ChartSpec {
 /// The operator of charts; clones share their script.
 #[derive(Clone, Default)]
 pub struct Charts {
-    /// What its steps say.
+    /// The results of its steps.
     pub script: Script,
 }
 

@@ -1,4 +1,4 @@
-//! A cluster, whatever server is behind it, and words to say what a test expects of its objects.
+//! This file provides a cluster on any server, with helpers that read, change and await objects.
 #![expect(
     clippy::missing_panics_doc,
     clippy::missing_errors_doc,
@@ -22,7 +22,7 @@ pub trait Served: Application + Clone + Default {
     /// The API of its kind.
     fn api(client: Client) -> Api<Self::Resource>;
 
-    /// An object with this lifecycle field.
+    /// Returns an object with this lifecycle field.
     fn object(name: &str, lifecycle: Value) -> Value {
         json!({
             "apiVersion": Self::Resource::api_version(&()),
@@ -35,15 +35,15 @@ pub trait Served: Application + Clone + Default {
 
 /// A cluster, as the users of an application see it.
 pub struct Cluster<A: Served> {
-    /// A client of it, not the operator's.
+    /// A client that is not the operator's.
     pub client: Client,
-    /// The longest wait for something to become so, in tokio time.
+    /// The maximum wait for a condition, in tokio time.
     pub patience: Duration,
     of: PhantomData<fn() -> A>,
 }
 
 impl<A: Served> Cluster<A> {
-    /// A cluster behind a client.
+    /// Creates a cluster from a client.
     pub fn new(client: Client, patience: Duration) -> Self {
         Self {
             client,
@@ -52,7 +52,7 @@ impl<A: Served> Cluster<A> {
         }
     }
 
-    /// Applies a definition as `kubectl replace` would.
+    /// Applies a CRD as `kubectl replace` does.
     pub async fn define(&self, mut definition: CustomResourceDefinition) {
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let name = A::Resource::crd_name();
@@ -82,12 +82,12 @@ impl<A: Served> Cluster<A> {
         }
     }
 
-    /// The objects of the cluster.
+    /// Returns the API of the objects.
     pub fn api(&self) -> Api<A::Resource> {
         A::api(self.client.clone())
     }
 
-    /// The same as JSON, for what does not decode.
+    /// Returns the API of the objects as JSON, for objects that do not decode.
     pub fn raw(&self) -> Api<DynamicObject> {
         let resource = ApiResource::erase::<A::Resource>(&());
         match self.api().namespace() {
@@ -111,7 +111,7 @@ impl<A: Served> Cluster<A> {
             .expect("the object is accepted")
     }
 
-    /// Changes the object as `kubectl patch` would.
+    /// Patches an object as `kubectl patch` does.
     pub async fn patch(&self, name: &str, patch: Value) -> DynamicObject {
         self.raw()
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
@@ -119,7 +119,7 @@ impl<A: Served> Cluster<A> {
             .expect("the patch is accepted")
     }
 
-    /// Changes the status as somebody else would.
+    /// Patches the status as another client does.
     pub async fn patch_status(&self, name: &str, status: Value) -> Result<(), kube::Error> {
         let patch = Patch::Merge(json!({ "status": status }));
         self.raw()
@@ -143,7 +143,7 @@ impl<A: Served> Cluster<A> {
         .await;
     }
 
-    /// Asks for the deletion.
+    /// Deletes an object.
     pub async fn delete(&self, name: &str) {
         self.raw()
             .delete(name, &DeleteParams::default())
@@ -151,34 +151,34 @@ impl<A: Served> Cluster<A> {
             .expect("the deletion is accepted");
     }
 
-    /// The object; none when it is gone.
+    /// Returns the object; `None` if it is gone.
     pub async fn get(&self, name: &str) -> Option<A::Resource> {
         self.api().get_opt(name).await.expect("a read")
     }
 
-    /// The position of the object.
+    /// Returns the position of the object.
     ///
     /// # Panics
     ///
-    /// Where it has none.
+    /// If the object has no position.
     pub async fn position(&self, name: &str) -> Position<StateOf<A>> {
         let object = self.get(name).await.expect("the object is there");
         position_of(&object).expect("a position").clone()
     }
 
-    /// A condition of the object.
+    /// Returns a condition of the object.
     pub async fn condition(&self, name: &str, condition: &str) -> Option<Condition> {
         find(&self.get(name).await?, condition).cloned()
     }
 
-    /// A condition of the object as `Status Reason`; empty where there is none.
+    /// Returns a condition of the object as `Status Reason`; empty if there is none.
     pub async fn says(&self, name: &str, condition: &str) -> String {
         self.condition(name, condition)
             .await
             .map_or_else(String::new, |c| format!("{} {}", c.status, c.reason))
     }
 
-    /// Waits until something is so of the object, in tokio time.
+    /// Waits until the object meets a condition, in tokio time.
     pub async fn until(
         &self,
         name: &str,
@@ -212,7 +212,7 @@ impl<A: Served> Cluster<A> {
         .await
     }
 
-    /// Waits until the object is in this state and ready, for the spec as it is now.
+    /// Waits until the object is in this state and ready for its current spec.
     pub async fn until_ready(&self, name: &str, state: StateOf<A>) -> A::Resource {
         self.until(name, &format!("is ready in {}", state.name()), |object| {
             at(object) == Some(state)
@@ -246,12 +246,12 @@ impl<A: Served> Cluster<A> {
         }
     }
 
-    /// Lets time pass.
+    /// Waits for this time.
     pub async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
-    /// The reasons of the events that were published about objects, oldest first.
+    /// Returns the reasons of all events, oldest first.
     pub async fn events(&self) -> Vec<String> {
         use k8s_openapi::api::events::v1::Event;
         let events: Api<Event> = Api::all(self.client.clone());

@@ -1,4 +1,4 @@
-//! A database operator whose database is a script: handlers answer what a test tells them.
+//! This file is the application of databases, whose handlers follow the script of a test.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -76,30 +76,30 @@ pub struct DatabaseSpec {
     pub storage: String,
 }
 
-/// What a handler does next time.
+/// The next behavior of a handler.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// Answers.
+    /// Returns this answer.
     Say(Answer),
-    /// Fails; trying again may help.
+    /// Fails with a retryable error.
     Fail(&'static str),
-    /// Fails for good.
-    FailForGood(&'static str),
-    /// Fails with this reason and message; trying again may help.
+    /// Fails with a permanent error.
+    FailPermanently(&'static str),
+    /// Fails with a retryable error with this reason and message.
     FailAs(String, String),
     /// Panics.
     Panic,
-    /// Takes that long, then answers.
+    /// Waits for this time, then returns the answer.
     After(Duration, Answer),
-    /// Never answers, but heeds a cancellation.
+    /// Never returns, except after a cancellation.
     UntilCancelled,
-    /// Heeds a cancellation, but takes that long to clean up.
+    /// Returns after a cancellation, once this time has passed.
     CleansUpFor(Duration),
-    /// Never answers, and heeds nothing.
+    /// Never returns, and ignores a cancellation.
     Hang,
-    /// Says how far it is, then goes on with the next reply.
+    /// Reports progress, then continues with the next reply.
     Progress(String),
-    /// Takes that long, then goes on with the next reply.
+    /// Waits for this time, then continues with the next reply.
     Pause(Duration),
 }
 
@@ -116,41 +116,42 @@ pub struct Ran {
     pub attempt: u32,
     /// Whether it was resumed.
     pub resumed: bool,
-    /// What led there.
+    /// The cause of the last transition.
     pub cause: Option<Cause>,
-    /// When, on tokio's clock.
+    /// The time, on tokio's clock.
     pub at: Instant,
-    /// The position in the API at that moment: the state and the id of the action; where [`Databases::observe_into`] was called.
+    /// The stored position at that time: the state and the id of the action. It is set after a call of
+    /// [`Databases::observe_into`].
     pub stored: Option<(String, String)>,
 }
 
-/// What the database says of itself.
+/// The state that an observation of the database returns.
 #[derive(Clone, Debug, Default)]
 pub enum Sight {
     /// Nothing.
     #[default]
     Unobserved,
-    /// There is none.
+    /// The database does not exist.
     Absent,
-    /// It is in this state.
+    /// The database is in this state.
     In(DatabaseState),
-    /// It is in this state, and this happened.
+    /// The database is in this state, with an event.
     Event(DatabaseState, DatabaseState),
-    /// It does not answer.
+    /// The database does not answer.
     Unreachable,
-    /// It is in a state of its own.
+    /// The database is in a state with this name.
     Named(&'static str),
-    /// Looking fails.
+    /// The observation fails.
     Broken,
-    /// Looking panics.
+    /// The observation panics.
     Panics,
-    /// Looking never ends.
+    /// The observation never ends.
     Hangs,
-    /// Looking takes that long, and then says how it was at the beginning.
+    /// The observation takes this time, and then returns the state of its beginning.
     Slow(Duration, DatabaseState),
 }
 
-/// The operator; clones share the script, so that one outlives a restart.
+/// The operator of databases. Clones share the script, so that it outlives a restart.
 #[derive(Clone, Default)]
 pub struct Databases(Arc<Mutex<Script>>);
 
@@ -169,7 +170,7 @@ struct Script {
     attempt_limit: Option<Duration>,
 }
 
-/// Counts a piece of work for as long as it runs, however it ends.
+/// Counts a running action until it ends, in whatever way.
 struct AtWork(Databases, String);
 
 impl AtWork {
@@ -200,7 +201,7 @@ impl Databases {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the handler of a state do this next, once; by default it says Next, or Stay at rest.
+    /// Sets the next behavior of a state's handler, once. By default it returns Next, or Stay in a resting state.
     pub fn next_time(&self, state: DatabaseState, reply: Reply) {
         self.script()
             .replies
@@ -209,58 +210,58 @@ impl Databases {
             .push_back(reply);
     }
 
-    /// Forgets what handlers were told to do next.
+    /// Removes the replies that handlers have not used yet.
     pub fn forget_replies(&self) {
         self.script().replies.clear();
     }
 
-    /// Every call of a handler so far.
+    /// Returns every call of a handler so far.
     pub fn ran(&self) -> Vec<Ran> {
         self.script().ran.clone()
     }
 
-    /// How many handlers have seen their cancellation.
+    /// Returns the number of handlers that received their cancellation.
     pub fn cancelled(&self) -> u32 {
         self.script().cancelled
     }
 
-    /// How often two pieces of work of one object ran at the same time.
+    /// Returns the number of times that two actions of one object ran at the same time.
     pub fn overlaps(&self) -> u32 {
         self.script().overlaps
     }
 
-    /// How many handlers have ended, well or otherwise.
+    /// Returns the number of handlers that have ended, successfully or not.
     pub fn ended(&self) -> u32 {
         self.script().ended
     }
 
-    /// How often databases were looked at.
+    /// Returns the number of observations.
     pub fn observations(&self) -> u32 {
         self.script().observations
     }
 
-    /// The states whose handlers ran for the object, in order.
+    /// Returns the states whose handlers ran for the object, in order.
     pub fn states(&self, name: &str) -> Vec<DatabaseState> {
         let of = |ran: Ran| (ran.name == name).then_some(ran.state);
         self.ran().into_iter().filter_map(of).collect()
     }
 
-    /// From now on handlers read what is stored when they begin.
+    /// Makes handlers read the stored position when they start.
     pub fn observe_into(&self, client: Client) {
         self.script().api = Some(Self::api(client));
     }
 
-    /// What the database of this name says from now on.
+    /// Sets the state that observations of this database return.
     pub fn sees(&self, name: &str, sight: Sight) {
         self.script().sights.insert(name.to_owned(), sight);
     }
 
-    /// From now on every database is looked at again after this time.
+    /// Sets the time until the next observation of every database.
     pub fn observe_again_after(&self, time: Duration) {
         self.script().observe_every = Some(time);
     }
 
-    /// From now on an attempt may take this long; five minutes by default.
+    /// Sets the maximum time of an attempt; the default is five minutes.
     pub fn limit_attempts(&self, time: Duration) {
         self.script().attempt_limit = Some(time);
     }
@@ -298,7 +299,9 @@ impl Databases {
                 None => Ok(Answer::Next),
                 Some(Reply::Say(answer)) => Ok(answer),
                 Some(Reply::Fail(message)) => Err(Failure::retry("Refused", message)),
-                Some(Reply::FailForGood(message)) => Err(Failure::permanent("Impossible", message)),
+                Some(Reply::FailPermanently(message)) => {
+                    Err(Failure::permanent("Impossible", message))
+                }
                 Some(Reply::FailAs(reason, message)) => Err(Failure::retry(reason, message)),
                 Some(Reply::Panic) => panic!("a handler that panics"),
                 Some(Reply::After(time, answer)) => {
@@ -330,7 +333,7 @@ impl Databases {
     }
 }
 
-/// An answer that only a handler of the given state could give; a script that names another is wrong.
+/// Converts an answer for the handler of a state; a script must not name a target that the state does not have.
 macro_rules! answer {
     ($said:expr, $after:ty, $($state:ident),*) => {
         match $said {

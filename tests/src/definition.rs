@@ -1,4 +1,4 @@
-//! Definitions that are not what the operator prints: older, newer, wrong.
+//! This file builds CRDs that differ from the one that the operator prints: older, newer and wrong ones.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use okt_runtime::{GRAPH_ANNOTATION, LifecycleObject, crd};
 use serde_json::{Value, json};
 
-/// The CRD of a kind with its schema changed.
+/// Returns the CRD of a kind with a changed schema.
 pub fn with_schema<K: LifecycleObject>(
     change: impl FnOnce(&mut Value),
 ) -> CustomResourceDefinition {
@@ -20,7 +20,7 @@ pub fn with_schema<K: LifecycleObject>(
     serde_json::from_value(definition).expect("a CRD")
 }
 
-/// The CRD of a kind with its graph annotation changed; none takes it away.
+/// Returns the CRD of a kind with a changed graph annotation; `None` removes it.
 pub fn with_graph<K: LifecycleObject>(
     change: impl FnOnce(Value) -> Option<Value>,
 ) -> CustomResourceDefinition {
@@ -33,7 +33,8 @@ pub fn with_graph<K: LifecycleObject>(
     definition
 }
 
-/// A definition whose graph has this many states more, of long names, each with an edge to the ten before it.
+/// Returns a CRD whose graph has this number of additional states with long names, each with an edge to the ten before
+/// it.
 pub fn crowded<K: LifecycleObject>(states: usize) -> CustomResourceDefinition {
     with_graph::<K>(|mut graph| {
         let name = |number: usize| format!("S{number:0>62}");
@@ -46,14 +47,14 @@ pub fn crowded<K: LifecycleObject>(states: usize) -> CustomResourceDefinition {
     })
 }
 
-/// A schema whose spec takes anything, as one that was written by hand may.
+/// Makes the spec accept anything, like a schema that was written by hand.
 pub fn any_spec(schema: &mut Value) {
     schema["properties"]["spec"] =
         json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     schema["required"] = json!([]);
 }
 
-/// A schema that takes anything at all.
+/// Makes a schema accept anything.
 pub fn anything(schema: &mut Value) {
     let any = json!({ "x-kubernetes-preserve-unknown-fields": true });
     schema["properties"] = json!({ "spec": any, "status": any });

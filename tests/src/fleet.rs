@@ -1,4 +1,4 @@
-//! Brokers on their way, and words to say what a test of an upgrade expects of them.
+//! This file provides brokers in various states, with helpers for tests of upgrades.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::cluster::{Cluster, Served};
 use crate::releases::{World, first};
 use crate::rollout::{Place, Working};
 
-/// Long enough for an operator to do what it should not.
+/// A time in which a faulty operator would act.
 pub(crate) const A_WHILE: Duration = Duration::from_millis(1500);
 
-/// Brokers at rest, on their way, visiting and leaving, of the first release or of the wider one.
+/// Brokers at rest, in transition, on a visit and in deletion, of the first release or the wider one.
 pub(crate) struct Fleet {
     place: Place,
     pub(crate) world: World,
@@ -41,7 +41,7 @@ impl Fleet {
         self.place.cluster::<New>().define(both).await;
     }
 
-    /// One broker at rest, and one each whose work does not end: on its way, visiting, leaving.
+    /// Creates one broker at rest, and one each whose work does not end: in transition, on a visit, in deletion.
     pub(crate) async fn embark(&self) {
         for (name, handler) in [
             ("starting", "start"),
@@ -64,7 +64,7 @@ impl Fleet {
         self.until_working("leaving", "stopping").await;
     }
 
-    /// Lets all work end, and waits until everything is where its spec wishes, which is at rest.
+    /// Lets all work end, and waits until all brokers have reached their desired state, which is at rest.
     pub(crate) async fn arrive(&self, rest: &str) {
         self.world.let_go();
         for name in ["resting", "starting", "visiting"] {
@@ -89,7 +89,7 @@ impl Fleet {
         serde_json::to_value(object).expect("JSON")
     }
 
-    /// Waits until something is so of what is stored.
+    /// Waits until the stored object meets a condition.
     pub(crate) async fn until(&self, name: &str, what: &str, so: impl Fn(&Value) -> bool) -> Value {
         let deadline = tokio::time::Instant::now() + self.place.patience;
         loop {
@@ -107,7 +107,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until a broker is in this state, by this or an older name, and ready for its spec as it is now.
+    /// Waits until a broker is in this state, by its current or former name, and ready for its current spec.
     pub(crate) async fn until_ready(&self, name: &str, state: &str) {
         let former = match state {
             "Serving" => "Running",
@@ -140,7 +140,7 @@ impl Fleet {
         condition(&object, type_)["message"].to_string()
     }
 
-    /// Waits until this handler is at work for a broker.
+    /// Waits until this handler runs for a broker.
     pub(crate) async fn until_working(&self, name: &str, handler: &str) {
         let deadline = tokio::time::Instant::now() + self.place.patience;
         let runs = || {
@@ -167,7 +167,7 @@ impl Fleet {
         );
     }
 
-    /// That an operator leaves everything alone for a while, whatever is wished.
+    /// Checks that an operator does nothing for a while, even after a change.
     pub(crate) async fn is_idle(&self, operator: &Working) {
         operator.tap.clear();
         let ran = self.world.ran().len();
@@ -182,7 +182,7 @@ impl Fleet {
         assert_eq!(self.world.ran().len(), ran);
     }
 
-    /// That an operator leaves this broker alone for a while.
+    /// Checks that an operator does not write to this broker for a while.
     pub(crate) async fn is_idle_about(&self, operator: &Working, name: &str) {
         self.cluster
             .patch(

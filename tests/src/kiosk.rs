@@ -1,4 +1,4 @@
-//! A kiosk: an application whose specs say what it owns, which of its code hangs, and anything else.
+//! This file is the application of kiosks, whose spec names its owned objects and the code that hangs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::cluster::Served;
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KioskState {
-    /// It is put up.
+    /// It is being set up.
     #[entry]
     #[child(Open)]
     Building,
@@ -33,12 +33,12 @@ pub enum KioskState {
     #[child(Closed)]
     Closing,
 
-    /// No more.
+    /// It is gone.
     #[leaf(idle)]
     Closed,
 }
 
-/// A part of the application's code.
+/// A part of the application code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Part {
     /// `observe`.
@@ -51,7 +51,7 @@ pub enum Part {
     Building,
 }
 
-/// What a user asks for.
+/// The spec of a kiosk.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -61,13 +61,13 @@ pub enum Part {
     status = "Status<KioskState>"
 )]
 pub struct KioskSpec {
-    /// Where the kiosk should be in its life.
+    /// The desired state of the kiosk.
     #[serde(default)]
     pub lifecycle: Desired<KioskState>,
-    /// The text of each `ConfigMap` that it owns, by name.
+    /// The text of each owned `ConfigMap`, by name.
     #[serde(default)]
     pub maps: BTreeMap<String, String>,
-    /// The code that never answers for this kiosk.
+    /// The parts of the code that never return for this kiosk.
     #[serde(default)]
     pub hangs: Vec<Part>,
     /// Anything.
@@ -80,7 +80,7 @@ fn anything(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(json!({ "x-kubernetes-preserve-unknown-fields": true })).unwrap_or_default()
 }
 
-/// The operator of kiosks; clones share what they counted.
+/// The operator of kiosks; clones share their counters.
 #[derive(Clone, Default)]
 pub struct Kiosks(Arc<Mutex<Memory>>);
 
@@ -95,7 +95,7 @@ impl Kiosks {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How often a part of the code was asked about the kiosk of this name.
+    /// Returns the number of calls of a part of the code for the kiosk with this name.
     pub fn asked(&self, name: &str, part: Part) -> usize {
         self.memory(|memory| {
             let key = (name.to_owned(), part);
@@ -103,12 +103,12 @@ impl Kiosks {
         })
     }
 
-    /// The owned maps that the kiosk of this name has seen at the last look.
+    /// Returns the owned `ConfigMap`s at the last observation of the kiosk with this name.
     pub fn sees_maps(&self, name: &str) -> Vec<String> {
         self.memory(|memory| memory.maps.get(name).cloned().unwrap_or_default())
     }
 
-    /// Never returns where the spec says so.
+    /// Counts a call; never returns if the spec says so.
     async fn ask(&self, kiosk: &Kiosk, part: Part) {
         self.memory(|memory| {
             let key = (kiosk.name_any(), part);

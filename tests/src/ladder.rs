@@ -1,4 +1,5 @@
-//! A ladder: a resource without a lifecycle, whose operator takes the steps of the Stepper as a script says.
+//! This file is the application of ladders: a resource without a lifecycle, whose operator runs the scripted steps of
+//! the Stepper.
 #![expect(
     unreachable_pub,
     reason = "`KubeSchema` makes a private copy of the spec"
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Served;
 use crate::script::Script;
 
-/// What a user asks for.
+/// The spec of a ladder.
 #[derive(CustomResource, LifecycleSpec, KubeSchema, Clone, Debug, Serialize, Deserialize)]
 #[kube(
     group = "demo.okt.dev",
@@ -33,7 +34,7 @@ use crate::script::Script;
 #[lifecycle(none)]
 #[x_kube(validation = ("self.rungs != 13", "13 rungs bring bad luck"))]
 pub struct LadderSpec {
-    /// How many rungs it has.
+    /// The number of rungs.
     #[serde(default)]
     #[schemars(range(max = 1000))]
     pub rungs: u32,
@@ -42,7 +43,7 @@ pub struct LadderSpec {
 /// The operator of ladders; clones share their script.
 #[derive(Clone, Default)]
 pub struct Ladders {
-    /// What its steps say.
+    /// The results of its steps.
     pub script: Script,
 }
 

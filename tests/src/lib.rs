@@ -1,4 +1,4 @@
-//! This crate holds what the end-to-end tests share: applications without an application, and a cluster around them.
+//! This crate holds the shared parts of the end-to-end tests: scripted applications, and a cluster around them.
 
 mod bucket;
 mod chart;

@@ -1,4 +1,5 @@
-//! What benchmarks share that set two programs side by side: a server, a process seen from outside, its count, and a table.
+//! This module holds the shared parts of benchmarks that compare two programs: a server, a measured process, its
+//! counters, and a table.
 
 mod host;
 mod process;

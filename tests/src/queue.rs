@@ -1,4 +1,4 @@
-//! A message queue: a lifecycle, and a scripted pass for what it stands on; cluster-scoped.
+//! This file is the application of message queues: a cluster-scoped kind with a lifecycle and a scripted pass.
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::{Api, Client, CustomResource, ResourceExt};
@@ -12,22 +12,22 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Served;
 use crate::script::Script;
 
-/// What a queue stands on.
+/// The pass of a queue.
 #[lifecycle_graph(pass)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueuePass {
-    /// Is it sound?
+    /// Checks the queue.
     #[entry]
     #[trigger(Finalize, on_delete)]
     #[child(Apply)]
     Check,
 
-    /// What there should be.
+    /// Applies the desired objects.
     #[condition(Founded)]
     #[child(End)]
     Apply,
 
-    /// Everything goes.
+    /// Deletes all objects.
     #[child(End)]
     Finalize,
 
@@ -40,7 +40,7 @@ pub enum QueuePass {
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueState {
-    /// It joins the others.
+    /// It joins the other queues.
     #[entry]
     #[child(Serving)]
     Joining,
@@ -55,12 +55,12 @@ pub enum QueueState {
     #[child(Gone)]
     Draining,
 
-    /// No more.
+    /// It is gone.
     #[leaf]
     Gone,
 }
 
-/// What a user asks for.
+/// The spec of a queue.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -69,7 +69,7 @@ pub enum QueueState {
     status = "Status<QueueState>"
 )]
 pub struct QueueSpec {
-    /// Where the queue should be in its life.
+    /// The desired state of the queue.
     #[serde(default)]
     pub lifecycle: Desired<QueueState>,
 }
@@ -77,7 +77,7 @@ pub struct QueueSpec {
 /// The operator of queues; clones share their script.
 #[derive(Clone, Default)]
 pub struct Queues {
-    /// What the steps of its pass say, and which states did their work.
+    /// The results of the steps of its pass, and the states that have run their work.
     pub script: Script,
 }
 

@@ -1,15 +1,15 @@
-//! Waiting until nothing is asked of a server any more, for benchmarks.
+//! This file waits until a server gets no more requests, for benchmarks.
 
 use std::time::{Duration, Instant};
 
 use okt_testing::ApiServer;
 
-/// How long nothing must be asked until all is at rest.
+/// The time without requests after which all objects count as at rest.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Waits until nothing was asked for a while; how long something was.
+/// Waits until the server got no requests for a while; returns the time of the last one.
 pub async fn rest(server: &ApiServer, since: Instant) -> Duration {
-    // A mark costs nothing; to ask for all requests again and again would slow down what is timed.
+    // A mark is cheap; a repeated read of all requests would slow down the measured program.
     let mut last = (server.mark(), since.elapsed());
     loop {
         let now = server.mark();

@@ -1,4 +1,4 @@
-//! One operator in several releases: the graph of brokers, and what became of it.
+//! This file holds one operator of brokers in several releases, and the record of its calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use okt_runtime::{Action, LifecycleObject};
 /// One call of a handler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ran {
-    /// Of which release.
+    /// The release.
     pub release: &'static str,
     /// The name of the object.
     pub object: String,
@@ -21,7 +21,7 @@ pub struct Ran {
     pub resumed: bool,
 }
 
-/// The brokers themselves, which outlive every operator; clones are the same.
+/// The state of the brokers, which outlives every operator; clones share it.
 #[derive(Clone, Default)]
 pub struct World(Arc<Mutex<State>>);
 
@@ -37,7 +37,7 @@ impl World {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on this handler does not end for this object.
+    /// Keeps this handler from ending for this object.
     pub fn hold(&self, object: &str, handler: &'static str) {
         self.state().held.insert((object.to_owned(), handler));
     }
@@ -47,12 +47,12 @@ impl World {
         self.state().held.clear();
     }
 
-    /// What the broker of this name says of itself from now on; by default nothing.
+    /// Sets the state in which the broker with this name is observed; by default it is unobserved.
     pub fn sees(&self, object: &str, state: &'static str) {
         self.state().seen.insert(object.to_owned(), state);
     }
 
-    /// Every call of a handler so far.
+    /// Returns every call of a handler so far.
     pub fn ran(&self) -> Vec<Ran> {
         self.state().ran.clone()
     }
@@ -83,7 +83,7 @@ impl World {
     }
 }
 
-/// A release: a graph, and an operator for it that does what the world lets it do.
+/// Defines a release: a graph, and an operator that the world controls.
 macro_rules! release {
     ($(#[$doc:meta])* $release:ident { $graph:item } $($handler:ident: $after:ident::$says:ident,)*) => {
         $(#[$doc])*
@@ -103,7 +103,7 @@ macro_rules! release {
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
             $graph
 
-            /// What a user asks for.
+            /// The spec of a broker.
             #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
             #[kube(
                 group = "demo.okt.dev",
@@ -113,7 +113,7 @@ macro_rules! release {
                 status = "Status<BrokerState>"
             )]
             pub struct BrokerSpec {
-                /// Where the broker should be in its life.
+                /// The desired state of the broker.
                 #[serde(default)]
                 pub lifecycle: Desired<BrokerState>,
             }
@@ -190,7 +190,7 @@ release! {
 }
 
 release! {
-    /// A release with two states more: one to rest in, one to visit.
+    /// A release with two additional states: one to rest in, one to visit.
     wider {
         /// The life of a broker.
         pub enum BrokerState {
@@ -236,7 +236,7 @@ release! {
 }
 
 release! {
-    /// A release that calls most states by other names.
+    /// A release that renames most states.
     renamed {
         /// The life of a broker.
         pub enum BrokerState {
@@ -273,7 +273,7 @@ release! {
 }
 
 release! {
-    /// A release after [`wider`] in which standing by is a part of running.
+    /// A release after [`wider`] in which `Standby` is a part of `Running`.
     leaner {
         /// The life of a broker.
         pub enum BrokerState {
@@ -307,7 +307,7 @@ release! {
 }
 
 release! {
-    /// A release with all of it: a state renamed, one gone, one new.
+    /// A release with one state renamed, one removed and one added.
     mixed {
         /// The life of a broker.
         pub enum BrokerState {

@@ -1,4 +1,4 @@
-//! A cluster in the process with an operator in it, and words to say what a test expects.
+//! This file provides an in-process cluster with an operator.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
@@ -21,31 +21,31 @@ use crate::cluster::{Cluster, Served};
 use crate::database::Databases;
 use crate::wire::Wire;
 
-/// The longest wait for something to become so, in tokio time.
+/// The maximum wait for a condition, in tokio time.
 const PATIENCE: Duration = Duration::from_hours(1);
 
-/// How the operator is built.
+/// The options of the operator.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// The namespaces it looks at; none means all.
+    /// The watched namespaces; empty means all.
     pub namespaces: Vec<String>,
-    /// Whether it leads; none means that it need not.
+    /// Whether the operator is the leader; `None` disables leader election.
     pub is_leader: Option<watch::Receiver<bool>>,
 }
 
-/// A cluster, an application's script, and an operator that can be killed and started again.
+/// A cluster, a scripted application, and an operator that can be killed and restarted.
 ///
-/// Use it under paused tokio time.
+/// Use it with paused tokio time.
 pub struct Rig<A: Served = Databases> {
     /// The API server.
     pub server: ApiServer,
-    /// What its users see.
+    /// The view of the users.
     pub cluster: Cluster<A>,
-    /// What the operator's requests go over.
+    /// The requests of the operator.
     pub wire: Wire,
     /// The application.
     pub app: A,
-    /// How the operator is built at its next start.
+    /// The options of the operator's next start.
     pub options: Options,
     slot: Arc<Mutex<Slot<A>>>,
 }
@@ -57,21 +57,21 @@ struct Slot<A: Served> {
 }
 
 impl<A: Served> Rig<A> {
-    /// A cluster with the CRD and a running operator.
+    /// Creates a cluster with the CRD and a running operator.
     pub async fn of() -> Self {
         let rig = Self::without_operator_of().await;
         rig.start();
         rig
     }
 
-    /// A cluster with the CRD and no operator yet.
+    /// Creates a cluster with the CRD and no running operator.
     pub async fn without_operator_of() -> Self {
         let rig = Self::bare();
         rig.define(crd::<A::Resource>().expect("a CRD")).await;
         rig
     }
 
-    /// The same cluster for another application, with its CRD and no operator.
+    /// Adds another application to the same cluster, with its CRD and no running operator.
     pub async fn beside<B: Served>(other: &Rig<B>) -> Self {
         let mut rig = Self::bare();
         rig.server = other.server.clone();
@@ -81,7 +81,7 @@ impl<A: Served> Rig<A> {
         rig
     }
 
-    /// A cluster without the CRD.
+    /// Creates a cluster without the CRD.
     pub fn bare() -> Self {
         let _ = tracing_subscriber::fmt()
             .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
@@ -109,13 +109,13 @@ impl<A: Served> Rig<A> {
         let mut operator = Operator::new(client, self.app.clone())
             .virtual_time()
             .namespaces(self.options.namespaces.clone())
-            .requests(requests);
+            .reconcile_on(requests);
         if let Some(is_leader) = self.options.is_leader.clone() {
             operator = operator.leader_election(is_leader);
         }
         let (stop, stopped) = oneshot::channel::<()>();
         let operator = tokio::spawn(async move {
-            // Without a rig there is nobody left to stop it.
+            // When the rig is dropped, the operator stops too.
             let stopped = async { stopped.await.unwrap_or_default() };
             operator.run(stopped).await.expect("the operator runs");
         });
@@ -126,7 +126,7 @@ impl<A: Served> Rig<A> {
         };
     }
 
-    /// Kills the operator and all its work, as SIGKILL would.
+    /// Kills the operator and all its work, as SIGKILL does.
     pub async fn kill(&self) {
         let operator = self
             .slot
@@ -140,14 +140,14 @@ impl<A: Served> Rig<A> {
         }
     }
 
-    /// Tells the operator to stop, as SIGTERM would, and waits until it has.
+    /// Stops the operator, as SIGTERM does, and waits until it has ended.
     pub async fn stop(&self) {
         let (operator, stop) = {
             let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
             (slot.operator.take(), slot.stop.take())
         };
         if let Some(stop) = stop {
-            // One that has ended needs no telling.
+            // An operator that has ended does not receive this.
             let _ = stop.send(());
         }
         if let Some(operator) = operator {
@@ -161,7 +161,7 @@ impl<A: Served> Rig<A> {
         self.start();
     }
 
-    /// Names an object to the operator from outside.
+    /// Sends a reconcile request for an object.
     pub fn request(&self, name: &str) {
         let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         let mut object = ObjectRef::new(name);
@@ -180,7 +180,7 @@ impl<A: Served> Deref for Rig<A> {
 }
 
 impl<A: Served> Drop for Rig<A> {
-    /// Whatever a test is about, no status may break a rule.
+    /// Checks that no status broke a rule, in every test.
     fn drop(&mut self) {
         let rules = Rules::of_application::<A>();
         let broken = self.wire.broken_rules(A::Resource::crd_name(), &rules);
@@ -191,12 +191,12 @@ impl<A: Served> Drop for Rig<A> {
 }
 
 impl Rig<Databases> {
-    /// A cluster with databases and a running operator.
+    /// Creates a cluster with databases and a running operator.
     pub async fn new() -> Self {
         Self::of().await
     }
 
-    /// A cluster with databases and no operator yet.
+    /// Creates a cluster with databases and no running operator.
     pub async fn without_operator() -> Self {
         Self::without_operator_of().await
     }

@@ -1,4 +1,4 @@
-//! A cluster in which operators of different releases come and go, and a witness of all they write.
+//! This file provides a cluster for operators of different releases, and a witness of all their writes.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
@@ -21,19 +21,19 @@ use crate::cluster::{Cluster, Served};
 use crate::releases::{World, first};
 use crate::tap::Tap;
 
-/// A cluster, whatever server is behind it, and whether its time is tokio's.
+/// A cluster on any server.
 #[derive(Clone)]
 pub struct Place {
-    /// A client of it.
+    /// A client of the cluster.
     pub client: Client,
-    /// The longest wait for something to become so.
+    /// The maximum wait for a condition.
     pub patience: Duration,
-    /// Whether operators take the time from tokio.
+    /// Whether operators use tokio's clock.
     pub virtual_time: bool,
 }
 
 impl Place {
-    /// What users of an application see there.
+    /// Returns the view of an application's users.
     pub fn cluster<A: Served>(&self) -> Cluster<A> {
         Cluster::new(self.client.clone(), self.patience)
     }
@@ -53,21 +53,21 @@ impl Place {
     }
 }
 
-/// An operator at work; killed when it is dropped.
+/// A running operator; it is killed when this value is dropped.
 pub struct Working {
-    /// What goes over its wire.
+    /// The requests of the operator.
     pub tap: Tap,
     task: JoinHandle<()>,
 }
 
 impl Working {
-    /// Kills it and all its work, as SIGKILL would.
+    /// Kills the operator and all its work, as SIGKILL does.
     pub async fn kill(mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;
     }
 
-    /// The paths that it wrote to, of the object of this name.
+    /// Returns the paths of its writes to the object with this name.
     pub fn writes_to(&self, object: &str) -> Vec<String> {
         let writes = self.tap.writes().into_iter();
         let of = |path: &String| path.split('/').any(|part| part == object);
@@ -81,7 +81,7 @@ impl Drop for Working {
     }
 }
 
-/// Who sees every version of every broker, and judges them in the end.
+/// Records every version of every broker, and checks them at the end.
 pub struct Witness {
     graphs: Vec<&'static Graph<'static>>,
     seen: Arc<Mutex<Vec<Value>>>,
@@ -89,14 +89,14 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Begins to look; every move must be an edge of one of two releases.
+    /// Starts to watch; every move must be an edge of one of two releases.
     pub fn of<Old: Served, New: Served>(place: &Place) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (versions, api) = (Arc::clone(&seen), place.cluster::<first::Brokers>().raw());
         let task = tokio::spawn(async move {
             let mut since = "0".to_owned();
             loop {
-                // There may be no such kind yet.
+                // The kind may not exist yet.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 let params = WatchParams::default();
                 let Ok(events) = api.watch(&params, &since).await else {
@@ -118,9 +118,9 @@ impl Witness {
         Self { graphs, seen, task }
     }
 
-    /// Judges all that was seen: edges, counters, conditions.
+    /// Checks all versions: edges, counters, conditions.
     pub async fn judge(self) {
-        // What was written last may still be on its way.
+        // The last write may not have arrived yet.
         tokio::time::sleep(Duration::from_millis(300)).await;
         self.task.abort();
         let rules = Rules::of::<first::BrokerState>();
@@ -136,7 +136,7 @@ impl Witness {
             if last.as_ref() == Some(&object) {
                 continue;
             }
-            // A deletion, a wish or a label is not the operator's word.
+            // A deletion, a new desired state or a label does not come from the operator.
             let told = last.as_ref().map(|last| &last["status"]) != Some(&object["status"]);
             if told && object["status"]["observedGeneration"] != -1 {
                 let broken = rules.broken(last.as_ref(), &object);
@@ -183,7 +183,7 @@ impl Witness {
 }
 
 impl World {
-    /// That no piece of work was begun twice but to resume it.
+    /// Checks that no action was started twice, except to resume it.
     pub fn began_nothing_twice(&self) {
         let mut ids = BTreeMap::new();
         for ran in self.ran().into_iter().filter(|ran| !ran.resumed) {

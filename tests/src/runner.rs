@@ -1,4 +1,4 @@
-//! A runner: three transitions to a rest, with or without work there.
+//! This file is the application of runners: three transitions to a resting state, with or without work there.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,12 +35,12 @@ pub enum RunnerState {
     #[no_route(Resting, reason = "nobody runs twice")]
     Idle,
 
-    /// No more.
+    /// It is gone.
     #[leaf(idle)]
     Gone,
 }
 
-/// What a user asks for.
+/// The spec of a runner.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -50,17 +50,17 @@ pub enum RunnerState {
     status = "Status<RunnerState>"
 )]
 pub struct RunnerSpec {
-    /// Where the runner should be in its life.
+    /// The desired state of the runner.
     #[serde(default)]
     pub lifecycle: Desired<RunnerState>,
 }
 
-/// The operator of runners; clones share what they did.
+/// The operator of runners; clones share the started work.
 #[derive(Clone, Default)]
 pub struct Runners(Arc<Mutex<Vec<String>>>);
 
 impl Runners {
-    /// The ids of all work that was started, in order.
+    /// Returns the ids of all started work, in order.
     pub fn started(&self) -> Vec<String> {
         self.0
             .lock()

@@ -1,4 +1,4 @@
-//! What the steps of a scripted pass say, and what they put.
+//! This file scripts the results and the declared objects of a pass's steps.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,37 +8,37 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use okt_runtime::{ConditionStatus, Declared, Failure, LifecycleObject, Pass, Results, Step};
 
-/// What a step says.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Say {
     /// Done.
     Done,
     /// Done, with a text.
     Text(&'static str),
-    /// Done, and to be walked again.
+    /// Done, with a requeue after this time.
     RequeueAfter(Duration),
     /// Done, with a condition of its own.
     Condition(ConditionStatus, &'static str, &'static str),
-    /// It waits.
+    /// Waits for this time.
     Wait(&'static str, Duration, &'static str),
-    /// It waits longer and longer.
+    /// Retries with backoff.
     Retry(&'static str, &'static str),
-    /// It gives up.
+    /// Gives up.
     GiveUp(&'static str),
-    /// It fails.
+    /// Fails.
     Fail(Failure),
-    /// It brings about what it has put.
+    /// Commits its declared objects.
     Commit,
-    /// It panics.
+    /// Panics.
     Panic,
-    /// It never ends.
+    /// Never ends.
     Hang,
 }
 
-/// What a step puts for the object of a name.
+/// The objects that a step declares for the object with a name.
 type Puts = Arc<dyn Fn(&str) -> Vec<Declared> + Send + Sync>;
 
-/// A script of steps; clones are the same one.
+/// A script of steps; clones share it.
 #[derive(Clone, Default)]
 pub struct Script(Arc<Mutex<Memory>>);
 
@@ -58,18 +58,18 @@ impl Script {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From now on this step says so.
+    /// Sets the result of a step.
     pub fn say(&self, step: &'static str, say: Say) {
         self.memory(|memory| memory.says.insert(step, say));
     }
 
-    /// From now on this step puts these.
+    /// Sets the objects that a step declares.
     pub fn put(&self, step: &'static str, all: impl IntoIterator<Item = Declared>) {
         let all: Vec<_> = all.into_iter().collect();
         self.put_named(step, move |_| all.clone());
     }
 
-    /// From now on this step puts these for the object of a name.
+    /// Sets the objects that a step declares, by the name of its object.
     pub fn put_named(
         &self,
         step: &'static str,
@@ -78,22 +78,22 @@ impl Script {
         self.memory(|memory| memory.puts.insert(step, Arc::new(all)));
     }
 
-    /// The steps that were taken since this was asked last, in order.
+    /// Returns the steps taken since the last call, in order.
     pub fn taken(&self) -> Vec<&'static str> {
         self.memory(|memory| std::mem::take(&mut memory.taken))
     }
 
-    /// The states of a lifecycle that did their work, in order.
+    /// Returns the states of a lifecycle that have run their work, in order.
     pub fn worked(&self) -> Vec<&'static str> {
         self.memory(|memory| memory.worked.clone())
     }
 
-    /// From now on the work of this state of a lifecycle takes so long.
+    /// Sets the duration of the work of a state.
     pub fn work_takes(&self, state: &'static str, time: Duration) {
         self.memory(|memory| memory.times.insert(state, time));
     }
 
-    /// A state of a lifecycle does its work.
+    /// Runs the work of a state.
     pub(crate) async fn work(&self, state: &'static str) {
         let time = self.memory(|memory| {
             memory.worked.push(state);
@@ -104,23 +104,23 @@ impl Script {
         }
     }
 
-    /// From now on every step keeps the maps of these names.
+    /// Makes every step keep the `ConfigMap`s with these names.
     pub fn keep(&self, names: impl IntoIterator<Item = &'static str>) {
         self.memory(|memory| memory.keeps = names.into_iter().collect());
     }
 
-    /// What the last step saw of the results so far, at its end.
+    /// Returns the results that the last step saw at its end.
     pub fn results(&self) -> Option<Results> {
         self.memory(|memory| memory.results.clone())
     }
 
-    /// What this step puts for the object of this name.
+    /// Returns the objects that this step declares for the object with this name.
     pub(crate) fn puts(&self, step: &'static str, name: &str) -> Vec<Declared> {
         let puts = self.memory(|memory| memory.puts.get(step).cloned());
         puts.map_or_else(Vec::new, |puts| puts(name))
     }
 
-    /// Takes a step of an object, which puts and says what it should, and leads on to `next`.
+    /// Runs a step of an object: declares its objects and returns its scripted result, which leads to `next`.
     pub(crate) async fn take<K: LifecycleObject, S>(
         &self,
         cx: &Pass<K>,
@@ -140,7 +140,7 @@ impl Script {
         self.end(step, next).await
     }
 
-    /// Takes a step; whether it commits.
+    /// Records a step; returns whether it commits.
     fn begin(&self, step: &'static str) -> bool {
         self.memory(|memory| {
             memory.taken.push(step);
@@ -148,7 +148,7 @@ impl Script {
         })
     }
 
-    /// What this step says, where it leads on to `next`.
+    /// Returns the scripted result of a step, which leads to `next`.
     async fn end<S>(&self, step: &'static str, next: S) -> Result<Step<S>, Failure> {
         let say = self.memory(|memory| memory.says.get(step).cloned());
         Ok(match say {

@@ -1,4 +1,4 @@
-//! A shelf: an application that owns kiosks, a kind with a free field, and refers to some here and elsewhere.
+//! This file is the application of shelves, which own kiosks and refer to kiosks in their own and other namespaces.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,22 +19,22 @@ use crate::kiosk::Kiosk;
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShelfState {
-    /// Kiosks are put on it.
+    /// Kiosks are being put on it.
     #[entry]
     #[child(Filled)]
     Filling,
 
-    /// They stand there.
+    /// All kiosks are on it.
     #[rest(idle)]
     #[child(Cleared)]
     Filled,
 
-    /// No more.
+    /// It is gone.
     #[leaf(idle)]
     Cleared,
 }
 
-/// What a user asks for.
+/// The spec of a shelf.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -45,23 +45,23 @@ pub enum ShelfState {
     status = "Status<ShelfState>"
 )]
 pub struct ShelfSpec {
-    /// Where the shelf should be in its life.
+    /// The desired state of the shelf.
     #[serde(default)]
     pub lifecycle: Desired<ShelfState>,
-    /// Names of kiosks that it refers to.
+    /// The names of the kiosks that it refers to.
     #[serde(default)]
     pub kiosks: Vec<String>,
-    /// Kiosks that it refers to in any namespace.
+    /// The kiosks that it refers to in any namespace.
     #[serde(default)]
     pub across: Vec<Elsewhere>,
 }
 
-/// A kiosk, wherever it is.
+/// A reference to a kiosk in any namespace.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Elsewhere {
-    /// Its namespace; none means that of the shelf.
+    /// The namespace; none means that of the shelf.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
@@ -73,12 +73,12 @@ impl Elsewhere {
     }
 }
 
-/// The operator of shelves; clones share what they saw.
+/// The operator of shelves; clones share their observations.
 #[derive(Clone, Default)]
 pub struct Shelves(Arc<Mutex<Vec<String>>>);
 
 impl Shelves {
-    /// The kiosks that were seen at the last look.
+    /// Returns the kiosks of the last observation.
     pub fn sees_kiosks(&self) -> Vec<String> {
         self.0
             .lock()

@@ -1,4 +1,4 @@
-//! A shop: an application that owns in the cluster whatever a test declares, and refers to a Secret.
+//! This file is the application of shops, which own the objects that a test declares and refer to a Secret.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,16 +30,16 @@ pub enum ShopState {
     #[child(Closing)]
     Open,
 
-    /// The last ones leave.
+    /// The last customers leave.
     #[child(Closed)]
     Closing,
 
-    /// No more.
+    /// It is gone.
     #[leaf(idle)]
     Closed,
 }
 
-/// What a user asks for.
+/// The spec of a shop.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -49,15 +49,15 @@ pub enum ShopState {
     status = "Status<ShopState>"
 )]
 pub struct ShopSpec {
-    /// Where the shop should be in its life.
+    /// The desired state of the shop.
     #[serde(default)]
     pub lifecycle: Desired<ShopState>,
-    /// The Secret that opening waits for.
+    /// The name of the Secret that opening waits for.
     #[serde(default)]
     pub key: String,
 }
 
-/// The operator of shops; clones share what they declare and what they did.
+/// The operator of shops; clones share their script and their record.
 #[derive(Clone, Default)]
 pub struct Shops(Arc<Mutex<Memory>>);
 
@@ -77,37 +77,37 @@ impl Shops {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What every shop declares from now on, in every state but the last.
+    /// Sets the objects that every shop declares, in every state but the last.
     pub fn declare(&self, resources: Resources) {
         self.memory(|memory| memory.declared = resources);
     }
 
-    /// From now on it is declared in the last state too.
+    /// Makes every shop declare its objects in the last state too.
     pub fn declare_to_the_end(&self) {
         self.memory(|memory| memory.to_the_end = true);
     }
 
-    /// From now on no shop can say what it declares.
+    /// Makes `resources` fail.
     pub fn fail_to_declare(&self, failure: Option<Failure>) {
         self.memory(|memory| memory.fails = failure);
     }
 
-    /// From now on every shop is observed in this state.
+    /// Sets the state in which every shop is observed.
     pub fn sees(&self, state: Option<ShopState>) {
         self.memory(|memory| memory.seen = state);
     }
 
-    /// From now on no shop can be opened.
+    /// Makes the work of opening fail.
     pub fn fail_to_open(&self, failure: Option<Failure>) {
         self.memory(|memory| memory.shut = failure);
     }
 
-    /// How often a shop was asked what it declares.
+    /// Returns the number of calls of `resources`.
     pub fn asked(&self) -> usize {
         self.memory(|memory| memory.asked)
     }
 
-    /// What handlers did, in order: the state, and what they found.
+    /// Returns the calls of handlers, in order: the state, and the number of owned objects.
     pub fn ran(&self) -> Vec<String> {
         self.memory(|memory| memory.ran.clone())
     }

@@ -1,4 +1,5 @@
-//! A web site: a cluster-scoped kind with former names, a field that an autoscaler owns, a leaf with work, and a status of its own.
+//! This file is the application of web sites: a cluster-scoped kind with former state names, a field that an autoscaler
+//! owns, a leaf with work, and its own status fields.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,7 +48,7 @@ pub enum SiteState {
     Gone,
 }
 
-/// What a user asks for.
+/// The spec of a site.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -56,20 +57,20 @@ pub enum SiteState {
     status = "Status<SiteState, SiteExtra>"
 )]
 pub struct SiteSpec {
-    /// Where the site should be in its life.
+    /// The desired state of the site.
     #[serde(default)]
     pub lifecycle: Desired<SiteState>,
-    /// How it looks.
+    /// The theme.
     pub theme: String,
-    /// How many servers there are; an autoscaler's.
+    /// The number of servers, which an autoscaler sets.
     #[serde(default)]
     pub replicas: u32,
 }
 
-/// What a site adds to its status.
+/// The additional status fields of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SiteExtra {
-    /// How many pages there are.
+    /// The number of pages.
     #[serde(default)]
     pub pages: u32,
 }
@@ -91,22 +92,22 @@ impl Sites {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How many pages every site has from now on.
+    /// Sets the number of pages of every site.
     pub fn set_pages(&self, pages: u32) {
         self.memory(|memory| memory.pages = pages);
     }
 
-    /// From now on this many runs of a leaf's work fail.
+    /// Makes this number of next runs of the leaf's work fail.
     pub fn fail_in_leaf(&self, times: u32) {
         self.memory(|memory| memory.failures = times);
     }
 
-    /// From now on the work of a leaf fails for good.
-    pub fn fail_in_leaf_for_good(&self, fails: bool) {
+    /// Makes the leaf's work fail permanently.
+    pub fn fail_in_leaf_permanently(&self, fails: bool) {
         self.memory(|memory| memory.for_good = fails);
     }
 
-    /// Every call of a handler so far: the state and the part of the id after the uid.
+    /// Returns every call of a handler so far: the state and the part of the id after the uid.
     pub fn ran(&self) -> Vec<(SiteState, String)> {
         self.memory(|memory| memory.ran.clone())
     }

@@ -1,4 +1,4 @@
-//! A slate: a resource without a lifecycle, whose operator does everything in one step, as a script says.
+//! This file is the application of slates: a resource without a lifecycle, whose operator runs one scripted step.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, CustomResource};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Served;
 use crate::script::Script;
 
-/// What a user asks for.
+/// The spec of a slate.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -27,7 +27,7 @@ pub struct SlateSpec {}
 /// The operator of slates; clones share their script.
 #[derive(Clone, Default)]
 pub struct Slates {
-    /// What its step says.
+    /// The results of its step.
     pub script: Script,
 }
 

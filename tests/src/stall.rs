@@ -1,4 +1,4 @@
-//! A stall: an application that owns, refers to and watches kinds in every way there is.
+//! This file is the application of stalls, which own, refer to and watch kinds in every supported way.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,7 +22,7 @@ use crate::cluster::Served;
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StallState {
-    /// It is put up.
+    /// It is being set up.
     #[entry]
     #[child(Open)]
     Building,
@@ -32,12 +32,12 @@ pub enum StallState {
     #[child(Closed)]
     Open,
 
-    /// No more.
+    /// It is gone.
     #[leaf(idle)]
     Closed,
 }
 
-/// What a user asks for.
+/// The spec of a stall.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -47,27 +47,27 @@ pub enum StallState {
     status = "Status<StallState>"
 )]
 pub struct StallSpec {
-    /// Where the stall should be in its life.
+    /// The desired state of the stall.
     #[serde(default)]
     pub lifecycle: Desired<StallState>,
 }
 
-/// What a stall sees when it is looked at.
+/// The objects that an observation of a stall sees.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Surroundings {
-    /// How often it was looked at.
+    /// The number of observations.
     pub observations: usize,
-    /// The Jobs that were made for it, each as `kind/name`.
+    /// The owned Jobs, each as `kind/name`.
     pub jobs: Vec<String>,
-    /// Whether the Secret `permit` is among those that it may refer to.
+    /// Whether the Secret `permit` is selected and exists.
     pub permit: bool,
-    /// Whether there is a Service `plan`.
+    /// Whether the Service `plan` exists.
     pub plan: bool,
-    /// What is not ready of what is chosen.
+    /// The chosen objects that are not ready.
     pub unready: Vec<String>,
 }
 
-/// The operator of stalls; clones share what they declare and what they saw.
+/// The operator of stalls; clones share their script and their observations.
 #[derive(Clone, Default)]
 pub struct Stalls(Arc<Mutex<Memory>>);
 
@@ -78,12 +78,12 @@ struct Memory {
     seen: Surroundings,
 }
 
-/// Jobs, as a kind that is no Rust type.
+/// The kind of Jobs as a dynamic kind.
 pub fn jobs() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("batch", "v1", "Job"))
 }
 
-/// Services, as a kind that is no Rust type.
+/// The kind of Services as a dynamic kind.
 pub fn services() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Service"))
 }
@@ -93,17 +93,17 @@ impl Stalls {
         of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What every stall declares from now on, in every state but the last.
+    /// Sets the objects that every stall declares, in every state but the last.
     pub fn declare(&self, resources: Resources) {
         self.memory(|memory| memory.declared = resources);
     }
 
-    /// For what the work of building waits.
+    /// Sets the objects that the work of building waits for.
     pub fn wait_for(&self, which: impl IntoIterator<Item = Which>) {
         self.memory(|memory| memory.chosen = which.into_iter().collect());
     }
 
-    /// What was seen at the last look.
+    /// Returns the objects of the last observation.
     pub fn seen(&self) -> Surroundings {
         self.memory(|memory| memory.seen.clone())
     }

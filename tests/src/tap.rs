@@ -1,4 +1,4 @@
-//! A tap on the wire of an operator, whatever server is behind it: what went over it, and watches that lag.
+//! This file records the requests of an operator on any server, and delays its watches.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
 
-/// One request that was answered.
+/// One answered request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tapped {
     /// The method.
@@ -27,13 +27,13 @@ pub struct Tapped {
 }
 
 impl Tapped {
-    /// Whether it asked for a change.
+    /// Whether the request is a write.
     pub fn is_write(&self) -> bool {
         self.method != Method::GET
     }
 }
 
-/// A tap on the requests of one client; clones are the same tap.
+/// Records the requests of one client; clones share the record.
 #[derive(Clone, Default)]
 pub struct Tap(Arc<Mutex<State>>);
 
@@ -43,7 +43,7 @@ struct State {
     lag: Option<Lag>,
 }
 
-/// How far watches are behind: each piece of an answer by a time of its own, in order.
+/// The delay of watches: each piece of an answer is delayed by a random time, in order.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
     most: Duration,
@@ -51,7 +51,7 @@ struct Lag {
 }
 
 impl Lag {
-    /// The next delay (xorshift64*, Vigna 2016).
+    /// Returns the next delay (xorshift64*, Vigna 2016).
     fn next(&mut self) -> Duration {
         self.dice ^= self.dice >> 12;
         self.dice ^= self.dice << 25;
@@ -63,7 +63,7 @@ impl Lag {
 }
 
 impl Tap {
-    /// A client that goes over this tap.
+    /// Returns a client whose requests are recorded.
     pub fn on(&self, client: &Client) -> Client {
         let (tap, client, namespace) = (
             self.clone(),
@@ -77,24 +77,24 @@ impl Tap {
         Client::new(service, namespace)
     }
 
-    /// From now on every new watch is behind by up to this, drawn from a seed that is not zero.
+    /// Delays every new watch by up to this time, drawn from a seed that is not zero.
     pub fn lag(&self, most: Duration, seed: u64) {
         self.state().lag = Some(Lag { most, dice: seed });
     }
 
-    /// What went over it, in the order of the answers.
+    /// Returns the requests, in the order of their answers.
     pub fn seen(&self) -> Vec<Tapped> {
         self.state().seen.clone()
     }
 
-    /// The writes that went over it.
+    /// Returns the writes.
     pub fn writes(&self) -> Vec<Tapped> {
         let mut seen = self.seen();
         seen.retain(Tapped::is_write);
         seen
     }
 
-    /// Forgets what went over it.
+    /// Forgets the requests so far.
     pub fn clear(&self) {
         self.state().seen.clear();
     }
@@ -122,7 +122,7 @@ impl Tap {
         })
     }
 
-    /// The same answer, each piece of it late.
+    /// Delays each piece of the answer.
     fn held_up(&self, response: Response<Body>) -> Answer {
         let tap = self.clone();
         let (sender, mut pieces) = mpsc::unbounded_channel();

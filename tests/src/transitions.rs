@@ -1,4 +1,4 @@
-//! What 900 transitions cost, on any cluster.
+//! This file counts the writes of 900 transitions, on any cluster.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
@@ -21,13 +21,13 @@ use crate::tap::Tap;
 
 const OBJECTS: usize = 300;
 
-/// How often every object is named to the operator from outside.
+/// The interval of reconcile requests for every object.
 const REQUESTS_EVERY: Duration = Duration::from_millis(25);
 
-/// How far its watches are behind, at most.
+/// The maximum delay of the operator's watches.
 const LAG: Duration = Duration::from_millis(50);
 
-/// Three transitions of each of 300 objects to this rest cost so many writes of a status, and one for the finalizer.
+/// Checks the number of status writes for three transitions of each of 300 objects, and one write of each finalizer.
 pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes: usize) {
     let seed = seed();
     println!("the lag of watches is drawn from OKT_TEST_LAG_SEED={seed}");
@@ -36,7 +36,7 @@ pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes
     let (tap, runners) = (Tap::default(), Runners::default());
     tap.lag(LAG, seed);
     let (request, requests) = mpsc::unbounded();
-    let mut operator = Operator::new(tap.on(&place.client), runners.clone()).requests(requests);
+    let mut operator = Operator::new(tap.on(&place.client), runners.clone()).reconcile_on(requests);
     if place.virtual_time {
         operator = operator.virtual_time();
     }
@@ -83,7 +83,7 @@ pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes
             () = lives => {}
             () = poking => {}
         }
-        // What should not come would come now.
+        // Writes that should not happen would happen in this time.
         tokio::time::sleep(Duration::from_secs(2)).await;
     };
     tokio::select! {
@@ -101,7 +101,7 @@ pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes
     let started = runners.started();
     let twice = started.len() - started.iter().collect::<BTreeSet<_>>().len();
     println!(
-        "{OBJECTS} objects, {} transitions, {REQUESTS_EVERY:?} between pokes, watches behind by up to {LAG:?}: \
+        "{OBJECTS} objects, {} transitions, {REQUESTS_EVERY:?} between requests, watches behind by up to {LAG:?}: \
          {statuses} PATCHes of status, {finalizers} for the finalizer, {} other writes, \
          {refused} refused (conflicts among them), {} actions, {twice} started twice",
         3 * OBJECTS,
@@ -121,7 +121,7 @@ pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes
     }
 }
 
-/// The seed of `OKT_TEST_LAG_SEED`, or a new one; never zero.
+/// Returns the seed from `OKT_TEST_LAG_SEED`, or a new one; never zero.
 fn seed() -> u64 {
     let given = std::env::var("OKT_TEST_LAG_SEED").ok();
     let seed = given.map_or_else(

@@ -1,4 +1,4 @@
-//! Upgrades of a graph with objects in flight, as they are done on any cluster.
+//! This file holds upgrades of a graph with objects in transition, for any cluster.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
@@ -35,19 +35,19 @@ pub async fn additions_the_definition_first(place: &Place) {
     let old = place.operate(first::Brokers(fleet.world.clone()));
     fleet.embark().await;
     fleet.define::<wider::Brokers>().await;
-    // The old operator goes on.
+    // The old operator continues.
     fleet.create("late", json!({})).await;
     fleet.until_ready("late", "Running").await;
     old.kill().await;
     let new = place.operate(wider::Brokers(fleet.world.clone()));
     fleet.arrive("Running").await;
-    assert_eq!(new.writes_to("late"), [""; 0], "what is settled stays so");
+    assert_eq!(new.writes_to("late"), [""; 0], "no write at rest");
     fleet
         .cluster
         .ask_for("late", json!({ "state": "Standby" }))
         .await;
     fleet.until_ready("late", "Standby").await;
-    // An old operator leaves alone what only the new one knows.
+    // An old operator does not write to objects in a state that only the new one knows.
     let old = place.operate(first::Brokers(fleet.world.clone()));
     fleet
         .cluster
@@ -63,7 +63,7 @@ pub async fn additions_the_definition_first(place: &Place) {
     witness.judge().await;
 }
 
-/// States and edges are added, and the operator comes before its CRD: it waits.
+/// States and edges are added, and the operator comes before its CRD: it waits for the CRD.
 pub async fn additions_the_operator_first(place: &Place) {
     let fleet = Fleet::new(place);
     fleet.define::<first::Brokers>().await;
@@ -80,7 +80,7 @@ pub async fn additions_the_operator_first(place: &Place) {
     witness.judge().await;
 }
 
-/// Brokers in states that the next release does not have: at rest, and with work that does not end.
+/// Creates brokers in states that the next release does not have: at rest, and with work that does not end.
 async fn embark_in_removed_states(fleet: &Fleet) {
     fleet.world.hold("moving", "moving");
     for name in ["standby", "moving"] {
@@ -97,7 +97,7 @@ async fn embark_in_removed_states(fleet: &Fleet) {
     fleet.until_working("moving", "moving").await;
 }
 
-/// After the CRD lacks a state, objects in it stand still until they are seen elsewhere.
+/// Checks that objects in a state that the CRD lacks stand still until they are observed in another state.
 async fn removed_states_are_left_by_observation(fleet: &Fleet) {
     for name in ["standby", "moving"] {
         let said = fleet.until_reason(name, "Stalled", "UnknownState").await;
@@ -138,7 +138,7 @@ pub async fn removals_the_operator_first(place: &Place) {
     witness.judge().await;
 }
 
-/// States are removed, and the CRD goes before the operator: that stops until it is replaced.
+/// States are removed, and the CRD comes before the operator: the old operator stops working until it is replaced.
 pub async fn removals_the_definition_first(place: &Place) {
     let fleet = Fleet::new(place);
     fleet.define::<wider::Brokers>().await;
@@ -156,7 +156,7 @@ pub async fn removals_the_definition_first(place: &Place) {
     witness.judge().await;
 }
 
-/// States get other names: first the CRD, with which the old operator goes on, then the operator.
+/// States are renamed: first the CRD, with which the old operator continues, then the operator.
 pub async fn renames_the_definition_first(place: &Place) {
     let fleet = Fleet::new(place);
     fleet.define::<first::Brokers>().await;
@@ -190,11 +190,11 @@ pub async fn renames_the_definition_first(place: &Place) {
         );
         assert_eq!(fleet.state_of(name).await, "Running");
     }
-    // While an old operator still runs: it leaves alone what has a new name.
+    // An old operator that still runs does not write to an object with a new state name.
     let old = place.operate(first::Brokers(fleet.world.clone()));
     fleet.is_idle_about(&old, "visiting").await;
     old.kill().await;
-    // Wishes in the old name and in the new one are the same wish.
+    // The old and the new name stand for the same desired state.
     fleet
         .cluster
         .ask_for("asking", json!({ "state": "Serving" }))
@@ -211,14 +211,14 @@ pub async fn renames_the_definition_first(place: &Place) {
     witness.judge().await;
 }
 
-/// States get other names, and the operator comes before its CRD: it waits.
+/// States are renamed, and the operator comes before its CRD: it waits for the CRD.
 pub async fn renames_the_operator_first(place: &Place) {
     let fleet = Fleet::new(place);
     fleet.define::<first::Brokers>().await;
     let witness = Witness::of::<first::Brokers, renamed::Brokers>(place);
     let old = place.operate(first::Brokers(fleet.world.clone()));
     fleet.embark().await;
-    // Rolling: the new one is there before the old one goes.
+    // As in a rolling update, the new operator starts before the old one ends.
     let new = place.operate(renamed::Brokers(fleet.world.clone()));
     fleet.is_idle(&new).await;
     fleet.create("late", json!({})).await;
@@ -231,7 +231,7 @@ pub async fn renames_the_operator_first(place: &Place) {
     witness.judge().await;
 }
 
-/// The CRD of both releases: roll forward, back and forward again.
+/// The CRD covers both releases: roll forward, back and forward again.
 pub async fn a_union_lets_both_releases_write(place: &Place) {
     let fleet = Fleet::new(place);
     fleet.define::<first::Brokers>().await;
@@ -279,7 +279,7 @@ pub async fn a_union_lets_both_releases_write(place: &Place) {
     witness.judge().await;
 }
 
-/// A state becomes a part of another, by `was`, with the CRD of both releases.
+/// A state becomes a part of another by `was`, with the CRD of both releases.
 pub async fn a_union_lets_two_states_become_one(place: &Place) {
     let fleet = Fleet::new(place);
     fleet.define::<wider::Brokers>().await;
@@ -287,7 +287,7 @@ pub async fn a_union_lets_two_states_become_one(place: &Place) {
     let old = place.operate(wider::Brokers(fleet.world.clone()));
     fleet.embark().await;
     fleet.define_both::<leaner::Brokers, wider::Brokers>().await;
-    // The old operator moves between the two.
+    // The old operator moves an object between the two states.
     fleet.create("standby", json!({ "state": "Standby" })).await;
     fleet.until_ready("standby", "Standby").await;
     fleet.is_at("standby", 3, 0).await;

@@ -1,4 +1,4 @@
-//! The wire between an operator and the API: what went over it, and whether the rules allow it.
+//! This file reads the requests of an operator and checks its writes against the rules.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,17 +6,17 @@ use kube::Client;
 use okt_testing::rehearsal::Rules;
 use okt_testing::{ApiServer, Mark, RequestRecord, Verb};
 
-/// The name by which the server knows operators: faults that are to strike them alone name it.
+/// The client name of operators; faults use it to affect only operators.
 pub const OPERATOR: &str = "operator";
 
-/// The wire between operators and a server.
+/// The requests of operators to a server.
 pub struct Wire {
     server: ApiServer,
     since: Mutex<Mark>,
 }
 
 impl Wire {
-    /// The wire to a server.
+    /// Creates the view of a server's requests.
     pub(crate) fn to(server: &ApiServer) -> Self {
         Self {
             server: server.clone(),
@@ -24,12 +24,12 @@ impl Wire {
         }
     }
 
-    /// An operator's client.
+    /// Returns a client for an operator.
     pub(crate) fn client(&self) -> Client {
         self.server.client_named(OPERATOR)
     }
 
-    /// Every write of the operator, as `PATCH /path`.
+    /// Returns every write of the operator, as `PATCH /path`.
     pub fn writes(&self) -> Vec<String> {
         let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
         (self.server.requests_since(since).into_iter())
@@ -43,7 +43,7 @@ impl Wire {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = self.server.mark();
     }
 
-    /// The rules that a status which the operator wrote of this kind has broken.
+    /// Returns the rules that a status of this kind, written by the operator, has broken.
     pub(crate) fn broken_rules(&self, resource: &str, rules: &Rules) -> Vec<String> {
         let all = rules
             .broken_by(&self.server, OPERATOR, resource)
@@ -59,7 +59,7 @@ impl Wire {
     }
 }
 
-/// The method of a request that may write.
+/// Returns the method of a request that may write.
 fn written_by(request: &RequestRecord) -> Option<&'static str> {
     match request.verb {
         Verb::Create => Some("POST"),

@@ -1,7 +1,7 @@
-//! These tests are the conformance suite, on the API in the process and on a real kube-apiserver.
+//! This file runs the conformance suite on the in-process API and on a real kube-apiserver.
 //!
-//! Each behaviour is a test of its own on each server, e.g. `double::apply::force_takes_the_field_over`
-//! and `real::apply::force_takes_the_field_over`; the last lines count them.
+//! Each behavior is one test on each server, e.g. `double::apply::force_takes_the_field_over` and
+//! `real::apply::force_takes_the_field_over`; the last lines count them.
 
 use std::{
     error::Error,
@@ -17,7 +17,7 @@ use okt_testing::{
 };
 use tokio::runtime::{Builder, Runtime};
 
-/// Behaviours wait for the server most of the time.
+/// Behaviors wait for the server most of the time, so many run at once.
 const THREADS: usize = 8;
 
 fn main() -> ExitCode {
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         let real = Arc::clone(&real);
         let name = format!("real::{behaviour}");
         let trial = Trial::ignorable_test(name, move || real.check(behaviour));
-        // It needs a real API server; `--include-ignored` asks for it.
+        // The test needs a real API server; `--include-ignored` enables it.
         trials.push(trial.with_ignored_flag(true));
     }
 
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Each behaviour has a server to itself, and time passes when nobody has anything to do.
+/// Runs a behavior on its own server, with paused time.
 fn on_the_double(behaviour: Behaviour) -> Result<(), Failure> {
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -60,7 +60,7 @@ fn on_the_double(behaviour: Behaviour) -> Result<(), Failure> {
     runtime.block_on(async { behaviour.run(ApiServer::new().client()).await })
 }
 
-/// Keeps the outcome for the last lines, and tells it to the harness.
+/// Records the outcome for the last lines, and returns it to the harness.
 fn note(
     report: &Mutex<Report>,
     behaviour: Behaviour,
@@ -75,7 +75,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The real server: started when the first behaviour wants it.
+/// The real server, which the first behavior starts.
 #[derive(Default)]
 struct Real {
     server: Mutex<Option<Arc<Server>>>,
@@ -84,7 +84,7 @@ struct Real {
 
 enum Server {
     Ready(Box<Ready>),
-    /// There is none here, and nobody insists on one.
+    /// There is no server here, and none is required.
     Missing,
     Broken(String),
 }
@@ -112,7 +112,7 @@ impl Real {
         Arc::clone(server.get_or_insert_with(|| Arc::new(Server::start())))
     }
 
-    /// Stops the server; what there is to say about it.
+    /// Stops the server and returns the summary.
     fn finish(&self) -> String {
         let server = locked(&self.server).take().and_then(Arc::into_inner);
         match server {
@@ -153,7 +153,7 @@ impl Server {
                 return Ok::<_, Box<dyn Error>>(None);
             };
             let mut config = kubernetes.config();
-            // The suite wants to see each answer, not what a client makes of it.
+            // The suite needs each answer without the client's retries.
             config.default_retry = false;
             let suite = Suite::start(Client::try_from(config)?).await?;
             Ok(Some((kubernetes, suite)))

@@ -1,4 +1,4 @@
-//! This file tests that a real API server starts, is alone, and leaves nothing behind.
+//! These tests check that a real API server starts, is isolated, and leaves nothing behind.
 
 use std::{
     fs,
@@ -19,16 +19,16 @@ use okt_testing::Kubernetes;
 use serde_json::json;
 use tempfile::TempDir;
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(10);
 
-/// A new server, or `None` where nothing can run one.
+/// Starts a new server; `None` if nothing here can run one.
 async fn start(what: &str) -> Option<Kubernetes> {
     Kubernetes::start_or_skip(what).await.unwrap()
 }
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn servers_run_beside_each_other_and_leave_nothing() {
+async fn servers_run_in_parallel_and_leave_nothing_behind() {
     let what = "two servers at once";
     let (one, other) = tokio::join!(start(what), start(what));
     let (Some(one), Some(other)) = (one, other) else {
@@ -53,7 +53,7 @@ async fn servers_run_beside_each_other_and_leave_nothing() {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn dependents_follow_their_owner_also_of_a_new_kind() {
+async fn dependents_are_deleted_with_their_owner_even_of_a_new_kind() {
     let Some(kubernetes) = start("garbage collection").await else {
         return;
     };
@@ -108,11 +108,11 @@ async fn dependents_follow_their_owner_also_of_a_new_kind() {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn a_test_process_that_is_killed_leaves_nothing() {
+async fn a_killed_test_process_leaves_nothing_behind() {
     let Some(kubernetes) = start("a killed test process").await else {
         return;
     };
-    // What this process finds, the other finds as well.
+    // A server that this process can start, the other process can start as well.
     kubernetes.stop().await;
     let (mut holder, kubeconfig) = hold(&mut holder());
     let traces = Traces::at(&kubeconfig).await;
@@ -141,7 +141,7 @@ async fn a_killed_server_comes_back_as_it_was() {
             map.metadata.name = Some(format!("map-{round}-{number}"));
             written.push(maps.create(&PostParams::default(), &map).await.unwrap());
         }
-        // No pause: what was answered is kept, however late.
+        // The kill follows without a pause: the server keeps every answered write.
         kubernetes.kill().unwrap();
         assert!(maps.get("map-0-0").await.is_err(), "it is dead");
         assert!(traces.directory.exists());
@@ -157,7 +157,7 @@ async fn a_killed_server_comes_back_as_it_was() {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn of_a_killed_server_nothing_is_left_when_its_test_is_killed_too() {
+async fn a_killed_server_of_a_killed_test_leaves_nothing_behind() {
     let Some(kubernetes) = start("a killed server of a killed test").await else {
         return;
     };
@@ -220,7 +220,7 @@ async fn a_running_server_on_this_machine_is_taken_and_left_running() {
 
 #[test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-fn a_cluster_elsewhere_is_left_alone_with_a_sentence() {
+fn an_unknown_cluster_is_not_used_and_the_reason_is_printed() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = without_go(&directory);
     command.env("KUBECONFIG", foreign(&directory));
@@ -247,7 +247,7 @@ fn without_go_a_test_is_skipped_but_not_in_ci() {
 
 #[test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-fn what_go_complains_about_is_shown() {
+fn errors_of_go_are_printed() {
     use std::os::unix::fs::PermissionsExt;
 
     let directory = tempfile::tempdir().unwrap();
@@ -264,7 +264,7 @@ fn what_go_complains_about_is_shown() {
     assert!(printed.contains("go: no such module"), "{printed}");
 }
 
-/// The program that holds a server, in an environment without the settings of this one.
+/// Returns the program that runs a server, without the environment settings of this one.
 fn holder() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubernetes"));
     for name in ["CI", "KUBECONFIG", "KUBEBUILDER_ASSETS", "OKT_TEST_CONTEXT"] {
@@ -273,7 +273,7 @@ fn holder() -> Command {
     command
 }
 
-/// The same where the only programs are those in `directory`, and nothing is cached.
+/// Returns the program with only the programs in `directory`, and with an empty cache.
 fn without_go(directory: &TempDir) -> Command {
     let mut command = holder();
     command.env("PATH", directory.path());
@@ -281,7 +281,7 @@ fn without_go(directory: &TempDir) -> Command {
     command
 }
 
-/// Starts it, and waits until it prints the kubeconfig.
+/// Starts the program, and waits until it prints the kubeconfig.
 fn hold(command: &mut Command) -> (Child, PathBuf) {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -306,7 +306,7 @@ fn error(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What a server would leave: a directory, a socket, processes that name the directory.
+/// The traces of a server: its directory, its socket, and the processes that name the directory.
 #[derive(Debug)]
 struct Traces {
     directory: PathBuf,
@@ -332,12 +332,12 @@ impl Traces {
         }
     }
 
-    /// Whether any of it is there.
+    /// Whether any trace exists.
     fn are_there(&self) -> bool {
         self.directory.exists() || TcpStream::connect(&self.address).is_ok() || self.has_process()
     }
 
-    /// Looks where Linux lists processes; elsewhere the socket has to do.
+    /// Searches the processes of Linux; on other systems the check of the socket must do.
     fn has_process(&self) -> bool {
         let Ok(processes) = fs::read_dir("/proc") else {
             return false;

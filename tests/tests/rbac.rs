@@ -1,4 +1,4 @@
-//! The roles that `rbac` prints: all that an operator asks for, and nothing else.
+//! These tests check that the roles of `rbac` grant all requests of an operator, and nothing else.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use okt_tests::{
 };
 use serde_json::{Value, json};
 
-/// The verb by which RBAC knows a request.
+/// Returns the RBAC verb of a request.
 fn verb(verb: Verb) -> String {
     match verb {
         Verb::Apply => "patch".to_owned(),
@@ -33,7 +33,7 @@ async fn an_operator_is_granted_what_it_asks_for_and_no_more() {
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
     for _ in 0..2 {
-        // It is found gone: a jump and its event, the second one a repetition of the first.
+        // The object is observed as gone: a jump and its event, which the second jump repeats.
         let slowly = Reply::After(Duration::from_secs(1), Answer::Next);
         rig.app.next_time(Start, slowly);
         rig.app.sees("db", Sight::Absent);
@@ -41,16 +41,16 @@ async fn an_operator_is_granted_what_it_asks_for_and_no_more() {
         rig.app.sees("db", Sight::In(Running));
         rig.until_ready("db", Running).await;
     }
-    // One that does not decode is read as JSON.
+    // An object that does not decode is read as JSON.
     rig.patch("db", json!({ "spec": { "storage": 5 } })).await;
     rig.pass(Duration::from_secs(5)).await;
     let mut granted = granted::<Databases>();
-    // What only some clusters ask for, where owner references block a deletion.
+    // Only clusters in which owner references block deletions need this permission.
     assert!(granted.remove("update demo.okt.dev/databases/finalizers"));
     assert_eq!(granted, asked(&rig));
 }
 
-/// The API of the kind of an object.
+/// Returns the API of an object's kind.
 fn dynamic(rig: &Rig<Shops>, object: &Value) -> Api<DynamicObject> {
     let types: TypeMeta = serde_json::from_value(object.clone()).expect("its types");
     let kind = GroupVersionKind::try_from(&types).expect("a kind");
@@ -63,7 +63,7 @@ fn dynamic(rig: &Rig<Shops>, object: &Value) -> Api<DynamicObject> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owned_and_referred_to_is_granted_and_no_more() {
+async fn roles_grant_owned_and_referred_kinds_and_no_more() {
     let rig = Rig::<Shops>::without_operator_of().await;
     let declared = |object| Declared::dynamic(object).unowned().prunable();
     let mut resources = Resources::new();
@@ -89,7 +89,7 @@ async fn what_is_owned_and_referred_to_is_granted_and_no_more() {
         foreign.push(object.clone());
         resources = resources.with(declared(object));
     }
-    // What has the names at first is somebody else's, and is looked at before anybody is blamed.
+    // These objects have the names first, belong to another owner, and are read before the report of `NotOwned`.
     for object in &foreign {
         let made = dynamic(&rig, object);
         let object = serde_json::from_value(object.clone()).expect("an object");
@@ -112,7 +112,7 @@ async fn what_is_owned_and_referred_to_is_granted_and_no_more() {
     let of_others = |what: &String| !what.contains("demo.okt.dev") && !what.contains("events");
     let granted: BTreeSet<_> = granted::<Shops>().into_iter().filter(of_others).collect();
     let mut asked: BTreeSet<_> = asked(&rig).into_iter().filter(of_others).collect();
-    // An apply of what is not there is a creation too.
+    // An apply of a missing object is a creation too.
     for kind in [
         "/configmaps",
         "/secrets",
@@ -125,7 +125,7 @@ async fn what_is_owned_and_referred_to_is_granted_and_no_more() {
 }
 
 #[test]
-fn what_is_only_looked_at_is_granted_to_be_looked_at() {
+fn referred_and_watched_kinds_get_only_list_and_watch() {
     let granted = granted::<Stalls>();
     let verbs = |what: &str| -> Vec<&str> {
         let all = granted.iter().filter_map(|it| it.split_once(' '));
@@ -142,7 +142,7 @@ fn what_is_only_looked_at_is_granted_to_be_looked_at() {
     }
 }
 
-/// What the operator has asked for, as `verb group/resource`.
+/// Returns the requests of the operator, as `verb group/resource`.
 fn asked<A: Served>(rig: &Rig<A>) -> BTreeSet<String> {
     (rig.server.requests().iter())
         .filter(|request| request.client == OPERATOR && !request.resource.is_empty())
@@ -155,7 +155,7 @@ fn asked<A: Served>(rig: &Rig<A>) -> BTreeSet<String> {
         .collect()
 }
 
-/// What the role of an operator grants.
+/// Returns the permissions of an operator's role.
 fn granted<A: Application>() -> BTreeSet<String> {
     let roles = rbac::<A>(&[] as &[&str], None).expect("it is namespaced");
     let mut granted = BTreeSet::new();
@@ -169,7 +169,7 @@ fn granted<A: Application>() -> BTreeSet<String> {
     granted
 }
 
-/// Waits until something is so, for a minute at most.
+/// Waits until a condition holds, for ten minutes at most.
 async fn until<T>(what: &str, mut so: impl AsyncFnMut() -> Option<T>) -> T {
     let waited = async {
         loop {
@@ -179,13 +179,13 @@ async fn until<T>(what: &str, mut so: impl AsyncFnMut() -> Option<T>) -> T {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_mins(1), waited).await;
+    let waited = tokio::time::timeout(Duration::from_mins(10), waited).await;
     waited.unwrap_or_else(|_| panic!("waited in vain until {what}"))
 }
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn on_a_real_server_the_printed_roles_are_enough_and_lead_nowhere_else() {
+async fn on_a_real_server_the_printed_roles_are_enough_and_grant_no_more() {
     let started = Kubernetes::start_or_skip("the roles of an operator").await;
     let Some(kubernetes) = started.expect("a server") else {
         return;
@@ -273,7 +273,7 @@ async fn on_a_real_server_the_printed_roles_are_enough_and_lead_nowhere_else() {
     kubernetes.stop().await;
 }
 
-/// A client that the server takes for this service account.
+/// Returns a client that impersonates this service account.
 fn as_account(mut config: Config, account: &ServiceAccount) -> Client {
     config.auth_info.impersonate = Some(format!(
         "system:serviceaccount:{}:{}",
@@ -282,7 +282,7 @@ fn as_account(mut config: Config, account: &ServiceAccount) -> Client {
     Client::try_from(config).expect("a client")
 }
 
-/// Creates an object of any kind, as `kubectl create` would.
+/// Creates an object of any kind, as `kubectl create` does.
 async fn create(client: &Client, object: serde_json::Value) {
     let object: DynamicObject = serde_json::from_value(object).expect("an object");
     let types = object.types.clone().expect("types");
@@ -296,7 +296,7 @@ async fn create(client: &Client, object: serde_json::Value) {
     made.unwrap_or_else(|error| panic!("{}: {error}", kind.kind));
 }
 
-/// Has the operator look at once instead of in half a minute.
+/// Causes a reconciliation at once instead of within half a minute.
 async fn request(databases: &Api<Database>) {
     let now = format!("{:?}", std::time::SystemTime::now());
     let patch = json!({ "metadata": { "annotations": { "poked": now } } });

@@ -1,4 +1,4 @@
-//! The life of a database, rehearsed with everything that can go wrong.
+//! These tests rehearse the lives of applications with every possible fault.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use okt_testing::Rehearsal;
 use okt_tests::{DatabaseState::*, Databases, Ladders, Queues, Reply, Say, Served, Shops, Sight};
 use serde_json::{Value, json};
 
-/// Everything that a database can live through.
+/// A complete life of a database.
 fn rehearsal() -> Rehearsal<Databases> {
     Rehearsal::of(Databases::default)
         .object(Databases::object("db", json!({})))
@@ -48,7 +48,7 @@ fn map(name: &str, text: &str) -> ConfigMap {
     serde_json::from_value(map).expect("a map")
 }
 
-/// An object that owns others, some of which change and go.
+/// An object with owned resources, some of which change and are deleted.
 fn shop() -> Rehearsal<Shops> {
     let role = || {
         let role = json!({ "metadata": { "name": "shop" } });
@@ -70,7 +70,7 @@ fn shop() -> Rehearsal<Shops> {
         .delete()
 }
 
-/// An object of a pass that is walked through again and again, which owns others, some of which change and go.
+/// An object with a pass that runs repeatedly, and with owned resources, some of which change and are deleted.
 fn ladder() -> Rehearsal<Ladders> {
     let role = || {
         let role = json!({ "metadata": { "name": "ladder" } });
@@ -83,7 +83,7 @@ fn ladder() -> Rehearsal<Ladders> {
         let all = [put("x"), Declared::of(map("b", "x")).wave(1), role()];
         ladders.script.put("Mutator", all);
         ladders.script.say("Updater", Say::Commit);
-        // What happens elsewhere is no event of the cluster.
+        // Changes outside the cluster cause no event.
         let again = Say::RequeueAfter(Duration::from_secs(30));
         ladders.script.say("CRChecker", again);
         ladders
@@ -107,7 +107,7 @@ fn ladder() -> Rehearsal<Ladders> {
         .delete()
 }
 
-/// An object with a pass and a life.
+/// An object with a pass and a lifecycle.
 fn queue() -> Rehearsal<Queues> {
     let role = |name: &str| {
         let role = json!({ "metadata": { "name": name } });
@@ -139,34 +139,35 @@ fn queue() -> Rehearsal<Queues> {
 }
 
 #[test]
-fn an_object_of_a_pass_lives_through_everything_with_what_it_owns() {
+#[ignore = "takes a minute; run with --include-ignored"]
+fn an_object_with_a_pass_survives_every_fault_with_its_owned_resources() {
     ladder().check();
 }
 
 #[test]
 #[ignore = "takes a minute; run with --include-ignored"]
-fn an_object_with_a_pass_and_a_life_lives_through_everything() {
+fn an_object_with_a_pass_and_a_lifecycle_survives_every_fault() {
     queue().check();
 }
 
 #[test]
 #[ignore = "takes a minute; run with --include-ignored"]
-fn what_a_shop_owns_lives_through_everything_with_it() {
+fn a_shop_survives_every_fault_with_its_owned_resources() {
     shop().check();
 }
 
 #[test]
 #[ignore = "takes a minute; run with --include-ignored"]
-fn a_database_lives_through_everything() {
+fn a_database_survives_every_fault() {
     rehearsal().check();
 }
 
 #[test]
-fn a_deadline_is_kept_whatever_goes_wrong() {
+fn a_deadline_holds_under_every_fault() {
     overdue().check();
 }
 
-/// What is found where a bug is planted into the requests of the operator.
+/// Returns the findings of a rehearsal with a bug in the operator's requests.
 fn found(rehearsal: Rehearsal<Databases>, bug: Bug) -> Vec<String> {
     let report = rehearsal
         .__through(move |client| planted(client, bug))
@@ -176,19 +177,19 @@ fn found(rehearsal: Rehearsal<Databases>, bug: Bug) -> Vec<String> {
     found.cloned().collect()
 }
 
-/// What is wrong with the writes of a status.
+/// A bug in the writes of a status.
 #[derive(Clone, Copy)]
 enum Bug {
-    /// They are written whatever the object has become meanwhile.
+    /// Writes the status even if the object has changed meanwhile.
     NoResourceVersion,
-    /// They count as written before they are.
+    /// Reports a write as done before it is done.
     WritesLate,
 }
 
-/// How late a write comes that counts as written.
+/// The delay of a write that is already reported as done.
 const LATE: Duration = Duration::from_secs(1);
 
-/// A client whose writes of a status have a bug.
+/// Returns a client whose writes of a status have a bug.
 fn planted(client: Client, bug: Bug) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -209,7 +210,7 @@ fn planted(client: Client, bug: Bug) -> Client {
                     let (late_client, late) = (client.clone(), again(&parts, &status));
                     tokio::spawn(async move {
                         tokio::time::sleep(LATE).await;
-                        // It fails where the object has changed meanwhile.
+                        // The write fails if the object has changed meanwhile.
                         let _ = late_client.send(late).await;
                     });
                     let mut parts = parts;
@@ -230,14 +231,14 @@ fn has(found: &[String], words: &str) -> bool {
 
 #[test]
 #[ignore = "takes a minute; run with --include-ignored"]
-fn an_operator_that_writes_over_what_it_has_not_seen_is_found() {
+fn the_rehearsal_finds_an_operator_that_overwrites_unseen_changes() {
     let found = found(rehearsal(), Bug::NoResourceVersion);
     assert!(has(&found, "refused with 422"), "{found:#?}");
 }
 
 #[test]
 #[ignore = "takes a minute; run with --include-ignored"]
-fn an_operator_that_acts_before_it_has_written_is_found() {
+fn the_rehearsal_finds_an_operator_that_acts_before_its_write() {
     let found = found(rehearsal(), Bug::WritesLate);
     assert!(
         has(&found, "began before its position was written"),

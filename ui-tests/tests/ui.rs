@@ -1,4 +1,4 @@
-//! Every case is compiled; those that pass are run, what the compiler says of the others is compared.
+//! Compiles every case; runs those that pass, and compares the compiler's output for the others.
 
 #[test]
 fn ui() {

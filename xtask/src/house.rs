@@ -1,4 +1,4 @@
-//! The files of a crate as rooms: who imports whom, on which floor each stands, and where files import each other.
+//! The import graph of a crate's files: each file is a room, on a floor above the files it imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,16 +10,16 @@ use petgraph::graph::DiGraph;
 
 use crate::imports::{Imports, ModulePath};
 
-/// The files of one crate.
+/// The import graph of the files of one crate.
 pub(crate) struct House {
-    /// Path of each file's module, with its lines.
+    /// The module path of each file, with its number of lines.
     rooms: BTreeMap<ModulePath, usize>,
-    /// Who imports whom.
+    /// The imports, from the importing file to the imported one.
     arrows: BTreeSet<(ModulePath, ModulePath)>,
 }
 
 impl House {
-    /// Reads the files below a folder.
+    /// Reads the files in a folder and its subfolders.
     pub(crate) fn of(src: &Path) -> Self {
         let mut texts = BTreeMap::new();
         read(src, &Vec::new(), &mut texts);
@@ -36,7 +36,7 @@ impl House {
         for (module, own) in &imports {
             for path in &own.used {
                 let to = house.room(&imports, path);
-                // The root only says what there is, and what of it is public.
+                // The root only declares modules and re-exports names.
                 if to != **module && !to.is_empty() && !module.is_empty() {
                     house.arrows.insert(((*module).clone(), to));
                 }
@@ -45,7 +45,7 @@ impl House {
         house
     }
 
-    /// The file that a path leads to, through those that only hand the name on.
+    /// Returns the file that defines a path, following re-exports.
     fn room(&self, imports: &BTreeMap<&ModulePath, Imports>, path: &ModulePath) -> ModulePath {
         let mut room = path.clone();
         while !self.rooms.contains_key(&room) && !room.is_empty() {
@@ -60,22 +60,22 @@ impl House {
         }
     }
 
-    /// How many files there are.
+    /// Returns the number of files.
     pub(crate) fn rooms(&self) -> usize {
         self.rooms.len()
     }
 
-    /// The paths of all files but the root.
+    /// Returns the module paths of all files except the root.
     pub(crate) fn modules(&self) -> impl Iterator<Item = &ModulePath> {
         self.rooms.keys().filter(|module| !module.is_empty())
     }
 
-    /// Who imports whom.
+    /// Returns the imports, from the importing file to the imported one.
     pub(crate) fn arrows(&self) -> impl Iterator<Item = &(ModulePath, ModulePath)> {
         self.arrows.iter()
     }
 
-    /// The files that import each other.
+    /// Returns the cycles: groups of files that import each other.
     pub(crate) fn circles(&self) -> Vec<Vec<String>> {
         let circles = self.components().into_iter().filter(|it| it.len() > 1);
         circles
@@ -83,7 +83,7 @@ impl House {
             .collect()
     }
 
-    /// Files that import each other are one component; each comes after all that it imports.
+    /// Returns the strongly connected components, each after the components that it imports.
     fn components(&self) -> Vec<Vec<ModulePath>> {
         let modules: Vec<&ModulePath> = self.modules().collect();
         let mut graph = DiGraph::<&ModulePath, ()>::new();
@@ -99,7 +99,7 @@ impl House {
             .collect()
     }
 
-    /// The files by floor: each stands above all that it imports.
+    /// Returns the files by floor: each file is above all files that it imports.
     fn floors(&self) -> Vec<Vec<ModulePath>> {
         let mut floor: BTreeMap<ModulePath, usize> = BTreeMap::new();
         let mut floors: Vec<Vec<ModulePath>> = Vec::new();
@@ -121,7 +121,7 @@ impl House {
     }
 }
 
-/// A path as it is written.
+/// Returns a module path as text.
 pub(crate) fn name(module: &[String]) -> String {
     module.join("/")
 }
@@ -132,7 +132,7 @@ fn read(folder: &Path, module: &ModulePath, texts: &mut BTreeMap<ModulePath, Str
         let path = entry.expect("an entry").path();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let mut own = module.clone();
-        // Tests are no rooms.
+        // Files of tests do not count.
         if stem == "tests" || stem == "fuzz" {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The modules of its own crate that one file names.
+//! The imports of one file from its own crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use syn::{Attribute, ItemMod, Path, UseTree, Visibility};
 /// A path from the root of a crate: `["resources", "kept", "decoded"]`.
 pub(crate) type ModulePath = Vec<String>;
 
-/// What a file names of its own crate, but for what is compiled for tests only.
+/// The paths of its own crate that a file names, except in code that is compiled for tests only.
 pub(crate) struct Imports {
     module: ModulePath,
-    /// How many inline modules the place is in.
+    /// The number of inline modules around the present place.
     inline: usize,
-    /// The paths that it uses.
+    /// The paths that the file uses.
     pub(crate) used: BTreeSet<ModulePath>,
-    /// The names that it brings into its module, and where each comes from.
+    /// The names that the file imports into its module, with the path of each.
     pub(crate) names: BTreeMap<String, ModulePath>,
 }
 
@@ -32,7 +32,7 @@ impl Imports {
         found
     }
 
-    /// The path from the root of the crate, if it is one of the own crate.
+    /// Returns the path from the root of the crate; none for another crate.
     fn absolute(&self, path: &[String]) -> Option<ModulePath> {
         let (first, rest) = path.split_first()?;
         let mut from = match first.as_str() {
@@ -53,7 +53,7 @@ impl Imports {
         Some(from)
     }
 
-    /// Takes a `use`: what is handed on to others is no use of it.
+    /// Reads a `use`; a re-export does not count as a use.
     fn take_tree(&mut self, before: &mut Vec<String>, tree: &UseTree, hands_on: bool) {
         let (name, alias) = match tree {
             UseTree::Path(path) => {
@@ -121,7 +121,7 @@ impl<'ast> Visit<'ast> for Imports {
         }
     }
 
-    /// `pub(super)` names no module that is used.
+    /// Ignores visibilities: `pub(super)` is not a use of a module.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast Path) {

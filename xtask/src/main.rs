@@ -1,6 +1,6 @@
-//! What is checked of this repository itself. `cargo run -p xtask` prints which file imports which.
+//! Checks of this repository itself. `cargo run -p xtask` prints which file imports which.
 //!
-//! `cargo test -p xtask` fails where files import each other in a circle, or against the order of ARCHITECTURE.md.
+//! `cargo test -p xtask` fails if files import each other in a cycle, or against the order of ARCHITECTURE.md.
 
 mod house;
 mod imports;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use house::House;
 use order::Order;
 
-/// The crates that are published.
+/// The published crates.
 const CRATES: [&str; 5] = [
     "okt-core",
     "okt-macros",
@@ -66,11 +66,11 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    /// Circles that are known, and to be taken apart.
+    /// Known cycles, to be removed.
     const KNOWN: [(&str, usize); 2] = [("okt-sidecar", 2), ("okt-testing", 9)];
 
     #[test]
-    fn no_files_import_each_other_in_a_circle() {
+    fn there_are_no_unknown_import_cycles() {
         for name in CRATES {
             let house = house(name);
             assert!(house.rooms() > 3, "{name} has no files");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_imports_against_the_order_of_the_architecture() {
+    fn no_file_imports_against_the_order_of_architecture_md() {
         let page = architecture();
         for name in CRATES {
             let order = Order::of(&page, name);

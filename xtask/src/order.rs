@@ -1,13 +1,13 @@
-//! The order of a crate's folders and files, as ARCHITECTURE.md has it.
+//! The order of a crate's folders and files in ARCHITECTURE.md.
 
 use crate::house::{House, name};
 use crate::imports::ModulePath;
 
-/// The rows of a table, from the ground up: a file imports from its own row and from those above it on the page.
+/// The rows of a table of ARCHITECTURE.md: a file may import from its own row and from the rows above it on the page.
 pub(crate) struct Order(Vec<Vec<String>>);
 
 impl Order {
-    /// Reads the table below the heading that names the crate.
+    /// Reads the table under the heading of a crate.
     pub(crate) fn of(page: &str, package: &str) -> Self {
         let heading = format!("### {package}");
         let lines = page.lines().skip_while(|line| *line != heading).skip(1);
@@ -24,7 +24,7 @@ impl Order {
         Self(rows.collect())
     }
 
-    /// The row of a file: that of the longest name that leads to it.
+    /// Returns the row of a file: the row with the longest prefix of its path.
     fn row(&self, module: &ModulePath) -> Option<usize> {
         let module = name(module);
         let rows = self.0.iter().enumerate();
@@ -39,13 +39,13 @@ impl Order {
         fits.max().map(|(_, row)| row)
     }
 
-    /// The files that no row names.
+    /// Returns the files that are in no row.
     pub(crate) fn missing(&self, house: &House) -> Vec<String> {
         let modules = house.modules().filter(|module| self.row(module).is_none());
         modules.map(|module| name(module)).collect()
     }
 
-    /// The imports from a later row.
+    /// Returns the imports from a later row.
     pub(crate) fn upward(&self, house: &House) -> Vec<String> {
         let arrows = house.arrows();
         let upward = arrows.filter(|(from, to)| self.row(from) < self.row(to));

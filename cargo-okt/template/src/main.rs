@@ -13,6 +13,6 @@ use crate::operator::Keeper;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // What the operator connects to is connected here; the argument is a client of the cluster.
+    // Connect here to everything that the operator needs; the argument is a client of the cluster.
     okt_runtime::main(|_| async { Ok::<_, Infallible>(Keeper) }).await
 }

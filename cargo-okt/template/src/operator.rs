@@ -1,4 +1,4 @@
-//! What is done in each state, and what exists in the cluster meanwhile.
+//! The work of each state, and the resources in the cluster.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use okt_runtime::{Action, Application, Context, Failure, Resources, Watches};
 
 use crate::resource::{Widget, WidgetState, WidgetStateHandler, widget_state};
 
-/// The operator; what its handlers need, such as clients, are its fields.
+/// The operator; add fields for what its handlers need, such as clients.
 #[derive(Clone)]
 pub struct Keeper;
 
-/// Each may run again under the same `cx.id()`: what it does must then be one effect.
+/// The work of each state. A handler may run again with the same `cx.id()`: make its effect idempotent.
 impl WidgetStateHandler for Keeper {
     type Context = Action<Widget>;
     type Error = Failure;
@@ -23,7 +23,7 @@ impl WidgetStateHandler for Keeper {
         Ok(widget_state::AfterStarting::Running)
     }
 
-    /// Runs on arrival, and again when the spec has changed.
+    /// Runs on arrival, and again when the spec changes.
     async fn running(&self, _: &Action<Widget>) -> Result<widget_state::AfterRunning, Failure> {
         Ok(widget_state::AfterRunning::Stay)
     }

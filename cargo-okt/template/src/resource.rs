@@ -1,46 +1,46 @@
-//! What users ask for, and the life of it.
+//! The custom resource and its lifecycle.
 
 use kube::CustomResource;
 use okt_runtime::{Desired, LifecycleSpec, Status, lifecycle_graph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The life of a `Widget`.
+/// The lifecycle of a `Widget`.
 ///
-/// A child is the normal way on, the last one where nothing else is asked for; a trigger is what happens to it.
+/// A child is a regular edge; the last child is the default. A trigger is an edge for an event.
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WidgetState {
-    /// It is being set up.
+    /// The application is being set up.
     #[entry]
     #[trigger(Failed, on_error(attempts = 5))]
     #[child(Running)]
     Starting,
 
-    /// It does what it is for.
+    /// The application runs.
     #[rest]
     #[condition(Available)]
     #[trigger(Failed, on_error(attempts = 5))]
     #[child(Stopping)]
     Running,
 
-    /// It is being taken down.
+    /// The application is being shut down.
     #[child(Gone)]
     Stopping,
 
-    /// Somebody has to look; a new `spec.lifecycle.request` has it tried again.
+    /// The application needs a person; a new `spec.lifecycle.request` retries it.
     #[rest(hold, idle)]
     #[condition(Available, status = "False", reason = "Broken")]
     #[child(Starting)]
     #[child(Stopping)]
     Failed,
 
-    /// There is nothing left of it.
+    /// The application is gone.
     #[leaf(idle)]
     Gone,
 }
 
-/// What a user asks for.
+/// The spec of a `Widget`.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "example.com",
@@ -50,9 +50,9 @@ pub enum WidgetState {
     status = "Status<WidgetState>"
 )]
 pub struct WidgetSpec {
-    /// Where it should be in its life.
+    /// The desired state.
     #[serde(default)]
     pub lifecycle: Desired<WidgetState>,
-    /// What it says.
+    /// The message in the `ConfigMap`.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! The operator in a cluster that is in the test process, where an hour passes at once.
+//! Tests of the operator with an API server in the test process and virtual time.
 
 use std::future::pending;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::operator::Keeper;
 use crate::resource::Widget;
 
-/// As in `example.yaml`.
+/// Returns the object of `example.yaml`.
 fn example() -> Value {
     json!({
         "apiVersion": "example.com/v1alpha1",
@@ -31,7 +31,7 @@ fn is_ready(object: Option<&Widget>) -> bool {
     conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// Waits until the object is so, for an hour of the test's own time.
+/// Waits until the object meets a condition, for at most an hour of virtual time.
 async fn until(objects: &Api<Widget>, so: impl Condition<Widget>) {
     let so = await_condition(objects.clone(), "first", so);
     let waited = tokio::time::timeout(Duration::from_hours(1), so).await;
@@ -58,7 +58,7 @@ async fn it_becomes_ready_keeps_its_settings_and_goes() {
     let settings: Api<ConfigMap> = Api::default_namespaced(user);
     let data = settings.get("first").await.expect("settings").data;
     assert_eq!(data.expect("data")["message"], "hello");
-    // At rest it costs nothing.
+    // A resting object causes no writes.
     let settled = server.mark();
     tokio::time::sleep(Duration::from_hours(1)).await;
     let mut requests = server.requests_since(settled).into_iter();
@@ -70,8 +70,8 @@ async fn it_becomes_ready_keeps_its_settings_and_goes() {
     assert_eq!(settings.get_opt("first").await.expect("an answer"), None);
 }
 
-/// A crash before and after each write, a stale cache, lost work, two operators at once, ..
+/// Rehearses faults: a crash before and after each write, a stale cache, lost work, two operators at once, and others.
 #[test]
-fn whatever_goes_wrong_it_ends_where_it_should() {
+fn every_fault_ends_in_the_right_state() {
     Rehearsal::of(|| Keeper).object(example()).delete().check();
 }

@@ -10,24 +10,24 @@ use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The life of a greeting.
+/// The lifecycle of a greeting.
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GreetingState {
-    /// It is being said.
+    /// The operator prints the greeting.
     #[entry]
     #[child(Said)]
     Start,
-    /// It was said.
+    /// The greeting is printed.
     #[rest(idle)]
     #[child(Forgotten)]
     Said,
-    /// Nobody remembers it.
+    /// The greeting is forgotten.
     #[leaf(idle)]
     Forgotten,
 }
 
-/// What is to be said.
+/// The desired state of a greeting.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -37,14 +37,14 @@ pub enum GreetingState {
     status = "Status<GreetingState>"
 )]
 pub struct GreetingSpec {
-    /// Where the greeting should be in its life.
+    /// The desired lifecycle state of the greeting.
     #[serde(default)]
     pub lifecycle: Desired<GreetingState>,
-    /// The words.
+    /// The text to print.
     pub text: String,
 }
 
-/// Says greetings.
+/// Prints greetings.
 pub struct Greeter;
 
 impl GreetingStateHandler for Greeter {

@@ -1,4 +1,4 @@
-//! This file is an operator of which several replicas run and one leads.
+//! This file is an operator with leader election: several replicas run, and one leads.
 //!
 //! `leader crd | kubectl apply -f -`, then `leader run --press http://…` as often as you like.
 
@@ -11,7 +11,7 @@ use okt_examples::leaflets::{Leaflet, Printer};
 use okt_runtime::Operator;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Has leaflets printed; of several replicas one does.
+/// Prints leaflets; one of several replicas leads.
 #[derive(Parser)]
 enum Line {
     /// Run a replica until SIGTERM.
@@ -22,7 +22,7 @@ enum Line {
 
 #[derive(Args)]
 struct Run {
-    /// Where the press is.
+    /// The URL of the press.
     #[arg(long, value_name = "URL")]
     press: String,
     /// The lease that the replicas compete for.
@@ -31,10 +31,10 @@ struct Run {
     /// The namespace of the lease.
     #[arg(long, value_name = "NAME", default_value = "default")]
     lease_namespace: String,
-    /// How long a lease is good for after it was renewed.
+    /// The duration of the lease after a renewal.
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = clap::value_parser!(u64).range(3..=3600))]
     lease_seconds: u64,
-    /// What this replica is called; by default the host, which in a cluster is the pod.
+    /// The name of this replica [default: the host name, which is the pod in a cluster].
     #[arg(long, value_name = "NAME")]
     replica: Option<String>,
 }
@@ -73,7 +73,7 @@ async fn run(line: Run) -> Result<(), Box<dyn Error>> {
             terminate.recv().await;
         })
         .await;
-    // Only now: as long as work runs here, nobody else may begin.
+    // Give up the lease only now: no other replica may begin while work runs here.
     leadership.give_up().await;
     Ok(ended?)
 }

@@ -1,6 +1,6 @@
 //! This file is the operator of `Memcached` objects as a program: `run`, `crd`, `rbac` and `manifests`.
 //!
-//! Beside a cluster, by the kubeconfig:
+//! Outside a cluster, with a kubeconfig:
 //!
 //! ```sh
 //! cargo run --bin memcached -- crd | kubectl apply -f -
@@ -11,7 +11,7 @@
 //! kubectl delete memcached/cache
 //! ```
 //!
-//! Inside it, once an image has this program as its entry point:
+//! Inside a cluster, with an image that has this program as its entry point:
 //!
 //! ```sh
 //! cargo run --bin memcached -- manifests --image REGISTRY/memcached-operator:1 | kubectl apply -f -

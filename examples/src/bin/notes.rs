@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use okt_examples::notes::{Instance, Program, ServeArgs, serve};
 
-/// A small document server with a life of its own.
+/// A small document server.
 #[derive(Parser)]
 #[command(version)]
 enum Notes {
-    /// Makes the directory and its database; safe to repeat.
+    /// Creates the directory and its database; safe to repeat.
     Prepare {
         /// The directory of the data.
         #[arg(long)]

@@ -10,29 +10,29 @@ use super::files::{self, ANNOUNCEMENT, BACKUPS, DATABASE, JOURNAL, LOCK, LOG, SO
 use super::process::{Lock, Taken};
 use super::store::Store;
 
-/// Where everything is, was, and will be.
+/// The paths of a move.
 #[derive(Clone, Debug)]
 pub(super) struct Move {
     /// The data directory.
     pub(super) data: PathBuf,
     /// The directory that will hold it; it does not exist, or holds a whole archive.
     pub(super) kept: PathBuf,
-    /// The copy under way, beside `kept`.
+    /// The unfinished copy, next to `kept`.
     partial: PathBuf,
-    /// The data directory after it was copied, beside `data`, while it is removed.
+    /// The data directory while it is removed after the copy, next to `data`.
     aside: PathBuf,
 }
 
-/// What was reached last, in order; after each of them a crash may come.
+/// The steps of a move in order, each reported when it is complete; a crash may follow any of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The database is one file.
     Folded,
-    /// A part of the copy is there.
+    /// A part of the copy exists.
     CopyBegun,
-    /// All of the copy is there, under its temporary name.
+    /// All of the copy exists, under its temporary name.
     Copied,
-    /// The archive is whole.
+    /// The archive is complete.
     Kept,
     /// The data directory has lost its name.
     SetAside,
@@ -40,10 +40,10 @@ pub(super) enum Step {
     Removed,
 }
 
-/// How the data comes to another place.
+/// How the data gets into the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Means {
-    /// By a rename, or where that is another file system, by a copy.
+    /// By a rename, or by a copy if the archive is on another file system.
     Rename,
     /// By a copy.
     #[cfg(test)]
@@ -65,12 +65,12 @@ impl Move {
         }
     }
 
-    /// Does what is left to do and counts the archived documents.
+    /// Completes the move and returns how many documents are archived.
     ///
     /// # Guarantees
     ///
-    /// At every moment the data is whole in one of the two places.
-    /// A directory that was prepared anew under the old name is another one, and stays.
+    /// At every moment the data is complete in one of the two places.
+    /// A directory that was prepared again under the old name is a different one, and stays.
     pub(super) fn run(
         &self,
         means: Means,
@@ -89,7 +89,7 @@ impl Move {
         }
         files::remove_directory(&self.aside).map_err(Error::file("remove", &self.aside))?;
         reached(Step::Removed)?;
-        // They came along with a rename, and mean nothing here.
+        // A rename moves these files too; an archive does not need them.
         for name in [LOCK, ANNOUNCEMENT, SOCKET] {
             let path = self.kept.join(name);
             files::remove_file(&path).map_err(Error::file("remove", &path))?;
@@ -99,7 +99,7 @@ impl Move {
         open_backup(&self.kept.join(DATABASE))
     }
 
-    /// Takes the directory away from servers and makes its database one file.
+    /// Locks the directory against servers and makes its database one file.
     fn fold(&self) -> Result<Lock, Error> {
         if !self.data.join(DATABASE).exists() {
             return Err(Error::NotPrepared {
@@ -138,7 +138,7 @@ impl Move {
             #[cfg(test)]
             Means::Copy => {}
         }
-        // An earlier attempt may have left a part, which is not worth sorting out.
+        // An earlier attempt may have left a part of a copy; start over.
         files::remove_directory(&self.partial).map_err(Error::file("remove", &self.partial))?;
         fs::create_dir(&self.partial).map_err(Error::file("make", &self.partial))?;
         copy(&self.data.join(DATABASE), &self.partial.join(DATABASE))?;
@@ -150,20 +150,20 @@ impl Move {
         rename(&self.partial, &self.kept)
     }
 
-    /// Whether the archived data is still at its old place too.
+    /// Returns whether the archived data still exists at its old place, too.
     fn is_left(&self) -> bool {
         let identity = |directory: &Path| {
             Store::open_read_only(&directory.join(DATABASE))?.property("identity")
         };
         match (identity(&self.data), identity(&self.kept)) {
             (Ok(Some(data)), Ok(Some(kept))) => data == kept,
-            // What cannot be recognised is not removed.
+            // Data that cannot be identified is not removed.
             (Ok(_) | Err(_), Ok(_) | Err(_)) => false,
         }
     }
 }
 
-/// Renames, and makes it last in both directories.
+/// Renames, and syncs both directories so that the rename survives a crash.
 fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     fs::rename(from, to)
         .and_then(|()| files::sync_parent(to))
@@ -186,7 +186,7 @@ fn copy_backups(from: &Path, to: &Path) -> Result<(), Error> {
     files::sync_directory(to).map_err(Error::file("sync", to))
 }
 
-/// Copies a file, if it is there, to the disk and not only to memory.
+/// Copies a file, if it exists, and syncs the copy to the disk.
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     match fs::copy(from, to) {
         Ok(_) => File::open(to)
@@ -197,7 +197,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     }
 }
 
-/// The newest archive of the instance with this name, if there is one.
+/// Returns the newest archive of the instance with this name, if there is one.
 ///
 /// # Errors
 ///

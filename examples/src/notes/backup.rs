@@ -1,4 +1,4 @@
-//! This file copies a database while it is written to, and says whether a copy is good.
+//! This file copies a database while it is written to, and checks copies.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -13,20 +13,20 @@ use super::error::{Error, StoreError};
 use super::files;
 use super::store::{Store, refused};
 
-/// Few, so that a small database in a demonstration takes several steps too.
+/// Small, so that a small database in a demo takes several steps too.
 const PAGES_PER_STEP: i32 = 4;
-/// How long a step waits that found the database locked, which a reader of a write-ahead log rarely does.
+/// How long a step waits after it finds the database locked, which is rare for a reader of a write-ahead log.
 const LOCKED_PAUSE: Duration = Duration::from_millis(10);
-/// The longest time that passes before a copy between two steps notices that it was told to stop.
+/// The longest time until a copy notices a request to stop between two steps.
 const NAP: Duration = Duration::from_millis(50);
 const COPY: &str = "copy database";
 
-/// A copy that is there, and how many documents it holds.
+/// A complete copy, with its number of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Saved {
-    /// By this very call.
+    /// This call made it.
     Made(u64),
-    /// By an earlier one.
+    /// An earlier call made it.
     Found(u64),
 }
 
@@ -43,8 +43,8 @@ pub fn open_backup(path: &Path) -> Result<u64, Error> {
 ///
 /// # Guarantees
 ///
-/// The copy is the database of the moment this began; writers never wait for it.
-/// Where `target` is a good copy already, as when an earlier process was killed right after making it, it stays.
+/// The copy is the database at the moment when the backup began; writers never wait for it.
+/// If `target` is a good copy already, it stays: an earlier process may have been killed right after making it.
 ///
 /// # Caveats
 ///
@@ -55,12 +55,12 @@ pub(super) fn back_up(
     pause: Duration,
     stop: &AtomicBool,
 ) -> Result<Saved, StoreError> {
-    // A file that does not pass is made again: it was good when it got its name, so the disk has lost it since.
+    // A file that fails the check is made again: it was good when it got its name, so the disk has damaged it since.
     if let Ok(documents) = inspect(target) {
         return Ok(Saved::Found(documents));
     }
     let partial = target.with_added_extension(files::PARTIAL);
-    // With its journal, which SQLite would otherwise play back into the new copy.
+    // Its journal has to go too: SQLite would otherwise play it back into the new copy.
     for left in [
         &partial,
         &target.with_added_extension(format!("{}-journal", files::PARTIAL)),
@@ -89,14 +89,14 @@ pub(super) fn back_up(
             .map(|()| Saved::Made(documents))
             .map_err(StoreError::file("publish backup", target)),
         Err(error) => {
-            // The first error is the one to tell; what stays is removed by the next attempt or start.
+            // The first error is the one to report; the next attempt or start removes what is left.
             let _ = files::remove_file(&partial);
             Err(error)
         }
     }
 }
 
-/// Copies page by page and says how many documents the copy must hold.
+/// Copies page by page; returns how many documents the copy must hold.
 fn copy(
     database: &Path,
     partial: &Path,
@@ -104,8 +104,8 @@ fn copy(
     stop: &AtomicBool,
 ) -> Result<u64, StoreError> {
     let source = Store::open(database)?;
-    // SQLite starts a backup again whenever another connection writes, which under load is for ever.
-    // A read transaction that lasts as long as the backup keeps its snapshot, and nobody waits for a reader.
+    // SQLite restarts a backup whenever another connection writes, which under load is forever. A read transaction for
+    // the whole backup keeps its snapshot, and no writer waits for a reader.
     source
         .connection
         .execute_batch("BEGIN")
@@ -127,7 +127,7 @@ fn copy(
             }
         }
     }
-    // The copy says of itself that it has a write-ahead log; one file is what can be moved and opened read-only.
+    // The copy is marked as having a write-ahead log; only a single file can be moved and opened read-only.
     target
         .pragma_update(None, "journal_mode", "DELETE")
         .and_then(|()| target.close().map_err(|(_, error)| error))
@@ -135,7 +135,7 @@ fn copy(
     Ok(expected)
 }
 
-/// Waits so long, or until it is told to stop.
+/// Waits for the pause, or until the stop flag is set.
 fn rest(pause: Duration, stop: &AtomicBool) {
     let mut left = pause;
     while !left.is_zero() && !stop.load(Ordering::Relaxed) {
@@ -176,7 +176,7 @@ mod tests {
         let copied = thread::scope(|scope| {
             let copied =
                 scope.spawn(|| back_up(&database, &target, Duration::from_millis(5), &stop));
-            // A backup that starts again with every document would go on as long as the writer does.
+            // A backup that restarted with every document would last as long as the writer.
             for _ in 0..2000 {
                 if copied.is_finished() {
                     break;
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_that_lost_a_page_is_not_taken_for_one() {
+    fn a_backup_that_lost_a_page_is_rejected() {
         let directory = tempfile::tempdir().expect("a directory");
         store_of(40, directory.path()).fold().expect("one file");
         let path = directory.path().join(files::DATABASE);

@@ -10,17 +10,17 @@ use super::error::Error;
 use super::files::ANNOUNCEMENT;
 use super::wire::{Announcement, BOOT_HEADER, Count, Document, NewDocument, Problem};
 
-/// For one answer.
+/// The time limit of one answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// A way to one process.
+/// A client of one process.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     http: reqwest::Client,
     announcement: Announcement,
 }
 
-/// A client that goes to the loopback interface, whatever proxy the environment names.
+/// Returns an HTTP client that ignores proxies in the environment.
 pub(super) fn http() -> Result<reqwest::Client, Error> {
     reqwest::Client::builder()
         .no_proxy()
@@ -33,7 +33,7 @@ pub(super) fn http() -> Result<reqwest::Client, Error> {
 }
 
 impl Client {
-    /// Reads how to reach the process of a directory; `None` when no process has said so.
+    /// Reads the address of the process of a directory; returns `None` if no process has announced one.
     pub(super) async fn find(http: &reqwest::Client, data: &Path) -> Result<Option<Self>, Error> {
         let path = data.join(ANNOUNCEMENT);
         let read = tokio::task::spawn_blocking({
@@ -45,7 +45,7 @@ impl Client {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::file("read", &path)(error)),
         };
-        // It is written by a rename: what is no announcement was not written by a server.
+        // A rename creates the file, so a file without an announcement is not from a server.
         let announcement = serde_json::from_slice(&content)
             .map_err(|error| Error::file("read", &path)(error.into()))?;
         Ok(Some(Self {
@@ -104,7 +104,7 @@ async fn refused(action: &'static str, response: Response) -> Error {
     let status = response.status().as_u16();
     let message = match response.json::<Problem>().await {
         Ok(problem) => problem.error,
-        // Something else has the port.
+        // Another program has the port.
         Err(_) => "it gave no reason".into(),
     };
     Error::Refused {

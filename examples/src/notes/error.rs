@@ -1,4 +1,4 @@
-//! This file says what can go wrong, and whether trying again helps.
+//! This file defines the errors, and whether a retry helps.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use okt_sidecar::client::EndpointError;
 use super::files::PATH_BYTES;
 use super::schema::SCHEMA_VERSION;
 
-/// Why an instance did not do what it was asked.
+/// An error of an instance.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An id or a name cannot be part of a file name. A retry does not help.
@@ -16,7 +16,7 @@ pub enum Error {
         "make a file name of {name:?}: use 1 to 128 of the characters A-Z a-z 0-9 . _ -, a dot not first"
     )]
     Name {
-        /// As it was given.
+        /// The name as given.
         name: String,
     },
     /// The path of the directory is too long for a socket in it. A retry does not help; a directory with a shorter
@@ -43,7 +43,7 @@ pub enum Error {
     NotAnswering {
         /// The data directory.
         data: PathBuf,
-        /// What was tried.
+        /// Why there is no answer.
         why: String,
     },
     /// The process ended before it answered. A retry helps if it was killed, or if the cause, which is in its log, is
@@ -54,10 +54,10 @@ pub enum Error {
         data: PathBuf,
         /// How it ended.
         status: std::process::ExitStatus,
-        /// The end of what it printed.
+        /// The end of its log.
         log: String,
     },
-    /// What was waited for did not come in time. A retry goes on waiting.
+    /// An operation was not done in time. A retry continues to wait.
     #[error("wait for the server of {} {what}: it took longer than {limit:?}; its notes.log may say why", data.display())]
     Slow {
         /// The data directory.
@@ -72,7 +72,7 @@ pub enum Error {
     InUse {
         /// The data directory.
         data: PathBuf,
-        /// The process, if it said so.
+        /// The process, if it has written its pid.
         pid: Option<u32>,
     },
     /// The recorded process is another program. Nothing was signalled; a retry does not help.
@@ -80,17 +80,17 @@ pub enum Error {
     NotOurs {
         /// The data directory.
         data: PathBuf,
-        /// The process that was spared.
+        /// The process that was not signalled.
         pid: u32,
     },
-    /// The server refused a request. A retry helps with status 503, when it is draining, once it was started again.
+    /// The server refused a request. A retry helps with status 503, when it is draining, once it was restarted.
     #[error("{action}: the server refused with {status}: {message}")]
     Refused {
         /// Verb and object.
         action: &'static str,
-        /// The code of HTTP.
+        /// The HTTP status code.
         status: u16,
-        /// Its sentence.
+        /// The message of the server.
         message: String,
     },
     /// The request or its answer was lost. A retry helps when the process did not end.
@@ -98,29 +98,29 @@ pub enum Error {
     Request {
         /// Verb and object.
         action: &'static str,
-        /// What the client says.
+        /// The error of the HTTP client.
         source: reqwest::Error,
     },
-    /// The agent cannot be spoken to; see there.
+    /// A call of the agent failed; see the inner error.
     #[error(transparent)]
     Agent(#[from] EndpointError),
-    /// The database refused; see there.
+    /// The database failed; see the inner error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The system refused. A retry helps when the disk was full.
+    /// A file operation failed. A retry helps when the disk was full.
     #[error("{action} {}", path.display())]
     File {
         /// Verb and object.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// Whether the same call may succeed later with nobody changing the call, the program or the data.
+    /// Returns whether the same call may succeed later without a change of the call, the program or the data.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::NotAnswering { .. }
@@ -133,7 +133,7 @@ impl Error {
             | Self::NotPrepared { .. }
             | Self::NotRunning { .. }
             | Self::NotOurs { .. } => false,
-            // By itself it ends for a reason that stays.
+            // A process that ends on its own has a reason that persists.
             Self::Ended { status, .. } => status.signal().is_some(),
             Self::Refused { status, .. } => *status >= 500,
             Self::Agent(error) => !error.is_permanent(),
@@ -150,27 +150,27 @@ impl Error {
     }
 }
 
-/// Why a database did not do what it was asked.
+/// An error of a database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no file. A retry does not help; preparing does.
     #[error("open database {}: there is no such file; prepare its directory first", path.display())]
     Missing {
-        /// Where it should be.
+        /// The expected path.
         path: PathBuf,
     },
-    /// The file is empty, as one is when its creation was interrupted. Preparing again completes it.
+    /// The file is empty, as after an interrupted creation. Preparing again completes it.
     #[error("open database {}: it has no schema yet; prepare its directory again", path.display())]
     Unprepared {
         /// The file.
         path: PathBuf,
     },
-    /// The content makes no sense to `SQLite`, or belongs to another program. A retry does not help; a backup does.
+    /// `SQLite` cannot read the content, or it belongs to another program. A retry does not help; a backup does.
     #[error("read database {}: it is damaged or no database of notes ({why}); restore a backup", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The fault that was found.
         why: String,
     },
     /// Another version of this program wrote it. A retry does not help.
@@ -181,14 +181,14 @@ pub enum StoreError {
         /// Its `user_version`.
         found: i64,
     },
-    /// `SQLite` refused. A retry helps when the disk was full or the database busy.
+    /// `SQLite` failed. A retry helps when the disk was full or the database busy.
     #[error("{action} in database {}", path.display())]
     Refused {
         /// Verb and object.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What `SQLite` says.
+        /// The error of `SQLite`.
         source: rusqlite::Error,
     },
     /// A file next to the database could not be written. A retry helps when the disk was full.
@@ -198,10 +198,10 @@ pub enum StoreError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The copy is not what it should be a copy of. A retry makes another.
+    /// The copy is incomplete. A retry makes another one.
     #[error("check backup {}: it holds {found} documents instead of {expected}", path.display())]
     Incomplete {
         /// The unfinished copy.
@@ -211,7 +211,7 @@ pub enum StoreError {
         /// Counted in the database when the copy began.
         expected: u64,
     },
-    /// The work was told to stop. A retry does it.
+    /// The work was stopped. A retry does it.
     #[error("{action}: it was stopped because the process is ending")]
     Stopped {
         /// Verb and object.
@@ -220,7 +220,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later with nobody changing the program or the data.
+    /// Returns whether the same call may succeed later without a change of the program or the data.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Refused { .. }
@@ -243,7 +243,7 @@ impl StoreError {
     }
 }
 
-/// An error and its causes in one line, for a log or an answer that cannot hold the chain.
+/// Returns an error and its causes in one line, for a log or an answer that cannot hold the chain.
 pub(super) fn sentence(error: &dyn std::error::Error) -> String {
     let mut sentence = error.to_string();
     let mut cause = error.source();
@@ -255,7 +255,7 @@ pub(super) fn sentence(error: &dyn std::error::Error) -> String {
     sentence
 }
 
-/// Names a process that may not have said who it is.
+/// Describes a process whose pid may be unknown.
 pub(super) fn holder(pid: Option<u32>) -> String {
     match pid {
         Some(pid) => format!("process {pid}"),

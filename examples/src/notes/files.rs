@@ -6,24 +6,24 @@ use std::path::Path;
 
 /// The database.
 pub(super) const DATABASE: &str = "notes.db";
-/// Held by the process that serves the directory.
+/// The lock, held by the process that serves the directory.
 pub(super) const LOCK: &str = "notes.lock";
-/// Says how to reach that process.
+/// The announcement with the address of that process.
 pub(super) const ANNOUNCEMENT: &str = "notes.json";
-/// What that process printed.
+/// The log of that process.
 pub(super) const LOG: &str = "notes.log";
 /// Finished backups, and unfinished ones that end in [`PARTIAL`].
 pub(super) const BACKUPS: &str = "backups";
-/// Where the agent of that process listens.
+/// The socket of the agent in that process.
 pub(super) const SOCKET: &str = "agent.sock";
-/// The longest path of a data directory: that of a socket has room for 107 bytes, of which the agent needs some.
+/// The longest path of a data directory, in bytes: a socket path may have 107, of which the agent needs some.
 pub(super) const PATH_BYTES: usize = 88;
-/// What that agent must not forget.
+/// The journal of that agent.
 pub(super) const JOURNAL: &str = "agent";
-/// How an unfinished file ends.
+/// The extension of an unfinished file.
 pub(super) const PARTIAL: &str = "partial";
 
-/// Makes a file appear whole or not at all, also when the machine stops in the middle.
+/// Writes a file completely or not at all, even if the machine stops in between.
 pub(super) fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     let partial = path.with_added_extension(PARTIAL);
     let mut file = File::create(&partial)?;
@@ -33,12 +33,12 @@ pub(super) fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_parent(path)
 }
 
-/// Makes the renames and removals in a directory last.
+/// Syncs a directory, so that renames and removals in it survive a crash.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Makes the appearance, or the removal, of this entry last.
+/// Syncs the parent directory, so that creating or removing this entry survives a crash.
 pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),

@@ -1,4 +1,4 @@
-//! This file is one instance of `notes` as its operator sees it: a directory, and a process that comes and goes.
+//! This file is one instance of `notes` for its operator: a directory, and a process that may run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use super::wire::Document;
 
 /// A directory with documents, and the process that serves it, if one does.
 ///
-/// Holds nothing of the process itself: another program, or this one after a crash, has the same view.
-/// What an operator has it do beside starting and ending goes to the [agent](Self::agent) in the process.
+/// It holds no state of the process: another program, or this one after a crash, works with the same instance.
+/// Any work but starting and ending goes to the [agent](Self::agent) in the process.
 ///
 /// # Guarantees
 ///
@@ -49,26 +49,26 @@ pub struct Instance {
     agent: agent::Client,
 }
 
-/// What can be said of the process of an instance.
+/// The observed state of the process of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
     /// Its agent answers.
     Answering(Box<AgentStatus>),
-    /// There is none; a pid that was left behind is nobody's.
+    /// No process runs; a recorded pid is stale.
     NotRunning {
         /// Whether there is a database to serve.
         prepared: bool,
     },
-    /// There is one, and it is starting, ending or stuck.
+    /// A process exists, and is starting, ending or stuck.
     NotAnswering {
-        /// As far as it said so.
+        /// Its pid, if it has written one.
         pid: Option<u32>,
-        /// What was tried.
+        /// Why its agent does not answer.
         why: String,
     },
 }
 
-/// The data of an instance that is no more.
+/// The data of an instance that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
     /// The directory with `notes.db` and `backups`.
@@ -78,7 +78,7 @@ pub struct Archive {
 }
 
 impl Instance {
-    /// Names an instance and its directory; nothing is done yet.
+    /// Creates an instance for a name and a directory; does nothing yet.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Instance {
     pub fn new(name: &str, data: impl AsRef<Path>, program: Program) -> Result<Self, Error> {
         nameable(name)?;
         let data = data.as_ref();
-        // A process is told from others by this path on its command line.
+        // This path on its command line identifies a process.
         let data = std::path::absolute(data).map_err(Error::file("find", data))?;
         if data.as_os_str().len() > PATH_BYTES {
             return Err(Error::Path { data });
@@ -107,12 +107,12 @@ impl Instance {
         &self.data
     }
 
-    /// Whoever asks the agent in the process: how it goes, and for work.
+    /// Returns the client of the agent in the process.
     pub fn agent(&self) -> &agent::Client {
         &self.agent
     }
 
-    /// Makes the directory and the schema, where they are not there yet.
+    /// Creates the directory and the schema, if they do not exist yet.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl Instance {
         .await
     }
 
-    /// Says whether there is a process and whether its agent answers.
+    /// Returns whether a process exists and whether its agent answers.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl Instance {
         .await
     }
 
-    /// Hands in a document; once this returns it is kept.
+    /// Adds a document; the server has stored it once this returns.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ impl Instance {
         self.client().await?.add(title, body).await
     }
 
-    /// How many documents the server holds.
+    /// Returns how many documents the server holds.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ impl Instance {
         let not_running = || Error::NotRunning {
             data: self.data.clone(),
         };
-        // A file that a killed process left must not lead to whoever has its port now.
+        // The file of a killed process must not lead to another program on its port.
         match self.holder().await? {
             Holder::Nobody => Err(not_running()),
             Holder::Process(_) => Client::find(&self.http, &self.data)
@@ -205,12 +205,12 @@ impl Instance {
     }
 }
 
-/// Where the agent of a directory is, when there is one.
+/// Returns the endpoint of the agent of a directory.
 pub fn endpoint(data: &Path) -> Endpoint {
     Endpoint::unix(data.join(SOCKET))
 }
 
-/// A text that can be part of a file name, as an id of an action can.
+/// Checks that a text can be part of a file name, as the id of an action can.
 fn nameable(name: &str) -> Result<&str, Error> {
     match name.parse::<ActionId>() {
         Ok(_) => Ok(name),
@@ -223,7 +223,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        // The runtime is ending, or the work panicked, which it has no reason to.
+        // The runtime is ending, or the work panicked.
         Err(_) => Err(Error::Store(StoreError::Stopped {
             action: "use data directory",
         })),

@@ -1,4 +1,4 @@
-//! This file lets many requests share two connections, and decides which documents are taken.
+//! This file lets many requests share two connections, and decides which documents are accepted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,60 +10,60 @@ use super::error::StoreError;
 use super::store::Store;
 use super::wire::{Document, Settings};
 
-/// The longest body of a document while the settings name none.
+/// The longest body of a document if the settings name none, in bytes.
 const DEFAULT_BODY_BYTES: usize = 1 << 20;
 /// The property that holds the [`Settings`].
 const SETTINGS: &str = "settings";
 
 /// The documents of one directory, as the requests of one process see them.
 ///
-/// One connection writes and one reads, so that reading never waits for a vacuum; who wants a connection waits for it
-/// in order of arrival, as a task and not as a thread.
+/// One connection writes and one reads, so that a read never waits for a vacuum; requests wait for a connection in
+/// order of arrival, as tasks and not as threads.
 #[derive(Debug)]
 pub(super) struct Library {
     writer: Arc<Mutex<Store>>,
     reader: Arc<Mutex<Store>>,
-    /// Shared by every request that writes, for as long as it does; taken whole by who changes it.
+    /// Every request that writes holds a shared lock; a change takes the exclusive lock.
     entrance: Arc<RwLock<Entrance>>,
 }
 
-/// Who is let in.
+/// Decides whether a document is accepted.
 #[derive(Debug)]
 struct Entrance {
     settings: Settings,
     closed: bool,
 }
 
-/// Whether documents are taken.
+/// Whether documents are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// They are.
+    /// Documents are accepted.
     Open,
-    /// They can be read, for ever.
+    /// Documents can only be read, permanently.
     ReadOnly,
     /// The process is about to end.
     Closed,
 }
 
-/// What became of a document that was handed in.
+/// The outcome of adding a document.
 #[derive(Debug)]
 pub(super) enum Added {
-    /// It is kept.
+    /// The document is stored.
     Kept(Document),
-    /// Its body is longer than this.
+    /// Its body is longer than this, in bytes.
     TooLong(usize),
-    /// None is taken any more.
+    /// No document is accepted any more.
     ReadOnly,
     /// The process is about to end.
     Closed,
 }
 
 impl Library {
-    /// Opens the database after reading all of it: a damaged page is found here and not by the client that needs it.
+    /// Opens the database after reading all of it, so that this call, and not a client, finds a damaged page.
     pub(super) fn open(database: &Path) -> Result<Self, StoreError> {
         let writer = Store::open(database)?;
         writer.check(false)?;
-        // Settings of a version that knew others are better left at their defaults than a reason not to serve.
+        // With unreadable settings of another version the server starts with the defaults.
         let settings = (writer.property(SETTINGS)?)
             .and_then(|settings| serde_json::from_str(&settings).ok())
             .unwrap_or_default();
@@ -77,7 +77,7 @@ impl Library {
         })
     }
 
-    /// Keeps a document where documents are taken.
+    /// Stores a document if documents are accepted.
     pub(super) async fn add(&self, title: String, body: String) -> Result<Added, StoreError> {
         let inside = Arc::clone(&self.entrance).read_owned().await;
         match inside.standing() {
@@ -91,14 +91,14 @@ impl Library {
             return Ok(Added::TooLong(maximum));
         }
         self.write(move |store| {
-            // Kept until the commit returned, also when the client hangs up and this request is dropped.
+            // Held until the commit returns, even if the client disconnects and this request is dropped.
             let _inside = inside;
             store.insert(&title, &body).map(Added::Kept)
         })
         .await
     }
 
-    /// Works on the connection that writes.
+    /// Runs work on the connection that writes.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
@@ -107,7 +107,7 @@ impl Library {
         blocking(move || work(&store)).await
     }
 
-    /// Works on the connection that reads.
+    /// Runs work on the connection that reads.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
@@ -116,12 +116,12 @@ impl Library {
         blocking(move || work(&store)).await
     }
 
-    /// Refuses new documents from now on, and returns when those that were on their way are kept.
+    /// Refuses new documents from now on; returns when those under way are stored.
     pub(super) async fn close(&self) {
         self.entrance.write().await.closed = true;
     }
 
-    /// Replaces the settings, when the documents that were on their way are kept; they outlive the process.
+    /// Replaces the settings once the documents under way are stored; the settings outlive the process.
     pub(super) async fn configure(&self, settings: Settings) -> Result<(), StoreError> {
         let mut entrance = self.entrance.write().await;
         let json = serde_json::to_string(&settings).expect("settings have string keys only");
@@ -139,7 +139,7 @@ impl Library {
         self.entrance.read().await.standing()
     }
 
-    /// Empties the write-ahead log while nobody reads.
+    /// Empties the write-ahead log while no connection reads.
     pub(super) async fn checkpoint(&self) -> Result<(), StoreError> {
         // A reader would keep the log from being emptied.
         let _quiet = self.reader.lock().await;
@@ -157,7 +157,7 @@ impl Entrance {
     }
 }
 
-/// Runs work that waits for a disk away from the tasks that wait for clients.
+/// Runs blocking work away from the tasks that serve clients.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
@@ -200,7 +200,7 @@ mod tests {
         let early = tokio::time::timeout(Duration::from_millis(50), &mut closing).await;
         assert!(
             early.is_err(),
-            "the door closed before the document was kept"
+            "the library closed before the document was stored"
         );
         let second = add("late");
 

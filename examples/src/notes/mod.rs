@@ -1,7 +1,7 @@
-//! This module is a small document server, `notes`: the application whose life an operator drives.
+//! This module is a small document server, `notes`: the application that an operator manages.
 //!
-//! It is a process of its own with its own data, so that everything that happens to real servers happens to it: it is
-//! killed in the middle of a backup, its operator is, a client writes while it leaves.
+//! It runs in its own process with its own data, and meets the failures of real servers: it is killed in the middle of
+//! a backup, its operator is killed, and clients write while it stops.
 //!
 //! ```text
 //!   operator                            one process of `notes`
@@ -18,11 +18,11 @@
 //!      +---- archive: when nobody holds the lock -----------------------> <archive>/<name>-<id>/
 //! ```
 //!
-//! Three facts carry the rest:
+//! It relies on three rules:
 //!
-//! - **Who runs is known by a lock**, not by a pid: the kernel drops it with the process, also on SIGKILL.
-//! - **What was done is known by the agent's journal**, and by what the work leaves: a backup has the name of its id.
-//! - **Every file that matters appears by a rename**: whoever finds a backup or an archive finds a whole one.
+//! - **A lock shows which process runs**, not a pid: the kernel releases it with the process, also on SIGKILL.
+//! - **The agent's journal shows finished work**, and so do the results: a backup has the name of its id.
+//! - **Every file that matters appears by a rename**, so each backup or archive that exists is complete.
 //!
 //! # Example
 //!

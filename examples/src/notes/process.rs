@@ -12,10 +12,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::error::Error;
 use super::files;
 
-/// Longer than those take who see whether a lock is free.
+/// How long to wait for checks of the lock; a check takes less time.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The right to serve, or to move, a directory; the kernel takes it back however the process ends.
+/// The lock for serving or moving a directory; the kernel releases it however the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
@@ -24,23 +24,23 @@ pub(super) struct Lock {
 /// Who holds the lock of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
-    /// It is free.
+    /// No process holds it.
     Nobody,
-    /// A process, with the pid it wrote down, if it came to that.
+    /// A process holds it, with its pid if it has written one.
     Process(Option<u32>),
 }
 
-/// What came of taking a lock.
+/// The result of taking a lock.
 #[derive(Debug)]
 pub(super) enum Taken {
-    /// It is ours until it is dropped.
+    /// This process holds the lock until it drops this value.
     Lock(Lock),
-    /// Another process has it.
+    /// Another process holds it.
     Held(Option<u32>),
 }
 
 impl Lock {
-    /// Takes the lock of a directory and writes down who did.
+    /// Takes the lock of a directory and records the pid.
     pub(super) fn take(data: &Path) -> io::Result<Taken> {
         let path = data.join(files::LOCK);
         let mut file = File::options()
@@ -53,8 +53,8 @@ impl Lock {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                // Those who look are waited for, and those who serve are not: whoever waited for them would take the
-                // directory behind the back of the one who ended them.
+                // Wait for processes that check the lock, but not for one that serves: a process that waited for it
+                // would take the directory without the knowledge of the caller that ended the server.
                 Err(TryLockError::WouldBlock)
                     if Instant::now() < end && is_only_looked_at(&file)? =>
                 {
@@ -70,7 +70,7 @@ impl Lock {
     }
 }
 
-/// Says who holds the lock of a directory, without taking it from anybody.
+/// Returns which process holds the lock of a directory, without taking it.
 pub(super) fn holder(data: &Path) -> io::Result<Holder> {
     let path = data.join(files::LOCK);
     let file = match File::open(&path) {
@@ -78,7 +78,7 @@ pub(super) fn holder(data: &Path) -> io::Result<Holder> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
         Err(error) => return Err(error),
     };
-    // Shared, so that two that look do not see each other.
+    // Shared, so that two checks do not see each other.
     match file.try_lock_shared() {
         Ok(()) => Ok(Holder::Nobody),
         Err(TryLockError::WouldBlock) => Ok(Holder::Process(recorded_pid(&path))),
@@ -86,7 +86,7 @@ pub(super) fn holder(data: &Path) -> io::Result<Holder> {
     }
 }
 
-/// Whether a lock that cannot be taken is held by those alone who see whether it is free.
+/// Returns whether a lock that cannot be taken is held by checks alone.
 fn is_only_looked_at(file: &File) -> io::Result<bool> {
     match file.try_lock_shared() {
         Ok(()) => file.unlock().map(|()| true),
@@ -95,7 +95,7 @@ fn is_only_looked_at(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Sends a signal to a process if its command line names this directory; one that is gone already is a success.
+/// Sends a signal to a process if its command line names this directory; succeeds if the process is already gone.
 pub(super) fn tell(pid: u32, data: &Path, signal: Signal) -> Result<(), Error> {
     let not_ours = || Error::NotOurs {
         data: data.into(),
@@ -106,8 +106,8 @@ pub(super) fn tell(pid: u32, data: &Path, signal: Signal) -> Result<(), Error> {
         .and_then(Pid::from_raw)
         .ok_or_else(not_ours)?;
     let failed = |error: rustix::io::Errno| Error::file("signal the server of", data)(error.into());
-    // Opened before the check: should the pid go to another process in between, the signal still goes to the checked
-    // one or to nobody.
+    // Opened before the check: if another process gets the pid in between, the signal reaches the checked process or
+    // none.
     let handle = match pidfd_open(target, PidfdFlags::empty()) {
         Ok(handle) => handle,
         Err(rustix::io::Errno::SRCH) => return Ok(()),
@@ -147,24 +147,24 @@ mod tests {
     #[test]
     fn a_lock_is_held_until_it_is_dropped() {
         let data = tempfile::tempdir().expect("a directory");
-        assert_eq!(holder(data.path()).expect("a look"), Holder::Nobody);
+        assert_eq!(holder(data.path()).expect("a holder"), Holder::Nobody);
 
         let taken = Lock::take(data.path()).expect("a lock");
         let us = Some(std::process::id());
-        assert_eq!(holder(data.path()).expect("a look"), Holder::Process(us));
+        assert_eq!(holder(data.path()).expect("a holder"), Holder::Process(us));
         assert!(
             matches!(Lock::take(data.path()).expect("an answer"), Taken::Held(pid) if pid == us)
         );
 
         drop(taken);
-        assert_eq!(holder(data.path()).expect("a look"), Holder::Nobody);
+        assert_eq!(holder(data.path()).expect("a holder"), Holder::Nobody);
     }
 
     #[test]
-    fn a_lock_that_is_looked_at_is_taken() {
+    fn a_lock_under_a_check_is_taken() {
         let data = tempfile::tempdir().expect("a directory");
         let file = File::create(data.path().join(files::LOCK)).expect("a file");
-        file.try_lock_shared().expect("a look");
+        file.try_lock_shared().expect("a shared lock");
         let look = thread::spawn(move || {
             thread::sleep(Duration::from_millis(50));
             drop(file);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_does_not_name_the_directory_is_spared() {
+    fn a_process_that_does_not_name_the_directory_is_not_signalled() {
         let data = tempfile::tempdir().expect("a directory");
         let error = tell(std::process::id(), data.path(), Signal::KILL)
             .expect_err("this test is no server");

@@ -1,4 +1,4 @@
-//! This file executes the program that serves a directory, and says how it ended when it did so too early.
+//! This file executes the program that serves a directory, and reports how it ended if it ends too early.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,15 +12,15 @@ use super::error::Error;
 use super::files::LOG;
 use super::instance::blocking;
 
-/// As much of a log as an error can carry.
+/// How much of a log an error contains, in bytes.
 const LOG_BYTES: u64 = 2000;
 
-/// What is executed to serve a directory; `--data DIR --name NAME` is appended.
+/// The command that serves a directory; `--data DIR --name NAME` is appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The file to execute.
     pub exe: PathBuf,
-    /// What stands before `--data` (e.g. `serve --backup-pause-ms 50`).
+    /// The arguments before `--data` (e.g. `serve --backup-pause-ms 50`).
     pub args: Vec<OsString>,
 }
 
@@ -29,7 +29,7 @@ pub struct Program {
 pub(super) struct Launched {
     child: Child,
     data: PathBuf,
-    /// Where in the log its lines begin.
+    /// Where its lines begin in the log, in bytes.
     start: u64,
 }
 
@@ -55,7 +55,7 @@ impl Program {
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(errors)
-            // So that a Ctrl-C for its operator is not one for it.
+            // A Ctrl-C for its operator must not reach it.
             .process_group(0)
             .spawn()
             .map_err(Error::file("execute", &self.exe))?;
@@ -68,7 +68,7 @@ impl Program {
 }
 
 impl Launched {
-    /// Ends the process unless it is the one that serves: another caller was quicker to start one.
+    /// Ends the process unless it is the one that serves; another caller may have started that one first.
     pub(super) async fn yield_to(&mut self, serving: u32) -> Result<(), Error> {
         // Without an id it has ended.
         if self.child.id().is_none_or(|pid| serving == pid) {

@@ -1,4 +1,4 @@
-//! This file answers those who write and read documents.
+//! This file serves the requests that write and read documents.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use super::library::{Added, Library};
 use super::store::Store;
 use super::wire::{BOOT_HEADER, Count, NewDocument, Problem};
 
-/// More than the largest body that can be configured, with what JSON puts around it.
+/// The size limit of a request, in bytes: more than the largest body that can be configured, with its JSON.
 const REQUEST_BYTES: usize = 20 << 20;
 const TITLE_CHARS: usize = 200;
 const DEFAULT_LIMIT: u16 = 100;
 const MAXIMUM_LIMIT: u16 = 1000;
 
-/// What every request sees.
+/// The state that all requests share.
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) boot_id: String,
     pub(super) library: Arc<Library>,
 }
 
-/// The paths of the server.
+/// Returns the routes of the server.
 pub(super) fn router(desk: Arc<Desk>) -> Router {
     Router::new()
         .route("/documents", post(add).get(list))
@@ -46,7 +46,7 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .with_state(desk)
 }
 
-/// An answer that is no success, from what can fail in a handler.
+/// An error answer, from any error in a handler.
 struct Refusal(Response);
 
 impl IntoResponse for Refusal {
@@ -65,7 +65,7 @@ impl From<StoreError> for Refusal {
 
 impl From<JsonRejection> for Refusal {
     fn from(rejection: JsonRejection) -> Self {
-        // A client that sends no JSON, or not the JSON it should, is told in one way.
+        // Invalid JSON and JSON of the wrong shape get the same status.
         let status = match &rejection {
             JsonRejection::JsonSyntaxError(_) | JsonRejection::JsonDataError(_) => {
                 StatusCode::UNPROCESSABLE_ENTITY
@@ -152,7 +152,7 @@ async fn count(State(desk): State<Arc<Desk>>) -> Result<Json<Count>, Refusal> {
     Ok(Json(Count { documents }))
 }
 
-/// Lets a request through unless it names another process.
+/// Passes a request on unless it names another process.
 async fn addressed(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
     match request.headers().get(BOOT_HEADER) {
         Some(boot) if boot.as_bytes() != desk.boot_id.as_bytes() => refuse(

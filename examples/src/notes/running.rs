@@ -10,21 +10,21 @@ use super::instance::{Instance, blocking};
 use super::process::{self, Holder};
 use super::program::Launched;
 
-/// How often a process that starts or ends is looked at.
+/// How often a process that starts or ends is checked.
 const SOON: Duration = Duration::from_millis(25);
 
 /// How long a process may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often a process that should go on is looked at.
+/// How often a running process is checked.
 const NOW_AND_THEN: Duration = Duration::from_millis(250);
 
 impl Instance {
-    /// Starts a process that outlives this one, unless one is there, and waits until its agent takes work.
+    /// Starts a process that outlives this one, unless one exists, and waits until its agent takes work.
     ///
     /// # Flow
     ///
-    /// A process that is starting or ending is waited for first; two callers at once get the same process.
+    /// It first waits for a process that is starting or ending; two concurrent callers get the same process.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl Instance {
             let mut launched: Option<Launched> = None;
             loop {
                 match self.holder().await? {
-                    // Until it listens nobody answers, and one that ends is not ready any more.
+                    // A process does not answer before it listens, and one that ends is not ready any more.
                     Holder::Process(Some(pid))
                         if self.agent().is_ready().await.unwrap_or(false) =>
                     {
@@ -62,7 +62,7 @@ impl Instance {
         self.within("to be ready", start).await
     }
 
-    /// Starts a process whenever there is none, and returns when that fails.
+    /// Starts a process whenever none exists; returns the error when that fails.
     pub async fn keep(&self) -> Error {
         loop {
             let kept = match self.runs().await {
@@ -77,7 +77,7 @@ impl Instance {
         }
     }
 
-    /// Whether there is a process, in whatever state it is.
+    /// Returns whether a process exists, in any state.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Instance {
         Ok(self.holder().await? != Holder::Nobody)
     }
 
-    /// Waits until there is no process.
+    /// Waits until no process exists.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Lets the process finish what is on its way, and end; says whether there was one.
+    /// Lets the process finish the work under way and end; returns whether there was one.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Instance {
         self.end(Signal::TERM).await
     }
 
-    /// Ends the process with SIGKILL; says whether there was one.
+    /// Ends the process with SIGKILL; returns whether there was one.
     ///
     /// # Errors
     ///

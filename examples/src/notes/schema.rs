@@ -1,4 +1,4 @@
-//! This file makes the schema of a database, and refuses a file that has another one.
+//! This file creates the schema of a database, and refuses a file with another one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use super::error::StoreError;
 use super::store::{Store, refused};
 
-/// What this program reads and writes; kept in `user_version`.
+/// The schema version of this program, kept in `user_version`.
 pub(super) const SCHEMA_VERSION: i64 = 1;
-/// Tells a database of notes from that of another program: `note` in ASCII, kept in `application_id`.
+/// Distinguishes a database of notes from that of another program: `note` in ASCII, kept in `application_id`.
 const APPLICATION_ID: i64 = 0x6e6f_7465;
-/// Longer than any transaction of this program but a vacuum of a large database.
+/// Longer than any transaction of this program except a vacuum of a large database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `AUTOINCREMENT` keeps an id from being used twice, so that `after` in a list never skips a document.
-/// The identity tells a directory from another one that was later made under the same name.
+/// The identity distinguishes a directory from a later one with the same name.
 const SCHEMA: &str = "
     CREATE TABLE documents (
         id      INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -32,7 +32,7 @@ const SCHEMA: &str = "
 ";
 
 impl Store {
-    /// Opens a database, and first makes it where there is none; safe to repeat after any interruption.
+    /// Opens a database, and creates it first if it does not exist; safe to repeat after any interruption.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a database that nobody writes, such as a backup.
+    /// Opens a database that no process writes, such as a backup.
     pub(super) fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         store.recognise()?;
@@ -100,7 +100,7 @@ impl Store {
     fn make_schema(&mut self) -> Result<(), StoreError> {
         let path = self.path.clone();
         let refused = |source| refused(&path, "make schema", source);
-        // Immediate, so that of two that prepare at once the second one finds the schema of the first.
+        // Immediate: of two concurrent callers the second one finds the schema of the first.
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -118,7 +118,7 @@ impl Store {
         transaction.commit().map_err(refused)
     }
 
-    /// Reads the first page, which is where `SQLite` notices that a file is no database.
+    /// Checks the version in the first page, where `SQLite` also detects that a file is no database.
     fn recognise(&self) -> Result<(), StoreError> {
         let pragma = |name| {
             self.connection

@@ -1,4 +1,4 @@
-//! This file is the life of one process: it takes the directory, serves it, and leaves it in order.
+//! This file runs one server process: it locks the directory, serves it, and shuts down in order.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -24,7 +24,7 @@ use super::routes::{Desk, router};
 use super::wire::Announcement;
 use super::work::Service;
 
-/// How often the agent looks how the server is.
+/// How often the agent observes the server.
 const OBSERVE_EVERY: Duration = Duration::from_secs(1);
 /// How long a process that ends waits for open connections.
 const CONNECTION_GRACE: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ pub struct ServeArgs {
     /// The directory of the data; it must have been prepared.
     #[arg(long)]
     pub data: PathBuf,
-    /// What the agent calls itself.
+    /// The name of the agent.
     #[arg(long, default_value = "notes")]
     pub name: String,
     /// The pause after each step of a backup, unless configured otherwise.
@@ -43,7 +43,7 @@ pub struct ServeArgs {
     pub backup_pause_ms: u64,
 }
 
-/// Why a process did not serve, or did not leave in order.
+/// Why a process did not serve, or did not shut down in order.
 #[derive(Debug, thiserror::Error)]
 enum ServeError {
     #[error("serve {}: it is no directory; prepare it first", data.display())]
@@ -63,7 +63,7 @@ enum ServeError {
 
 /// Serves a directory until it is asked to end by SIGTERM or SIGINT.
 ///
-/// Says on the standard error why it did not serve, or did not end in order.
+/// Prints to the standard error why it did not serve, or did not end in order.
 ///
 /// # Flow
 ///
@@ -71,8 +71,8 @@ enum ServeError {
 /// in the directory for the agent, write `notes.json`, serve; refuse new documents, stop the agent, finish the open
 /// requests, checkpoint, leave.
 ///
-/// Whoever may hand in documents need not be somebody who may have the server stopped: the agent has a door of its
-/// own, which only the user of the server can use, and which no other process gets when this one was killed.
+/// Clients that may add documents need not be allowed to stop the server: the agent has its own socket, which only the
+/// user of the server can use, and which no other process gets when this one is killed.
 ///
 /// # Example
 ///
@@ -87,7 +87,7 @@ pub async fn serve(args: ServeArgs) -> ExitCode {
     match run(args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Not through tracing, which may be filtered: this line is what `Instance::start` hands on.
+            // Not through tracing, which may be filtered: `Instance::start` passes this line on.
             eprintln!("notes: {}", sentence(&error));
             ExitCode::FAILURE
         }
@@ -102,19 +102,19 @@ async fn run(args: ServeArgs) -> Result<(), ServeError> {
     } = args;
     let lock = lock(data.clone()).await?;
     let announcement = data.join(ANNOUNCEMENT);
-    // Of a process that was killed; nobody may believe it while this one gets ready.
+    // The announcement of a killed process; no client may trust it while this process gets ready.
     files::remove_file(&announcement).map_err(system("remove stale notes.json"))?;
     let library = Arc::new(open(data.clone()).await?);
     let pause = Duration::from_millis(backup_pause_ms);
     let service = Service::new(Arc::clone(&library), data.clone(), pause);
-    // A backup would keep a process from ending for as long as it takes; the next process goes on with it.
+    // A backup would delay the end of the process for its whole duration; the next process continues it.
     let agent = Agent::new(service, data.join(JOURNAL))
         .name(name, env!("CARGO_PKG_VERSION"))
         .observe_every(OBSERVE_EVERY)
         .stop_limit(Duration::ZERO)
         .bind([Listen::unix(data.join(SOCKET))])
         .await?;
-    // Before anybody can know of this process: a signal that comes earlier just ends it.
+    // Before any client can know this process: an earlier signal just ends it.
     let mut signals = Signals::new().map_err(system("listen to signals"))?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
@@ -136,7 +136,7 @@ async fn run(args: ServeArgs) -> Result<(), ServeError> {
 
     let (leave, leaving) = oneshot::channel::<()>();
     let server = axum::serve(listener, router(desk)).with_graceful_shutdown(async {
-        // A sender that is gone means the same.
+        // A dropped sender means the same.
         let _ = leaving.await;
     });
     let server = tokio::spawn(server.into_future());
@@ -186,7 +186,7 @@ async fn open(data: PathBuf) -> Result<Library, StoreError> {
     .await
 }
 
-/// Removes what a killed process left of a backup.
+/// Removes the unfinished backups that a killed process left.
 fn remove_unfinished(backups: &Path) -> std::io::Result<()> {
     fs::create_dir_all(backups)?;
     for entry in fs::read_dir(backups)? {

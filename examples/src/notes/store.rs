@@ -13,8 +13,8 @@ use super::wire::{Document, Page};
 /// # Guarantees
 ///
 /// A document that [`Store::insert`] returned survives SIGKILL and a loss of power: the journal is a write-ahead log
-/// with `synchronous = FULL`, which syncs the log before a commit returns. `NORMAL` would save that sync, and would
-/// lose, when the machine stops, documents that a client was told are kept.
+/// with `synchronous = FULL`, which syncs the log before a commit returns. `NORMAL` would save that sync and would lose
+/// acknowledged documents when the machine stops.
 #[derive(Debug)]
 pub struct Store {
     pub(super) connection: Connection,
@@ -22,11 +22,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Keeps a document.
+    /// Stores a document.
     ///
     /// # Errors
     ///
-    /// When the disk is full or damaged; the document is not kept then.
+    /// When the disk is full or damaged; the document is not stored then.
     pub fn insert(&self, title: &str, body: &str) -> Result<Document, StoreError> {
         let created = Timestamp::now().to_string();
         self.connection
@@ -43,7 +43,7 @@ impl Store {
         })
     }
 
-    /// One document, if there is one with this id.
+    /// Returns the document with this id, if there is one.
     ///
     /// # Errors
     ///
@@ -59,14 +59,14 @@ impl Store {
             .map_err(self.refused("read document"))
     }
 
-    /// At most `limit` documents whose id is above `after`, in order of id.
+    /// Returns at most `limit` documents whose id is above `after`, in order of id.
     ///
     /// # Errors
     ///
     /// When the database is damaged.
     pub fn list(&self, after: i64, limit: u16) -> Result<Page, StoreError> {
         let read = || {
-            // One more than asked for tells whether there is a next page.
+            // One more than requested shows whether there is a next page.
             self.connection
                 .prepare_cached("SELECT id, title, body, created FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2")?
                 .query_map((after, u32::from(limit) + 1), document)?
@@ -83,13 +83,13 @@ impl Store {
         Ok(Page { documents, next })
     }
 
-    /// How many documents there are.
+    /// Returns how many documents there are.
     ///
     /// # Errors
     ///
     /// When the database is damaged.
     pub fn count(&self) -> Result<u64, StoreError> {
-        // SQLite knows no unsigned numbers, and no negative counts.
+        // SQLite has no unsigned numbers, and a count is never negative.
         let count: i64 = self
             .connection
             .query_one("SELECT count(*) FROM documents", [], |row| row.get(0))
@@ -97,7 +97,7 @@ impl Store {
         Ok(count.unsigned_abs())
     }
 
-    /// Reads every page and says whether they belong together; with indexes too when `thorough`.
+    /// Checks the integrity of every page; with indexes too when `thorough`.
     pub(super) fn check(&self, thorough: bool) -> Result<(), StoreError> {
         let pragma = if thorough {
             "PRAGMA integrity_check(1)"
@@ -115,7 +115,7 @@ impl Store {
         }
     }
 
-    /// Gives the pages of removed rows back to the disk; writers wait meanwhile.
+    /// Returns the pages of removed rows to the disk; writers wait meanwhile.
     pub(super) fn vacuum(&self) -> Result<(), StoreError> {
         self.connection
             .execute_batch("VACUUM")
@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    /// What is kept under this name beside the documents.
+    /// Returns the property with this name.
     pub(super) fn property(&self, name: &str) -> Result<Option<String>, StoreError> {
         self.connection
             .query_one(
@@ -166,7 +166,7 @@ impl Store {
             .map_err(self.refused("read property"))
     }
 
-    /// Keeps a value under this name; an earlier one is replaced.
+    /// Stores a property under this name; replaces an earlier value.
     pub(super) fn set_property(&self, name: &str, value: &str) -> Result<(), StoreError> {
         self.connection
             .execute(
@@ -184,7 +184,7 @@ impl Store {
         move |source| refused(&self.path, action, source)
     }
 
-    /// Some pragmas answer that they were kept from their work, where a statement would fail.
+    /// An error for pragmas that report a lock in their result, where a statement would fail.
     fn busy(&self, action: &'static str) -> StoreError {
         let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
         let source =
@@ -200,7 +200,7 @@ impl Store {
     }
 }
 
-/// An error of `SQLite` with its place; the two that mean a damaged file are told apart from the rest.
+/// Adds the path to an error of `SQLite`; distinguishes the two codes that mean a damaged file.
 pub(super) fn refused(path: &Path, action: &'static str, source: rusqlite::Error) -> StoreError {
     match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Corrupt {

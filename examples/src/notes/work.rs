@@ -1,4 +1,4 @@
-//! This file is what the agent in a server does for the operator: where the server is, and the work of its states.
+//! This file is the work of the agent in a server: observations of the server, and the work of its states.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -17,7 +17,7 @@ use super::library::{Library, Standing, blocking};
 use super::store::Store;
 use super::wire::Settings;
 
-/// More than this and a request would not fit into what axum is told to read.
+/// The largest body that can be configured, in bytes; with a larger one, requests would exceed the limit of axum.
 const MAXIMUM_BODY_BYTES: usize = 8 << 20;
 
 const RUNNING: &str = "Running";
@@ -30,9 +30,9 @@ const STOPPING: &str = "Stopping";
 pub(super) struct Service {
     library: Arc<Library>,
     data: PathBuf,
-    /// The pause of backups while the settings name none.
+    /// The pause of backups if the settings name none.
     pause: Duration,
-    /// Held while a backup is written, also by a thread that nobody waits for any more.
+    /// Held while a backup is written, also by a thread whose caller is gone.
     writing: Arc<Mutex<()>>,
 }
 
@@ -46,9 +46,9 @@ impl Service {
         }
     }
 
-    /// Takes documents under the settings of the spec.
+    /// Accepts documents under the settings of the spec.
     async fn open(&self, task: &Task) -> Result<String, Fault> {
-        // Without one the operator is no keeper of notebooks; its silence must not undo what was set.
+        // An operator that sends no spec does not manage notebooks; it must not reset the settings.
         let spec = (task.input().get("spec"))
             .ok_or_else(|| Fault::permanent("NoSpec", "the input has no spec"))?;
         let settings: Settings = serde_json::from_value(spec.clone())
@@ -67,7 +67,7 @@ impl Service {
         Ok("documents are taken".to_owned())
     }
 
-    /// Writes the backup of this id, unless it is there.
+    /// Writes the backup of this id, unless it exists.
     async fn back_up(&self, task: &Task) -> Result<String, Fault> {
         let database = self.data.join(DATABASE);
         let target = self.data.join(BACKUPS).join(format!("{}.db", task.id()));
@@ -96,12 +96,12 @@ impl Service {
             Saved::Found(documents) => documents,
         };
         self.library.write(Store::vacuum).await?;
-        // The vacuum wrote the whole database into the log; whether it shrinks now or at a later write is no failure.
+        // The vacuum wrote the whole database into the log; it is no failure if the log shrinks only at a later write.
         let _ = self.library.checkpoint().await;
         Ok(format!("{documents} documents are safe"))
     }
 
-    /// Takes no more documents, for ever.
+    /// Accepts no more documents, permanently.
     async fn shut(&self) -> Result<String, Fault> {
         let settings = Settings {
             read_only: true,
@@ -111,7 +111,7 @@ impl Service {
         Ok("documents can be read".to_owned())
     }
 
-    /// Takes no more documents for the rest of this process, and folds the journal into the file.
+    /// Accepts no more documents for the rest of this process, and folds the journal into the file.
     async fn drain(&self) -> Result<String, Fault> {
         self.library.close().await;
         self.library.checkpoint().await?;
@@ -121,7 +121,7 @@ impl Service {
 }
 
 impl Work for Service {
-    /// All of it may be begun again: settings replace settings, and a backup that is there under its id stays.
+    /// All work is repeatable: settings replace settings, and an existing backup of an id stays.
     fn offers(&self) -> Vec<Offer> {
         [RUNNING, SERVICING, READ_ONLY, STOPPING]
             .map(|state| Offer {
@@ -132,14 +132,14 @@ impl Work for Service {
     }
 
     async fn observe(&self) -> Sighting {
-        // A process whose database is gone answers, and is not well.
+        // A process whose database is gone still answers, but is not well.
         if let Err(error) = self.library.read(|store| store.get(0)).await {
             return Sighting::unreachable(sentence(&error));
         }
         match self.library.standing().await {
             Standing::Open => Sighting::in_state(RUNNING),
             Standing::ReadOnly => Sighting::in_state(READ_ONLY),
-            // By order, or because somebody sent a signal, which is no wish to have it archived.
+            // By an order, or by a signal, which is no request to archive the data.
             Standing::Closed => Sighting::unreachable("it is about to end"),
         }
     }
@@ -163,15 +163,15 @@ impl Work for Service {
         })
     }
 
-    /// A process that was killed leaves files only, which the next one removes when it opens the directory; what is
-    /// left in this one is the thread of a backup, told to stop.
+    /// A killed process leaves only files, which the next one removes when it opens the directory; this process has at
+    /// most the thread of a stopped backup left.
     async fn recover(&self, _: &Leftover) -> Result<(), Fault> {
         drop(self.writing.lock().await);
         Ok(())
     }
 }
 
-/// Tells the thread of a backup to stop, at the latest when nobody waits for it any more.
+/// Stops the thread of a backup, at the latest when this value is dropped.
 #[derive(Default)]
 struct Stop(Arc<AtomicBool>);
 

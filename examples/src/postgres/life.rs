@@ -1,4 +1,4 @@
-//! The life of a PostgreSQL server: its states, its resource.
+//! The lifecycle of a PostgreSQL server: its states and its resource.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use okt_runtime::{Desired, LifecycleSpec, Status, lifecycle_graph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The life of a PostgreSQL server.
+/// The lifecycle of a PostgreSQL server.
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostgresState {
@@ -17,14 +17,14 @@ pub enum PostgresState {
     #[child(Starting)]
     Start,
 
-    /// The server starts; after a crash it plays back what it had written ahead.
+    /// The server starts; after a crash it replays its write-ahead log.
     #[trigger(Failed, on_error(attempts = 5))]
     #[child(Reconfiguring)]
     Starting,
 
-    /// The settings of the spec are judged and read anew.
+    /// The settings of the spec are checked and reloaded.
     ///
-    /// Settings that PostgreSQL does not take stop it here until they are changed; those before stay in force.
+    /// Settings that PostgreSQL rejects stop it here until they change; the previous settings stay in force.
     #[condition(Available, reason = "Serving")]
     #[trigger(Restarting)]
     #[trigger(Starting)]
@@ -54,7 +54,7 @@ pub enum PostgresState {
     #[child(Running)]
     Servicing,
 
-    /// The newest backup takes the place of the data, with every commit since.
+    /// The newest backup and every commit since replace the data.
     #[visit]
     #[trigger(Failed, on_error(attempts = 3))]
     #[child(Starting)]
@@ -71,7 +71,7 @@ pub enum PostgresState {
     #[child(End)]
     Hibernated,
 
-    /// Somebody has to look, and then ask again.
+    /// A person has to check the server and then send a new request.
     #[rest(hold, idle)]
     #[condition(Available, status = "False", reason = "Broken")]
     #[child(Starting)]
@@ -83,7 +83,7 @@ pub enum PostgresState {
     End,
 }
 
-/// What a user asks for.
+/// The desired state of a PostgreSQL server.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -95,7 +95,7 @@ pub enum PostgresState {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PostgresSpec {
-    /// Where the server should be in its life, and what should be done to it once.
+    /// The desired lifecycle state of the server, and a visit.
     #[serde(default)]
     pub lifecycle: Desired<PostgresState>,
     /// Settings of `postgresql.conf`, by name.

@@ -1,4 +1,4 @@
-//! A real PostgreSQL and its life: an operator without code for its states, beside an agent with a file of commands.
+//! A real PostgreSQL: an operator without code for its states, and an agent with a file of commands.
 //!
 //! | what | file |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | the operator, which only knows where the agents are | `operator` |
 //! | a server's directory, with the file and the scripts of its agent (`examples/postgres`) | `server` |
 //! | the processes of a show or a test, and their end | `stage` |
-//! | somebody who commits rows all the time | `writer` |
+//! | a writer that commits rows all the time | `writer` |
 
 pub mod life;
 pub mod operator;

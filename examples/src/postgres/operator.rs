@@ -1,4 +1,4 @@
-//! The operator of PostgreSQL servers: all it has to know is where their agents are.
+//! The operator of PostgreSQL servers; it only has to know where their agents are.
 
 use std::env;
 use std::io;
@@ -14,11 +14,11 @@ use super::server::Server;
 /// The environment variable that names the directory of all servers.
 pub const HOME_VARIABLE: &str = "POSTGRES_HOME";
 
-/// The operator as the environment describes it: servers below `POSTGRES_HOME`.
+/// Creates the operator from the environment: servers below `POSTGRES_HOME`.
 ///
 /// # Errors
 ///
-/// None: agents that are not there yet are waited for.
+/// None: the operator waits for agents that do not exist yet.
 #[expect(
     clippy::unused_async,
     reason = "an operator that needs more than its environment connects here"
@@ -30,6 +30,6 @@ pub async fn connect(_: Client) -> io::Result<Delegated<Agents<Postgres>>> {
         let server = Server::new(&home, &namespace, &postgres.name_any());
         Ok(Endpoint::unix(server.agent()))
     });
-    // Looking is a call on this machine: cheap enough for every second.
+    // An observation is a call on this machine, cheap enough for every second.
     Ok(Delegated(agents.observe_every(|_| Duration::from_secs(1))))
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The scripts that an agent runs, as they stand in `examples/postgres`.
+/// The scripts that an agent runs, from `examples/postgres`.
 const SCRIPTS: [(&str, &str); 10] = [
     ("where", include_str!("../../postgres/where")),
     ("make", include_str!("../../postgres/make")),
@@ -22,7 +22,7 @@ const SCRIPTS: [(&str, &str); 10] = [
 
 const CONFIGURATION: &str = include_str!("../../postgres/sidecar.yaml");
 
-/// Where a distribution puts the programs of the versions of PostgreSQL.
+/// The directory of the PostgreSQL versions that a distribution installs.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 /// One PostgreSQL on this machine, and its agent.
@@ -32,14 +32,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server with this name, somewhere below `home`.
+    /// Creates the server with this name, somewhere below `home`.
     pub fn new(home: &Path, namespace: &str, name: &str) -> Self {
         Self {
             home: home.join(namespace).join(name),
         }
     }
 
-    /// Lays out everything that an agent needs; gives its configuration file.
+    /// Writes all files that an agent needs; returns its configuration file.
     ///
     /// PostgreSQL refuses to run as root: for root it runs as the user `postgres`.
     ///
@@ -73,22 +73,22 @@ impl Server {
         Ok(file)
     }
 
-    /// Where the agent listens.
+    /// Returns the socket of the agent.
     pub fn agent(&self) -> PathBuf {
         self.home.join("agent.sock")
     }
 
-    /// The directory of PostgreSQL's own socket.
+    /// Returns the directory of PostgreSQL's own socket.
     pub fn socket(&self) -> PathBuf {
         self.home.join("socket")
     }
 
-    /// The data directory.
+    /// Returns the data directory.
     pub fn data(&self) -> PathBuf {
         self.home.join("data")
     }
 
-    /// The backups that are whole.
+    /// Returns the complete backups.
     ///
     /// # Errors
     ///
@@ -105,14 +105,14 @@ impl Server {
         Ok(backups)
     }
 
-    /// What the agent's commands wrote down when they began: the id of the action, the attempt, whether it was
-    /// resumed, and what it is.
+    /// Returns the lines that the agent's commands wrote when they began: the id of the action, the attempt, whether it
+    /// was resumed, and the work.
     pub fn ledger(&self) -> Vec<String> {
         let ledger = fs::read_to_string(self.home.join("ledger")).unwrap_or_default();
         ledger.lines().map(str::to_owned).collect()
     }
 
-    /// The process of PostgreSQL, if its file names one that runs.
+    /// Returns the process of PostgreSQL, if its file names a running one.
     pub fn process(&self) -> Option<i32> {
         let file = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
         let pid = file.lines().next()?.parse().ok()?;
@@ -121,7 +121,7 @@ impl Server {
     }
 }
 
-/// The directory of PostgreSQL's programs; the newest where there are several.
+/// Returns the directory of PostgreSQL's programs: the one in `PATH`, else that of the newest version.
 ///
 /// # Errors
 ///
@@ -136,7 +136,7 @@ pub fn programs() -> io::Result<PathBuf> {
         version.and_then(|version| version.to_string_lossy().parse::<u32>().ok())
     });
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    // Where there are links to some of them, all are where the links lead.
+    // If some programs are links, all of them are in the directory of the link targets.
     let in_path = std::env::split_paths(&paths)
         .find_map(|bin| bin.join("initdb").canonicalize().ok())
         .and_then(|initdb| Some(initdb.parent()?.to_owned()));
@@ -147,7 +147,7 @@ pub fn programs() -> io::Result<PathBuf> {
     })
 }
 
-/// Gives a directory and what is in it to a user.
+/// Gives a directory and its content to a user.
 fn give(directory: &Path, user: &str) -> io::Result<()> {
     output(Command::new("chown").arg("-R").arg(user).arg(directory)).map(drop)
 }

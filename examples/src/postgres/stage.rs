@@ -1,4 +1,5 @@
-//! What runs beside the cluster: the operator, an agent, and the PostgreSQL that it started; none outlives this.
+//! The processes next to the cluster: the operator, an agent, and the PostgreSQL that it started; none outlives the
+//! stage.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +12,7 @@ use super::operator::HOME_VARIABLE;
 use super::server::Server;
 use crate::processes;
 
-/// Whose processes run: `run` makes an operator of this program, `agent FILE` an agent.
+/// Runs a program: with `run` it is an operator, with `agent FILE` an agent.
 #[derive(Debug)]
 pub struct Stage {
     program: PathBuf,
@@ -28,7 +29,7 @@ impl Stage {
     ///
     /// When its directory cannot be made, or it cannot be started.
     pub fn set(program: PathBuf, kubeconfig: &Path) -> io::Result<Self> {
-        // PostgreSQL runs as another user, who has to come in.
+        // PostgreSQL runs as another user, who needs access.
         let home = tempfile::Builder::new()
             .prefix("okt-pg-")
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
@@ -44,7 +45,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// The server of an object.
+    /// Returns the server of an object.
     pub fn server(&self, namespace: &str, name: &str) -> Server {
         Server::new(self.home.path(), namespace, name)
     }
@@ -69,14 +70,14 @@ impl Stage {
     ///
     /// # Errors
     ///
-    /// When it had ended by itself.
+    /// When it had ended on its own.
     pub fn kill_operator(&mut self) -> io::Result<()> {
         self.operator
             .take()
             .map_or(Ok(()), |it| kill("operator", it))
     }
 
-    /// Starts an agent with this file, or starts it again.
+    /// Starts an agent with this file, or restarts it.
     ///
     /// # Errors
     ///
@@ -91,7 +92,7 @@ impl Stage {
     ///
     /// # Errors
     ///
-    /// When it had ended by itself.
+    /// When it had ended on its own.
     pub fn kill_agent(&mut self, file: &Path) -> io::Result<()> {
         let at = self.agents.iter().position(|(own, _)| own == file);
         at.map_or(Ok(()), |at| kill("agent", self.agents.remove(at).1))
@@ -109,12 +110,12 @@ impl Stage {
         Ok(command)
     }
 
-    /// All that the agents said.
+    /// Returns the log of all agents.
     pub fn agents_said(&self) -> String {
         fs::read_to_string(self.home.path().join("agent.log")).unwrap_or_default()
     }
 
-    /// What the operators and the agents said last.
+    /// Returns the last lines of the logs of the operators and the agents.
     pub fn said(&self, lines: usize) -> String {
         let mut said = String::new();
         for log in ["operator.log", "agent.log"] {

@@ -1,4 +1,4 @@
-//! Somebody who commits rows all the time, and remembers which commits were acknowledged.
+//! A writer that commits rows all the time, and records which commits were acknowledged.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use tokio_postgres::{Client, Config, NoTls};
 /// How long a connection or a commit may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How long it waits before it asks again after nobody answered.
+/// How long the writer waits after a failure.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// What was acknowledged.
+/// The commits of a writer.
 #[derive(Debug, Default)]
 pub struct Diary {
     /// The rows whose commit was acknowledged.
     pub kept: BTreeSet<i64>,
-    /// The rows of whose commit nothing was heard: they may be there.
+    /// The rows whose commit had no answer: they may exist.
     pub unheard: BTreeSet<i64>,
 }
 
@@ -34,7 +34,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins to commit rows to the server with its socket in this directory, whether or not it answers.
+    /// Starts to commit rows to the server with its socket in this directory, whether or not it answers.
     pub fn start(socket: &Path) -> Self {
         let socket = socket.to_owned();
         let diary = Arc::default();
@@ -46,12 +46,12 @@ impl Writer {
         }
     }
 
-    /// How many commits were acknowledged so far.
+    /// Returns how many commits were acknowledged so far.
     pub fn acknowledged(&self) -> usize {
         locked(&self.diary).kept.len()
     }
 
-    /// The rows that were acknowledged before this was asked and are not there.
+    /// Returns the rows that were acknowledged before this call and do not exist.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ fn locked(diary: &Mutex<Diary>) -> MutexGuard<'_, Diary> {
     diary.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Connects by way of the socket in a directory.
+/// Connects through the socket in a directory.
 ///
 /// # Errors
 ///
@@ -88,7 +88,7 @@ pub async fn connect(socket: &Path) -> Result<Client, tokio_postgres::Error> {
         .connect_timeout(LIMIT)
         .connect(NoTls)
         .await?;
-    // It ends when the client is dropped, or with an error that the client says too.
+    // It ends when the client is dropped, or with an error that the client reports too.
     tokio::spawn(connection);
     Ok(client)
 }

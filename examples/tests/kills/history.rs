@@ -1,4 +1,4 @@
-//! This file sees every version of every notebook, and says which rules of a life one of them broke.
+//! This file observes every version of every notebook, and reports which lifecycle rules it broke.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,24 +12,24 @@ use okt_runtime::{FINALIZER, Lifecycle};
 use okt_testing::rehearsal::Rules;
 use serde_json::Value;
 
-/// What has become of the notebooks so far.
+/// The history of the notebooks so far.
 pub(crate) struct History(Mutex<Told>);
 
 pub(crate) struct Told {
     rules: Rules,
-    /// The notebooks that there are, by uid, each as last seen.
+    /// The existing notebooks, by uid, each as last observed.
     pub(crate) alive: BTreeMap<String, Value>,
-    /// The version of the cluster up to which everything was seen.
+    /// The version of the cluster up to which everything was observed.
     pub(crate) version: u64,
-    /// How many versions of notebooks were seen and judged.
+    /// How many versions of notebooks were observed and checked.
     pub(crate) versions: u64,
-    /// How many versions of the cluster were forgotten before they could be seen.
+    /// How many versions of the cluster were forgotten before they could be observed.
     pub(crate) unseen: u64,
     pub(crate) transitions: u64,
     pub(crate) jumps: u64,
-    /// What ids of actions stand for, and whether the record says that they are done.
+    /// The state of each action id, and whether the record says that the action is done.
     actions: BTreeMap<String, (String, bool)>,
-    /// The backups that the record says were made: the notebook, and the id.
+    /// The backups that the record reports: the notebook and the id.
     pub(crate) backups: Vec<(String, String)>,
     pub(crate) last_change: Instant,
     pub(crate) broken: Vec<String>,
@@ -58,7 +58,7 @@ impl History {
 }
 
 impl Told {
-    /// The next version of a notebook.
+    /// Processes the next version of a notebook.
     pub(crate) fn see(&mut self, object: &DynamicObject) {
         let mut after = serde_json::to_value(object).expect("an object is JSON");
         after["metadata"]["managedFields"].take();
@@ -80,7 +80,7 @@ impl Told {
         }
     }
 
-    /// A notebook is gone: its life is over, or never began.
+    /// Processes the removal of a notebook, which must be in a leaf or without a record.
     pub(crate) fn gone(&mut self, uid: &str) {
         let Some(last) = self.alive.remove(uid) else {
             return;
@@ -92,7 +92,7 @@ impl Told {
         }
     }
 
-    /// Everything that there is at a version of the cluster.
+    /// Processes all notebooks at a version of the cluster.
     pub(crate) fn see_all(&mut self, version: u64, objects: &[DynamicObject]) {
         let here: Vec<_> = objects
             .iter()
@@ -111,7 +111,8 @@ impl Told {
         self.version = self.version.max(version);
     }
 
-    /// A version of the cluster cannot be seen any more: what comes next is not judged by what was before.
+    /// Skips a version of the cluster that cannot be read any more; the next version is not compared with the one
+    /// before.
     pub(crate) fn miss(&mut self, version: u64) {
         self.unseen += 1;
         self.version = self.version.max(version);
@@ -154,7 +155,7 @@ impl Told {
         broken
     }
 
-    /// One write of a position.
+    /// Checks one write of a position.
     fn step(&mut self, last: &Value, next: &Value) -> Vec<String> {
         let mut broken = Vec::new();
         let (from, to) = (text(last, "/state"), text(next, "/state"));
@@ -194,7 +195,7 @@ impl Told {
         broken
     }
 
-    /// An id is one piece of work, and is done once.
+    /// Checks that an id is one piece of work, which is done once.
     fn act(&mut self, position: &Value) -> Option<String> {
         let action = &position["action"];
         let (id, state) = (text(action, "/id"), text(position, "/state"));
@@ -216,7 +217,7 @@ impl Told {
     }
 }
 
-/// Whether a notebook is in a leaf, or nothing was recorded of it.
+/// Returns whether a notebook is in a leaf or has no record.
 fn is_over(object: &Value) -> bool {
     let position = &object["status"]["lifecycle"];
     let state = NotesState::from_name(text(position, "/state"));
@@ -226,7 +227,7 @@ fn is_over(object: &Value) -> bool {
     position.is_null() || leaf
 }
 
-/// A text in JSON; an empty one where there is none.
+/// Returns a text in JSON, or an empty one.
 pub(crate) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
     value
         .pointer(path)
@@ -234,7 +235,7 @@ pub(crate) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// A number in JSON, or in a text there; 0 where there is none.
+/// Returns a number in JSON, also from a text; 0 if there is none.
 pub(crate) fn number(value: &Value, path: &str) -> u64 {
     match value.pointer(path) {
         Some(Value::String(text)) => text.parse().unwrap_or(0),

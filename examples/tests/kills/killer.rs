@@ -8,10 +8,10 @@ use tokio::time::sleep;
 use crate::stage::Stage;
 use okt_examples::dice::Dice;
 
-/// How often the API server is started again before this is a failure.
+/// How many restarts of the API server are tried before this is a failure.
 const TRIES: usize = 5;
 
-/// How often who was killed, and what should not have been.
+/// How often each process was killed, and processes that had ended on their own.
 #[derive(Debug, Default)]
 pub(crate) struct Kills {
     pub(crate) operator: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Kills {
     pub(crate) broken: Vec<String>,
 }
 
-/// Whom a kill is meant for.
+/// The target of a kill.
 #[derive(Clone, Copy)]
 enum Victim {
     Operator,
@@ -36,7 +36,7 @@ pub(crate) async fn kill_processes(stage: &Stage, mut dice: Dice, end: Instant) 
             Victim::Operator => {
                 kills.broken.extend(stage.kill_operator().err());
                 kills.operator += 1;
-                // Most operators are back at once, some after a while.
+                // Most operators restart at once, some after a while.
                 if dice.between(0, 3) == 0 {
                     sleep(dice.millis(0, 5_000)).await;
                 }
@@ -47,7 +47,7 @@ pub(crate) async fn kill_processes(stage: &Stage, mut dice: Dice, end: Instant) 
                 let Some(name) = dice.pick(&names) else {
                     continue;
                 };
-                // One that is just starting has not said who it is, and lives on.
+                // A server that is just starting has not written its pid, and survives.
                 if let Ok(true) = stage.instance(name).kill().await {
                     kills.servers += 1;
                 }
@@ -74,7 +74,7 @@ pub(crate) async fn kill_api_server(
     kills
 }
 
-/// On a machine that is very busy a server may not come up in time; the next one does.
+/// Restarts the API server; on a busy machine one attempt may come too late, and another one follows.
 async fn start_again(kubernetes: &mut Kubernetes) {
     for _ in 1..TRIES {
         match kubernetes.restart().await {

@@ -1,22 +1,22 @@
-//! This file is what servers and their agents said they did, in order, and which rules of that one of them broke.
+//! This file reads the logs of the servers and their agents, in order, and reports which rules they broke.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was done under which id.
+/// The work that was done, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// The attempt that was begun last.
+    /// The last attempt that began.
     begun: BTreeMap<String, u64>,
-    /// What has succeeded; said once that is on the disk of the agent.
+    /// The work that succeeded; logged once the result is on the disk of the agent.
     done: BTreeSet<String>,
-    /// The backups that were made, not found: how many documents each held.
+    /// The backups that were made, not found, and how many documents each held.
     made: BTreeMap<String, u64>,
-    /// The backups that are there: the notebook, and the id.
+    /// The existing backups: the notebook and the id.
     there: BTreeSet<(String, String)>,
 }
 
 impl Ledger {
-    /// Reads what all processes of one directory said.
+    /// Reads the log of all processes of one directory.
     pub(crate) fn read(&mut self, log: &str, broken: &mut Vec<String>) {
         for line in log.lines() {
             let id = field(line, "id").to_owned();
@@ -37,7 +37,7 @@ impl Ledger {
         }
     }
 
-    /// An attempt is begun once, or taken up by the next agent; nothing is begun that is done.
+    /// Checks that an attempt begins once or is resumed by the next agent, and that no finished work begins again.
     fn begins(&mut self, id: &str, line: &str, broken: &mut Vec<String>) {
         let attempt = field(line, "attempt").parse().unwrap_or(0);
         let resumed = field(line, "resumed") == "true";
@@ -51,7 +51,7 @@ impl Ledger {
         }
     }
 
-    /// Takes down a backup that is there and whole.
+    /// Records an existing and complete backup.
     pub(crate) fn found(&mut self, name: &str, id: &str, documents: u64, broken: &mut Vec<String>) {
         if !self.there.insert((name.to_owned(), id.to_owned())) {
             broken.push(format!("the backup {id} is in two places"));
@@ -66,18 +66,18 @@ impl Ledger {
         }
     }
 
-    /// Whether there is a backup of this id.
+    /// Returns whether there is a backup of this id.
     pub(crate) fn holds(&self, name: &str, id: &str) -> bool {
         self.there.contains(&(name.to_owned(), id.to_owned()))
     }
 
-    /// How many pieces of work were done.
+    /// Returns how many pieces of work were done.
     pub(crate) fn done(&self) -> usize {
         self.done.len()
     }
 }
 
-/// What a line of a log says of something; an empty text where it says nothing.
+/// Returns a field of a log line, or an empty text.
 fn field<'a>(line: &'a str, name: &str) -> &'a str {
     let mut words = line.split_whitespace();
     words

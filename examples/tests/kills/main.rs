@@ -1,8 +1,8 @@
 //! This file tests that nothing is lost however often the operator, its servers and the API server are killed.
 //!
-//! All are real: processes that are killed with SIGKILL at any moment, a kube-apiserver, documents on a disk.
-//! `OKT_KILLS_MINUTES` says how long the killing goes on, `OKT_SEED` repeats what was chosen; when it happens
-//! is up to the machine.
+//! Everything is real: processes that are killed with SIGKILL at any moment, a kube-apiserver, documents on a disk.
+//! `OKT_KILLS_MINUTES` sets how long the killing lasts, `OKT_SEED` repeats the choices; the timing depends on the
+//! machine.
 
 mod history;
 mod killer;
@@ -36,12 +36,12 @@ use okt_examples::dice::Dice;
 const MINUTES: f64 = 1.25;
 
 /// The longest wait for rest: kube waits up to half a minute before it watches again.
-const PATIENCE: Duration = Duration::from_mins(4);
+const PATIENCE: Duration = Duration::from_mins(10);
 
-/// What is written beside transitions is written every 10 s; who is silent for longer is silent.
+/// The silence that counts as rest: writes other than transitions come every 10 s.
 const SILENCE: Duration = Duration::from_secs(12);
 
-/// How often the user looks whether somebody has to be asked once more.
+/// How often the user checks whether a notebook needs another request.
 const AGAIN: Duration = Duration::from_secs(2);
 
 const POLL: Duration = Duration::from_millis(100);
@@ -97,7 +97,7 @@ async fn nothing_is_lost_however_often_anything_is_killed() {
     );
 }
 
-/// The notebooks that are not where their specs wish, or whose servers are not.
+/// Returns why notebooks are not in their desired states, or their servers are not.
 async fn restless_now(user: &User<'_>) -> Vec<String> {
     let notebooks: Vec<_> = user.history.told().alive.values().cloned().collect();
     let mut restless = Vec::new();
@@ -119,7 +119,7 @@ async fn restless_now(user: &User<'_>) -> Vec<String> {
     restless
 }
 
-/// What is broken, once all has come to rest, and then once all is deleted.
+/// Returns the broken rules, once all notebooks are at rest and then once all are deleted.
 async fn judge(
     seed: u64,
     minutes: f64,
@@ -200,7 +200,7 @@ async fn judge(
         broken.len(),
     );
     drop(told);
-    // Past the capture of test output: the figures are what a long run is for.
+    // This bypasses the capture of test output: a long run is for the figures.
     let _ = writeln!(io::stderr(), "{report}");
     broken
 }

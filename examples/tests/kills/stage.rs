@@ -1,4 +1,4 @@
-//! This file is what runs beside the API server: the operator's process and the servers that it starts.
+//! This file runs the operator's process and the servers that it starts, next to the API server.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Stage {
     ///
     /// # Errors
     ///
-    /// How it ended, where it did so by itself.
+    /// The exit status, if it had ended on its own.
     pub(crate) fn kill_operator(&self) -> Result<(), String> {
         let Some(mut operator) = self.slot().take() else {
             return Ok(());
@@ -90,17 +90,17 @@ impl Stage {
         self.home.path().join("operator.log")
     }
 
-    /// What all operators said.
+    /// Returns the log of all operators.
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(self.operator_log()).unwrap_or_default()
     }
 
-    /// Where the data of servers is, in directories of their names.
+    /// Returns the directory with the data of the servers, by name.
     pub(crate) fn data(&self) -> PathBuf {
         self.home.path().join("data").join(NAMESPACE)
     }
 
-    /// The names of the notebooks that have data.
+    /// Returns the names of the notebooks that have data.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.data()).into_iter().flatten().flatten();
         let mut names: Vec<_> = entries
@@ -110,13 +110,13 @@ impl Stage {
         names
     }
 
-    /// The server of a notebook.
+    /// Returns the server of a notebook.
     pub(crate) fn instance(&self, name: &str) -> Instance {
         let instance = self.keeper.instance(NAMESPACE, name);
         instance.expect("a name that can be a file's")
     }
 
-    /// The processes of servers.
+    /// Returns the processes of the servers.
     pub(crate) fn servers(&self) -> Vec<Pid> {
         processes::of(self.home.path())
     }

@@ -1,4 +1,4 @@
-//! This file is the user: somebody who makes notebooks, writes in them, and changes their mind.
+//! This file is the user, who creates notebooks, writes documents and changes desired states.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use crate::history::{History, text};
 use crate::stage::Stage;
 use okt_examples::dice::Dice;
 
-/// The notebooks, of which some are there at a time.
+/// The names of the notebooks, of which some exist at a time.
 const NAMES: [&str; 6] = ["ant", "bee", "cat", "dog", "eel", "fox"];
 
 /// The longest wait for an answer of the API server.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the user has done, and was told of it.
+/// What the user did, and the answers.
 #[derive(Debug, Default)]
 pub(crate) struct Diary {
-    /// The documents that a server has said it keeps.
+    /// The documents that a server has acknowledged.
     pub(crate) kept: Vec<Kept>,
-    /// The titles of those of which nothing was heard.
+    /// The titles of the documents without an answer.
     pub(crate) unheard: BTreeSet<String>,
     pub(crate) created: u64,
     pub(crate) deleted: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Diary {
     pub(crate) unanswered: u64,
 }
 
-/// A document, and in which notebook.
+/// A document, with its notebook.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) name: String,
@@ -48,7 +48,7 @@ pub(crate) struct User<'a> {
     pub(crate) api: Api<Notes>,
     pub(crate) dice: Dice,
     pub(crate) diary: Diary,
-    /// The notebooks, by uid, that were wished read-only, from where no way leads back.
+    /// The notebooks, by uid, whose desired state was `ReadOnly`, from which no route leads back.
     closed: BTreeSet<String>,
     count: u64,
 }
@@ -77,7 +77,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// Does this and that until it is time to end.
+    /// Takes random steps until the end.
     pub(crate) async fn live(&mut self, end: Instant) {
         while Instant::now() < end {
             sleep(self.dice.millis(20, 300)).await;
@@ -155,7 +155,7 @@ impl<'a> User<'a> {
         self.heard(matches!(created, Ok(Ok(_) | Err(kube::Error::Api(_)))));
     }
 
-    /// Hands in a few documents, where some may be taken.
+    /// Adds a few documents if the notebook may accept some.
     async fn write(&mut self, name: &str, state: &str) {
         if !matches!(state, "Running" | "Servicing") {
             return;
@@ -177,7 +177,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// What is wished next; never what no way leads to.
+    /// Chooses the next desired state, never one without a route.
     fn next_desired(&mut self, notebook: &Value) -> &'static str {
         let uid = text(notebook, "/metadata/uid").to_owned();
         let ended = text(notebook, STATE) == "End" && text(notebook, DESIRED) == "End";
@@ -219,7 +219,7 @@ impl<'a> User<'a> {
         self.diary.unanswered += u64::from(!answer);
     }
 
-    /// Lets everything go on that waits for the user; says how many had to be asked once more.
+    /// Continues everything that waits for the user; returns how many notebooks needed another request.
     pub(crate) async fn let_go_on(&mut self) -> u64 {
         let notebooks: Vec<Value> = self.history.told().alive.values().cloned().collect();
         let mut asked = 0;
@@ -229,7 +229,7 @@ impl<'a> User<'a> {
                 self.pause(name, false).await;
             }
             match (text(&notebook, STATE), text(&notebook, DESIRED)) {
-                // Broken, or ended before the wish was made: nothing is done behind the user's back.
+                // Failed, or ended before the last desired state: OKT does nothing without a new request.
                 ("Failed", _) | ("End", "" | "Running" | "ReadOnly") => {
                     self.ask_again(name).await;
                     asked += 1;

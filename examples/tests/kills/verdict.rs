@@ -1,4 +1,4 @@
-//! This file says what has to hold when all is at rest: nothing lost, nothing done twice, nothing left.
+//! This file checks what must hold at rest: nothing is lost, done twice or left over.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::stage::Stage;
 use crate::user::{DESIRED, Diary, NAME, STATE};
 
-/// Why a notebook is not at rest where its spec wishes, if it is not.
+/// Returns why a notebook is not at rest in its desired state, if it is not.
 pub(crate) fn unrest(notebook: &Value) -> Option<String> {
     let name = text(notebook, NAME);
     let desired = match text(notebook, DESIRED) {
@@ -40,20 +40,20 @@ pub(crate) fn unrest(notebook: &Value) -> Option<String> {
     })
 }
 
-/// A directory with data, of a notebook that is or that was.
+/// The data directory of an existing or a deleted notebook.
 struct Store {
     name: String,
     place: PathBuf,
     database: Connection,
 }
 
-/// What the servers have kept.
+/// The data that the servers have stored.
 pub(crate) struct Kept {
     stores: Vec<Store>,
 }
 
 impl Kept {
-    /// Looks at all data, archived or not.
+    /// Opens all data, archived or not.
     pub(crate) fn observe(stage: &Stage) -> Self {
         let archive = stage.keeper.archive();
         let archived = entries(&archive).into_iter().filter_map(|entry| {
@@ -76,7 +76,7 @@ impl Kept {
         }
     }
 
-    /// Which documents that were acknowledged are not there, or which are there twice or altered.
+    /// Reports documents that are missing, duplicated, altered or unknown; returns how many documents there are.
     pub(crate) fn documents(&self, diary: &Diary, broken: &mut Vec<String>) -> u64 {
         let mut found: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
         let mut count = 0;
@@ -104,7 +104,7 @@ impl Kept {
             }
         }
         for ((name, title), bodies) in found {
-            // Whoever heard nothing does not know whether it was kept.
+            // Without an answer the user does not know whether the document was stored.
             if bodies.len() > 1 || !diary.unheard.contains(&title) {
                 broken.push(format!("{name} has a document {title:?} that nobody wrote"));
             }
@@ -112,8 +112,8 @@ impl Kept {
         count
     }
 
-    /// Which work was begun again after its end, or did what it does twice, or was not done though the record says
-    /// so; how many pieces of work were done.
+    /// Reports work that began again after its end, took effect twice, or was not done although the record says so;
+    /// returns how many pieces of work were done.
     pub(crate) fn actions(&self, backups: &[(String, String)], broken: &mut Vec<String>) -> usize {
         let mut ledger = Ledger::default();
         for store in &self.stores {
@@ -142,7 +142,7 @@ impl Kept {
     }
 }
 
-/// What is left of notebooks that are gone, beside what their graph archives.
+/// Returns the leftovers of deleted notebooks, except what their graph archives.
 pub(crate) fn left(stage: &Stage) -> Vec<String> {
     let mut left: Vec<_> = (stage.servers().into_iter())
         .map(|server| format!("the server {server:?} still runs"))

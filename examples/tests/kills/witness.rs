@@ -1,4 +1,4 @@
-//! This file watches the notebooks through the whole run, and looks up what it missed while the API server was dead.
+//! This file watches the notebooks through the whole run, and reads what it missed while the API server was down.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,10 +15,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Tells a history all that happens, for as long as it is polled.
+/// Reports all events to a history, for as long as it is polled.
 pub(crate) async fn watch(api: &Api<DynamicObject>, history: &History) {
     loop {
-        // What goes wrong here is that the server is dead, and is tried again.
+        // An error here means that the API server is down; the loop retries.
         if catch_up(api, history).await.is_some() {
             follow(api, history).await;
         }
@@ -26,12 +26,12 @@ pub(crate) async fn watch(api: &Api<DynamicObject>, history: &History) {
     }
 }
 
-/// Sees one version of the cluster after the other, from the last one seen to the present one.
+/// Reads one version of the cluster after the other, from the last one observed to the current one.
 async fn catch_up(api: &Api<DynamicObject>, history: &History) -> Option<()> {
     let present = list(api, &ListParams::default()).await.ok()?;
     let present = present.metadata.resource_version?.parse().ok()?;
     let last = history.told().version;
-    // At first there is nothing before the present.
+    // At first nothing comes before the current version.
     let first = if last == 0 { present } else { last + 1 };
     for version in first..=present {
         let exactly = ListParams::default()
@@ -56,7 +56,7 @@ async fn list(
     }
 }
 
-/// Watches until the watch ends, however it does.
+/// Watches until the watch ends, for any reason.
 async fn follow(api: &Api<DynamicObject>, history: &History) {
     let since = history.told().version.to_string();
     let Ok(Ok(events)) = timeout(PATIENCE, api.watch(&WatchParams::default(), &since)).await else {

@@ -1,4 +1,4 @@
-//! A link to the API server that can be cut: nothing goes over it then, and nobody is told.
+//! A link to the API server that can be cut: nothing passes then, and neither side notices.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A link, with the kubeconfig that leads over it.
+/// A link, with a kubeconfig that uses it.
 pub(crate) struct Link {
     open: watch::Sender<bool>,
     directory: TempDir,
 }
 
 impl Link {
-    /// A link to the server that a kubeconfig leads to.
+    /// Creates a link to the server of a kubeconfig.
     pub(crate) async fn to(kubeconfig: &Path) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -38,17 +38,17 @@ impl Link {
         Self { open, directory }
     }
 
-    /// The kubeconfig that leads over it.
+    /// Returns the kubeconfig that uses the link.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.directory.path().join("kubeconfig")
     }
 
-    /// From now on what is sent waits.
+    /// Holds back everything that is sent from now on.
     pub(crate) fn cut(&self) {
         self.open.send_replace(false);
     }
 
-    /// What waits goes on its way.
+    /// Lets everything pass that was held back.
     pub(crate) fn mend(&self) {
         self.open.send_replace(true);
     }
@@ -81,7 +81,7 @@ async fn pump(
             break;
         }
     }
-    // Whichever way it ends, the other side is to know once the link is open.
+    // However it ends, the other side has to notice once the link is open.
     let _ = open.wait_for(|open| *open).await;
     let _ = to.shutdown().await;
 }

@@ -1,7 +1,7 @@
-//! Two replicas of an operator with one lease, on a real API server: one is killed, stopped, told to end, cut off.
+//! Two replicas of an operator with one lease, on a real API server: one is killed, suspended, shut down, cut off.
 //!
-//! Whatever happens to the leader: every leaflet ends where its spec says, each of its jobs was done once, each of
-//! its moves was along a declared edge, and every status kept the rules of conditions.
+//! Whatever happens to the leader: every leaflet reaches its desired state, each of its jobs is done once, each
+//! transition follows a declared edge, and every status keeps the rules of conditions.
 
 mod link;
 mod press;
@@ -26,17 +26,17 @@ use crate::press::Press;
 use crate::record::Record;
 use crate::replica::Replica;
 
-/// How long a lease is good for.
+/// How long a lease is valid, in seconds.
 const LEASE_SECONDS: u64 = 3;
 /// How many leaflets there are.
 const LEAFLETS: usize = 40;
 /// The longest wait for something that takes seconds.
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(10);
 
-/// One scene at a time: the figures are of replicas that have the machine for themselves.
+/// One scene at a time, so that the measured replicas have the machine to themselves.
 static STAGE: Mutex<()> = Mutex::const_new(());
 
-/// Waits until there is something, and gives it.
+/// Waits until there is a value, and returns it.
 async fn until<T>(what: &str, mut something: impl AsyncFnMut() -> Option<T>) -> T {
     let since = Instant::now();
     loop {
@@ -48,7 +48,7 @@ async fn until<T>(what: &str, mut something: impl AsyncFnMut() -> Option<T>) -> 
     }
 }
 
-/// An API server, a press, and a record of all that happens.
+/// An API server, a press, and a record of all events.
 struct Scene {
     kubernetes: Kubernetes,
     press: Press,
@@ -57,7 +57,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A new one, or none where nothing can run an API server.
+    /// Creates a scene; returns `None` where no API server can run.
     async fn set(what: &str) -> Option<Self> {
         let _ = tracing_subscriber::fmt()
             .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
@@ -85,7 +85,7 @@ impl Scene {
         Replica::start(name, self.kubernetes.kubeconfig(), &press)
     }
 
-    /// Two replicas, of which the first leads.
+    /// Starts two replicas, of which the first leads.
     async fn two_replicas(&self) -> (Replica, Replica) {
         let leader = self.replica("first");
         let start = Instant::now();
@@ -106,7 +106,7 @@ impl Scene {
         }
     }
 
-    /// Wishes for something for each leaflet whose number is one of these.
+    /// Changes the lifecycle field of the leaflets with these numbers.
     async fn ask_for(&self, numbers: impl Iterator<Item = usize>, lifecycle: Value) {
         let desired = Patch::Merge(json!({ "spec": { "lifecycle": lifecycle } }));
         for number in numbers {
@@ -115,13 +115,13 @@ impl Scene {
         }
     }
 
-    /// Wishes for more of all leaflets.
+    /// Requests a reprint of all leaflets.
     async fn reprint(&self, request: &str) {
         let visit = json!({ "visit": { "state": "Reprinting", "request": request } });
         self.ask_for(0..LEAFLETS, visit).await;
     }
 
-    /// Waits until the press has done some jobs, and works upon others.
+    /// Waits until the press has done some jobs and works on others.
     async fn middle_of_work(&self, done: usize) {
         until("the press is in the middle of its work", async || {
             (self.press.done().len() >= done && self.press.at_work() >= 5).then_some(())
@@ -129,7 +129,7 @@ impl Scene {
         .await;
     }
 
-    /// Waits until a replica asks for work that it began after a time.
+    /// Waits until a replica sends a job request after a time.
     async fn first_job_of(&self, replica: &Replica, after: Instant) -> Instant {
         until("the other replica has work done", async || {
             let asked = self.press.asked_by(replica.name);
@@ -141,10 +141,10 @@ impl Scene {
         .await
     }
 
-    /// Waits until all leaflets are where their specs say.
+    /// Waits until all leaflets are in their desired states.
     async fn all_settled(&self) {
         until("all leaflets are where they should be", async || {
-            // A list of all of them is no small thing to ask for.
+            // A list of all leaflets is expensive.
             tokio::time::sleep(Duration::from_millis(100)).await;
             let all = self.leaflets.list(&ListParams::default()).await.ok()?;
             (all.items.len() == LEAFLETS && all.items.iter().all(is_settled)).then_some(())
@@ -152,13 +152,13 @@ impl Scene {
         .await;
     }
 
-    /// Checks everything that must hold, whatever happened; each leaflet was to go this way.
+    /// Checks everything that must hold; `way` returns the expected states of a leaflet.
     async fn judge(&self, what: &str, way: impl Fn(usize) -> Vec<LeafletState>) {
         let expected = |number: usize| -> Vec<String> {
             let states = way(number).into_iter();
             states.map(|state| format!("{state:?}")).collect()
         };
-        // The last events may still be on their way.
+        // The last events may still be under way.
         let (histories, broken) = until("the record is complete", async || {
             let (histories, broken) = self.record.histories();
             let complete = (0..LEAFLETS).all(|number| {
@@ -175,7 +175,7 @@ impl Scene {
             assert_eq!(
                 history.states,
                 expected(number),
-                "the way of {}",
+                "the states of {}",
                 name(number)
             );
             writes += history.writes;
@@ -185,7 +185,7 @@ impl Scene {
                 }
             }
         }
-        // Each transition has its one id, each id its one job, each job was done once.
+        // Each transition has one id, each id one job, and each job was done once.
         let done = self.press.done().into_iter();
         let plain = |id: String| id.split('@').next().unwrap_or_default().to_owned();
         let mut done: Vec<_> = (done.map(|done| (plain(done.id), done.job.work))).collect();
@@ -196,7 +196,7 @@ impl Scene {
             let asked = (plain(asked.id), asked.job.work);
             assert!(
                 jobs.contains(&asked),
-                "asked for what nobody needs: {asked:?}"
+                "no transition needs this job: {asked:?}"
             );
         }
         assert_eq!(self.press.overlaps(), 0);
@@ -240,7 +240,7 @@ fn milliseconds_since_1970() -> u128 {
     now.unwrap().as_millis()
 }
 
-/// The way of a leaflet that was reprinted so often.
+/// Returns the states of a leaflet that was reprinted this often.
 fn reprinted(times: usize) -> Vec<LeafletState> {
     use LeafletState::{Printed, Printing, Reprinting, Typesetting};
     let mut way = vec![Typesetting, Printing, Printed];
@@ -267,7 +267,7 @@ async fn a_killed_leader_is_replaced_and_nothing_is_done_twice() {
     leader.signal(Signal::KILL);
     let killed = Instant::now();
     leader.end().await;
-    // Nobody leads, and the wishes of the users go on.
+    // The desired states change while no replica leads.
     scene
         .ask_for(0..LEAFLETS / 2, json!({ "state": "Pulped" }))
         .await;
@@ -292,7 +292,7 @@ async fn a_killed_leader_is_replaced_and_nothing_is_done_twice() {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn a_leader_that_is_told_to_end_hands_over_at_once() {
+async fn a_leader_that_shuts_down_hands_over_at_once() {
     let _stage = STAGE.lock().await;
     let Some(scene) = Scene::set("a leader that is told to end").await else {
         return;
@@ -319,7 +319,7 @@ async fn a_leader_that_is_told_to_end_hands_over_at_once() {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn a_leader_that_was_stopped_begins_nothing_when_it_wakes() {
+async fn a_suspended_leader_begins_nothing_when_it_continues() {
     let _stage = STAGE.lock().await;
     let Some(scene) = Scene::set("a stopped leader").await else {
         return;
@@ -331,7 +331,7 @@ async fn a_leader_that_was_stopped_begins_nothing_when_it_wakes() {
     let stopped = Instant::now();
     let works = scene.first_job_of(&other, stopped).await;
     scene.all_settled().await;
-    // It wakes while the other is at work.
+    // It continues while the other replica is at work.
     scene.reprint("while-it-sleeps").await;
     scene.middle_of_work(2 * LEAFLETS + LEAFLETS / 4).await;
     let (waking, woken) = (milliseconds_since_1970(), Instant::now());
@@ -349,13 +349,13 @@ async fn a_leader_that_was_stopped_begins_nothing_when_it_wakes() {
         written.len(),
     );
     assert!(begun.is_empty(), "{begun:?}");
-    // It is as good as new: it leads when the other is gone.
+    // It works as before: it leads when the other replica is gone.
     leads_again(&scene, &leader, &mut other).await;
     scene.judge("stopped", |_| reprinted(2)).await;
     scene.kubernetes.stop().await;
 }
 
-/// The other is killed: the one that led before leads again.
+/// Kills the other replica; the earlier leader leads again.
 async fn leads_again(scene: &Scene, leader: &Replica, other: &mut Replica) {
     other.signal(Signal::KILL);
     let killed = Instant::now();
@@ -367,7 +367,7 @@ async fn leads_again(scene: &Scene, leader: &Replica, other: &mut Replica) {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn a_leader_that_is_cut_off_stands_back_before_another_leads() {
+async fn a_leader_that_is_cut_off_stops_leading_before_another_leads() {
     let _stage = STAGE.lock().await;
     let Some(scene) = Scene::set("a leader that is cut off").await else {
         return;
@@ -388,7 +388,7 @@ async fn a_leader_that_is_cut_off_stands_back_before_another_leads() {
     assert!(stands_back < leads, "two led at once");
     let works = scene.first_job_of(&other, cut).await;
     scene.all_settled().await;
-    // What waited on the link arrives while the other is at work.
+    // The held-back data arrives while the other replica is at work.
     scene.reprint("while-it-is-cut-off").await;
     scene.middle_of_work(2 * LEAFLETS + LEAFLETS / 4).await;
     link.mend();

@@ -1,4 +1,4 @@
-//! A press: does each job once, however often it is asked for, and keeps a book of all that was asked.
+//! A press that does each job once, however often it is requested, and records all requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// A press that serves on loopback; clones are the same one.
+/// A press that serves on loopback; clones share it.
 #[derive(Clone)]
 pub(crate) struct Press {
     pub(crate) address: SocketAddr,
@@ -24,7 +24,7 @@ struct Book {
     asked: Vec<Asked>,
     jobs: BTreeMap<String, watch::Receiver<bool>>,
     done: Vec<Done>,
-    /// The leaflets that are worked upon, and how often two jobs of one were.
+    /// The leaflets under work, and how often two jobs of one leaflet ran at once.
     at_work: BTreeSet<String>,
     overlaps: usize,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Done {
 }
 
 impl Press {
-    /// A press whose jobs take between half a second and two.
+    /// Starts a press whose jobs take between half a second and two seconds.
     pub(crate) async fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let press = Self {
@@ -63,34 +63,34 @@ impl Press {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that was asked of it so far.
+    /// Returns all requests so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.book().asked.clone()
     }
 
-    /// What a replica asked of it so far.
+    /// Returns the requests of a replica so far.
     pub(crate) fn asked_by(&self, replica: &str) -> Vec<Asked> {
         let mut asked = self.asked();
         asked.retain(|asked| asked.job.replica == replica);
         asked
     }
 
-    /// Everything that it did so far.
+    /// Returns all finished jobs so far.
     pub(crate) fn done(&self) -> Vec<Done> {
         self.book().done.clone()
     }
 
-    /// How many jobs it works upon.
+    /// Returns how many jobs are under way.
     pub(crate) fn at_work(&self) -> usize {
         self.book().at_work.len()
     }
 
-    /// How often it worked upon two jobs of one leaflet at once.
+    /// Returns how often two jobs of one leaflet ran at once.
     pub(crate) fn overlaps(&self) -> usize {
         self.book().overlaps
     }
 
-    /// Begins a job unless it was begun before; tells when it is done.
+    /// Begins a job unless it began before; returns a channel that reports its end.
     fn begin(&self, id: &str, job: &Job) -> watch::Receiver<bool> {
         let mut book = self.book();
         book.asked.push(Asked {
@@ -118,7 +118,7 @@ impl Press {
     }
 }
 
-/// How long a job takes: not all the same, so that at any time some are under way.
+/// Returns how long a job takes; jobs differ, so that at any time some are under way.
 fn takes(job: &Job) -> Duration {
     let sum = job.leaflet.bytes().chain(job.work.bytes()).map(u64::from);
     Duration::from_millis(500 + sum.sum::<u64>() * 173 % 1500)
@@ -126,6 +126,6 @@ fn takes(job: &Job) -> Duration {
 
 async fn print(State(press): State<Press>, Path(id): Path<String>, Json(job): Json<Job>) {
     let mut done = press.begin(&id, &job);
-    // Who tells it is gone only after it was told.
+    // The sender is dropped only after it has sent.
     let _ = done.wait_for(|done| *done).await;
 }

@@ -1,4 +1,4 @@
-//! Every version of every leaflet, as a watch showed it, and whether the rules allow it.
+//! Records every version of every leaflet from a watch, and checks the rules.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use okt_testing::rehearsal::Rules;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-/// What a watch showed, in order.
+/// The versions that a watch showed, in order.
 pub(crate) struct Record {
     versions: Arc<Mutex<Vec<Value>>>,
     watch: JoinHandle<()>,
@@ -27,7 +27,7 @@ impl Drop for Record {
 }
 
 impl Record {
-    /// Begins to watch.
+    /// Starts to watch.
     pub(crate) async fn begin(client: Client) -> Self {
         let kind = ApiResource::erase::<Leaflet>(&());
         let api: Api<DynamicObject> = Api::default_namespaced_with(client, &kind);
@@ -38,7 +38,7 @@ impl Record {
         let into = Arc::clone(&versions);
         let watch = tokio::spawn(async move {
             loop {
-                // A watch that ends is taken up where it ended, so nothing is missed.
+                // A watch that ends continues where it ended, so nothing is missed.
                 let Ok(watch) = api.watch(&WatchParams::default(), &from).await else {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -47,7 +47,7 @@ impl Record {
                 while let Ok(Some(event)) = watch.try_next().await {
                     let object = match event {
                         WatchEvent::Added(object) | WatchEvent::Modified(object) => object,
-                        // A record with a gap proves nothing: what waits for it fails.
+                        // A record with a gap proves nothing, so the tests that wait for it fail.
                         WatchEvent::Error(error) => panic!("versions were missed: {error:?}"),
                         WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) => continue,
                     };
@@ -67,9 +67,9 @@ impl Record {
             .clone()
     }
 
-    /// The walks of all leaflets by name, and everything that broke a rule.
+    /// Returns the histories of all leaflets by name, and all broken rules.
     ///
-    /// A walk is its uid and the states that it was in, one per transition.
+    /// A history has a uid and states, one per transition.
     pub(crate) fn histories(&self) -> (BTreeMap<String, History>, Vec<String>) {
         let rules = Rules::of::<LeafletState>();
         let mut histories = BTreeMap::<String, History>::new();
@@ -118,7 +118,7 @@ impl Record {
     }
 }
 
-/// The life of one leaflet.
+/// The history of one leaflet.
 #[derive(Default, Debug)]
 pub(crate) struct History {
     pub(crate) uid: String,

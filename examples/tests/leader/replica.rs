@@ -1,4 +1,4 @@
-//! A replica of the operator: a process that is started, signalled and listened to.
+//! A replica of the operator: a process to start and to signal, and its log.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -59,7 +59,7 @@ impl Replica {
         self.process.wait().await.unwrap()
     }
 
-    /// When it said these words, after a time.
+    /// Returns when it logged these words, after a time.
     pub(crate) fn said(&self, words: &str, after: Instant) -> Vec<Instant> {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         (said.iter())
@@ -68,7 +68,7 @@ impl Replica {
             .collect()
     }
 
-    /// Waits until it says that it leads, after a time.
+    /// Waits until it logs that it leads, after a time.
     pub(crate) async fn leads(&self, after: Instant) -> Instant {
         let what = format!("{} leads", self.name);
         until(&what, async || {
@@ -77,7 +77,7 @@ impl Replica {
         .await
     }
 
-    /// Waits until it says that it leads no longer, after a time.
+    /// Waits until it logs that it leads no longer, after a time.
     pub(crate) async fn leads_no_longer(&self, after: Instant) -> Instant {
         let what = format!("{} leads no longer", self.name);
         until(&what, async || {

@@ -40,7 +40,7 @@ fn operate(server: &ApiServer) -> JoinHandle<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_is_made_scaled_repaired_and_goes() {
+async fn a_cache_is_created_scaled_repaired_and_deleted() {
     let (server, _, stage) = server().await;
     operate(&server);
     story::of_a_cache(&stage).await;
@@ -62,7 +62,7 @@ async fn a_restart_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_made_for_a_cache_that_is_not_sound_and_it_can_be_deleted() {
+async fn an_invalid_cache_gets_no_resources_and_can_be_deleted() {
     let (server, _, stage) = server().await;
     operate(&server);
     let made = stage.create(&json!({ "maxItemMib": 100 })).await;
@@ -76,7 +76,7 @@ async fn nothing_is_made_for_a_cache_that_is_not_sound_and_it_can_be_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_schema_refuses_what_it_can() {
+async fn the_schema_refuses_invalid_specs() {
     let (_, _, stage) = server().await;
     for nonsense in [
         json!({ "size": -1 }),
@@ -119,7 +119,7 @@ async fn servers_with_users_wait_for_their_secret() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_are_left_running_where_that_was_asked_for() {
+async fn orphan_deletion_leaves_the_servers_running() {
     let (server, _, stage) = server().await;
     operate(&server);
     stage.create(&json!({ "size": 1 })).await.expect("accepted");
@@ -135,7 +135,7 @@ async fn servers_are_left_running_where_that_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_of_somebody_else_is_not_taken() {
+async fn a_foreign_deployment_is_not_adopted() {
     let (server, _, stage) = server().await;
     let theirs: Deployment = serde_json::from_value(json!({
         "metadata": { "name": NAME },
@@ -166,7 +166,7 @@ async fn a_deployment_of_somebody_else_is_not_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_cannot_do_now_is_tried_again() {
+async fn a_failed_apply_is_retried() {
     let (server, _, stage) = server().await;
     operate(&server);
     let fails = Fault::internal_error().on(Verb::Apply);

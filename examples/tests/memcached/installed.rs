@@ -1,4 +1,4 @@
-//! The operator as a process on a real API server, installed by what it prints, with the roles that it prints.
+//! The operator as a process on a real API server, installed with the manifests and roles that it prints.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,12 +15,12 @@ use crate::stage::{self, Stage, Tally};
 use crate::story;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_memcached");
-/// Where the operator lives: named after the program.
+/// The namespace of the operator, named after the program.
 const HOME: &str = "memcached-system";
-/// Where it looks.
+/// The namespace that it watches.
 const TEAM: &str = "okt-tests-memcached";
 
-/// What is in the cluster and runs because of this test; all of it goes with this value.
+/// The objects and the process of this test; the drop removes them.
 struct Installed<'a> {
     server: &'a Kubernetes,
     manifests: String,
@@ -42,7 +42,7 @@ impl<'a> Installed<'a> {
         let team = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": TEAM } });
         installed.kubectl(&["apply", "-f", "-"], &team.to_string());
         let applied = installed.kubectl(&["apply", "-f", "-"], &installed.manifests);
-        // Where a server has doubts about a manifest, it warns.
+        // The server warns about doubtful manifests.
         assert_eq!(String::from_utf8_lossy(&applied.stderr), "");
         text(&applied);
         installed
@@ -60,13 +60,13 @@ impl<'a> Installed<'a> {
             .stderr(Stdio::piped())
             .spawn()?;
         let mut stdin = kubectl.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        // One that ends before it has read all of it says why.
+        // A kubectl that ends before it has read all of it prints the reason.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         kubectl.wait_with_output()
     }
 
-    /// Runs the program as the Deployment says.
+    /// Runs the program with the arguments of the Deployment.
     fn run(&mut self, container: &Container, kubeconfig: &Path) {
         let operator = Command::new(PROGRAM)
             .args(container.args.iter().flatten())
@@ -80,11 +80,12 @@ impl<'a> Installed<'a> {
 impl Drop for Installed<'_> {
     fn drop(&mut self) {
         if let Some(operator) = &mut self.operator {
-            // It may have ended by itself.
+            // It may have ended on its own.
             let _ = operator.kill();
             let _ = operator.wait();
         }
-        // Where the test has failed there is a cache, which nobody else lets go; where not, this is refused.
+        // After a failed test a cache may be left, and no operator removes its finalizer; otherwise this patch is
+        // refused.
         let free = ["patch", "memcached", stage::NAME, "--namespace", TEAM];
         let free = [&free[..], &["--type", "merge", "-p"]].concat();
         let finalizers = r#"{"metadata":{"finalizers":null}}"#;
@@ -94,20 +95,20 @@ impl Drop for Installed<'_> {
             (&[&delete[..], &["-f", "-"]].concat(), &*self.manifests),
             (&[&delete[..], &["namespace", TEAM]].concat(), ""),
         ] {
-            // It may be the test that has failed by a kubectl that does not work.
+            // The test may have failed because kubectl does not work.
             let _ = self.try_kubectl(arguments, input);
         }
     }
 }
 
-/// What a program that ended well has printed.
+/// Returns the output of a program that succeeded.
 fn text(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A kubeconfig of the same server for which everybody is the account of the operator.
+/// Returns a kubeconfig of the same server with which every user is the account of the operator.
 fn kubeconfig(server: &Kubernetes, account: &str) -> tempfile::NamedTempFile {
     let text = std::fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
     let mut config: Value = serde_saphyr::from_str(&text).expect("YAML");

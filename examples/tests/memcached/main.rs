@@ -1,6 +1,7 @@
-//! The operator of `Memcached` objects: in a cluster inside the test, and installed by its own manifests on a real API server.
+//! The operator of `Memcached` objects: in a cluster inside the test, and installed by its manifests on a real API
+//! server.
 //!
-//! There are no servers: the tests say of a Deployment what its controller would.
+//! There are no servers: the tests write the status of a Deployment that its controller would write.
 
 mod alone;
 mod installed;

@@ -14,22 +14,22 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// What everything is called that these tests make.
+/// The name of all objects of these tests.
 pub(crate) const NAME: &str = "cache";
 
-/// How often is looked whether something has become so.
+/// How often a wait checks its condition.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Who knows how much was written.
+/// Counts writes.
 pub(crate) enum Tally {
-    /// A server in this process knows every request.
+    /// A server in this process, which records every request.
     Recorded(ApiServer),
-    /// A real one counts them, by kind and verb.
+    /// A real server, which counts requests by kind and verb.
     Counted(Client),
 }
 
 impl Tally {
-    /// How many writes there were so far, whoever made them, of kinds that the operator writes to.
+    /// Returns how many writes there were so far, by any client, of kinds that the operator writes to.
     async fn written(&self) -> usize {
         match self {
             Self::Recorded(server) => server.requests().iter().filter(|it| it.is_write()).count(),
@@ -69,22 +69,22 @@ fn count(line: &str) -> Option<usize> {
 pub(crate) struct Stage {
     /// The caches.
     pub(crate) caches: Api<Memcached>,
-    /// What they own.
+    /// Their Deployments.
     pub(crate) deployments: Api<Deployment>,
-    /// What they own.
+    /// Their settings.
     pub(crate) maps: Api<ConfigMap>,
-    /// What they own.
+    /// Their Services.
     pub(crate) services: Api<Service>,
     sets: Api<ReplicaSet>,
-    /// The longest wait for something to become so.
+    /// The longest wait for a condition.
     pub(crate) patience: Duration,
-    /// How long a server is watched that should have nothing to do.
+    /// How long an idle server is watched for writes.
     pub(crate) quiet: Duration,
     tally: Tally,
 }
 
 impl Stage {
-    /// One namespace of a cluster.
+    /// Uses one namespace of a cluster.
     pub(crate) fn of(client: &Client, namespace: &str, tally: Tally) -> Self {
         Self {
             caches: Api::namespaced(client.clone(), namespace),
@@ -92,13 +92,13 @@ impl Stage {
             maps: Api::namespaced(client.clone(), namespace),
             services: Api::namespaced(client.clone(), namespace),
             sets: Api::namespaced(client.clone(), namespace),
-            patience: Duration::from_mins(1),
+            patience: Duration::from_mins(10),
             quiet: Duration::from_secs(2),
             tally,
         }
     }
 
-    /// Creates the example's cache, with something else in its spec.
+    /// Creates the example's cache, with these changes in its spec.
     pub(crate) async fn create(&self, but: &Value) -> Result<Memcached, kube::Error> {
         let mut cache = example();
         for (name, value) in but.as_object().into_iter().flatten() {
@@ -113,7 +113,7 @@ impl Stage {
         patch(&self.caches, json!({ "spec": spec })).await;
     }
 
-    /// Pauses the cache, or lets it go on.
+    /// Pauses the cache, or ends the pause.
     pub(crate) async fn pause(&self, paused: bool) {
         let paused = paused.then_some("true");
         let annotations = json!({ okt_runtime::PAUSED_ANNOTATION: paused });
@@ -124,13 +124,13 @@ impl Stage {
         .await;
     }
 
-    /// Asks for the deletion of the cache.
+    /// Deletes the cache.
     pub(crate) async fn delete(&self, how: &DeleteParams) {
         let deleted = self.caches.delete(NAME, how).await;
         deleted.expect("a deletion");
     }
 
-    /// The controller of Deployments says that there are as many servers, all of them new and ready.
+    /// Reports this many servers, all new and ready, as the controller of Deployments does.
     pub(crate) async fn servers(&self, number: i32) {
         let generation = self.deployment().await.metadata.generation;
         let status = json!({
@@ -145,7 +145,7 @@ impl Stage {
         patched.expect("the status is accepted");
     }
 
-    /// The controller of Deployments has a server that does not end at once; its name.
+    /// Creates a server that does not end at once, as the controller of Deployments does; returns its name.
     pub(crate) async fn server_that_takes_its_time(&self) -> String {
         let deployment = self.deployment().await;
         let mut owner = deployment.controller_owner_ref(&()).expect("it can own");
@@ -168,26 +168,26 @@ impl Stage {
         made.expect("it is accepted").name_any()
     }
 
-    /// That server has ended.
+    /// Ends that server.
     pub(crate) async fn server_has_ended(&self, name: &str) {
         let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
         let freed = self.sets.patch(name, &PatchParams::default(), &free).await;
         freed.expect("it is freed");
     }
 
-    /// The Deployment of the cache.
+    /// Returns the Deployment of the cache.
     pub(crate) async fn deployment(&self) -> Deployment {
         self.deployments.get(NAME).await.expect("it is there")
     }
 
-    /// What the servers are told, by the settings of the cache.
+    /// Returns a setting of the servers.
     pub(crate) async fn setting(&self, name: &str) -> String {
         let map = self.maps.get(NAME).await.expect("it is there");
         let data = map.data.unwrap_or_default();
         data.get(name).cloned().unwrap_or_default()
     }
 
-    /// What a condition says, as `Status Reason: message`.
+    /// Returns a condition as `Status Reason: message`.
     pub(crate) async fn says(&self, condition: &str) -> Option<String> {
         let cache = self.caches.get_opt(NAME).await.expect("an answer")?;
         let generation = cache.metadata.generation;
@@ -197,13 +197,13 @@ impl Stage {
             .map(said)
     }
 
-    /// Waits until a condition says something of the spec as it is now.
+    /// Waits until a condition reports this text for the current spec.
     pub(crate) async fn until_says(&self, condition: &str, what: &str) {
         let so = async || self.says(condition).await.as_deref() == Some(what);
         self.until_so(&format!("{condition} {what}"), so).await;
     }
 
-    /// Waits until the cache is ready with as many servers.
+    /// Waits until the cache is ready with this many servers.
     pub(crate) async fn until_ready(&self, servers: i32) {
         let said = format!("True Complete: {servers} of {servers} servers are ready");
         self.until_says("Ready", &said).await;
@@ -211,7 +211,7 @@ impl Stage {
         assert_eq!(cache.status.expect("a status").extra.ready_servers, servers);
     }
 
-    /// Waits until there is no cache any more.
+    /// Waits until the cache is gone.
     pub(crate) async fn until_gone(&self) {
         let gone = async || {
             let cache = self.caches.get_opt(NAME).await;
@@ -220,7 +220,7 @@ impl Stage {
         self.until_so("it is gone", gone).await;
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub(crate) async fn until_so(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
         let since = Instant::now();
         while !so().await {
@@ -233,15 +233,15 @@ impl Stage {
         }
     }
 
-    /// For a good while nobody writes anything.
+    /// Asserts that no client writes anything for a while.
     pub(crate) async fn nothing_is_written(&self) {
         let before = self.tally.written().await;
-        assert_ne!(before, 0, "what was made before was counted");
+        assert_ne!(before, 0, "earlier writes were counted");
         tokio::time::sleep(self.quiet).await;
         assert_eq!(self.tally.written().await, before, "something was written");
     }
 
-    /// Which versions there are of what the cache owns.
+    /// Returns the versions of the resources of the cache.
     pub(crate) async fn versions(&self) -> [Option<String>; 3] {
         [
             version(&self.maps).await,

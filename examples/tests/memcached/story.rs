@@ -1,4 +1,4 @@
-//! The story of a cache, from its creation to its end, on whatever server.
+//! The story of a cache, from its creation to its end, on any API server.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use serde_json::json;
 
 use crate::stage::{NAME, Stage, patch};
 
-/// Why a Deployment is not ready that was changed a moment ago.
-const UNSEEN: &str = "its controller has not seen it yet";
+/// Why a Deployment that changed a moment ago is not ready.
+const UNSEEN: &str = "its controller has not observed it yet";
 
-/// What `Ready` says of a Deployment that is not.
+/// Returns the text of `Ready` for a Deployment that is not ready.
 fn waits(why: &str) -> String {
     format!("False WaitingForResources: Deployment {NAME}: {why}")
 }
 
-/// All of it; the operator runs, and there is no cache yet.
+/// Runs the whole story; the operator runs, and there is no cache yet.
 pub(crate) async fn of_a_cache(stage: &Stage) {
     is_made_and_waited_for(stage).await;
     is_scaled(stage).await;
@@ -67,7 +67,7 @@ async fn is_scaled(stage: &Stage) {
     stage.servers(5).await;
     stage.until_ready(5).await;
     to(2).await;
-    // Its controller has seen it, and its servers are not gone yet.
+    // The controller has observed it, but the servers are not gone yet.
     stage.servers(5).await;
     let too_many = waits("3 replicas too many are not gone yet");
     stage.until_says("Ready", &too_many).await;
@@ -75,7 +75,7 @@ async fn is_scaled(stage: &Stage) {
     stage.until_ready(2).await;
 }
 
-/// What is declared is brought back; what others have added is theirs.
+/// Declared fields are restored, and additions of others are kept.
 async fn is_repaired(stage: &Stage) {
     let containers = json!([{ "name": "memcached", "image": "memcached:0" }]);
     let other_image = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
@@ -99,7 +99,7 @@ async fn is_repaired(stage: &Stage) {
                 .is_some()
     };
     stage.until_so("all of it is repaired", so).await;
-    // What it said before is true of what was before.
+    // The earlier status was about the earlier state.
     stage.until_says("Ready", &waits(UNSEEN)).await;
     stage.servers(2).await;
     stage.until_ready(2).await;
@@ -135,12 +135,12 @@ async fn has_other_settings(stage: &Stage) {
     stage.until_ready(2).await;
 }
 
-/// Nothing is touched for what is not sound, and nothing is tried again.
+/// An invalid spec changes nothing and is not retried.
 async fn is_not_sound(stage: &Stage) {
     let before = stage.versions().await;
     stage.ask_for(json!({ "maxItemMib": 200, "size": 9 })).await;
     let why = "spec.maxItemMib: 200 is more than half of spec.memoryMib, 256";
-    let stalled = format!("True ItemsTooLarge: {why}; it is tried again when something changes");
+    let stalled = format!("True ItemsTooLarge: {why}; it is retried when something changes");
     stage.until_says("Stalled", &stalled).await;
     let valid = stage.says("Valid").await;
     assert_eq!(valid, Some(format!("False ItemsTooLarge: {why}")));
@@ -165,9 +165,9 @@ async fn is_paused(stage: &Stage) {
     stage.until_ready(4).await;
 }
 
-/// First nobody is sent to the servers any more, then they end, then the cache is gone, and what is left goes after it.
+/// The service goes first, so that no client is sent to the servers; then the servers, the cache, and what is left.
 async fn goes(stage: &Stage) {
-    // Its controller lets a server end in peace.
+    // The controller lets a server end gracefully.
     let rest = stage.server_that_takes_its_time().await;
     stage.delete(&DeleteParams::default()).await;
     let waits = "False WaitingForResources: Deployment cache is not gone yet";
@@ -188,7 +188,7 @@ async fn goes(stage: &Stage) {
     stage.until_so("all of it is gone", gone).await;
 }
 
-/// Whether a condition has a status, whatever generation it speaks of.
+/// Returns whether a condition has a status, for any generation.
 async fn is(stage: &Stage, condition: &str, status: &str) -> bool {
     let cache = stage.caches.get(NAME).await.expect("it is there");
     let conditions = cache.status.map(|it| it.conditions).unwrap_or_default();

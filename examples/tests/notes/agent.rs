@@ -1,4 +1,4 @@
-//! The agent in a server: it keeps the protocol, and the work of settings does what it says.
+//! The agent in a server: it keeps the protocol, and its work applies the settings.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use serde_json::json;
 use crate::scene::{Scene, announced, backup, order};
 
 #[tokio::test]
-async fn nobody_but_the_user_of_the_server_speaks_to_its_agent() {
+async fn only_the_user_of_the_server_can_call_its_agent() {
     let scene = Scene::started(0).await;
     let socket = scene.instance.data().join("agent.sock");
     let mode = std::fs::metadata(socket).expect("a socket").permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);
-    // Those with documents come in by another door, behind which there is no agent.
+    // Clients with documents use another address, at which there is no agent.
     let place = announced(scene.instance.data());
     let url = format!("http://{place}/lifecycle/v1/status");
     let client = reqwest::Client::builder().no_proxy().build();
@@ -24,7 +24,7 @@ async fn nobody_but_the_user_of_the_server_speaks_to_its_agent() {
     assert_eq!(answer.expect("an answer").status(), 404);
 }
 
-/// Work takes a moment: to be read-only. It fails: an order without a spec. It goes on: a backup that pauses.
+/// The brief work is to become read-only, the failing work lacks a spec, the endless work is a backup that pauses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_agent_keeps_the_protocol() {
     let scene = Scene::started(3_600_000).await;
@@ -73,7 +73,7 @@ async fn a_second_action_waits_for_the_end_of_the_first() {
 }
 
 #[tokio::test]
-async fn settings_that_make_no_sense_are_told_to_those_who_can_mend_them() {
+async fn invalid_settings_are_reported_as_permanent_failures() {
     let scene = Scene::started(0).await;
     let large = Settings {
         maximum_body_bytes: Some(1 << 40),
@@ -121,7 +121,7 @@ async fn settings_outlive_a_restart() {
 }
 
 #[tokio::test]
-async fn what_is_read_only_stays_so_after_a_restart_and_says_so() {
+async fn a_read_only_notebook_stays_read_only_after_a_restart_and_reports_it() {
     let scene = Scene::started(0).await;
     scene.add(2).await;
     let report = scene

@@ -1,4 +1,4 @@
-//! Backups: whole while documents are written, made once for an id, whatever is killed or cancelled.
+//! Backups: complete while documents are written, and made once per id across kills and cancellations.
 
 use std::time::Duration;
 
@@ -85,13 +85,13 @@ async fn a_backup_whose_process_was_killed_is_finished_by_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_backup_that_is_there_is_found_by_whoever_did_not_hear_of_it() {
+async fn an_existing_backup_without_a_record_is_found() {
     let scene = Scene::started(0).await;
     scene.add(3).await;
     let order = backup(7);
     scene.done(&order).await;
     scene.instance.stop().await.expect("an end");
-    // As if the process had been killed between the backup and the record of it.
+    // As after a kill between the backup and its record.
     let journal = scene.instance.data().join("agent");
     std::fs::remove_dir_all(journal).expect("a journal");
     scene.instance.start().await.expect("a restart");

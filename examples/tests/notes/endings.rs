@@ -1,4 +1,4 @@
-//! How a server ends: drained, told by a signal, killed; and what of it is archived.
+//! The end of a server by a drain, a signal or a kill, and its archive.
 
 use std::sync::atomic::Ordering;
 
@@ -64,11 +64,11 @@ async fn a_drain_of_an_earlier_process_does_not_close_a_later_one() {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_left_is_archived_whole() {
+async fn the_data_of_a_killed_process_is_archived_completely() {
     let scene = Scene::started(0).await;
     scene.add(4).await;
     scene.instance.kill().await.expect("a kill");
-    assert!(!scene.instance.stop().await.expect("there is nobody"));
+    assert!(!scene.instance.stop().await.expect("no process"));
 
     let archive = scene.root.path().join("archive");
     let archived = scene.instance.archive("uid.3", &archive).await;
@@ -84,7 +84,7 @@ async fn what_a_killed_process_left_is_archived_whole() {
 }
 
 #[tokio::test]
-async fn a_terminate_signal_ends_a_server_in_the_middle_of_a_backup_which_the_next_one_takes_up() {
+async fn a_server_that_gets_sigterm_during_a_backup_ends_and_the_next_one_resumes_it() {
     let scene = Scene::started(3_600_000).await;
     scene.add(20).await;
     let order = backup(7);

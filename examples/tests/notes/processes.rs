@@ -29,7 +29,7 @@ async fn documents_survive_a_kill_and_a_restart() {
     scene.instance.start().await.expect("a restart");
     assert_ne!(first.boot_id, scene.answering().await.boot_id);
     let documents = scene.instance.count().await.expect("a count");
-    // One may have been kept without its client having been told.
+    // One document may have been stored without an answer to its client.
     let kept = writer.kept.load(Ordering::SeqCst);
     assert!(
         (kept..=kept + 1).contains(&documents),
@@ -74,7 +74,7 @@ async fn a_second_server_on_a_directory_fails_and_names_the_first() {
 }
 
 #[tokio::test]
-async fn a_corrupt_database_is_named_by_prepare_and_by_start() {
+async fn a_corrupt_database_is_reported_by_prepare_and_by_start() {
     let scene = Scene::prepared(0).await;
     let database = scene.instance.data().join("notes.db");
     std::fs::write(&database, "not a database ".repeat(1000)).expect("damage");
@@ -151,7 +151,7 @@ async fn an_unprepared_directory_is_not_started() {
 }
 
 #[tokio::test]
-async fn a_directory_with_no_room_for_a_socket_is_named_at_once() {
+async fn a_directory_path_too_long_for_a_socket_is_refused_at_once() {
     let program = Program {
         exe: "notes".into(),
         args: Vec::new(),
@@ -165,7 +165,7 @@ async fn a_directory_with_no_room_for_a_socket_is_named_at_once() {
 async fn a_request_for_a_killed_process_is_not_answered_by_another_on_its_port() {
     let killed = Scene::started(0).await;
     let other = Scene::started(0).await;
-    // What the port of the killed one looks like once the system gave it to the other.
+    // The port of the killed process, as if the system had given it to the other one.
     let place = |scene: &Scene| scene.instance.data().join("notes.json");
     let content = std::fs::read_to_string(place(&killed)).expect("notes.json");
     let moved = content.replace(
@@ -184,7 +184,7 @@ async fn a_request_for_a_killed_process_is_not_answered_by_another_on_its_port()
         matches!(error, Error::Refused { status: 421, .. }),
         "{error}"
     );
-    // Its agent is in its own directory, wherever its documents seem to be.
+    // Its agent is in its own directory, whatever the address of its documents.
     let (own, others) = (killed.answering().await, other.answering().await);
     assert_ne!(own.boot_id, others.boot_id);
     assert_eq!(other.instance.count().await.expect("a count"), 0);

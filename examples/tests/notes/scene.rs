@@ -1,4 +1,4 @@
-//! An instance with a process of its own, somebody who writes, and an operator's orders to its agent.
+//! An instance with its own process, a writer, and orders to its agent.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-/// An instance in a directory of its own, whose process does not outlive the test, however that ends.
+/// An instance in a directory of its own, whose process does not outlive the test, however the test ends.
 pub(crate) struct Scene {
     pub(crate) instance: Instance,
     pub(crate) root: TempDir,
 }
 
 impl Scene {
-    /// A prepared instance that is not started; `pause` is the pause between the steps of its backups.
+    /// Creates a prepared instance that is not started; `pause` is the pause between the steps of its backups.
     pub(crate) async fn prepared(pause: u64) -> Self {
         let scene = Self::empty(pause);
         let prepared = scene.instance.prepare().await;
@@ -56,7 +56,7 @@ impl Scene {
         }
     }
 
-    /// Documents that are handed in one after the other until a server refuses or is gone.
+    /// Adds documents one after the other until a server refuses one or is gone.
     pub(crate) fn writer(&self) -> Writer {
         let kept = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(AtomicBool::new(false));
@@ -81,7 +81,7 @@ impl Scene {
         }
     }
 
-    /// Has the agent do work, as an operator does, and waits for its end.
+    /// Lets the agent do work, as an operator does, and waits for its end.
     pub(crate) async fn done(&self, order: &Order) -> ActionReport {
         let carried = self
             .instance
@@ -94,7 +94,7 @@ impl Scene {
         }
     }
 
-    /// Asks for work; whether that began it.
+    /// Requests work; returns whether that began it.
     pub(crate) async fn ask(&self, order: &Order) -> bool {
         let asked = self.instance.agent().ask(&order.id, &order.request).await;
         asked.expect("an answer").began
@@ -105,7 +105,7 @@ impl Scene {
         report.await.expect("a report")
     }
 
-    /// Waits until the agent says that it has taken up what the one before it began.
+    /// Waits until the agent reports that it has resumed the work of the agent before it.
     pub(crate) async fn resumed(&self, order: &Order) {
         let taken_up = async {
             loop {
@@ -122,21 +122,21 @@ impl Scene {
         taken_up.expect("it is taken up");
     }
 
-    /// How often a backup of this id was made, as the processes have said.
+    /// Returns how often a backup of this id was made, by the logs of the processes.
     pub(crate) fn made(&self, order: &Order) -> usize {
         let log = std::fs::read_to_string(self.instance.data().join("notes.log"));
         let made = format!("backup made id={} ", order.id);
         log.expect("a log").matches(&made).count()
     }
 
-    /// Where the backup of this id is.
+    /// Returns the path of the backup of this id.
     pub(crate) fn backup(&self, order: &Order) -> PathBuf {
         let backups = self.instance.data().join("backups");
         backups.join(format!("{}.db", order.id))
     }
 }
 
-/// The work of a state, in a transition of an object.
+/// Returns an order for the work of a state, in a transition of an object.
 pub(crate) fn order(state: &str, transition: u64, settings: &Settings) -> Order {
     let id = format!("uid.{transition}");
     Order {
@@ -170,7 +170,7 @@ pub(crate) fn backup(transition: u64) -> Order {
 impl Drop for Scene {
     fn drop(&mut self) {
         let instance = self.instance.clone();
-        // A thread of its own, since this one may be in the middle of an unwinding runtime.
+        // A separate thread, because this one may be unwinding inside a runtime.
         let kill = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

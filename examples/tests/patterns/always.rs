@@ -1,4 +1,4 @@
-//! An object that has to be there always is made, and made again, and otherwise left alone.
+//! An object that must always exist is created, created again after a deletion, and otherwise left alone.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// What is to be there is kept from now on.
+    /// Starts to keep the object.
     fn on(server: ApiServer) -> Self {
         let keeper = Api::default_namespaced(server.client_named("keeper"));
         tokio::spawn(always(keeper, settings("x")));
@@ -42,7 +42,7 @@ impl Kept {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_to_be_there_is_made_and_made_again() {
+async fn declared_objects_are_created_and_recreated() {
     let kept = Kept::on(ApiServer::new());
     assert_eq!(kept.text().await.as_deref(), Some("x"));
     let deleted = kept.maps.delete("settings", &DeleteParams::default()).await;
@@ -52,7 +52,7 @@ async fn what_has_to_be_there_is_made_and_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_there_is_left_as_it_is() {
+async fn an_existing_object_is_not_changed() {
     let server = ApiServer::new();
     let kept = Kept::on(server.clone());
     assert_eq!(kept.text().await.as_deref(), Some("x"));
@@ -62,14 +62,14 @@ async fn what_is_there_is_left_as_it_is() {
     changed.expect("accepted");
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(kept.text().await.as_deref(), Some("y"));
-    // Another one finds it there when it starts.
+    // A second keeper finds the object when it starts.
     let kept = Kept::on(server);
     assert_eq!(kept.text().await.as_deref(), Some("y"));
     assert_eq!(kept.writes(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_going_is_made_again_when_it_is_gone() {
+async fn an_object_under_deletion_is_created_again_when_it_is_gone() {
     let kept = Kept::on(ApiServer::new());
     assert_eq!(kept.text().await.as_deref(), Some("x"));
     let change = async |change| {
@@ -87,7 +87,7 @@ async fn one_that_is_going_is_made_again_when_it_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_refused_is_tried_again() {
+async fn a_refused_request_is_retried() {
     let server = ApiServer::new();
     server.inject(Fault::forbidden().on(Verb::Create).times(2));
     server.inject(Fault::unavailable().on(Verb::List).times(2));

@@ -1,4 +1,4 @@
-//! Claims: an object in a namespace, and the one in no namespace that it is given.
+//! Claims: an object in a namespace gets a cluster-scoped object.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 
@@ -18,14 +18,15 @@ use crate::land::{Land, ZONE, claim};
 async fn a_claim_is_given_a_zone_and_ready_when_that_is() {
     let land = Land::new().await;
     let claim = land.claims(json!({})).await;
-    let unseen = "False WaitingForResources: Zone team-a.shop: its controller has not seen it yet";
+    let unseen =
+        "False WaitingForResources: Zone team-a.shop: its controller has not observed it yet";
     land.until(unseen).await;
     assert_eq!(land.says("Bound").await, unseen);
     let zone = land.zone().await.expect("there is a zone");
     assert_eq!(zone.spec.domain, "shop.example.com");
     assert_eq!(zone.labels()[OWNER_LABEL], claim.uid().expect("a uid"));
     assert!(zone.owner_references().is_empty());
-    // Held before there was anything to hold it for, and recorded before it was created.
+    // The claim gets its finalizer and its status before the zone is created.
     let writes = land.requests();
     let writes: Vec<_> = (writes.iter().filter(|it| it.client == "operator"))
         .filter(|it| it.is_write())
@@ -63,7 +64,7 @@ async fn a_claim_is_given_a_zone_and_ready_when_that_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_zone_that_somebody_deletes_is_made_again_and_a_change_reaches_it() {
+async fn a_deleted_zone_is_created_again_and_a_change_reaches_it() {
     let land = Land::bound().await;
     let before = land.zone().await.expect("there is a zone").uid();
     let deleted = land.zones.delete(ZONE, &DeleteParams::default()).await;
@@ -105,7 +106,7 @@ async fn a_claim_is_bound_and_goes_on_a_real_api_server_that_collects_garbage() 
     let ended = AssertUnwindSafe(story).catch_unwind().await;
     for name in [ZoneClaim::crd_name(), Zone::crd_name()] {
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-        // It may not have come to it.
+        // It may not exist.
         let _ = crds.delete(name, &DeleteParams::default()).await;
     }
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -117,7 +118,7 @@ async fn a_claim_is_bound_and_goes_on_a_real_api_server_that_collects_garbage() 
 }
 
 async fn goes_after_its_zone(land: &Land) {
-    // What its operator has made for it, and does not let go yet.
+    // An object that the operator of zones made for the zone and does not release yet.
     let zone = land.zone().await.expect("there is a zone");
     let mut owner = zone.controller_owner_ref(&()).expect("it can own");
     owner.block_owner_deletion = Some(true);
@@ -163,7 +164,7 @@ async fn a_zone_in_use_keeps_its_claim_and_is_not_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_zone_of_somebody_else_is_not_taken_and_outlives_the_claim() {
+async fn a_zone_of_another_owner_is_not_taken_over_and_outlives_the_claim() {
     let land = Land::new().await;
     let domain = "theirs.example.com".to_owned();
     let theirs = Zone::new(ZONE, ZoneSpec { domain });
@@ -198,7 +199,7 @@ async fn a_paused_claim_is_not_bound_and_can_be_deleted() {
     );
 }
 
-/// A pause holds no deletion, which nobody could take back; what should be held, the step `Release` holds.
+/// A pause does not block a deletion, which cannot be taken back; the step `Release` blocks it where needed.
 #[tokio::test(start_paused = true)]
 async fn a_paused_claim_that_is_deleted_is_kept_only_while_its_zone_is_in_use() {
     let land = Land::bound().await;
@@ -220,7 +221,7 @@ async fn a_paused_claim_that_is_deleted_is_kept_only_while_its_zone_is_in_use() 
 fn no_two_claims_have_zones_of_one_name() {
     let of = |namespace: &str, name: &str| zone_of(&claim(namespace, name));
     assert_eq!(of("team-a", "shop"), ZONE);
-    // Put together with another sign they would be the same.
+    // With another separator these names would be the same.
     assert_ne!(of("a-b", "c"), of("a", "b-c"));
     assert_ne!(of("a", "b.c"), of("a", "b-c"));
     let namespace = "n".repeat(63);
@@ -231,7 +232,7 @@ fn no_two_claims_have_zones_of_one_name() {
         assert!(name.len() <= 253, "{name}");
         assert!(name.starts_with(&namespace), "{name}");
     }
-    // One more would be too long.
+    // One more character would be too long.
     assert!(names[3].contains('.'));
     assert!(names[..3].iter().all(|name| !name.contains('.')));
     names.sort();

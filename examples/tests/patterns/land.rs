@@ -1,4 +1,4 @@
-//! A cluster in which the operator of claims runs, as a team and the operator of zones see it.
+//! A cluster with the operator of claims, as a team and the operator of zones use it.
 
 use std::future::pending;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use tokio::time::Instant;
 /// The zone of the claim that these tests make.
 pub(crate) const ZONE: &str = "team-a.shop";
 
-/// A cluster in which the operator of claims runs.
+/// A cluster with the operator of claims.
 pub(crate) struct Land {
-    /// None where it is a real one.
+    /// `None` for a real cluster.
     pub(crate) server: Option<ApiServer>,
     pub(crate) client: Client,
     pub(crate) claims: Api<ZoneClaim>,
@@ -61,7 +61,7 @@ impl Land {
         made.expect("accepted")
     }
 
-    /// A claim, and its zone that is ready.
+    /// Creates a claim with a zone that is ready.
     pub(crate) async fn bound() -> Self {
         let land = Self::new().await;
         land.is_bound().await;
@@ -80,7 +80,7 @@ impl Land {
         self.until("True Complete").await;
     }
 
-    /// The operator of zones says something.
+    /// Writes the status of the zone, as the operator of zones does.
     pub(crate) async fn zone_says(&self, condition: Value, records: i32) {
         let zone = self.zone().await.expect("there is a zone");
         let mut condition = condition;
@@ -112,7 +112,7 @@ impl Land {
         deleted.expect("a deletion");
     }
 
-    /// What a condition of the claim says, as `Status Reason: message`.
+    /// Returns a condition of the claim as `Status Reason: message`.
     pub(crate) async fn says(&self, condition: &str) -> String {
         let status = self.claim().await.and_then(|claim| claim.status);
         let all = status.map(|status| status.conditions).unwrap_or_default();
@@ -122,7 +122,7 @@ impl Land {
         })
     }
 
-    /// Waits until the condition `Ready` of the claim says this.
+    /// Waits until the condition `Ready` of the claim starts with this text.
     pub(crate) async fn until(&self, what: &str) {
         let so = async || self.says("Ready").await.starts_with(what);
         self.until_so(what, so).await;
@@ -143,7 +143,8 @@ impl Land {
         self.until_so("the claim is gone", gone).await;
     }
 
-    /// Nothing more happens: in this process for an hour, on a real server for long enough to collect garbage.
+    /// Asserts that nothing more happens: in this process for an hour, on a real server for long enough to collect
+    /// garbage.
     pub(crate) async fn rests(&self) {
         if self.server.is_none() {
             let before = self.zone().await.map(|zone| zone.metadata);

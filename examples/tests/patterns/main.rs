@@ -1,4 +1,4 @@
-//! Patterns of operators, in a cluster inside the test process: claims, and what is there always.
+//! Patterns of operators, in a cluster inside the test process: claims, and objects that always exist.
 
 mod always;
 mod claims;

@@ -1,8 +1,8 @@
-//! This file tests a real PostgreSQL beside its agent: led through its life, and killed at random with everything that keeps it.
+//! This file tests a real PostgreSQL with its agent: through its lifecycle, and under random kills of all processes.
 //!
-//! `OKT_POSTGRES_ROUNDS` says how many rounds of killing there are, `OKT_SEED` repeats what was chosen; when it
-//! happens is up to the machine.
-//! Without PostgreSQL these tests say so and pass, except where `CI` is set.
+//! `OKT_POSTGRES_ROUNDS` sets how many rounds of killing there are, `OKT_SEED` repeats the choices; the timing depends
+//! on the machine.
+//! Without PostgreSQL these tests report that and pass, except where `CI` is set.
 
 mod record;
 mod rounds;
@@ -16,7 +16,7 @@ use okt_testing::Kubernetes;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_postgres");
 
-/// Whether there is a PostgreSQL; in CI there must be one.
+/// Returns whether there is a PostgreSQL; in CI there must be one.
 pub(crate) fn is_here() -> bool {
     match programs() {
         Ok(_) => true,
@@ -46,7 +46,7 @@ fn demo(kubeconfig: Option<&Path>) {
 
 #[test]
 #[ignore = "needs PostgreSQL; run with --include-ignored"]
-fn a_real_postgresql_walks_through_its_life_and_loses_no_commit() {
+fn a_real_postgresql_goes_through_its_lifecycle_and_loses_no_commit() {
     if is_here() {
         demo(None);
     }
@@ -65,5 +65,5 @@ async fn it_does_the_same_on_a_real_api_server() {
     let kubeconfig = kubernetes.kubeconfig().to_owned();
     let shown = tokio::task::spawn_blocking(move || demo(Some(&kubeconfig))).await;
     kubernetes.stop().await;
-    shown.expect("it walks");
+    shown.expect("the demo succeeds");
 }

@@ -1,24 +1,25 @@
-//! This file is what the agents of one server said they did, in order, and whether each piece of work was done once and accounted for.
+//! This file reads the logs of the agents of one server and checks that each piece of work was done once and is
+//! accounted for.
 
 use std::collections::BTreeSet;
 
-/// What the agents said, one after the other.
+/// The work that the agents logged, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     /// The ids whose work was begun.
     begun: BTreeSet<String>,
-    /// The ids whose work has succeeded; said once that is on the disk of the agent.
+    /// The ids whose work succeeded; logged once the result is on the disk of the agent.
     done: BTreeSet<String>,
-    /// What the agent that speaks has under way.
+    /// The work under way at the current agent.
     under_way: Option<String>,
 }
 
 impl Record {
-    /// Reads what all agents said.
+    /// Reads the log of all agents.
     ///
     /// # Errors
     ///
-    /// The first line that must not be there.
+    /// The first line that breaks a rule.
     pub(crate) fn read(log: &str) -> Result<Self, String> {
         let mut record = Self::default();
         for line in log.lines() {
@@ -30,12 +31,12 @@ impl Record {
         Ok(record)
     }
 
-    /// How many pieces of work were done.
+    /// Returns how many pieces of work were done.
     pub(crate) fn done(&self) -> usize {
         self.done.len()
     }
 
-    /// Checks that the commands with these ids were begun by an agent that said so.
+    /// Checks that an agent logged the begin of each of these ids.
     pub(crate) fn accounts_for<'a>(
         &self,
         mut ids: impl Iterator<Item = &'a str>,
@@ -49,7 +50,7 @@ impl Record {
     fn take(&mut self, line: &str) -> Result<(), &'static str> {
         let id = field(line, "id").to_owned();
         if line.contains(": listens ") {
-            // Another agent: what the one before had under way is taken up, or had ended when that one was killed.
+            // A new agent: it resumes the work of the one before, unless that work ended when the old agent was killed.
             self.under_way = None;
         } else if line.contains(": begins ") || line.contains("has left an attempt") {
             if self.done.contains(&id) {
@@ -72,7 +73,7 @@ impl Record {
     }
 }
 
-/// What a line of a log says of something; an empty text where it says nothing.
+/// Returns a field of a log line, or an empty text.
 fn field<'a>(line: &'a str, name: &str) -> &'a str {
     let mut words = line.split_whitespace();
     words
@@ -81,7 +82,7 @@ fn field<'a>(line: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
-fn work_that_is_done_twice_or_lost_is_seen() {
+fn work_that_is_done_twice_or_lost_is_detected() {
     let fine = "INFO a: begins id=1 state=\"Start\" attempt=1\nINFO a: ended id=1 phase=Succeeded\n\
         INFO a: begins id=2 attempt=1\nINFO a: listens place=b\nINFO a: an agent that is gone has left an attempt id=2\n";
     let ended = "INFO a: ended id=2 phase=Succeeded\n";

@@ -1,10 +1,10 @@
-//! This file tests the agent's scripts by themselves, without PostgreSQL: what is lost, killed or unreadable is not taken for something else.
+//! This file tests the agent's scripts without PostgreSQL: they do not misinterpret what is lost, killed or unreadable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 
-/// What stands for PostgreSQL's programs, and their text: what is asked of them is in the environment.
+/// The stand-ins for PostgreSQL's programs, with their text; their input is in the environment.
 const PROGRAMS: [(&str, &str); 4] = [
     (
         "pg_controldata",
@@ -19,7 +19,7 @@ const PROGRAMS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Something that is at work in a data directory; ended when it is dropped.
+/// A process that works in a data directory; dropping this value kills it.
 struct AtWork(Child);
 
 impl AtWork {
@@ -27,7 +27,7 @@ impl AtWork {
         self.0.try_wait().expect("a child").is_some()
     }
 
-    /// What the server would write down about itself.
+    /// Returns the text that the server would write to its pid file.
     fn pid_file(&self) -> String {
         format!("{}\n", self.0.id())
     }
@@ -41,13 +41,13 @@ impl Drop for AtWork {
     }
 }
 
-/// The directory of a server, by a path with a blank and a link in it; each script runs as the agent would run it.
+/// The directory of a server, by a path with a space and a link in it; each script runs as the agent would run it.
 struct Place {
     directory: tempfile::TempDir,
 }
 
 impl Place {
-    /// One where nothing was made yet.
+    /// Creates a place without data.
     fn empty() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let programs = directory.path().join("programs");
@@ -63,7 +63,7 @@ impl Place {
         place
     }
 
-    /// One with a data directory that was served.
+    /// Creates a place with a data directory that was served.
     fn new() -> Self {
         let place = Self::empty();
         place.succeeds("make");
@@ -71,7 +71,7 @@ impl Place {
         place
     }
 
-    /// One with a backup, too.
+    /// Creates a place with a backup, too.
     fn with_backup() -> Self {
         let place = Self::new();
         place.write("backups/one/postgresql.conf", "");
@@ -83,7 +83,7 @@ impl Place {
         self.directory.path().join("home of it")
     }
 
-    /// Writes a program, by another process: one that this process holds open for writing cannot be run by another.
+    /// Writes a program from another process: a file that this process holds open for writing cannot be executed.
     fn program(&self, name: &str, text: &str) {
         let mut shell = Command::new("sh");
         shell.args([
@@ -97,7 +97,7 @@ impl Place {
         assert!(shell.status().expect("a shell").success());
     }
 
-    /// A process of this name that is at work here.
+    /// Starts a process of this name that works here.
     fn at_work(&self, name: &str, here: &str) -> AtWork {
         let mut program = if name == "postgres" {
             Command::new(self.directory.path().join("programs/postgres"))
@@ -126,7 +126,7 @@ impl Place {
         fs::remove_dir_all(self.home().join(directory)).expect("it was there");
     }
 
-    /// A script, with what the agent's file says about its surroundings.
+    /// Returns a script with the environment of the agent's file.
     fn script(&self, name: &str) -> Command {
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("postgres");
         let file = fs::read_to_string(scripts.join("sidecar.yaml")).expect("it is there");
@@ -169,14 +169,14 @@ impl Place {
         assert!(output.status.success(), "{name}: {output:?}");
     }
 
-    /// What the probe answers, if it answers.
+    /// Returns the answer of the probe, if it answers.
     fn seen(&self) -> Option<String> {
         let output = self.run("where", &[]);
         let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         output.status.success().then_some(said)
     }
 
-    /// Prepares a start of a server that stands so by what PostgreSQL says; whether its recovery goes on then.
+    /// Prepares a start with this state of PostgreSQL; returns whether its recovery continues then.
     fn recovers(&self, state: &str) -> bool {
         let prepared = self.script("prepare").env("STATE", state).status();
         assert!(prepared.expect("a shell").success());
@@ -189,17 +189,17 @@ impl Place {
 }
 
 #[test]
-fn what_a_killed_server_has_left_at_work_is_ended() {
+fn leftover_processes_of_a_killed_server_are_ended() {
     let place = Place::new();
     let mut left = place.at_work("postgres", "data");
     let mut elsewhere = place.at_work("postgres", "");
     let mut somebody = place.at_work("sleep", "data");
-    // The number of a server that is gone.
+    // The pid of a server that is gone.
     place.write("data/postmaster.pid", "1\n");
     assert!(place.run("nobody", &["--unless-served"]).status.success());
     assert!(left.has_ended());
     assert!(!elsewhere.has_ended(), "another server was ended");
-    assert!(!somebody.has_ended(), "somebody who looks around was ended");
+    assert!(!somebody.has_ended(), "an unrelated process was ended");
     assert!(place.run("nobody", &[]).status.success(), "it is gone");
 }
 
@@ -219,7 +219,7 @@ fn a_living_server_is_left_alone() {
 }
 
 #[test]
-fn a_server_that_does_not_show_where_it_is_at_work_is_not_taken_for_nobody() {
+fn a_server_with_an_unreadable_working_directory_counts_as_running() {
     let place = Place::new();
     let server = place.at_work("postgres", "data");
     place.write("data/postmaster.pid", &server.pid_file());
@@ -232,7 +232,7 @@ fn a_server_that_does_not_show_where_it_is_at_work_is_not_taken_for_nobody() {
         Some(1)
     );
     assert!(place.said().contains("does not show"), "{}", place.said());
-    // Somebody else may have the number of a server that is gone.
+    // Another program may have the pid of a server that is gone.
     let other = place.at_work("sleep", "");
     place.write("data/postmaster.pid", &other.pid_file());
     assert!(place.run("nobody", &[]).status.success());
@@ -241,7 +241,7 @@ fn a_server_that_does_not_show_where_it_is_at_work_is_not_taken_for_nobody() {
 #[test]
 fn a_recovery_that_was_killed_at_its_very_end_goes_on() {
     let place = Place::new();
-    // As PostgreSQL walks along: it takes the signal away in the first of these.
+    // The states in the order of PostgreSQL; it removes the signal file in the first one.
     for state in [
         "in archive recovery",
         "shutting down",
@@ -272,7 +272,7 @@ fn a_recovery_that_was_killed_at_its_very_end_goes_on() {
 }
 
 #[test]
-fn a_server_whose_data_is_gone_is_not_made_anew() {
+fn a_server_whose_data_is_lost_is_not_created_again() {
     let place = Place::empty();
     assert_eq!(place.seen().as_deref(), Some("absent"));
     place.succeeds("make");
@@ -300,7 +300,10 @@ fn data_is_made_in_its_place_or_not_at_all() {
     let place = Place::empty();
     place.write("data/lost+found/something", "");
     assert_eq!(place.run("make", &[]).status.code(), Some(1));
-    assert!(!place.is_there("data/data.new"), "inside somebody else's");
+    assert!(
+        !place.is_there("data/data.new"),
+        "inside a foreign directory"
+    );
 }
 
 #[test]
@@ -326,7 +329,7 @@ fn a_backup_takes_the_place_of_the_data_and_of_lost_data() {
         place.read("data/okt.restored").as_deref(),
         Some("another\n")
     );
-    assert!(place.is_there("data.old"), "the last there is of it");
+    assert!(place.is_there("data.old"), "the last copy of the data");
 }
 
 #[test]
@@ -363,16 +366,12 @@ fn a_restoration_that_is_cancelled_between_its_moves_makes_both() {
 }
 
 #[test]
-fn a_piece_of_the_log_that_cannot_be_read_is_not_taken_for_the_end() {
+fn an_unreadable_log_segment_does_not_count_as_the_end() {
     let place = Place::new();
     let to = place.home().join("data/to");
     let to = to.to_str().expect("a path");
     let fetch = |name| place.run("fetch", &[name, to]).status.code();
-    assert_eq!(
-        fetch("1"),
-        Some(255),
-        "where the rest would be is not there"
-    );
+    assert_eq!(fetch("1"), Some(255), "there is no archive of the rest");
     place.write("archive.last/2", "two");
     place.write("archive/1", "one");
     assert_eq!(fetch("1"), Some(0));
@@ -383,7 +382,7 @@ fn a_piece_of_the_log_that_cannot_be_read_is_not_taken_for_the_end() {
     place.program("cp", "exit 1");
     assert_eq!(fetch("1"), Some(255), "it is there");
     place.lose("archive");
-    assert_eq!(fetch("3"), Some(255), "who knows");
+    assert_eq!(fetch("3"), Some(255), "the archive is lost");
 }
 
 #[test]

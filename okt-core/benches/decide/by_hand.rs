@@ -1,12 +1,12 @@
-//! The life of five states as an author without OKT would write it: one `match`, nothing general.
+//! The lifecycle of five states as you would write it without OKT: one `match`, nothing general.
 //!
-//! It takes the same record and facts and decides the same, as far as these five states go: new objects,
-//! deletion, pause, work in flight, observation, visit, wish and revision. It has no brake, no leaf that
-//! is left again, and no state of another version.
+//! It takes the same record and facts and decides the same for these five states: new objects, deletion, pause, work in
+//! flight, observation, visit, desired state and revision. It has no loop guard, no re-entry from a leaf, and no state
+//! of another version.
 
-use okt_core::decide::{By, Decision, Ending, Go, Run, Stand, Why};
-use okt_core::facts::{Facts, Named, Observed, Said, Task};
-use okt_core::record::{Outcome, Phase, Record, Recorded};
+use okt_core::decide::{By, Ending, Go, Run, Stand, Verdict, Why};
+use okt_core::facts::{ActionResult, LifecycleFacts, Named, Observed, Task};
+use okt_core::record::{Phase, Record, Recorded, VisitOutcome};
 use okt_core::{Event, StateId};
 
 const START: StateId = StateId(0);
@@ -15,11 +15,11 @@ const SERVICING: StateId = StateId(2);
 const STOPPING: StateId = StateId(3);
 const END: StateId = StateId(4);
 
-const fn go(to: StateId, by: By, why: Why) -> Decision {
-    Decision::Go(Go { to, by, why })
+const fn go(to: StateId, by: By, why: Why) -> Verdict {
+    Verdict::Go(Go { to, by, why })
 }
 
-pub(crate) fn decide(recorded: &Recorded, facts: &Facts<'_>) -> Decision {
+pub(crate) fn decide(recorded: &Recorded, facts: &LifecycleFacts<'_>) -> Verdict {
     let decision = match recorded {
         Recorded::Nothing => match facts.observed {
             Observed::In(state) => go(state, By::Jump, Why::Adopted),
@@ -32,38 +32,40 @@ pub(crate) fn decide(recorded: &Recorded, facts: &Facts<'_>) -> Decision {
         Recorded::At(record) => at(record, facts),
     };
     match decision {
-        Decision::Stand(_) => decision,
-        _ if facts.paused && !facts.deleting => Decision::Stand(Stand::Paused),
+        Verdict::Stand(_) => decision,
+        _ if facts.paused && !facts.deleting => Verdict::Stand(Stand::Paused),
         _ => decision,
     }
 }
 
-fn at(record: &Record, facts: &Facts<'_>) -> Decision {
+fn at(record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
     let phase = record.action.map(|action| action.phase);
     if phase == Some(Phase::Pending) {
         return match facts.task {
-            Task::Absent => Decision::Run(Run::Resume),
-            Task::New => Decision::Run(Run::Begin),
-            Task::Running => Decision::Stand(Stand::Running),
-            Task::Waiting | Task::Ended(Said::Wait) => Decision::Stand(Stand::Waiting),
-            Task::Due => Decision::Run(Run::Again),
-            Task::Ended(Said::Failed { permanent: false }) => Decision::Retry { counted: false },
-            Task::Ended(Said::Failed { permanent: true }) => Decision::End(Ending::Failed),
-            Task::Ended(Said::To(to)) => go(to, By::Child, Why::Handler),
-            Task::Ended(Said::Next) => onwards(record, facts),
-            Task::Ended(Said::Stay) => Decision::End(Ending::Well),
+            Task::Absent => Verdict::Run(Run::Resume),
+            Task::New => Verdict::Run(Run::Begin),
+            Task::Running => Verdict::Stand(Stand::Running),
+            Task::Waiting | Task::Ended(ActionResult::Wait) => Verdict::Stand(Stand::Waiting),
+            Task::Due => Verdict::Run(Run::Again),
+            Task::Ended(ActionResult::Failed { permanent: false }) => {
+                Verdict::Retry { counted: false }
+            }
+            Task::Ended(ActionResult::Failed { permanent: true }) => Verdict::End(Ending::Failed),
+            Task::Ended(ActionResult::To(to)) => go(to, By::Child, Why::Handler),
+            Task::Ended(ActionResult::Next) => onwards(record, facts),
+            Task::Ended(ActionResult::Stay) => Verdict::End(Ending::Well),
         };
     }
     match record.state {
-        END if facts.deleting => Decision::Release { abandoned: false },
-        END => Decision::Stand(Stand::Settled),
+        END if facts.deleting => Verdict::Release { abandoned: false },
+        END => Verdict::Stand(Stand::Settled),
         RUNNING => at_rest(record, facts),
-        _ if phase == Some(Phase::Failed) => Decision::Stand(Stand::Failed),
+        _ if phase == Some(Phase::Failed) => Verdict::Stand(Stand::Failed),
         _ => onwards(record, facts),
     }
 }
 
-fn at_rest(record: &Record, facts: &Facts<'_>) -> Decision {
+fn at_rest(record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
     if facts.deleting {
         return go(STOPPING, By::Child, Why::Deletion);
     }
@@ -82,12 +84,12 @@ fn at_rest(record: &Record, facts: &Facts<'_>) -> Decision {
     }
     match facts.desired.state {
         Some(Named::Known(END)) => go(STOPPING, By::Child, Why::DesiredState),
-        _ if facts.revision != record.revision => Decision::Run(Run::Changed),
-        _ => Decision::Stand(Stand::Settled),
+        _ if facts.revision != record.revision => Verdict::Run(Run::Changed),
+        _ => Verdict::Stand(Stand::Settled),
     }
 }
 
-fn onwards(record: &Record, facts: &Facts<'_>) -> Decision {
+fn onwards(record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
     let to_end = facts.desired.state == Some(Named::Known(END));
     match record.state {
         SERVICING | STOPPING if facts.deleting => go(END, By::Child, Why::Deletion),
@@ -95,19 +97,19 @@ fn onwards(record: &Record, facts: &Facts<'_>) -> Decision {
         START | SERVICING => go(RUNNING, By::Child, Why::DesiredState),
         RUNNING => go(STOPPING, By::Child, Why::Next),
         STOPPING => go(END, By::Child, Why::Next),
-        _ => Decision::Stand(Stand::UnknownState),
+        _ => Verdict::Stand(Stand::UnknownState),
     }
 }
 
-fn wants_service(record: &Record, facts: &Facts<'_>) -> bool {
+fn wants_service(record: &Record, facts: &LifecycleFacts<'_>) -> bool {
     facts.visit.is_some_and(|visit| {
-        let pending = |outcome| outcome == Outcome::Pending;
+        let pending = |outcome| outcome == VisitOutcome::Pending;
         visit.state == Named::Known(SERVICING)
             && (visit.fresh || record.visit.is_some_and(|made| pending(made.outcome)))
     })
 }
 
-/// The walk: the first child that is named, else the last for Next.
+/// Returns the first child that is named, else the last for Next.
 pub(crate) fn next(state: StateId, events: &[Event]) -> Option<StateId> {
     let named = |to| events.contains(&Event::To(to));
     let next = events.contains(&Event::Next);

@@ -1,4 +1,4 @@
-//! What a decision costs, against a `match` written by hand for the same graph.
+//! The cost of a decision, compared with a `match` written by hand for the same graph.
 
 #[path = "../../tests/common/build.rs"]
 mod build;
@@ -11,7 +11,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use okt_core::Event::{Next, To};
 use okt_core::decide::decide;
-use okt_core::facts::Said;
+use okt_core::facts::ActionResult;
 use okt_core::{Event, Graph, Recorded, StateId};
 
 use case::Case;
@@ -26,26 +26,30 @@ fn five_states() -> Graph<'static> {
     ])
 }
 
-/// A comparison is fair only while both decide the same.
+/// Checks that both decide the same, or the comparison would not be fair.
 fn compared(case: &Case) -> Recorded {
     let recorded = case.recorded();
     assert_eq!(by_hand::decide(&recorded, &case.facts), case.decide());
     recorded
 }
 
-/// Moments that are not timed, but that both must get right all the same.
+/// Checks cases that are not timed, but that both must decide the same.
 fn by_hand_decides_the_same(graph: &Graph<'static>) {
-    let start = Case::at(graph, "Start").said(Said::Next);
+    let start = Case::at(graph, "Start").said(ActionResult::Next);
     let arrived = start.after();
     let running = Case::at(graph, "Running");
     compared(&Case::nothing(graph));
     compared(&start);
     compared(&running.clone().with(|record, _| *record = arrived));
     compared(&running.clone().visit("Servicing", 1));
-    compared(&running.clone().said(Said::Stay));
+    compared(&running.clone().said(ActionResult::Stay));
     compared(&running.deleting());
     compared(&Case::at(graph, "Servicing").named("End"));
-    compared(&Case::at(graph, "Stopping").said(Said::Next).deleting());
+    compared(
+        &Case::at(graph, "Stopping")
+            .said(ActionResult::Next)
+            .deleting(),
+    );
     compared(&Case::at(graph, "End").desired("End", 1));
 }
 
@@ -57,11 +61,14 @@ fn decisions(c: &mut Criterion) {
         .seen("Running");
     for (name, case) in [
         ("settled", running.clone()),
-        ("moving to the desired state", running.clone().newly_desired("End")),
+        (
+            "moving to the desired state",
+            running.clone().newly_desired("End"),
+        ),
         ("moving to a visit", running.new_visit("Servicing")),
         (
             "moving by Next",
-            Case::at(&graph, "Servicing").said(Said::Next),
+            Case::at(&graph, "Servicing").said(ActionResult::Next),
         ),
     ] {
         let (recorded, facts) = (compared(&case), case.facts);

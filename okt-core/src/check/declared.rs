@@ -1,4 +1,4 @@
-//! The rules about what is declared at one place: edges, names, conditions, options, marks.
+//! The rules about single declarations: edges, names, conditions, options, marks.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -12,7 +12,7 @@ use crate::names;
 use crate::routes::net;
 
 impl Faults<'_, '_> {
-    /// OKT001. The macro lets rustc say this, with its "similar name" help.
+    /// OKT001. The macro lets rustc report this, with its "similar name" help.
     pub(super) fn targets_are_states(&mut self) {
         let graph = self.graph;
         for (id, state) in graph.iter() {
@@ -40,7 +40,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// OKT002: an object is created in one place.
+    /// OKT002: every object is created in the same state.
     pub(super) fn one_entry(&mut self) {
         let graph = self.graph;
         let mut entries = graph.iter().filter(|(_, state)| state.is(Mark::Entry));
@@ -72,7 +72,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// OKT006: out of a leaf leads only a new wish, by the entry.
+    /// OKT006: only a new desired state leads out of a leaf, through the entry.
     pub(super) fn leaves_end(&mut self) {
         for (id, state) in self.graph.iter().filter(|(_, state)| state.is(Mark::Leaf)) {
             let places = (0..state.triggers.len())
@@ -107,7 +107,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// OKT010: a state is not left by staying; a resting state says `Stay`, another is retried.
+    /// OKT010: staying is no transition; a resting state answers `Stay`, any other `Wait`.
     pub(super) fn no_self_edges(&mut self) {
         for (id, state) in self.graph.iter() {
             let places = (state.triggers.iter().enumerate())
@@ -133,7 +133,7 @@ impl Faults<'_, '_> {
 
     /// OKT008: an event names a state, so one name must mean one edge.
     ///
-    /// A trigger by cause beside a child is told apart by its cause.
+    /// A trigger with a cause may have the same target as a child: the cause distinguishes them.
     pub(super) fn targets_once(&mut self) {
         for (id, state) in self.graph.iter() {
             for (index, trigger) in state.triggers.iter().enumerate() {
@@ -178,7 +178,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// OKT011: the second of two would never be taken.
+    /// OKT011: the second of two triggers with the same cause would never be taken.
     pub(super) fn causes_once(&mut self) {
         for (id, state) in self.graph.iter() {
             for (index, trigger) in state.triggers.iter().enumerate() {
@@ -206,7 +206,7 @@ impl Faults<'_, '_> {
         let mut wire: BTreeMap<&str, StateId> = BTreeMap::new();
         let mut methods: BTreeMap<String, StateId> = BTreeMap::new();
         for (id, state) in self.graph.iter() {
-            // A present name stands before every former one, whatever the order of declaration.
+            // A current name takes precedence over every former one, whatever the order of declaration.
             if let Some(first) = wire.insert(state.name, id) {
                 wire.insert(state.name, first);
                 self.report(
@@ -288,7 +288,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// OKT016: what the API server would refuse, or the runtime writes itself.
+    /// OKT016: conditions that the API server would refuse, or that the runtime writes itself.
     pub(super) fn conditions(&mut self) {
         let mut types: Vec<&str> = Vec::new();
         for (id, state) in self.graph.iter() {
@@ -348,7 +348,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// OKT017, as far as numbers go.
+    /// OKT017, the part about causes.
     pub(super) fn options(&mut self) {
         for (id, state) in self.graph.iter() {
             for (index, trigger) in state.triggers.iter().enumerate() {
@@ -404,7 +404,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// OKT019: a pass ends within one reconciliation, so it cannot circle or stay.
+    /// OKT019: a pass ends within one reconciliation, so it has no cycle and no state to stay in.
     pub(super) fn a_pass(&mut self) {
         let graph = self.graph;
         for (id, state) in graph.iter() {
@@ -414,7 +414,7 @@ impl Faults<'_, '_> {
                         Rule::Pass,
                         Place::Mark(id, mark),
                         format!(
-                            "`#[{}]` is for lifecycles: a pass walks from the entry to a leaf at once",
+                            "`#[{}]` is for lifecycles: a pass runs from the entry to a leaf at once",
                             word(mark)
                         ),
                     );
@@ -464,7 +464,7 @@ impl Faults<'_, '_> {
     }
 }
 
-/// The spelling of a mark as an attribute.
+/// Returns the spelling of a mark as an attribute.
 fn word(mark: Mark) -> &'static str {
     match mark {
         Mark::Entry => "entry",

@@ -1,4 +1,4 @@
-//! Searches in a graph: what catches an object, what circles, what stands in a way.
+//! Searches in a graph: traps, cycles, and obstacles on a way.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -11,9 +11,9 @@ use petgraph::visit::Dfs;
 use crate::graph::{Graph, StateId};
 use crate::routes::{Paths, net};
 
-/// The innermost traps among the caught states, each with the caught states outside that lead to it.
+/// Returns the innermost traps among the caught states, each with the caught states outside that lead to it.
 ///
-/// One missing edge catches every state that leads there; only where it is missing is a mistake.
+/// One missing edge catches every state that leads there; only the place of the missing edge is a mistake.
 pub(super) fn knots(
     graph: &Graph<'_>,
     caught: impl Fn(StateId) -> bool,
@@ -54,7 +54,7 @@ pub(super) fn knots(
     found
 }
 
-/// The way the hops lead, both ends included.
+/// Returns the way along the hops, both ends included.
 pub(super) fn way(hops: &[Option<StateId>], from: StateId, to: StateId) -> Vec<StateId> {
     let mut way = vec![from];
     let mut at = from;
@@ -68,7 +68,7 @@ pub(super) fn way(hops: &[Option<StateId>], from: StateId, to: StateId) -> Vec<S
     way
 }
 
-/// The first state that a way would have to lead through although no route may; none where there is no way at all.
+/// Returns the first state of the way that no route may lead through; none if there is no way at all.
 pub(super) fn through(graph: &Graph<'_>, from: StateId, to: StateId) -> Option<StateId> {
     let hops = Paths::of(graph).to_through_anything(to);
     let way = way(&hops, from, to);
@@ -79,7 +79,7 @@ pub(super) fn through(graph: &Graph<'_>, from: StateId, to: StateId) -> Option<S
         .copied()
 }
 
-/// The cycles of a graph, one per knot, each from its first state back to it, in declaration order.
+/// Returns the cycles of a graph, one per knot, each from its first state back to it, in declaration order.
 pub(super) fn cycles(net: &DiGraph<(), ()>) -> Vec<Vec<StateId>> {
     let mut found: Vec<Vec<StateId>> = tarjan_scc(net)
         .into_iter()
@@ -93,7 +93,7 @@ pub(super) fn cycles(net: &DiGraph<(), ()>) -> Vec<Vec<StateId>> {
     found
 }
 
-/// A shortest cycle through `start` within its knot.
+/// Returns a shortest cycle through `start` within its knot.
 fn cycle(net: &DiGraph<(), ()>, knot: &[NodeIndex], start: NodeIndex) -> Vec<StateId> {
     let mut came_from: BTreeMap<NodeIndex, NodeIndex> = BTreeMap::new();
     let mut ring = vec![start];

@@ -1,4 +1,4 @@
-//! The rules about where edges lead: every state is reached, every wish has a route, every deletion ends.
+//! The rules about the ways of a graph: every state is reachable, every desired state has a route, every deletion ends.
 
 use alloc::format;
 use alloc::string::String;
@@ -32,7 +32,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// OKT009: nothing would ever stop an object there.
+    /// OKT009: an object would never come to rest there.
     pub(super) fn no_livelock(&mut self) {
         let edges = net(self.graph, |_, state| {
             if state.is_passing() {
@@ -53,7 +53,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// OKT007. Dead ends have their own report; what leads only there is no mistake of its own.
+    /// OKT007. Dead ends have their own report, and a state that only leads to one is not a mistake of its own.
     pub(super) fn ways_out(&mut self) {
         let graph = self.graph;
         if !graph.states.iter().any(|state| state.is(Mark::Leaf)) {
@@ -93,7 +93,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// One trap: the states that cannot be left for good, and those that only lead there.
+    /// Returns the message about one trap: the states without a way out, and those that only lead there.
     fn trap(&self, mended: &Graph<'_>, knot: &[StateId], upstream: &[StateId]) -> String {
         let names = |ids: &[StateId]| {
             let names: Vec<String> = ids.iter().map(|id| self.spell(*id)).collect();
@@ -116,7 +116,7 @@ impl Faults<'_, '_> {
         message
     }
 
-    /// Which states would have to be led through, said after "no children lead from it to a leaf".
+    /// Names the state that blocks the way to a leaf; the text continues "no children lead from it to a leaf".
     fn forbidden_transit(&self, graph: &Graph<'_>, from: StateId) -> String {
         let leaves = graph.iter().filter(|(_, state)| state.is(Mark::Leaf));
         for (leaf, _) in leaves {
@@ -148,7 +148,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// OKT012 and OKT013: every wish has a route or a reason, and no reason lies.
+    /// OKT012 and OKT013: every desired state has a route or a reason, and no reason is false.
     pub(super) fn routes(&mut self) {
         let graph = self.graph;
         if graph.entry().is_none() {

@@ -8,7 +8,7 @@ use crate::graph::{Graph, Mark};
 
 /// Draws a graph as a Graphviz digraph.
 ///
-/// Resting states have two borders, leaves a thick one; triggers are dashed and say what raises them.
+/// Resting states have two borders, leaves a thick one. Triggers are dashed and labelled with their cause.
 pub fn dot(graph: &Graph<'_>) -> String {
     let mut text = format!(
         "digraph {} {{\n    node [shape=box, style=rounded];\n",

@@ -1,4 +1,4 @@
-//! A graph as JSON: what the CRD carries in the annotation `okt.dev/graph`.
+//! A graph as JSON, as in the annotation `okt.dev/graph` of the CRD.
 
 use alloc::format;
 use alloc::string::String;
@@ -96,7 +96,7 @@ pub fn json(graph: &Graph<'_>) -> String {
     text.end()
 }
 
-/// An object being written, field by field.
+/// A JSON object that is written field by field.
 struct Object(String);
 
 impl Object {

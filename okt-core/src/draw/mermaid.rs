@@ -8,8 +8,8 @@ use crate::graph::{Graph, Mark};
 
 /// Draws a graph as a Mermaid `stateDiagram-v2`.
 ///
-/// Resting states have a thick border, holding ones a thick dashed one, visits a dotted one; the edge
-/// that Next takes says so where there is a choice, and triggers say what raises them.
+/// Resting states have a thick border, holding ones a thick dashed one, visits a dotted one. The Next edge is labelled
+/// if there is a choice, and triggers are labelled with their cause.
 pub fn mermaid(graph: &Graph<'_>) -> String {
     let mut text = String::from("stateDiagram-v2\n");
     if let Some(entry) = graph.entry() {

@@ -1,54 +1,54 @@
-//! What is to be recorded and reported.
+//! The draft of a status: the record, and the decisions that the report depends on.
 
-use crate::decide::Decision as Step;
-use crate::pass::Outcome;
+use crate::decide::Verdict;
+use crate::pass::PassOutcome;
 use crate::record::Recorded;
 
-/// What is to be recorded and reported.
+/// The draft of a status: the record, and the decisions that the report depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Draft {
     /// The record.
     pub record: Recorded,
     /// The step of the lifecycle that led to it, without durations.
-    pub step: Step,
-    /// Why the object is not ready, although its lifecycle may be.
+    pub step: Verdict,
+    /// The reason why the object is not ready, although its lifecycle may be.
     pub hold: Hold,
-    /// What becomes of the work.
+    /// The change of the work.
     pub work: WorkChange,
 }
 
 impl Draft {
-    /// Whether the object moves to another state.
+    /// Returns whether the object moves to another state.
     pub fn is_move(&self) -> bool {
-        matches!(self.step, Step::Go(_))
+        matches!(self.step, Verdict::Go(_))
     }
 }
 
-/// Why work does not begin, or an object does not go, for reasons outside its lifecycle.
+/// The reason, outside the lifecycle, why work does not start or an object is not deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Hold {
-    /// Nothing holds it.
+    /// There is none.
     None,
-    /// Nothing was checked by this process: the stored conditions stay.
+    /// This process has checked nothing: the stored conditions stay.
     AsBefore,
-    /// The resources of the state that is entered are not checked yet.
+    /// The resources of the state that the object enters are not checked yet.
     Unchecked,
     /// The pass.
     Pass(RunEnd),
-    /// This operator is stopping; the next one goes on.
+    /// This operator is shutting down; the next one continues.
     Stopping,
     /// The owned resources.
     Resources(Standing),
 }
 
-/// What becomes of the work when a draft is written.
+/// The change of the work when a draft is written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WorkChange {
-    /// It stays.
+    /// The work stays.
     Keep,
-    /// What runs is cancelled; the work on record is to begin.
+    /// Running work is cancelled; the work on record is to start.
     New,
-    /// What runs is cancelled; there is no work.
+    /// Running work is cancelled; there is no work.
     None,
     /// The attempt failed: the next one comes after the backoff.
     Retry,
@@ -56,7 +56,7 @@ pub enum WorkChange {
     Wait,
 }
 
-/// How a run of the pass ended.
+/// The end of a run of the pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RunEnd {
     /// Every step is done.
@@ -65,29 +65,29 @@ pub enum RunEnd {
     Short,
     /// A step waits, or is retried.
     Held,
-    /// A step gave up, or failed for good: nothing happens until something changes.
+    /// A step gave up or failed permanently: nothing happens until something changes.
     GaveUp,
 }
 
-impl From<&Outcome> for RunEnd {
-    fn from(outcome: &Outcome) -> Self {
+impl From<&PassOutcome> for RunEnd {
+    fn from(outcome: &PassOutcome) -> Self {
         match outcome {
-            Outcome::Complete => Self::Complete,
-            Outcome::Short { .. } => Self::Short,
-            Outcome::Waits { .. } | Outcome::Failed(_) => Self::Held,
-            Outcome::GaveUp { .. } => Self::GaveUp,
+            PassOutcome::Complete => Self::Complete,
+            PassOutcome::Short { .. } => Self::Short,
+            PassOutcome::Waits { .. } | PassOutcome::Failed(_) => Self::Held,
+            PassOutcome::GaveUp { .. } => Self::GaveUp,
         }
     }
 }
 
-/// How the owned resources stand.
+/// The status of the owned resources.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Standing {
     /// As the state declares.
     AsDeclared,
-    /// Something is not ready yet, or not gone yet.
+    /// A resource is not ready yet, or not deleted yet.
     Awaited,
-    /// They could not be computed or applied.
+    /// The resources could not be computed or applied.
     Failed {
         /// A retry does not help.
         permanent: bool,

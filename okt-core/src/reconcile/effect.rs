@@ -1,48 +1,48 @@
-//! What is decided: one effect, or rest.
+//! The decision of a reconciliation: one effect, or rest.
 
 use super::draft::Draft;
 use super::requeue::Requeue;
 
-/// One thing to do, or nothing.
+/// One effect, or rest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Decision {
     /// Perform the effect, then decide again with its result as a fact.
     Do(Effect),
-    /// There is nothing to do before this.
+    /// There is nothing to do before this requeue.
     Rest(Requeue),
 }
 
-/// What a reconciliation does to the object, to its application or to the cluster.
+/// An action of a reconciliation on the object, its application or the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
     /// Add the finalizer.
     AddFinalizer,
-    /// Drop the finalizer.
+    /// Remove the finalizer.
     DropFinalizer {
-        /// The object did not reach the end of its life: a user gave it up.
+        /// The object did not reach the end of its lifecycle: a user abandoned it.
         abandoned: bool,
     },
-    /// Ask the application where it is.
+    /// Observe the application.
     Observe,
     /// Run the pass.
     RunPass {
-        /// From its trigger for deletion.
+        /// The run takes the path for deletion.
         leaving: bool,
     },
-    /// Bring the cluster to what the state on record declares.
+    /// Apply the resources that the state on record declares.
     Apply {
-        /// What is missing is created.
+        /// Missing resources are created.
         creates: bool,
-        /// What is not declared any more is deleted.
+        /// Resources that are no longer declared are deleted.
         prunes: bool,
     },
-    /// Delete what Kubernetes does not delete with the object.
+    /// Delete the resources that Kubernetes does not delete with the object.
     Clear,
-    /// Render the status, and compare it with the stored one. No request.
+    /// Render the status, and compare it with the stored one. This makes no request.
     Draft(Draft),
-    /// Write the drafted status, if it is news; then, and only if the write succeeded, turn the work over.
+    /// Write the drafted status; then, and only if the write succeeded, change the work.
     Commit {
-        /// What is recorded.
+        /// The draft.
         draft: Draft,
         /// Whether the status is written; otherwise only the work changes.
         patch: bool,
@@ -53,9 +53,9 @@ pub enum Effect {
     ShowUnreadable,
     /// Start the work on record.
     Start {
-        /// An operator before this one may have begun it.
+        /// A previous operator may have started it.
         resumed: bool,
     },
-    /// Cancel work that is not in flight by the record.
+    /// Cancel work that is not in flight according to the record.
     Cancel,
 }

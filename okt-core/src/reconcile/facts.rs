@@ -1,14 +1,14 @@
-//! What is so at the moment of a decision, as numbers: eight groups, each gathered in one place of the runtime.
+//! The facts of a decision, as numbers: eight groups, each gathered in one place of the runtime.
 
 use core::time::Duration;
 
 use super::draft::{Draft, RunEnd, Standing};
 use crate::backoff::Backoff;
-use crate::facts::{self, DesiredState, Observed, Task, Visit};
+use crate::facts::{self, DesiredState, DesiredVisit, Observed, Task};
 use crate::graph::{Graph, StateId};
 use crate::pass::PassRun;
 
-/// What an application declares.
+/// The graphs that an application declares.
 #[derive(Clone, Copy, Debug)]
 pub struct Graphs<'g> {
     /// Its lifecycle, if the resource has one.
@@ -18,34 +18,34 @@ pub struct Graphs<'g> {
 }
 
 impl Graphs<'_> {
-    /// Whether an object must not go without the operator.
+    /// Returns whether an object needs a finalizer, so that it is not deleted without the operator.
     pub fn needs_finalizer(&self) -> bool {
         self.life.is_some() || self.pass.is_some_and(PassRun::finalizes)
     }
 }
 
-/// What is so at the moment of a decision.
+/// The facts of a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts<'a> {
-    /// What the object says.
+    /// The content of the object.
     pub asked: Asked,
-    /// What the application said.
-    pub sight: Sight<'a>,
+    /// The observation of the application.
+    pub sight: ObservedFacts<'a>,
     /// The work of the state on record.
-    pub work: Work,
+    pub work: WorkFacts,
     /// The pass.
-    pub pass: Pass,
+    pub pass: PassFacts,
     /// The owned resources.
-    pub owned: Owned,
+    pub owned: OwnedFacts,
     /// The operator.
-    pub operator: Operator,
+    pub operator: OperatorFacts,
     /// The writes to the object.
-    pub writes: Writes,
+    pub writes: WriteFacts,
     /// Times.
-    pub time: Time,
+    pub time: TimeFacts,
 }
 
-/// What the object says.
+/// The content of the object.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own; no combination is excluded"
@@ -56,26 +56,26 @@ pub struct Asked {
     pub readable: Readable,
     /// The desired state.
     pub desired: DesiredState,
-    /// The state to be gone through once.
-    pub visit: Option<Visit>,
+    /// The visit.
+    pub visit: Option<DesiredVisit>,
     /// `metadata.generation`.
     pub generation: i64,
-    /// A hash of what handlers act upon.
+    /// A hash of the data that handlers act upon.
     pub revision: u64,
     /// It is being deleted.
     pub deleting: bool,
-    /// A user gave it up; it counts while it is being deleted.
+    /// A user abandoned it; this counts only while it is being deleted.
     pub abandoned: bool,
-    /// A user paused it; it counts while it is not being deleted.
+    /// A user paused it; this counts only while it is not being deleted.
     pub paused: bool,
-    /// The state on record is one of a newer operator.
+    /// The state on record belongs to a newer operator.
     pub newer: bool,
     /// It has the operator's finalizer.
     pub finalizer: bool,
 }
 
 impl Asked {
-    /// Whether a pause is in force: deletion ignores it.
+    /// Returns whether a pause is in force; deletion ignores a pause.
     pub fn is_paused(&self) -> bool {
         self.paused && !self.deleting
     }
@@ -90,148 +90,150 @@ pub enum Readable {
     No {
         /// Its conditions say so already.
         reported: bool,
-        /// Nothing was ever begun for it.
+        /// The operator never started anything for it.
         untouched: bool,
     },
 }
 
-/// What the application said in this reconciliation.
+/// The observation of the application in this reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Sight<'a> {
-    /// Where it is; none where it was not asked.
+pub struct ObservedFacts<'a> {
+    /// The observed state; none if the application was not observed.
     pub observed: Option<Observed>,
-    /// The states that it named as events.
+    /// The states that the observation named as events.
     pub events: &'a [StateId],
-    /// A write has acted upon it: it counts for conditions only.
+    /// A write has acted upon the observation: it counts for conditions only.
     pub spent: bool,
 }
 
 /// The work of the state on record, as this process knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Work {
-    /// How far it is.
+pub struct WorkFacts {
+    /// The progress.
     pub task: Task,
-    /// It is not the work that the record says is in flight.
+    /// It is not the work that is in flight according to the record.
     pub stale: bool,
-    /// What it waits for before it can begin.
+    /// The reason why it cannot start yet.
     pub waits: Option<Waits>,
-    /// The attempt that runs, ran last, or comes next; from 1.
+    /// The attempt that runs, ran last, or comes next; the first is 1.
     pub attempt: u32,
     /// The generation under which that attempt was started.
     pub started_under: i64,
-    /// Until the next attempt.
+    /// The time until the next attempt.
     pub due: Option<Duration>,
 }
 
-/// What work waits for that may begin otherwise.
+/// The reason why work waits that could start otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Waits {
     /// A task that was cancelled has not ended yet.
     Ending,
-    /// The operator runs as many actions as it may. An event brings the object back, or this time.
+    /// The operator runs as many actions as its limit allows. An event requeues the object, or it is requeued after
+    /// this time.
     Place(Option<Duration>),
 }
 
 /// The pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Pass {
-    /// How it ended in this reconciliation; none where it did not run.
+pub struct PassFacts {
+    /// The run in this reconciliation; none if the pass did not run.
     pub ran: Option<Ran>,
-    /// How it ended when this process ran it last, if that is known.
+    /// The end of the last run in this process, if that is known.
     pub last: Option<RunEnd>,
-    /// How long a run that failed is not repeated.
+    /// The time for which a failed run is not repeated.
     pub backoff: Option<Duration>,
-    /// Until the next run: a step asked for it, or something is left undone.
+    /// The time until the next run: a step asked for it, or something is left to do.
     pub due: Option<Duration>,
-    /// The object was named from outside, or what the last run found is not written: it runs whatever it waits for.
+    /// A reconcile request named the object, or the result of the last run is not written: the pass runs in any case.
     pub named: bool,
-    /// The object is not what it was when the last run was reported. Counts without a lifecycle only.
+    /// The object has changed since the last run was reported. This counts only without a lifecycle.
     pub changed: bool,
 }
 
 /// A run of the pass in this reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ran {
-    /// How it ended.
+    /// The end of the run.
     pub end: RunEnd,
-    /// It was the way for deletion.
+    /// The run took the path for deletion.
     pub leaving: bool,
 }
 
-/// What the object owns in the cluster.
+/// The resources that the object owns in the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Owned {
+pub struct OwnedFacts {
     /// The application declares owned kinds.
     pub kinds: bool,
-    /// Something that the object owns exists.
+    /// An owned resource exists.
     pub any: bool,
-    /// How it stands, as found in this reconciliation.
+    /// Their status, as found in this reconciliation.
     pub standing: Option<Standing>,
-    /// How it stood by the state on record when this process applied it last, if that is known.
+    /// Their status for the state on record when this process last applied them, if that is known.
     pub last: Option<Standing>,
-    /// Whether nothing is left that Kubernetes does not delete with the object, as found in this reconciliation.
+    /// Whether no resource is left that Kubernetes does not delete with the object, as found in this reconciliation.
     pub cleared: Option<bool>,
-    /// Until the next look that it needs.
+    /// The time until they must be checked again.
     pub due: Option<Duration>,
 }
 
 /// The operator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Operator {
-    /// It leads, the CRD fits, the caches are filled.
+pub struct OperatorFacts {
+    /// It is the leader, the CRD fits, and the caches are filled.
     pub may_act: bool,
-    /// It is stopping: it begins nothing.
+    /// It is shutting down: it starts nothing.
     pub draining: bool,
 }
 
 /// The writes to the object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Writes {
-    /// The object at hand is older than the last own write.
+pub struct WriteFacts {
+    /// The object at hand is older than the operator's last write.
     pub behind: bool,
-    /// How long the write that failed last is not repeated.
+    /// The time until the last failed write is retried.
     pub wait: Option<Duration>,
-    /// That failure is to be reported in the conditions, and is not yet.
+    /// That failure must be reported in the conditions, and is not yet.
     pub unshown: bool,
-    /// A retry of it does not help.
+    /// A retry of that write does not help.
     pub refused: bool,
-    /// What was written last in this reconciliation.
+    /// The draft that was written last in this reconciliation.
     pub written: Option<Draft>,
-    /// What was drafted in this reconciliation, and how it differs from the stored status.
+    /// The last draft of this reconciliation, and how it differs from the stored status.
     pub draft: Option<(Draft, News)>,
-    /// Until what is written at most every ten seconds may be written.
+    /// The time until the fields may be written that are written at most every ten seconds.
     pub side_wait: Duration,
 }
 
-/// How a drafted status differs from the stored one.
+/// The difference between a drafted status and the stored one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum News {
-    /// Not at all.
+    /// It does not differ.
     None,
-    /// It differs, but writing the same to this version has changed nothing.
+    /// It differs, but the same write to this version of the object has changed nothing.
     Vain,
-    /// Only in what is written at most every ten seconds: a progress text, the application's own fields.
+    /// It differs only in fields that are written at most every ten seconds: a progress text, the application's own
+    /// fields.
     Side,
-    /// In something that is written at once.
+    /// It differs in a field that is written at once.
     Main,
 }
 
 /// Times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Time {
-    /// Since the arrival in the state on record.
+pub struct TimeFacts {
+    /// The time since the arrival in the state on record.
     pub in_state: Duration,
-    /// Until the application is observed again although nothing happened.
+    /// The time until the application is observed again, if nothing happens before.
     pub observe_after: Duration,
-    /// How waits grow.
+    /// The backoff between attempts.
     pub backoff: Backoff,
-    /// What tells the jitter of this object from that of another.
+    /// The seed of this object's jitter.
     pub seed: u64,
 }
 
 impl Facts<'_> {
-    /// What the lifecycle decides from.
-    pub fn life(&self) -> facts::Facts<'_> {
+    /// Returns the facts for the decision about the lifecycle.
+    pub fn life(&self) -> facts::LifecycleFacts<'_> {
         let mut facts = self.for_conditions();
         if self.sight.spent {
             (facts.observed, facts.events) = (Observed::Unobserved, &[]);
@@ -239,10 +241,10 @@ impl Facts<'_> {
         facts
     }
 
-    /// The same for conditions: what was observed counts also after a write has acted upon it.
-    pub fn for_conditions(&self) -> facts::Facts<'_> {
+    /// Returns the facts for the conditions: an observation counts here even after a write has acted upon it.
+    pub fn for_conditions(&self) -> facts::LifecycleFacts<'_> {
         let asked = &self.asked;
-        facts::Facts {
+        facts::LifecycleFacts {
             desired: asked.desired,
             visit: asked.visit,
             generation: asked.generation,
@@ -263,15 +265,15 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether anything may be begun.
+    /// Returns whether anything may be started.
     pub(super) fn may_start(&self) -> bool {
         self.operator.may_act && !self.operator.draining
     }
 
-    /// Whether work runs, cleans up, or has ended and its result can be taken: an operator that stops waits for it.
+    /// Returns whether work runs, is being cancelled, or has ended with a result that can be taken.
     ///
-    /// A result that a pause, a refused write or an object that cannot be read holds back is left to the next operator,
-    /// under the same id.
+    /// An operator that shuts down waits for such work. If a pause, a refused write or an unreadable object holds a
+    /// result back, the next operator gets that result under the same id.
     pub(super) fn is_under_way(&self) -> bool {
         self.work.waits == Some(Waits::Ending)
             || match self.work.task {

@@ -1,17 +1,17 @@
-//! When an object is reconciled next, unless an event brings it before.
+//! The time when an object is reconciled next, unless an event comes first.
 
 use core::time::Duration;
 
 use super::draft::{Hold, RunEnd, Standing};
-use super::facts::{Facts, Graphs, Operator, Waits};
-use crate::decide::{Decision as Step, Stand};
+use super::facts::{Facts, Graphs, OperatorFacts, Waits};
+use crate::decide::{Stand, Verdict};
 use crate::facts::Task;
 use crate::graph::{Cause, Mark};
 use crate::record::Recorded;
 
-/// When an object is reconciled next, unless an event brings it before.
+/// The time when an object is reconciled next, unless an event comes first.
 ///
-/// Only a decision gives one: where something is left undone it has a time.
+/// Only a decision creates one that is settled, and only if nothing is left to do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Requeue {
     when: When,
@@ -20,29 +20,29 @@ pub struct Requeue {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum When {
-    /// Nothing is left undone.
+    /// Nothing is left to do.
     Settled,
-    /// The queue brings every object when the operator may act again.
+    /// The queue requeues every object when the operator may act again.
     MayAct,
-    /// The next operator goes on.
+    /// The next operator continues.
     Handover,
     After(Duration),
 }
 
-/// The proof that nothing is left undone: [`left`] gives it, and an object that is not the operator's.
+/// The proof that nothing is left to do: from [`left`], or for an object that is not the operator's.
 struct NothingLeft(());
 
 impl Requeue {
     /// The shortest time until an object is reconciled again.
     pub const SHORTEST: Duration = Duration::from_millis(10);
 
-    /// The time for what an event should bring, in case the event is lost.
+    /// The requeue time if an event is expected, in case the event is lost.
     pub const SAFETY: Duration = Duration::from_mins(1);
 
-    /// The time for an object of which nothing is recorded, or whose state is unknown.
+    /// The requeue time for an object without a record, or in an unknown state.
     const UNSURE: Duration = Duration::from_secs(30);
 
-    /// After other objects had their turn: a reconciliation that takes many effects goes on then.
+    /// Lets other objects be reconciled first: a reconciliation with many effects continues after them.
     pub const fn soon() -> Self {
         Self {
             when: When::After(Self::SHORTEST),
@@ -50,7 +50,7 @@ impl Requeue {
         }
     }
 
-    /// After the code of an application panicked.
+    /// Requeues an object after the code of its application panicked.
     pub const fn after_panic() -> Self {
         Self {
             when: When::After(Self::UNSURE),
@@ -65,15 +65,17 @@ impl Requeue {
         }
     }
 
-    /// When the operator may act again, if it may not now. Whatever is under way cannot be recorded before.
-    pub fn when_it_may_act(operator: Operator) -> Option<Self> {
+    /// Requeues when the operator may act again, if it may not act now. Nothing that is under way can be recorded
+    /// before.
+    pub fn when_it_may_act(operator: OperatorFacts) -> Option<Self> {
         (!operator.may_act).then_some(Self {
             when: When::MayAct,
             under_way: false,
         })
     }
 
-    /// While the object at hand is older than the last own write: its event brings the newer one.
+    /// Requeues while the object at hand is older than the operator's last write: the event of that write brings the
+    /// newer one.
     pub fn while_behind(is_under_way: bool) -> Self {
         Self {
             when: When::After(Self::SAFETY),
@@ -88,7 +90,7 @@ impl Requeue {
         })
     }
 
-    /// The operator has nothing to do with the object until somebody changes it.
+    /// Settles an object that the operator has nothing to do with until it changes.
     pub(super) fn not_ours(f: &Facts<'_>) -> Self {
         Self::settled(NothingLeft(()), f)
     }
@@ -100,7 +102,7 @@ impl Requeue {
         }
     }
 
-    /// Returns the time to wait; none where only an event brings the object.
+    /// Returns the time to wait, or nothing if only an event requeues the object.
     pub fn wait(self) -> Option<Duration> {
         match self.when {
             When::After(time) => Some(time),
@@ -108,22 +110,22 @@ impl Requeue {
         }
     }
 
-    /// Whether nothing is left undone.
+    /// Returns whether nothing is left to do.
     pub fn is_settled(self) -> bool {
         self.when == When::Settled
     }
 
-    /// Whether an operator that stops waits for the object's work.
+    /// Returns whether an operator that shuts down waits for the object's work.
     pub fn is_under_way(self) -> bool {
         self.under_way
     }
 }
 
-/// When an object at rest is reconciled next.
+/// Returns when an object at rest is reconciled next.
 pub(super) fn requeue(
     graphs: Graphs<'_>,
     recorded: &Recorded,
-    step: &Step,
+    step: &Verdict,
     hold: Hold,
     side: Option<Duration>,
     f: &Facts<'_>,
@@ -133,18 +135,18 @@ pub(super) fn requeue(
         Err(time) => Requeue::after(time, f),
     };
     Requeue {
-        // A result that is not taken by now is held back, by the loop guard or by a write in vain: the next operator
-        // takes it.
+        // A result that is not taken by now is held back by the loop guard, or by a write that changes nothing: the
+        // next operator takes it.
         under_way: requeue.under_way && !matches!(f.work.task, Task::Ended(_)),
         ..requeue
     }
 }
 
-/// The soonest of the times of all that is left undone; the proof where there is nothing.
+/// Returns the shortest time of all that is left to do, or the proof that nothing is.
 fn left(
     graphs: Graphs<'_>,
     recorded: &Recorded,
-    step: &Step,
+    step: &Verdict,
     hold: Hold,
     side: Option<Duration>,
     f: &Facts<'_>,
@@ -154,7 +156,7 @@ fn left(
     if let Some(life) = graphs.life {
         match recorded.at().and_then(|record| life.get(record.state)) {
             Some(state) => {
-                // A deadline that has come and moved nothing is held back by something that has its own time.
+                // A deadline that has passed without a move is held back by something that has its own time.
                 let deadlines = state
                     .triggers
                     .iter()
@@ -174,19 +176,19 @@ fn left(
     }
     match step {
         // The end of the pause is an event.
-        Step::Stand(Stand::Paused) => {}
-        Step::Stand(Stand::Braking(left)) => note(Some(*left)),
-        Step::Stand(_)
-        | Step::Go(_)
-        | Step::Run(_)
-        | Step::Retry { .. }
-        | Step::End(_)
-        | Step::Release { .. } => note(to_come(f.work.due)),
+        Verdict::Stand(Stand::Paused) => {}
+        Verdict::Stand(Stand::LoopGuard(left)) => note(Some(*left)),
+        Verdict::Stand(_)
+        | Verdict::Go(_)
+        | Verdict::Run(_)
+        | Verdict::Retry { .. }
+        | Verdict::End(_)
+        | Verdict::Release { .. } => note(to_come(f.work.due)),
     }
     if let Some(Waits::Place(Some(left))) = f.work.waits {
         note(Some(left));
     }
-    // A time that has come and moved nothing is not named again: it would spin.
+    // A time that has passed without effect is not used again: the object would be reconciled without pause.
     note(to_come(f.owned.due));
     note(to_come(f.pass.due));
     note(side);
@@ -195,7 +197,7 @@ fn left(
         | Hold::AsBefore
         | Hold::Pass(RunEnd::Complete)
         | Hold::Resources(Standing::AsDeclared) => false,
-        // An object that is being deleted is not forgotten.
+        // An object that is being deleted is reconciled again.
         Hold::Pass(RunEnd::GaveUp) => f.asked.deleting,
         Hold::Unchecked
         | Hold::Stopping

@@ -5,7 +5,7 @@ use std::time::Duration;
 use okt_core::routes::{Routes, Tables};
 use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, State, StateId, Trigger};
 
-/// A graph with its routes, from one line per state: marks, name, edges.
+/// Builds a graph with its routes from one line per state: marks, name, edges.
 ///
 /// `>Down` is a child, `-Down` a `no_route`, and `!Failed` a trigger, by name or with a cause:
 /// `!Failed:error3`, `!Failed:after60` (seconds), `!Failed:delete`, `!Failed:change`
@@ -20,7 +20,7 @@ pub(crate) fn graph(lines: &[&'static str]) -> Graph<'static> {
     with_routes(lines.iter().map(|line| state(line, &id)).collect())
 }
 
-/// A graph of these states, with its routes.
+/// Builds a graph of these states, with its routes.
 pub(crate) fn with_routes(states: Vec<State<'static>>) -> Graph<'static> {
     let graph = Graph {
         name: "App",

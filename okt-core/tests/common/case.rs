@@ -1,34 +1,38 @@
-//! One object at one moment: a record and facts with defaults, changed by what a test is about.
+//! One object at one moment: a record and facts with defaults, which each test changes.
 
 use std::time::Duration;
 
 use okt_core::backoff::Backoff;
-use okt_core::decide::{Decision, decide};
-use okt_core::facts::{DesiredState, Facts, Named, Observed, Said, Task, Visit};
-use okt_core::record::{Action, DesiredRecord, Outcome, Phase, Record, Recorded, VisitRecord};
+use okt_core::decide::{Verdict, decide};
+use okt_core::facts::{
+    ActionResult, DesiredState, DesiredVisit, LifecycleFacts, Named, Observed, Task,
+};
+use okt_core::record::{
+    ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord,
+};
 use okt_core::{Graph, Mark, StateId};
 
-/// The number of the transition in which a [`Case`] arrived; wishes of an earlier one are older.
+/// The transition number of a [`Case`] at its arrival; a desired state with a lower number is older.
 pub(crate) const ARRIVAL: u64 = 5;
 
-/// The revision under which it arrived.
+/// The revision at the arrival.
 pub(crate) const REVISION: u64 = 7;
 
 #[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) graph: Graph<'static>,
-    /// What is recorded, if anything is.
+    /// The record, if there is one.
     pub(crate) record: Option<Record>,
-    pub(crate) facts: Facts<'static>,
+    pub(crate) facts: LifecycleFacts<'static>,
 }
 
 impl Case {
-    /// A new object that wishes nothing, and that nobody has looked at.
+    /// A new object without a desired state, not observed yet.
     pub(crate) fn nothing(graph: &Graph<'static>) -> Self {
         Self {
             graph: *graph,
             record: None,
-            facts: Facts {
+            facts: LifecycleFacts {
                 desired: DesiredState {
                     state: None,
                     fresh: false,
@@ -54,7 +58,7 @@ impl Case {
         }
     }
 
-    /// An object in a state, its work ended well, whose older wish is to be kept where the graph keeps it by default.
+    /// An object in a state, with its work done and the graph's default as its older desired state.
     pub(crate) fn at(graph: &Graph<'static>, state: &str) -> Self {
         let mut case = Self::nothing(graph);
         let state = case.id(state);
@@ -82,22 +86,25 @@ impl Case {
         case
     }
 
-    /// The id of a state by its name.
+    /// Returns the id of a state by its name.
     pub(crate) fn id(&self, name: &str) -> StateId {
         self.graph.named(name).unwrap_or(StateId::UNKNOWN)
     }
 
-    /// Changes whatever else the test is about.
-    pub(crate) fn with(mut self, change: impl FnOnce(&mut Record, &mut Facts<'static>)) -> Self {
+    /// Changes record and facts.
+    pub(crate) fn with(
+        mut self,
+        change: impl FnOnce(&mut Record, &mut LifecycleFacts<'static>),
+    ) -> Self {
         let record = self.record.as_mut().expect("a record to change");
         change(record, &mut self.facts);
         self
     }
 
-    /// The work of the state is so far.
+    /// Sets the phase of the state's work.
     pub(crate) fn phase(self, phase: Phase) -> Self {
         self.with(|record, _| {
-            record.action = Some(Action {
+            record.action = Some(ActionRecord {
                 run: 1,
                 attempt: 1,
                 phase,
@@ -107,24 +114,24 @@ impl Case {
         })
     }
 
-    /// The work is in flight, and this is known of it.
+    /// Puts the work in flight, with this task.
     pub(crate) fn task(self, task: Task) -> Self {
         self.phase(Phase::Pending)
             .with(|_, facts| facts.task = task)
     }
 
-    /// The work ends in this turn, and says this.
-    pub(crate) fn said(self, said: Said) -> Self {
+    /// Ends the work in this reconciliation, with this answer.
+    pub(crate) fn said(self, said: ActionResult) -> Self {
         self.task(Task::Ended(said))
     }
 
-    /// The work ends in this turn and names a state.
+    /// Ends the work in this reconciliation; the answer names a state.
     pub(crate) fn named(self, state: &str) -> Self {
         let to = self.id(state);
-        self.said(Said::To(to))
+        self.said(ActionResult::To(to))
     }
 
-    /// A wish that was recorded in this transition.
+    /// Sets a desired state that was recorded in this transition.
     pub(crate) fn desired(self, state: &str, transition: u64) -> Self {
         let state = Named::Known(self.id(state));
         self.with(|record, facts| {
@@ -137,7 +144,7 @@ impl Case {
         })
     }
 
-    /// A wish that is seen for the first time.
+    /// Sets a desired state that is not recorded yet.
     pub(crate) fn newly_desired(self, state: &str) -> Self {
         let state = Named::Known(self.id(state));
         self.with(|_, facts| {
@@ -149,35 +156,35 @@ impl Case {
         })
     }
 
-    /// A visit that was recorded in this transition and is still to be made.
+    /// Sets a visit that was recorded in this transition and is still to be made.
     pub(crate) fn visit(self, state: &str, transition: u64) -> Self {
         let state = Named::Known(self.id(state));
         self.with(|record, facts| {
             record.visit = Some(VisitRecord {
                 state,
                 transition,
-                outcome: Outcome::Pending,
+                outcome: VisitOutcome::Pending,
             });
-            facts.visit = Some(Visit {
+            facts.visit = Some(DesiredVisit {
                 state,
                 fresh: false,
             });
         })
     }
 
-    /// A visit that is seen for the first time.
+    /// Sets a visit that is not recorded yet.
     pub(crate) fn new_visit(self, state: &str) -> Self {
         let state = Named::Known(self.id(state));
-        self.with(|_, facts| facts.visit = Some(Visit { state, fresh: true }))
+        self.with(|_, facts| facts.visit = Some(DesiredVisit { state, fresh: true }))
     }
 
-    /// The application is seen in a state.
+    /// The application is observed in a state.
     pub(crate) fn seen(mut self, state: &str) -> Self {
         self.facts.observed = Observed::In(self.id(state));
         self
     }
 
-    /// The application is being deleted; the record says so already.
+    /// The object is being deleted, and the record has the deletion already.
     pub(crate) fn deleting(self) -> Self {
         self.with(|record, facts| {
             record.deleting = true;
@@ -189,11 +196,11 @@ impl Case {
         self.record.map_or(Recorded::Nothing, Recorded::At)
     }
 
-    pub(crate) fn decide(&self) -> Decision {
+    pub(crate) fn decide(&self) -> Verdict {
         decide(&self.graph, &self.recorded(), &self.facts)
     }
 
-    /// What is recorded once the decision was taken.
+    /// Returns the record after the decision.
     pub(crate) fn after(&self) -> Record {
         let after = (self.recorded()).after(&self.graph, &self.facts, &self.decide());
         *after.at().expect("something recorded")

@@ -1,4 +1,4 @@
-//! The life of a database server, as section 0 of the README declares it.
+//! The lifecycle of a database server.
 
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ const STATES: &[State<'static>] = &[
     ),
 ];
 
-/// The graph with its routes.
+/// Returns the graph with its routes.
 pub(crate) fn database() -> Graph<'static> {
     let graph = Graph {
         name: "DatabaseState",

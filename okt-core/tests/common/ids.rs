@@ -1,10 +1,10 @@
-//! Random ids, of states and of none.
+//! Random ids, of existing and of unknown states.
 
 use okt_core::StateId;
 
 use crate::rng::Rng;
 
-/// Mostly a state of a graph with so many, sometimes none.
+/// Returns mostly the id of one of `count` states, sometimes an unknown one.
 pub(crate) fn any_id(rng: &mut Rng, count: usize) -> StateId {
     match rng.below(12) {
         0 => StateId::UNKNOWN,

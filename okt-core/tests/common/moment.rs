@@ -1,22 +1,26 @@
-//! Any record and any facts: what a decision must stand, whether or not it can come about.
+//! Random records and facts, possible or not: a decision must accept all of them.
 
 use std::time::Duration;
 
 use okt_core::backoff::Backoff;
-use okt_core::facts::{DesiredState, Facts, Named, Observed, Said, Task, Visit};
-use okt_core::record::{Action, DesiredRecord, Outcome, Phase, Record, Recorded, VisitRecord};
+use okt_core::facts::{
+    ActionResult, DesiredState, DesiredVisit, LifecycleFacts, Named, Observed, Task,
+};
+use okt_core::record::{
+    ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord,
+};
 use okt_core::{Graph, StateId};
 
 use crate::ids::any_id;
 use crate::rng::Rng;
 
-/// A record and facts about a graph.
-pub(crate) fn moment(rng: &mut Rng, graph: &Graph<'_>) -> (Recorded, Facts<'static>) {
+/// Returns a record and facts about a graph.
+pub(crate) fn moment(rng: &mut Rng, graph: &Graph<'_>) -> (Recorded, LifecycleFacts<'static>) {
     let count = graph.states.len();
     let record = record(rng, count);
     let mut facts = facts(rng, count);
     if let Some(visit) = &mut facts.visit {
-        // What is on record nowhere differs from what is on record.
+        // A visit that is not recorded is new.
         visit.fresh |= record.visit.is_none();
     }
     if rng.one_in(8) {
@@ -44,16 +48,16 @@ fn record(rng: &mut Rng, count: usize) -> Record {
             state: named(rng, count),
             transition: rng.next() % 4,
             outcome: [
-                Outcome::Pending,
-                Outcome::Reached,
-                Outcome::Refused,
-                Outcome::Overtaken,
-                Outcome::NotReplayed,
+                VisitOutcome::Pending,
+                VisitOutcome::Reached,
+                VisitOutcome::Refused,
+                VisitOutcome::Overtaken,
+                VisitOutcome::NotReplayed,
             ][rng.below(5)],
         }),
         revision: rng.next() % 2,
         changed: rng.next() % 2,
-        action: (!rng.one_in(5)).then(|| Action {
+        action: (!rng.one_in(5)).then(|| ActionRecord {
             run: small(rng, 3),
             attempt: small(rng, 5),
             phase: [Phase::Pending, Phase::Done, Phase::Failed][rng.below(3)],
@@ -63,15 +67,15 @@ fn record(rng: &mut Rng, count: usize) -> Record {
     }
 }
 
-fn facts(rng: &mut Rng, count: usize) -> Facts<'static> {
+fn facts(rng: &mut Rng, count: usize) -> LifecycleFacts<'static> {
     let events: Vec<StateId> = (0..rng.below(3)).map(|_| any_id(rng, count)).collect();
-    Facts {
+    LifecycleFacts {
         desired: DesiredState {
             state: rng.one_in(2).then(|| named(rng, count)),
             fresh: rng.one_in(3),
             requested: rng.one_in(3),
         },
-        visit: rng.one_in(2).then(|| Visit {
+        visit: rng.one_in(2).then(|| DesiredVisit {
             state: named(rng, count),
             fresh: rng.one_in(2),
         }),
@@ -120,12 +124,12 @@ fn task(rng: &mut Rng, count: usize) -> Task {
         1 => Task::Running,
         2 => Task::Waiting,
         3 => Task::Due,
-        4 => Task::Ended(Said::Stay),
-        5 => Task::Ended(Said::Next),
-        6 => Task::Ended(Said::To(any_id(rng, count))),
-        7 => Task::Ended(Said::Wait),
+        4 => Task::Ended(ActionResult::Stay),
+        5 => Task::Ended(ActionResult::Next),
+        6 => Task::Ended(ActionResult::To(any_id(rng, count))),
+        7 => Task::Ended(ActionResult::Wait),
         8 => Task::New,
-        _ => Task::Ended(Said::Failed { permanent }),
+        _ => Task::Ended(ActionResult::Failed { permanent }),
     }
 }
 

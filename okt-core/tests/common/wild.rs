@@ -1,4 +1,4 @@
-//! Random graphs that keep no rule: any marks, any edges, ids of no state.
+//! Random graphs that need not pass the rules: any marks, any edges, unknown ids.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const MARKS: [Mark; 7] = [
     Mark::NoTransit,
 ];
 
-/// Any graph, without routes; it lives as long as the test.
+/// Returns any graph, without routes; it lives as long as the test.
 pub(crate) fn wild(rng: &mut Rng) -> Graph<'static> {
     let count = rng.between(0, 7);
     let states: Vec<State<'static>> = (0..count).map(|_| state(rng, count)).collect();

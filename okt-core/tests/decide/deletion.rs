@@ -1,8 +1,8 @@
-//! Deletion: the way out, what it overrules, and when the finalizer goes.
+//! Deletion: the way out, its precedence, and the removal of the finalizer.
 
 use okt_core::StateId;
-use okt_core::decide::{By, Decision, Ending, Run, Stand, Why};
-use okt_core::facts::{Observed, Said, Task};
+use okt_core::decide::{By, Ending, Run, Stand, Verdict, Why};
+use okt_core::facts::{ActionResult, Observed, Task};
 use okt_core::record::Phase;
 
 use crate::build::graph;
@@ -10,8 +10,8 @@ use crate::case::{Case, REVISION};
 use crate::database::database;
 use crate::{goes, stands};
 
-const RELEASE: Decision = Decision::Release { abandoned: false };
-const FAILED: Said = Said::Failed { permanent: false };
+const RELEASE: Verdict = Verdict::Release { abandoned: false };
+const FAILED: ActionResult = ActionResult::Failed { permanent: false };
 
 /// An action that was begun while the object was being deleted.
 fn leaving(case: Case) -> Case {
@@ -21,7 +21,7 @@ fn leaving(case: Case) -> Case {
 }
 
 #[test]
-fn a_deletion_replaces_wish_and_visit() {
+fn a_deletion_replaces_desired_state_and_visit() {
     let case = Case::at(&database(), "Running")
         .desired("Running", 1)
         .new_visit("Servicing")
@@ -64,7 +64,7 @@ fn work_that_runs_is_awaited_during_deletion() {
 fn deletion_counts_the_failure_of_an_action_begun_before_it_as_next() {
     for (state, to) in [("Servicing", "End"), ("Stopping", "End")] {
         for permanent in [true, false] {
-            let case = Case::at(&database(), state).said(Said::Failed { permanent });
+            let case = Case::at(&database(), state).said(ActionResult::Failed { permanent });
             goes(&case.deleting(), to, By::Child, Why::Deletion);
         }
     }
@@ -72,7 +72,7 @@ fn deletion_counts_the_failure_of_an_action_begun_before_it_as_next() {
 
 #[test]
 fn deletion_counts_a_waiting_action_begun_before_it_as_next() {
-    for task in [Task::Waiting, Task::Due, Task::Ended(Said::Wait)] {
+    for task in [Task::Waiting, Task::Due, Task::Ended(ActionResult::Wait)] {
         for (state, to) in [("Running", "Stopping"), ("Servicing", "End")] {
             let case = Case::at(&database(), state).task(task);
             goes(&case.deleting(), to, By::Child, Why::Deletion);
@@ -81,7 +81,7 @@ fn deletion_counts_a_waiting_action_begun_before_it_as_next() {
 }
 
 #[test]
-fn a_failure_during_deletion_is_first_a_failure_that_on_error_may_answer() {
+fn on_error_counts_a_failure_before_the_deletion_counts_it_as_next() {
     let attempt = |attempt| {
         Case::at(&database(), "Running")
             .said(FAILED)
@@ -90,18 +90,18 @@ fn a_failure_during_deletion_is_first_a_failure_that_on_error_may_answer() {
     };
     goes(&attempt(2), "Stopping", By::Child, Why::Deletion);
     goes(&attempt(3), "Failed", By::Trigger, Why::OnError);
-    let permanent = Case::at(&database(), "Running").said(Said::Failed { permanent: true });
+    let permanent = Case::at(&database(), "Running").said(ActionResult::Failed { permanent: true });
     goes(&permanent.deleting(), "Failed", By::Trigger, Why::OnError);
 }
 
 #[test]
 fn after_a_restart_an_action_begun_before_the_deletion_is_resumed() {
     let case = Case::at(&database(), "Stopping").task(Task::Absent);
-    assert_eq!(case.deleting().decide(), Decision::Run(Run::Resume));
+    assert_eq!(case.deleting().decide(), Verdict::Run(Run::Resume));
 }
 
 #[test]
-fn an_action_begun_before_the_deletion_stays_so_when_it_is_resumed_under_another_revision() {
+fn an_action_resumed_under_another_revision_still_counts_as_begun_before_the_deletion() {
     let case = Case::at(&database(), "Stopping")
         .task(Task::Absent)
         .deleting()
@@ -111,20 +111,23 @@ fn an_action_begun_before_the_deletion_stays_so_when_it_is_resumed_under_another
 }
 
 #[test]
-fn an_action_begun_on_the_way_out_is_tried_again() {
+fn an_action_begun_on_the_way_out_is_retried() {
     let stopping = Case::at(&database(), "Stopping");
     assert_eq!(
         leaving(stopping.clone().said(FAILED)).decide(),
-        Decision::Retry { counted: false }
+        Verdict::Retry { counted: false }
     );
-    stands(&leaving(stopping.clone().said(Said::Wait)), Stand::Waiting);
+    stands(
+        &leaving(stopping.clone().said(ActionResult::Wait)),
+        Stand::Waiting,
+    );
     stands(
         &leaving(stopping.clone().task(Task::Waiting)),
         Stand::Waiting,
     );
     assert_eq!(
         leaving(stopping.task(Task::Due)).decide(),
-        Decision::Run(Run::Again)
+        Verdict::Run(Run::Again)
     );
 }
 
@@ -135,32 +138,32 @@ fn an_action_begun_on_the_way_out_is_marked_so() {
 }
 
 #[test]
-fn no_wish_leads_an_action_begun_on_the_way_out_elsewhere() {
+fn no_desired_state_redirects_an_action_begun_on_the_way_out() {
     let graph = graph(&["entry A >B", "rest B >C >D", "rest C >D", "leaf D"]);
     let case = Case::at(&graph, "B").task(Task::Waiting).newly_desired("C");
     stands(&leaving(case), Stand::Waiting);
 }
 
 #[test]
-fn a_passing_state_that_failed_for_good_takes_the_way_out() {
+fn a_passing_state_that_failed_permanently_takes_the_way_out() {
     let case = Case::at(&database(), "Stopping").phase(Phase::Failed);
     goes(&case.deleting(), "End", By::Child, Why::Deletion);
-    let now = Case::at(&database(), "Stopping").said(Said::Failed { permanent: true });
+    let now = Case::at(&database(), "Stopping").said(ActionResult::Failed { permanent: true });
     goes(&leaving(now), "End", By::Child, Why::Deletion);
 }
 
 #[test]
-fn a_resting_state_that_failed_for_good_takes_the_way_out() {
+fn a_resting_state_that_failed_permanently_takes_the_way_out() {
     let graph = graph(&["entry A >B", "rest B >C", "leaf C"]);
     let case = Case::at(&graph, "B").phase(Phase::Failed);
     goes(&case.deleting(), "C", By::Child, Why::Deletion);
 }
 
 #[test]
-fn the_finalizer_goes_in_a_leaf_that_is_idle_or_whose_action_ended_well() {
+fn the_finalizer_is_removed_in_a_leaf_that_is_idle_or_whose_action_succeeded() {
     let graph = graph(&["entry A >B", "leaf B"]);
     let done = Case::at(&graph, "B");
-    let now = Case::at(&graph, "B").said(Said::Stay);
+    let now = Case::at(&graph, "B").said(ActionResult::Stay);
     let idle = Case::at(&database(), "End");
     for case in [done, now, idle] {
         assert_eq!(case.deleting().decide(), RELEASE);
@@ -168,43 +171,43 @@ fn the_finalizer_goes_in_a_leaf_that_is_idle_or_whose_action_ended_well() {
 }
 
 #[test]
-fn the_finalizer_goes_where_nothing_is_recorded() {
+fn the_finalizer_is_removed_if_nothing_is_recorded() {
     let mut case = Case::nothing(&database());
     case.facts.deleting = true;
     assert_eq!(case.decide(), RELEASE);
 }
 
 #[test]
-fn the_finalizer_waits_for_the_work_of_the_leaf_and_that_is_tried_again() {
+fn the_finalizer_waits_for_the_work_of_the_leaf_which_is_retried() {
     let graph = graph(&["entry A >B", "leaf B"]);
     let leaf = Case::at(&graph, "B");
     stands(&leaf.clone().task(Task::Running).deleting(), Stand::Running);
     assert_eq!(
         leaf.clone().said(FAILED).deleting().decide(),
-        Decision::Retry { counted: false }
+        Verdict::Retry { counted: false }
     );
     stands(&leaf.clone().task(Task::Waiting).deleting(), Stand::Waiting);
-    let failed = leaf.said(Said::Failed { permanent: true });
-    assert_eq!(failed.deleting().decide(), Decision::End(Ending::Failed));
+    let failed = leaf.said(ActionResult::Failed { permanent: true });
+    assert_eq!(failed.deleting().decide(), Verdict::End(Ending::Failed));
 }
 
 #[test]
-fn the_finalizer_stays_in_a_leaf_that_failed_for_good_until_somebody_changes_something() {
+fn the_finalizer_stays_in_a_leaf_that_failed_permanently_until_the_generation_changes() {
     let graph = graph(&["entry A >B", "leaf B"]);
     let failed = Case::at(&graph, "B").phase(Phase::Failed).deleting();
     stands(&failed, Stand::Failed);
     let edited = failed.with(|_, facts| facts.generation = 2);
-    assert_eq!(edited.decide(), Decision::Run(Run::Amended));
+    assert_eq!(edited.decide(), Verdict::Run(Run::Amended));
 }
 
 #[test]
-fn no_wish_leads_out_of_a_leaf_during_deletion() {
+fn no_desired_state_leads_out_of_a_leaf_during_deletion() {
     let case = Case::at(&database(), "End").newly_desired("Running");
     assert_eq!(case.deleting().decide(), RELEASE);
 }
 
 #[test]
-fn no_wish_leads_out_of_a_leaf_that_failed_for_good_during_deletion() {
+fn no_desired_state_leads_out_of_a_leaf_that_failed_permanently_during_deletion() {
     let graph = graph(&["entry A >B", "rest B >C", "leaf C"]);
     let failed = Case::at(&graph, "C")
         .phase(Phase::Failed)
@@ -213,8 +216,8 @@ fn no_wish_leads_out_of_a_leaf_that_failed_for_good_during_deletion() {
 }
 
 #[test]
-fn what_was_given_up_loses_its_finalizer_wherever_it_is() {
-    let abandoned = Decision::Release { abandoned: true };
+fn an_abandoned_object_loses_its_finalizer_in_every_state() {
+    let abandoned = Verdict::Release { abandoned: true };
     let give_up = |case: Case| case.with(|_, facts| facts.abandoned = true);
     let running = Case::at(&database(), "Running").task(Task::Running);
     assert_eq!(give_up(running.clone()).deleting().decide(), abandoned);

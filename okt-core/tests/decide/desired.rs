@@ -1,7 +1,7 @@
-//! The wish to be kept in a state: when it is pursued, and under which number it is recorded.
+//! The desired state: when the object moves towards it, and under which number it is recorded.
 
 use okt_core::decide::{By, Stand, Why};
-use okt_core::facts::{Named, Said, Task};
+use okt_core::facts::{ActionResult, Named, Task};
 
 use crate::build::graph;
 use crate::case::{ARRIVAL, Case, REVISION};
@@ -13,7 +13,7 @@ fn changed(case: Case) -> Case {
 }
 
 #[test]
-fn a_wish_is_pursued_whenever_the_object_rests_elsewhere() {
+fn an_object_that_rests_elsewhere_moves_towards_the_desired_state() {
     for made in [1, ARRIVAL - 1, ARRIVAL] {
         let case = Case::at(&database(), "Running").desired("End", made);
         goes(&case, "Stopping", By::Child, Why::DesiredState);
@@ -21,7 +21,7 @@ fn a_wish_is_pursued_whenever_the_object_rests_elsewhere() {
 }
 
 #[test]
-fn without_a_wish_the_first_resting_state_on_the_next_way_is_wished() {
+fn the_default_desired_state_is_the_first_resting_state_on_the_next_way() {
     let graph = graph(&[
         "entry A >Last >B",
         "B >Last >C",
@@ -33,14 +33,14 @@ fn without_a_wish_the_first_resting_state_on_the_next_way_is_wished() {
 }
 
 #[test]
-fn without_a_resting_state_on_the_next_way_the_leaf_at_its_end_is_wished() {
+fn the_default_desired_state_is_the_leaf_of_a_next_way_without_a_resting_state() {
     let graph = graph(&["entry A >Side >Last", "leaf Side", "leaf Last"]);
     assert!(Case::at(&graph, "Last").after().desired.reached);
     assert!(!Case::at(&graph, "Side").after().desired.reached);
 }
 
 #[test]
-fn a_holding_state_is_left_only_for_a_wish_made_after_the_arrival() {
+fn a_holding_state_is_left_only_for_a_desired_state_set_after_the_arrival() {
     let failed = Case::at(&database(), "Failed");
     stands(
         &failed.clone().desired("Running", ARRIVAL - 1),
@@ -61,7 +61,7 @@ fn a_holding_state_is_left_only_for_a_wish_made_after_the_arrival() {
 }
 
 #[test]
-fn a_new_wish_gets_the_present_number() {
+fn a_new_desired_state_gets_the_current_number() {
     let case = Case::at(&database(), "Running")
         .task(Task::Running)
         .newly_desired("End");
@@ -70,7 +70,7 @@ fn a_new_wish_gets_the_present_number() {
 }
 
 #[test]
-fn a_wish_first_seen_with_a_transition_gets_the_number_before_it() {
+fn a_desired_state_first_recorded_with_a_transition_gets_the_number_before_it() {
     let case = Case::at(&database(), "Running").newly_desired("End");
     let after = case.after();
     assert_eq!(
@@ -80,17 +80,17 @@ fn a_wish_first_seen_with_a_transition_gets_the_number_before_it() {
 }
 
 #[test]
-fn a_recorded_number_holds_across_all_other_writes() {
+fn other_writes_keep_the_recorded_number() {
     let case = Case::at(&database(), "Running").desired("End", 3);
     assert_eq!(case.after().desired.transition, 3);
     let ended = Case::at(&database(), "Running")
         .desired("Running", 3)
-        .said(Said::Stay);
+        .said(ActionResult::Stay);
     assert_eq!(ended.after().desired.transition, 3);
 }
 
 #[test]
-fn a_changed_revision_after_the_arrival_counts_as_a_new_wish() {
+fn a_changed_revision_after_the_arrival_counts_as_a_new_desired_state() {
     let failed = changed(Case::at(&database(), "Failed").desired("Running", 1));
     goes(&failed, "Running", By::Child, Why::DesiredState);
     let waiting = changed(Case::at(&database(), "Running").desired("End", 1));
@@ -103,10 +103,10 @@ fn a_changed_revision_after_the_arrival_counts_as_a_new_wish() {
 }
 
 #[test]
-fn the_write_that_first_records_a_changed_revision_sets_the_number_to_the_present_one() {
+fn the_write_that_first_records_a_changed_revision_sets_the_current_number() {
     let rest = Case::at(&database(), "Running").desired("Running", 1);
     let rerun = changed(rest.clone());
-    let retry = changed(rest.said(Said::Failed { permanent: false }));
+    let retry = changed(rest.said(ActionResult::Failed { permanent: false }));
     let resumed = changed(Case::at(&database(), "Start").task(Task::Absent));
     for case in [rerun, retry, resumed] {
         assert_eq!(case.after().desired.transition, ARRIVAL);
@@ -115,7 +115,7 @@ fn the_write_that_first_records_a_changed_revision_sets_the_number_to_the_presen
 
 #[test]
 fn a_revision_that_changes_together_with_a_transition_is_older_than_the_new_state() {
-    let case = changed(Case::at(&database(), "Start").said(Said::Next));
+    let case = changed(Case::at(&database(), "Start").said(ActionResult::Next));
     let after = case.after();
     assert_eq!(
         (after.transition, after.desired.transition),
@@ -125,13 +125,13 @@ fn a_revision_that_changes_together_with_a_transition_is_older_than_the_new_stat
 }
 
 #[test]
-fn a_wish_without_a_route_leads_nowhere() {
+fn a_desired_state_without_a_route_does_not_move_the_object() {
     let graph = graph(&["entry A >B", "rest B >End -C", "rest C >End -B", "leaf End"]);
     stands(&Case::at(&graph, "B").newly_desired("C"), Stand::Settled);
 }
 
 #[test]
-fn a_wish_that_the_graph_does_not_know_leads_nowhere() {
+fn a_desired_state_that_the_graph_does_not_have_does_not_move_the_object() {
     let case = Case::at(&database(), "Running")
         .with(|_, facts| facts.desired.state = Some(Named::Unknown));
     stands(&case, Stand::Settled);
@@ -139,19 +139,19 @@ fn a_wish_that_the_graph_does_not_know_leads_nowhere() {
 }
 
 #[test]
-fn a_wish_is_reached_only_once_the_work_there_ended_well() {
-    let pending = Case::at(&database(), "Start").said(Said::Next);
+fn a_desired_state_is_reached_only_once_its_work_succeeded() {
+    let pending = Case::at(&database(), "Start").said(ActionResult::Next);
     assert_eq!(pending.after().state, pending.id("Running"));
     assert!(!pending.after().desired.reached);
     let failed = Case::at(&graph(&["entry A >B", "rest B >C", "leaf C"]), "B")
-        .said(Said::Failed { permanent: true });
+        .said(ActionResult::Failed { permanent: true });
     assert!(!failed.after().desired.reached);
     let idle = Case::at(&database(), "Failed")
         .named("End")
         .newly_desired("End");
     assert!(!idle.after().desired.reached);
     let stopped = Case::at(&database(), "Stopping")
-        .said(Said::Next)
+        .said(ActionResult::Next)
         .desired("End", 1);
     assert!(stopped.after().desired.reached);
 }

@@ -1,7 +1,7 @@
-//! Rules 4 and 5: where an object goes when its work is over; and answers that are refused.
+//! Rules 4 and 5: where an object goes when its work is over, and refused answers.
 
-use okt_core::decide::{By, Decision, Ending, Stand, Why};
-use okt_core::facts::Said;
+use okt_core::decide::{By, Ending, Stand, Verdict, Why};
+use okt_core::facts::ActionResult;
 use okt_core::record::Phase;
 use okt_core::{Graph, StateId};
 
@@ -10,7 +10,7 @@ use crate::case::{ARRIVAL, Case};
 use crate::database::database;
 use crate::{goes, stands};
 
-/// A passing state whose children lead to the wishes, by ways of their own, and on.
+/// A passing state with children that lead to each desired state by separate ways.
 fn fork() -> Graph<'static> {
     graph(&[
         "entry Fork >Up >Other >Last",
@@ -27,8 +27,8 @@ fn a_passing_state_goes_where_its_handler_named_and_nowhere_else() {
 }
 
 #[test]
-fn where_the_handler_of_a_passing_state_says_next_it_goes_towards_the_wish() {
-    let case = Case::at(&fork(), "Fork").said(Said::Next);
+fn next_leads_from_a_passing_state_towards_the_desired_state() {
+    let case = Case::at(&fork(), "Fork").said(ActionResult::Next);
     goes(
         &case.clone().desired("Up", 1),
         "Up",
@@ -44,14 +44,14 @@ fn where_the_handler_of_a_passing_state_says_next_it_goes_towards_the_wish() {
 }
 
 #[test]
-fn where_the_handler_of_a_passing_state_says_next_it_goes_towards_an_open_visit_first() {
-    let case = Case::at(&fork(), "Fork").said(Said::Next);
+fn next_leads_from_a_passing_state_towards_an_open_visit_first() {
+    let case = Case::at(&fork(), "Fork").said(ActionResult::Next);
     goes(&case.visit("Other", 1), "Other", By::Child, Why::Visit);
 }
 
 #[test]
-fn where_the_visit_has_no_way_the_wish_counts() {
-    let case = Case::at(&database(), "Servicing").said(Said::Next);
+fn the_desired_state_counts_if_the_visit_has_no_route() {
+    let case = Case::at(&database(), "Servicing").said(ActionResult::Next);
     goes(
         &case.visit("Servicing", 1),
         "Running",
@@ -61,14 +61,14 @@ fn where_the_visit_has_no_way_the_wish_counts() {
 }
 
 #[test]
-fn where_no_wish_leads_on_next_is_the_last_child() {
-    let case = Case::at(&database(), "Stopping").said(Said::Next);
+fn next_is_the_last_child_if_no_desired_state_leads_on() {
+    let case = Case::at(&database(), "Stopping").said(ActionResult::Next);
     goes(&case, "End", By::Child, Why::Next);
 }
 
 #[test]
 fn during_deletion_next_is_the_way_out() {
-    let case = Case::at(&fork(), "Fork").said(Said::Next);
+    let case = Case::at(&fork(), "Fork").said(ActionResult::Next);
     goes(&case.deleting(), "Last", By::Child, Why::Deletion);
 }
 
@@ -82,7 +82,7 @@ fn a_passing_state_without_work_is_left_at_once() {
 fn a_state_that_no_edge_leads_to_is_refused_and_nothing_moves() {
     for state in ["Start", "Stopping"] {
         let case = Case::at(&database(), state).named("Servicing");
-        let refused = Decision::End(Ending::Refused(case.id("Servicing")));
+        let refused = Verdict::End(Ending::Refused(case.id("Servicing")));
         assert_eq!(case.decide(), refused, "{state}");
         assert_eq!(case.after().state, case.id(state));
     }
@@ -101,8 +101,8 @@ fn next_without_a_child_is_refused() {
     // No graph that passes the rules has such a state.
     let graph = graph(&["entry A !B", "leaf B"]);
     assert_eq!(
-        Case::at(&graph, "A").said(Said::Next).decide(),
-        Decision::End(Ending::Refused(StateId::UNKNOWN))
+        Case::at(&graph, "A").said(ActionResult::Next).decide(),
+        Verdict::End(Ending::Refused(StateId::UNKNOWN))
     );
 }
 
@@ -114,8 +114,8 @@ fn a_resting_state_goes_where_its_handler_named() {
 
 #[test]
 fn a_resting_state_whose_work_ended_without_a_name_stays() {
-    let case = Case::at(&database(), "Running").said(Said::Stay);
-    assert_eq!(case.decide(), Decision::End(Ending::Well));
+    let case = Case::at(&database(), "Running").said(ActionResult::Stay);
+    assert_eq!(case.decide(), Verdict::End(Ending::Well));
     let after = case.after();
     assert_eq!(after.action.map(|a| a.phase), Some(Phase::Done));
     assert!(after.desired.reached);
@@ -124,13 +124,13 @@ fn a_resting_state_whose_work_ended_without_a_name_stays() {
 #[test]
 fn the_next_of_a_resting_state_is_raised_only_by_its_handler() {
     stands(&Case::at(&database(), "Running"), Stand::Settled);
-    let case = Case::at(&database(), "Running").said(Said::Next);
+    let case = Case::at(&database(), "Running").said(ActionResult::Next);
     goes(&case, "Stopping", By::Child, Why::Next);
 }
 
 #[test]
-fn in_a_resting_state_a_wish_beats_next_and_the_edge_declared_first_beats_both() {
-    let case = Case::at(&fork(), "Up").said(Said::Next);
+fn in_a_resting_state_a_visit_beats_next_and_the_edge_declared_first_beats_both() {
+    let case = Case::at(&fork(), "Up").said(ActionResult::Next);
     goes(
         &case.clone().new_visit("Other"),
         "Other",
@@ -162,13 +162,13 @@ fn the_handler_of_a_holding_state_may_lead_out_of_it() {
     let graph = graph(&["entry A >B", "rest hold B >A >C", "leaf C"]);
     let case = Case::at(&graph, "B").desired("B", 1);
     goes(&case.clone().named("A"), "A", By::Child, Why::Handler);
-    goes(&case.said(Said::Next), "C", By::Child, Why::Next);
+    goes(&case.said(ActionResult::Next), "C", By::Child, Why::Next);
 }
 
 #[test]
-fn the_work_of_a_resting_state_that_fails_for_good_does_not_keep_a_wish_waiting() {
+fn work_that_fails_permanently_in_a_resting_state_does_not_delay_the_desired_state() {
     let case = Case::at(&graph(&["entry A >B", "rest B >C", "leaf C"]), "B")
-        .said(Said::Failed { permanent: true })
+        .said(ActionResult::Failed { permanent: true })
         .desired("C", ARRIVAL);
     goes(&case, "C", By::Child, Why::DesiredState);
 }

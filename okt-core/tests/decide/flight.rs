@@ -1,7 +1,7 @@
 //! Rule 3: an action in flight keeps the object where it is; attempts, waits and restarts.
 
-use okt_core::decide::{By, Decision, Run, Stand, Why};
-use okt_core::facts::{Said, Task};
+use okt_core::decide::{By, Run, Stand, Verdict, Why};
+use okt_core::facts::{ActionResult, Task};
 use okt_core::record::Phase;
 
 use crate::build::graph;
@@ -9,7 +9,7 @@ use crate::case::{ARRIVAL, Case, REVISION};
 use crate::database::database;
 use crate::{goes, stands};
 
-const FAILED: Said = Said::Failed { permanent: false };
+const FAILED: ActionResult = ActionResult::Failed { permanent: false };
 
 #[test]
 fn an_action_in_flight_keeps_the_object_where_it_is() {
@@ -19,12 +19,12 @@ fn an_action_in_flight_keeps_the_object_where_it_is() {
 }
 
 #[test]
-fn between_attempts_and_during_a_wait_a_resting_state_is_left_for_a_wish_made_after_the_arrival() {
+fn between_attempts_a_resting_state_is_left_for_a_desired_state_set_after_the_arrival() {
     let tasks = [
         Task::Waiting,
         Task::Due,
         Task::Ended(FAILED),
-        Task::Ended(Said::Wait),
+        Task::Ended(ActionResult::Wait),
     ];
     for task in tasks {
         let case = Case::at(&database(), "Running").task(task);
@@ -50,13 +50,10 @@ fn between_attempts_and_during_a_wait_a_resting_state_is_left_for_a_wish_made_af
 }
 
 #[test]
-fn between_attempts_an_older_wish_leads_nowhere() {
+fn between_attempts_an_older_desired_state_does_not_move_the_object() {
     let case = Case::at(&database(), "Running").desired("End", ARRIVAL - 1);
     stands(&case.clone().task(Task::Waiting), Stand::Waiting);
-    assert_eq!(
-        case.said(FAILED).decide(),
-        Decision::Retry { counted: true }
-    );
+    assert_eq!(case.said(FAILED).decide(), Verdict::Retry { counted: true });
 }
 
 #[test]
@@ -68,20 +65,20 @@ fn between_attempts_a_passing_state_is_not_left() {
 #[test]
 fn after_a_restart_a_pending_action_is_resumed() {
     let case = Case::at(&database(), "Running").task(Task::Absent);
-    assert_eq!(case.decide(), Decision::Run(Run::Resume));
+    assert_eq!(case.decide(), Verdict::Run(Run::Resume));
     assert_eq!(case.after().action, case.record.and_then(|r| r.action));
 }
 
 #[test]
-fn work_that_was_never_recorded_is_begun() {
+fn work_without_a_recorded_action_is_started() {
     let case = Case::at(&database(), "Running").with(|record, _| record.action = None);
-    assert_eq!(case.decide(), Decision::Run(Run::Resume));
+    assert_eq!(case.decide(), Verdict::Run(Run::Resume));
 }
 
 #[test]
-fn when_the_wait_is_over_the_work_goes_on_under_its_id() {
+fn after_the_wait_the_work_runs_under_the_same_id() {
     let case = Case::at(&database(), "Running").task(Task::Due);
-    assert_eq!(case.decide(), Decision::Run(Run::Again));
+    assert_eq!(case.decide(), Verdict::Run(Run::Again));
     assert_eq!(case.after().action.map(|action| action.run), Some(1));
 }
 
@@ -95,7 +92,7 @@ fn a_new_revision_between_attempts_begins_a_run_of_its_own_at_once() {
                 action.attempt = 4;
                 facts.revision = REVISION + 1;
             });
-        assert_eq!(case.decide(), Decision::Run(Run::Changed));
+        assert_eq!(case.decide(), Verdict::Run(Run::Changed));
         let after = case.after();
         let action = after.action.expect("an action");
         assert_eq!((action.run, action.attempt), (2, 1));
@@ -120,18 +117,18 @@ fn a_new_revision_does_not_disturb_work_that_runs() {
 }
 
 #[test]
-fn an_attempt_is_recorded_only_where_a_trigger_counts() {
+fn an_attempt_is_recorded_only_if_a_trigger_counts_attempts() {
     let counted = Case::at(&database(), "Running").said(FAILED);
-    assert_eq!(counted.decide(), Decision::Retry { counted: true });
+    assert_eq!(counted.decide(), Verdict::Retry { counted: true });
     assert_eq!(counted.after().action.map(|a| a.attempt), Some(2));
     let endless = Case::at(&database(), "Stopping").said(FAILED);
-    assert_eq!(endless.decide(), Decision::Retry { counted: false });
+    assert_eq!(endless.decide(), Verdict::Retry { counted: false });
     assert_eq!(endless.after(), endless.record.expect("a record"));
 }
 
 #[test]
-fn asking_to_be_called_again_is_not_written() {
-    let case = Case::at(&database(), "Running").said(Said::Wait);
+fn an_answer_to_wait_is_not_written() {
+    let case = Case::at(&database(), "Running").said(ActionResult::Wait);
     stands(&case, Stand::Waiting);
     assert_eq!(case.after(), case.record.expect("a record"));
 }

@@ -1,7 +1,7 @@
-//! Leaves hold: what leads out of them, and what does not.
+//! Leaves: which desired states and visits lead out of them.
 
-use okt_core::decide::{By, Decision, Ending, Run, Stand, Why};
-use okt_core::facts::{Said, Task};
+use okt_core::decide::{By, Ending, Run, Stand, Verdict, Why};
+use okt_core::facts::{ActionResult, Task};
 use okt_core::record::Phase;
 use okt_core::{Graph, StateId};
 
@@ -10,7 +10,7 @@ use crate::case::{ARRIVAL, Case, REVISION};
 use crate::database::database;
 use crate::{goes, stands};
 
-/// A batch: it ends well or not, and either may be wished.
+/// A batch: it succeeds or breaks, and a spec may ask for either.
 fn batch() -> Graph<'static> {
     graph(&["entry Work >Broken >Done", "leaf Broken", "leaf idle Done"])
 }
@@ -20,7 +20,7 @@ fn requested(case: Case) -> Case {
 }
 
 #[test]
-fn an_older_wish_does_not_lead_out_of_a_leaf() {
+fn an_older_desired_state_does_not_lead_out_of_a_leaf() {
     stands(
         &Case::at(&database(), "End").desired("Running", ARRIVAL - 1),
         Stand::Settled,
@@ -28,7 +28,7 @@ fn an_older_wish_does_not_lead_out_of_a_leaf() {
 }
 
 #[test]
-fn a_wish_made_after_the_arrival_leads_out_of_a_leaf_by_the_entry() {
+fn a_desired_state_set_after_the_arrival_leads_out_of_a_leaf_by_the_entry() {
     let end = Case::at(&database(), "End");
     goes(
         &end.clone().newly_desired("Running"),
@@ -57,7 +57,7 @@ fn a_visit_made_after_the_arrival_leads_out_of_a_leaf() {
 }
 
 #[test]
-fn a_wish_for_a_leaf_without_a_request_is_recorded_with_the_number_before_and_leads_nowhere() {
+fn a_desired_leaf_without_a_request_is_recorded_as_older_and_does_not_lead_out_of_a_leaf() {
     for desired in ["Done", "Broken"] {
         let case = Case::at(&batch(), "Done").newly_desired(desired);
         stands(&case, Stand::Settled);
@@ -66,7 +66,7 @@ fn a_wish_for_a_leaf_without_a_request_is_recorded_with_the_number_before_and_le
 }
 
 #[test]
-fn a_wish_for_a_leaf_with_a_new_request_leads_out_of_a_leaf() {
+fn a_desired_leaf_with_a_new_request_leads_out_of_a_leaf() {
     for desired in ["Done", "Broken"] {
         let case = requested(Case::at(&batch(), "Done").newly_desired(desired));
         goes(&case, "Work", By::Reentry, Why::DesiredState);
@@ -74,7 +74,7 @@ fn a_wish_for_a_leaf_with_a_new_request_leads_out_of_a_leaf() {
 }
 
 #[test]
-fn a_changed_revision_leads_out_of_a_leaf_only_towards_a_state_that_is_none() {
+fn a_changed_revision_leads_out_of_a_leaf_only_towards_a_state_that_is_no_leaf() {
     let changed = |case: Case| case.with(|_, facts| facts.revision = REVISION + 1);
     let done = changed(Case::at(&batch(), "Broken").desired("Done", 1));
     stands(&done, Stand::Settled);
@@ -88,7 +88,7 @@ fn the_work_of_a_leaf_ends_before_it_is_left() {
     let broken = requested(Case::at(&batch(), "Broken").newly_desired("Done"));
     stands(&broken.clone().task(Task::Running), Stand::Running);
     goes(
-        &broken.said(Said::Stay),
+        &broken.said(ActionResult::Stay),
         "Work",
         By::Reentry,
         Why::DesiredState,
@@ -96,32 +96,32 @@ fn the_work_of_a_leaf_ends_before_it_is_left() {
 }
 
 #[test]
-fn the_work_of_a_leaf_ends_well_by_naming_nothing() {
-    for said in [Said::Stay, Said::Next] {
+fn the_work_of_a_leaf_succeeds_only_without_naming_a_state() {
+    for said in [ActionResult::Stay, ActionResult::Next] {
         let case = Case::at(&batch(), "Broken").said(said);
-        assert_eq!(case.decide(), Decision::End(Ending::Well));
+        assert_eq!(case.decide(), Verdict::End(Ending::Well));
     }
     let case = Case::at(&batch(), "Broken").named("Done");
-    assert_eq!(case.decide(), Decision::End(Ending::Refused(StateId(2))));
+    assert_eq!(case.decide(), Verdict::End(Ending::Refused(StateId(2))));
 }
 
 #[test]
-fn the_work_of_a_leaf_is_tried_again() {
-    let failed = |permanent| Case::at(&batch(), "Broken").said(Said::Failed { permanent });
-    assert_eq!(failed(false).decide(), Decision::Retry { counted: false });
-    assert_eq!(failed(true).decide(), Decision::End(Ending::Failed));
+fn the_work_of_a_leaf_is_retried() {
+    let failed = |permanent| Case::at(&batch(), "Broken").said(ActionResult::Failed { permanent });
+    assert_eq!(failed(false).decide(), Verdict::Retry { counted: false });
+    assert_eq!(failed(true).decide(), Verdict::End(Ending::Failed));
 }
 
 #[test]
-fn the_work_of_a_leaf_that_failed_for_good_waits_for_another_generation() {
+fn the_work_of_a_leaf_that_failed_permanently_waits_for_another_generation() {
     let failed = Case::at(&batch(), "Broken").phase(Phase::Failed);
     stands(&failed, Stand::Failed);
     let edited = failed.with(|_, facts| facts.generation = 2);
-    assert_eq!(edited.decide(), Decision::Run(Run::Amended));
+    assert_eq!(edited.decide(), Verdict::Run(Run::Amended));
 }
 
 #[test]
-fn a_wish_for_what_nobody_may_wish_leads_out_of_no_leaf() {
+fn a_desired_state_that_a_spec_may_not_ask_for_leads_out_of_no_leaf() {
     stands(
         &Case::at(&database(), "End").newly_desired("Stopping"),
         Stand::Settled,
@@ -129,7 +129,7 @@ fn a_wish_for_what_nobody_may_wish_leads_out_of_no_leaf() {
 }
 
 #[test]
-fn entering_the_entry_again_answers_every_change_so_far_and_is_no_jump() {
+fn a_reentry_takes_over_every_change_so_far_and_is_no_jump() {
     let case = Case::at(&database(), "End")
         .newly_desired("Running")
         .with(|_, facts| facts.revision = REVISION + 1);

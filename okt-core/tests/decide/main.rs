@@ -1,4 +1,4 @@
-//! `decide` clause by clause: each test is named after the clause it holds to.
+//! `decide`, clause by clause: each test is named after its clause.
 
 #[path = "../common/build.rs"]
 mod build;
@@ -29,17 +29,17 @@ mod total;
 mod triggers;
 mod visits;
 
-use okt_core::decide::{By, Decision, Go, Stand, Why};
+use okt_core::decide::{By, Go, Stand, Verdict, Why};
 
 use case::Case;
 
-/// The object moves there.
+/// Checks that the object moves to a state.
 fn goes(case: &Case, to: &str, by: By, why: Why) {
     let to = case.id(to);
-    assert_eq!(case.decide(), Decision::Go(Go { to, by, why }));
+    assert_eq!(case.decide(), Verdict::Go(Go { to, by, why }));
 }
 
-/// The object stays as it is.
+/// Checks that the object stays as it is.
 fn stands(case: &Case, stand: Stand) {
-    assert_eq!(case.decide(), Decision::Stand(stand));
+    assert_eq!(case.decide(), Verdict::Stand(stand));
 }

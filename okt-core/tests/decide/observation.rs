@@ -1,9 +1,9 @@
-//! Rule 1: the record follows the application; and what is done where nothing, or nothing known, is recorded.
+//! Rule 1: the record follows the application. Also: decisions without a record, or with an unknown state on record.
 
 use okt_core::StateId;
-use okt_core::decide::{By, Decision, Stand, Why};
-use okt_core::facts::{Named, Observed, Said, Task, Visit};
-use okt_core::record::{Outcome, Phase};
+use okt_core::decide::{By, Stand, Verdict, Why};
+use okt_core::facts::{ActionResult, DesiredVisit, Named, Observed, Task};
+use okt_core::record::{Phase, VisitOutcome};
 
 use crate::case::Case;
 use crate::database::database;
@@ -56,14 +56,14 @@ fn a_move_along_an_edge_is_no_jump() {
 }
 
 #[test]
-fn the_handler_of_the_state_arrived_at_runs_after_a_jump() {
+fn after_a_jump_the_handler_of_the_new_state_runs() {
     let case = Case::at(&database(), "Running").seen("Start");
     let action = case.after().action.expect("work to do");
     assert_eq!(action.phase, Phase::Pending);
 }
 
 #[test]
-fn an_idle_state_arrived_at_has_no_action() {
+fn after_a_jump_to_an_idle_state_there_is_no_action() {
     let case = Case::at(&database(), "Running").seen("End");
     assert_eq!(case.after().action, None);
 }
@@ -82,20 +82,20 @@ fn an_absent_application_begins_at_the_entry_again() {
 fn an_observation_moves_nothing_while_an_action_is_in_flight() {
     for task in [Task::Running, Task::Waiting] {
         let case = Case::at(&database(), "Running").task(task).seen("Start");
-        assert!(matches!(case.decide(), Decision::Stand(_)), "{task:?}");
+        assert!(matches!(case.decide(), Verdict::Stand(_)), "{task:?}");
     }
 }
 
 #[test]
-fn a_turn_that_takes_a_result_leaves_the_observation_out() {
+fn a_reconciliation_that_takes_a_result_ignores_the_observation() {
     let case = Case::at(&database(), "Running")
-        .said(Said::Stay)
+        .said(ActionResult::Stay)
         .seen("Start");
-    assert!(matches!(case.decide(), Decision::End(_)));
+    assert!(matches!(case.decide(), Verdict::End(_)));
 }
 
 #[test]
-fn a_resting_state_whose_action_failed_for_good_is_left_by_observation() {
+fn a_resting_state_whose_action_failed_permanently_is_left_by_observation() {
     let case = Case::at(&database(), "Running").phase(Phase::Failed);
     goes(&case.seen("Start"), "Start", By::Jump, Why::Observed);
 }
@@ -132,14 +132,14 @@ fn in_a_leaf_nothing_is_observed() {
 }
 
 #[test]
-fn what_cannot_be_seen_moves_nothing() {
+fn without_an_observed_state_the_object_does_not_move() {
     for observed in BLIND {
         stands(&looking("Running", observed), Stand::Settled);
     }
 }
 
 #[test]
-fn what_cannot_be_seen_does_not_keep_the_other_rules_from_going_on() {
+fn without_an_observed_state_the_other_rules_still_apply() {
     for observed in BLIND {
         let case = looking("Running", observed).newly_desired("End");
         goes(&case, "Stopping", By::Child, Why::DesiredState);
@@ -161,7 +161,7 @@ fn a_new_object_observed_in_the_entry_enters_it_and_does_not_jump() {
 }
 
 #[test]
-fn a_new_object_that_is_nowhere_enters_the_entry() {
+fn a_new_object_without_an_observed_application_enters_the_entry() {
     let nowhere = [
         Observed::Absent,
         Observed::Unobserved,
@@ -175,14 +175,14 @@ fn a_new_object_that_is_nowhere_enters_the_entry() {
 }
 
 #[test]
-fn a_new_object_waits_while_an_owned_one_exists_and_the_application_is_not_reachable() {
+fn a_new_object_waits_while_an_owned_resource_exists_and_the_application_is_unreachable() {
     let mut case = new(Observed::Unreachable { failures: 1 });
     case.facts.owned = true;
     stands(&case, Stand::Unsure);
 }
 
 #[test]
-fn a_new_object_waits_where_the_name_is_unknown_or_looking_failed() {
+fn a_new_object_waits_if_the_observed_state_is_unknown_or_the_observation_failed() {
     for observed in [
         Observed::Unforeseen,
         Observed::Failed { failures: 1 },
@@ -193,18 +193,21 @@ fn a_new_object_waits_where_the_name_is_unknown_or_looking_failed() {
 }
 
 #[test]
-fn wish_and_visit_found_with_nothing_recorded_are_older_than_the_first_state() {
+fn without_a_record_the_desired_state_and_the_visit_are_older_than_the_first_state() {
     let mut case = new(Observed::Unobserved);
     let state = Named::Known(case.id("Servicing"));
-    case.facts.visit = Some(Visit { state, fresh: true });
+    case.facts.visit = Some(DesiredVisit { state, fresh: true });
     let record = case.after();
     assert_eq!(record.desired.transition, 0);
     let visit = record.visit.expect("the visit is recorded");
-    assert_eq!((visit.transition, visit.outcome), (0, Outcome::NotReplayed));
+    assert_eq!(
+        (visit.transition, visit.outcome),
+        (0, VisitOutcome::NotReplayed)
+    );
 }
 
 #[test]
-fn a_state_that_the_graph_does_not_know_is_left_by_observation() {
+fn a_state_that_the_graph_does_not_have_is_left_by_observation() {
     goes(
         &lost(Observed::Unobserved).seen("Running"),
         "Running",
@@ -215,7 +218,7 @@ fn a_state_that_the_graph_does_not_know_is_left_by_observation() {
 }
 
 #[test]
-fn a_state_that_the_graph_does_not_know_stands_where_nobody_sees_the_application() {
+fn without_an_observed_state_an_object_stays_in_a_state_that_the_graph_does_not_have() {
     for observed in BLIND {
         stands(&lost(observed), Stand::UnknownState);
     }
@@ -232,6 +235,6 @@ fn a_state_of_a_newer_operator_is_left_alone() {
 }
 
 #[test]
-fn what_is_being_deleted_is_not_made_anew_out_of_an_unknown_state() {
+fn an_object_in_an_unknown_state_is_not_created_again_while_it_is_deleted() {
     stands(&lost(Observed::Absent).deleting(), Stand::UnknownState);
 }

@@ -1,11 +1,11 @@
-//! The brake on objects that go round, and the pause.
+//! The loop guard, and the pause.
 
 use std::time::Duration;
 
 use okt_core::StateId;
-use okt_core::decide::{By, Decision, Run, Stand, Why};
-use okt_core::facts::{Named, Said, Task, Visit};
-use okt_core::record::Outcome;
+use okt_core::decide::{By, Run, Stand, Verdict, Why};
+use okt_core::facts::{ActionResult, DesiredVisit, Named, Task};
+use okt_core::record::VisitOutcome;
 
 use crate::case::{ARRIVAL, Case, REVISION};
 use crate::database::database;
@@ -14,7 +14,7 @@ use crate::{goes, stands};
 /// Twice the six states of the database.
 const LIMIT: u32 = 12;
 
-/// An object that moves on, after so many transitions.
+/// An object that moves on, after this many transitions.
 fn moving(rounds: u32) -> Case {
     Case::at(&database(), "Running")
         .desired("End", 1)
@@ -45,11 +45,11 @@ fn beyond_twice_the_number_of_states_each_further_transition_waits_like_a_retry(
     for beyond in 1..20 {
         let case = moving(LIMIT + beyond);
         let wait = case.facts.backoff.wait(beyond, case.facts.seed);
-        stands(&case, Stand::Braking(wait));
+        stands(&case, Stand::LoopGuard(wait));
         let almost = wait.saturating_sub(Duration::from_nanos(1));
         stands(
             &case.clone().with(|_, facts| facts.in_state = almost),
-            Stand::Braking(Duration::from_nanos(1)),
+            Stand::LoopGuard(Duration::from_nanos(1)),
         );
         let then = case.with(|_, facts| facts.in_state = wait);
         goes(&then, "Stopping", By::Child, Why::DesiredState);
@@ -57,27 +57,27 @@ fn beyond_twice_the_number_of_states_each_further_transition_waits_like_a_retry(
 }
 
 #[test]
-fn the_brake_does_not_keep_an_action_from_running_or_ending() {
+fn the_loop_guard_does_not_keep_an_action_from_running_or_ending() {
     let round = |record: &mut okt_core::Record| record.rounds = LIMIT + 9;
     let resumed = Case::at(&database(), "Running")
         .task(Task::Absent)
         .with(|record, _| round(record));
-    assert_eq!(resumed.decide(), Decision::Run(Run::Resume));
-    let ended = resumed.said(Said::Stay);
-    assert!(matches!(ended.decide(), Decision::End(_)));
+    assert_eq!(resumed.decide(), Verdict::Run(Run::Resume));
+    let ended = resumed.said(ActionResult::Stay);
+    assert!(matches!(ended.decide(), Verdict::End(_)));
 }
 
 #[test]
-fn the_jump_out_of_a_state_that_the_graph_does_not_know_does_not_wait() {
+fn the_jump_out_of_a_state_that_the_graph_does_not_have_does_not_wait() {
     let case = moving(LIMIT + 9).seen("Running");
     let case = case.with(|record, _| record.state = StateId::UNKNOWN);
     goes(&case, "Running", By::Jump, Why::Observed);
 }
 
 #[test]
-fn a_new_wish_visit_revision_or_deletion_counts_from_the_beginning() {
+fn a_new_desired_state_visit_revision_or_deletion_resets_the_count() {
     let round = moving(LIMIT + 9);
-    let visit = Visit {
+    let visit = DesiredVisit {
         state: Named::Known(round.id("Servicing")),
         fresh: true,
     };
@@ -88,13 +88,13 @@ fn a_new_wish_visit_revision_or_deletion_counts_from_the_beginning() {
         round.with(|_, facts| facts.deleting = true),
     ];
     for case in new {
-        assert!(matches!(case.decide(), Decision::Go(_)));
+        assert!(matches!(case.decide(), Verdict::Go(_)));
         assert_eq!(case.after().rounds, 1);
     }
 }
 
 #[test]
-fn a_new_wish_that_moves_nothing_yet_counts_from_the_beginning_too() {
+fn a_new_desired_state_resets_the_count_before_the_object_moves() {
     let case = Case::at(&database(), "Running")
         .task(Task::Running)
         .with(|record, _| record.rounds = LIMIT + 9);
@@ -103,9 +103,9 @@ fn a_new_wish_that_moves_nothing_yet_counts_from_the_beginning_too() {
 }
 
 #[test]
-fn a_deletion_that_is_on_record_goes_on_counting() {
+fn a_recorded_deletion_does_not_reset_the_count() {
     let case = moving(LIMIT + 9).deleting();
-    assert!(matches!(case.decide(), Decision::Stand(Stand::Braking(_))));
+    assert!(matches!(case.decide(), Verdict::Stand(Stand::LoopGuard(_))));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_deletion_is_recorded() {
 }
 
 #[test]
-fn having_stayed_put_for_twice_the_longest_backoff_counts_from_the_beginning() {
+fn staying_put_for_twice_the_longest_backoff_resets_the_count() {
     let long = moving(0).facts.backoff.longest() * 2;
     let stayed = moving(LIMIT + 9).with(|_, facts| {
         facts.in_state = long + Duration::from_nanos(1);
@@ -129,7 +129,7 @@ fn having_stayed_put_for_twice_the_longest_backoff_counts_from_the_beginning() {
 }
 
 #[test]
-fn having_stayed_put_is_no_reason_to_write() {
+fn staying_put_is_no_reason_to_write() {
     let settled = Case::at(&database(), "Running").desired("Running", 1);
     let settled = settled.with(|record, facts| {
         record.rounds = LIMIT + 9;
@@ -140,17 +140,17 @@ fn having_stayed_put_is_no_reason_to_write() {
 }
 
 #[test]
-fn a_visit_is_not_reached_while_the_brake_keeps_its_result_waiting() {
+fn a_visit_is_not_reached_while_the_loop_guard_delays_its_result() {
     let case = Case::at(&database(), "Servicing")
         .visit("Servicing", 1)
-        .said(Said::Next)
+        .said(ActionResult::Next)
         .with(|record, facts| {
             record.rounds = LIMIT + 9;
             facts.in_state = Duration::ZERO;
         });
-    assert!(matches!(case.decide(), Decision::Stand(Stand::Braking(_))));
+    assert!(matches!(case.decide(), Verdict::Stand(Stand::LoopGuard(_))));
     let visit = case.after().visit.expect("a visit");
-    assert_eq!(visit.outcome, Outcome::Pending);
+    assert_eq!(visit.outcome, VisitOutcome::Pending);
 }
 
 #[test]
@@ -164,9 +164,13 @@ fn a_pause_stops_every_transition_action_retry_and_resumption_and_a_result_waits
             .with(|_, facts| facts.revision = REVISION + 1),
         running.clone().task(Task::Absent),
         running.clone().task(Task::Due),
-        running.clone().said(Said::Stay),
-        running.clone().said(Said::Failed { permanent: false }),
-        running.clone().said(Said::Failed { permanent: true }),
+        running.clone().said(ActionResult::Stay),
+        running
+            .clone()
+            .said(ActionResult::Failed { permanent: false }),
+        running
+            .clone()
+            .said(ActionResult::Failed { permanent: true }),
         Case::at(&database(), "End").newly_desired("Running"),
     ];
     for case in stopped {
@@ -178,14 +182,14 @@ fn a_pause_stops_every_transition_action_retry_and_resumption_and_a_result_waits
 }
 
 #[test]
-fn a_pause_does_not_touch_what_stands_anyway() {
+fn a_pause_does_not_change_a_decision_to_stand() {
     let running = Case::at(&database(), "Running");
     stands(&paused(running.clone()), Stand::Settled);
     stands(&paused(running.task(Task::Running)), Stand::Running);
 }
 
 #[test]
-fn a_wish_made_during_a_pause_is_recorded_at_once() {
+fn a_desired_state_set_during_a_pause_is_recorded_at_once() {
     let case = paused(Case::at(&database(), "Failed").newly_desired("Running"));
     assert_eq!(case.after().desired.transition, ARRIVAL);
     goes(

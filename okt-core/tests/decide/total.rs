@@ -1,6 +1,6 @@
-//! What holds for any graph, record and facts.
+//! Properties of all graphs, records and facts.
 
-use okt_core::decide::{By, Decision, decide};
+use okt_core::decide::{By, Verdict, decide};
 use okt_core::record::Recorded;
 use okt_core::routes::Tables;
 use okt_core::{Graph, Mark};
@@ -34,7 +34,7 @@ proptest! {
         let (recorded, facts) = moment(rng, &graph);
         let decision = decide(&graph, &recorded, &facts);
         let after = recorded.after(&graph, &facts, &decision);
-        let Decision::Go(go) = decision else {
+        let Verdict::Go(go) = decision else {
             let stays = |r: &Recorded| r.at().map(|r| (r.state, r.left, r.transition, r.jumps, r.changed));
             prop_assert_eq!(stays(&after), stays(&recorded));
             return Ok(());
@@ -58,21 +58,21 @@ proptest! {
     }
 
     #[test]
-    fn what_stands_is_not_written_twice(seed: u64) {
+    fn a_decision_to_stand_is_not_written_twice(seed: u64) {
         let rng = &mut Rng(seed);
         let graph = graphs::random(rng);
         let (recorded, mut facts) = moment(rng, &graph);
         let decision = decide(&graph, &recorded, &facts);
-        if !matches!(decision, Decision::Stand(_)) {
+        if !matches!(decision, Verdict::Stand(_)) {
             return Ok(());
         }
         let after = recorded.after(&graph, &facts, &decision);
-        // What is on record now is no news any more.
+        // The spec is on record now, so nothing in it is new.
         facts.desired.fresh = false;
         facts.desired.requested = false;
-        facts.visit = facts.visit.map(|visit| okt_core::facts::Visit { fresh: false, ..visit });
+        facts.visit = facts.visit.map(|visit| okt_core::facts::DesiredVisit { fresh: false, ..visit });
         let decision = decide(&graph, &after, &facts);
-        if matches!(decision, Decision::Stand(_)) {
+        if matches!(decision, Verdict::Stand(_)) {
             prop_assert_eq!(after.after(&graph, &facts, &decision), after);
         }
     }

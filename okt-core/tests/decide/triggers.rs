@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use okt_core::StateId;
-use okt_core::decide::{By, Decision, Ending, Stand, Why};
-use okt_core::facts::{Observed, Said, Task};
+use okt_core::decide::{By, Ending, Stand, Verdict, Why};
+use okt_core::facts::{ActionResult, Observed, Task};
 use okt_core::record::Phase;
 
 use crate::build::graph;
@@ -50,14 +50,14 @@ fn a_trigger_does_not_wait_for_the_action_in_flight() {
 }
 
 #[test]
-fn an_application_seen_where_a_trigger_leads_has_named_it_also_while_an_action_is_in_flight() {
+fn observing_the_target_of_a_trigger_raises_it_even_while_an_action_is_in_flight() {
     let seen = |state: &str| {
         let case = Case::at(&database(), "Start").task(Task::Running);
         let there = case.id(state);
         case.with(|_, facts| facts.observed = Observed::In(there))
     };
     goes(&seen("Failed"), "Failed", By::Trigger, Why::Observed);
-    // Where a child leads it is only on its way.
+    // The target of a child may be observed on the way there.
     stands(&seen("Running"), Stand::Running);
     let left = seen("Failed").id("Failed");
     let returning = seen("Failed").with(|record, _| record.left = left);
@@ -65,7 +65,7 @@ fn an_application_seen_where_a_trigger_leads_has_named_it_also_while_an_action_i
 }
 
 #[test]
-fn while_an_action_is_in_flight_the_state_being_left_is_no_event() {
+fn while_an_action_is_in_flight_the_previous_state_is_no_event() {
     let case = event(Case::at(&database(), "Start"), "Failed");
     let left = case.id("Failed");
     let case = case.with(|record, _| record.left = left);
@@ -82,7 +82,7 @@ fn while_an_action_is_in_flight_the_state_being_left_is_no_event() {
 }
 
 #[test]
-fn an_event_of_the_state_that_was_left_is_heard_once_an_attempt_has_failed() {
+fn an_event_of_the_previous_state_counts_once_an_attempt_has_failed() {
     let case = Case::at(&database(), "Start").task(Task::Running);
     let left = case.id("Failed");
     let case = case.with(|record, facts| {
@@ -97,13 +97,13 @@ fn an_event_of_the_state_that_was_left_is_heard_once_an_attempt_has_failed() {
         By::Trigger,
         Why::Observed,
     );
-    // Being there still is no event: the work has not changed it yet.
+    // Being observed there is no event: the work has not changed the state yet.
     let stays = case.with(|_, facts| facts.observed = Observed::In(left));
     stands(&stays, Stand::Running);
 }
 
 #[test]
-fn while_an_action_is_in_flight_the_state_entered_is_no_event() {
+fn while_an_action_is_in_flight_the_current_state_is_no_event() {
     // No graph that passes the rules has such an edge.
     let graph = graph(&["entry A !A >B", "leaf B"]);
     stands(
@@ -113,9 +113,12 @@ fn while_an_action_is_in_flight_the_state_entered_is_no_event() {
 }
 
 #[test]
-fn a_turn_that_takes_a_result_hears_no_event() {
-    let case = event(Case::at(&database(), "Running").said(Said::Stay), "Failed");
-    assert_eq!(case.decide(), Decision::End(Ending::Well));
+fn a_reconciliation_that_takes_a_result_ignores_events() {
+    let case = event(
+        Case::at(&database(), "Running").said(ActionResult::Stay),
+        "Failed",
+    );
+    assert_eq!(case.decide(), Verdict::End(Ending::Well));
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn of_two_triggers_the_one_declared_first_is_taken() {
 }
 
 #[test]
-fn triggers_stand_before_children() {
+fn triggers_come_before_children() {
     let graph = graph(&["entry A !B:after60 >C", "leaf B", "leaf C"]);
     goes(
         &after(Case::at(&graph, "A").named("C"), 60),
@@ -173,7 +176,7 @@ fn triggers_stand_before_children() {
 }
 
 #[test]
-fn where_a_child_leads_there_too_a_name_means_the_child() {
+fn a_name_means_the_child_if_a_trigger_has_the_same_target() {
     let graph = graph(&["entry A !C:after60 >C", "leaf C"]);
     let named = Case::at(&graph, "A").named("C");
     goes(&after(named, 59), "C", By::Child, Why::Handler);
@@ -183,19 +186,19 @@ fn where_a_child_leads_there_too_a_name_means_the_child() {
 }
 
 #[test]
-fn on_error_has_come_with_the_last_attempt_it_allows() {
+fn on_error_is_raised_by_the_last_attempt_that_it_allows() {
     let attempt = |attempt| {
         Case::at(&database(), "Start")
-            .said(Said::Failed { permanent: false })
+            .said(ActionResult::Failed { permanent: false })
             .with(|_, facts| facts.attempt = attempt)
     };
-    assert_eq!(attempt(4).decide(), Decision::Retry { counted: true });
+    assert_eq!(attempt(4).decide(), Verdict::Retry { counted: true });
     goes(&attempt(5), "Failed", By::Trigger, Why::OnError);
 }
 
 #[test]
 fn a_permanent_failure_counts_as_the_last_attempt() {
-    let case = Case::at(&database(), "Start").said(Said::Failed { permanent: true });
+    let case = Case::at(&database(), "Start").said(ActionResult::Failed { permanent: true });
     goes(&case, "Failed", By::Trigger, Why::OnError);
 }
 
@@ -206,24 +209,24 @@ fn attempts_that_failed_count_after_a_restart_and_the_one_under_way_does_not() {
             .task(Task::Absent)
             .with(|_, facts| facts.attempt = attempt)
     };
-    assert!(matches!(attempt(5).decide(), Decision::Run(_)));
+    assert!(matches!(attempt(5).decide(), Verdict::Run(_)));
     goes(&attempt(6), "Failed", By::Trigger, Why::OnError);
 }
 
 #[test]
 fn waiting_is_no_failure() {
     let case = Case::at(&database(), "Start")
-        .said(Said::Wait)
+        .said(ActionResult::Wait)
         .with(|_, facts| facts.attempt = 5);
     stands(&case, Stand::Waiting);
 }
 
 #[test]
-fn work_that_ended_well_forgets_the_attempts_that_failed() {
+fn work_that_succeeded_forgets_the_attempts_that_failed() {
     let case = Case::at(&database(), "Running")
-        .said(Said::Stay)
+        .said(ActionResult::Stay)
         .with(|_, facts| facts.attempt = 9);
-    assert_eq!(case.decide(), Decision::End(Ending::Well));
+    assert_eq!(case.decide(), Verdict::End(Ending::Well));
 }
 
 #[test]
@@ -276,7 +279,7 @@ fn triggers_by_cause_and_by_handler_count_during_deletion_and_observed_ones_do_n
 }
 
 #[test]
-fn on_change_has_come_when_the_revision_differs_from_that_of_its_last_edge() {
+fn on_change_is_raised_when_the_revision_differs_from_that_of_its_last_edge() {
     let graph = graph(&["entry A >B", "rest B !A:change >C", "leaf C"]);
     let case = Case::at(&graph, "B").with(|_, facts| facts.revision = REVISION + 1);
     goes(&case, "A", By::Trigger, Why::OnChange);
@@ -285,7 +288,7 @@ fn on_change_has_come_when_the_revision_differs_from_that_of_its_last_edge() {
 
 #[test]
 fn a_change_made_elsewhere_is_not_lost() {
-    // The present state was entered under the new revision, by an edge that is none of `on_change`.
+    // The current state was entered under the new revision, by an edge that is not `on_change`.
     let graph = graph(&["entry A >B", "rest B !A:change >C", "leaf C"]);
     let case = Case::at(&graph, "B").with(|record, facts| {
         record.revision = REVISION + 1;
@@ -295,7 +298,7 @@ fn a_change_made_elsewhere_is_not_lost() {
 }
 
 #[test]
-fn another_edge_does_not_answer_a_change() {
+fn another_edge_does_not_count_as_on_change() {
     let case = Case::at(&database(), "Running")
         .newly_desired("End")
         .with(|_, facts| facts.revision = REVISION + 1);
@@ -304,7 +307,7 @@ fn another_edge_does_not_answer_a_change() {
 }
 
 #[test]
-fn a_trigger_of_a_state_whose_action_failed_for_good_still_counts() {
+fn a_trigger_of_a_state_whose_action_failed_permanently_still_counts() {
     let case = Case::at(&database(), "Servicing").phase(Phase::Failed);
     goes(&after(case, 30 * 60), "Failed", By::Trigger, Why::After);
 }

@@ -10,7 +10,7 @@ use crate::rng::Rng;
 
 const NAMES: [&str; 9] = ["A", "B", "C", "D", "E", "F", "G", "H", "I"];
 
-/// A random graph that passes the rules; it lives as long as the test.
+/// Returns a random graph that passes the rules; it lives as long as the test.
 pub(crate) fn random(rng: &mut Rng) -> Graph<'static> {
     loop {
         let states = leak(draft(rng));
@@ -27,7 +27,7 @@ pub(crate) fn random(rng: &mut Rng) -> Graph<'static> {
     }
 }
 
-/// Claims what has no route, then keeps the graph if nothing else is wrong with it.
+/// Adds a `no_route` for each missing route, then keeps the graph if nothing else is wrong with it.
 fn complete(graph: Graph<'static>) -> Option<Graph<'static>> {
     let tables = leak_one(Tables::of(&graph));
     let routed = Graph {
@@ -89,7 +89,7 @@ fn draft(rng: &mut Rng) -> Vec<State<'static>> {
         .collect()
 }
 
-/// The first is the entry and the last a leaf; the others are anything.
+/// Marks the first state as entry and the last as leaf; the others are random.
 fn marks(rng: &mut Rng, index: usize, count: usize) -> Marks {
     let none = Marks::default();
     let idle = |marks: Marks, rng: &mut Rng| {

@@ -1,4 +1,5 @@
-//! `decide` as a whole: random graphs, wishes, observations, failures and crashes, tens of thousands of lives.
+//! `decide` as a whole: random graphs, desired states, observations, failures and crashes, in tens of thousands of
+//! lives.
 //!
 //! A failing life prints its seed; `OKT_SEED=<seed>` runs that one alone.
 
@@ -6,7 +7,7 @@ mod graphs;
 mod rng;
 mod world;
 
-use okt_core::record::{Outcome, Recorded};
+use okt_core::record::{Recorded, VisitOutcome};
 use okt_core::{Mark, State, StateId};
 
 use rng::Rng;
@@ -24,7 +25,7 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// Runs one life per seed, and says which one failed.
+/// Runs one life per seed, and prints the seed that failed.
 fn lives(life: impl Fn(&mut Rng)) {
     for seed in seeds() {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -45,7 +46,7 @@ fn position(world: &World<'_>) -> StateId {
 }
 
 #[test]
-fn a_wish_with_a_route_is_reached_and_kept_and_then_nothing_is_written() {
+fn a_desired_state_with_a_route_is_reached_and_kept_without_further_writes() {
     lives(|rng| {
         let graph = graphs::random(rng);
         let desired_states: Vec<StateId> = graph
@@ -70,7 +71,7 @@ fn a_wish_with_a_route_is_reached_and_kept_and_then_nothing_is_written() {
         };
         let entry = graph.entry().expect("an entry");
         let at = position(&world);
-        // A trigger may have led elsewhere, to where the wish has no route or must be made again.
+        // A trigger may have led elsewhere, where the desired state has no route or must be requested again.
         let debranched = world.log.iter().any(|line| line.contains("by: Trigger"));
         if desired == entry || graph.hop(entry, desired).is_some() {
             assert!(
@@ -85,7 +86,7 @@ fn a_wish_with_a_route_is_reached_and_kept_and_then_nothing_is_written() {
                 state.is(Mark::Leaf) || state.is(Mark::Hold) || graph.hop(at, desired).is_none();
             assert!(
                 stands,
-                "{sight:?} stops short of {desired:?}\n{}",
+                "{sight:?} does not reach {desired:?}\n{}",
                 world.tail()
             );
         }
@@ -129,7 +130,7 @@ fn every_deletion_ends_in_a_leaf() {
 }
 
 #[test]
-fn wishes_visits_and_revisions_one_after_the_other_all_come_to_rest() {
+fn an_object_comes_to_rest_after_desired_states_visits_and_revisions() {
     lives(|rng| {
         let graph = graphs::random(rng);
         let desired_states: Vec<StateId> = graph.desirable_states().collect();
@@ -165,7 +166,7 @@ fn wishes_visits_and_revisions_one_after_the_other_all_come_to_rest() {
                 .get(at)
                 .is_some_and(|state| state.is(Mark::Hold) || state.is(Mark::Leaf));
             assert!(
-                outcome != Some(Outcome::Pending) || held,
+                outcome != Some(VisitOutcome::Pending) || held,
                 "{sight:?}: the visit to {asked:?} is neither made nor refused\n{}",
                 world.tail()
             );

@@ -1,6 +1,6 @@
 //! Random numbers that repeat from a seed.
 
-/// `SplitMix64`: small, and every seed is a good one.
+/// `SplitMix64`: small, and every seed gives good numbers.
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {

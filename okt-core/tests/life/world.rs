@@ -4,27 +4,29 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use okt_core::backoff::Backoff;
-use okt_core::decide::{By, Decision, Run, decide};
-use okt_core::facts::{DesiredState, Facts, Named, Observed, Said, Task, Visit};
-use okt_core::record::{Outcome, Recorded};
+use okt_core::decide::{By, Run, Verdict, decide};
+use okt_core::facts::{
+    ActionResult, DesiredState, DesiredVisit, LifecycleFacts, Named, Observed, Task,
+};
+use okt_core::record::{Recorded, VisitOutcome};
 use okt_core::{Graph, Mark, StateId};
 
 use crate::rng::Rng;
 
-/// What the application says of itself.
+/// How the application reports its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
-    /// Nothing, ever.
+    /// Never.
     Blind,
-    /// Where the last work left it.
+    /// The state in which the last work left it.
     Honest,
-    /// The same, but only when it rests.
+    /// Like `Honest`, but only while it rests.
     HonestAtRest,
-    /// It can never be reached.
+    /// It is never reachable.
     Unreachable,
-    /// Whatever the record says.
+    /// The state on record.
     Echo,
-    /// Honest, but every third look finds a state that no graph knows.
+    /// Like `Honest`, but every third observation finds a state that no graph has.
     Strange,
 }
 
@@ -37,14 +39,14 @@ pub(crate) const SIGHTS: [Sight; 6] = [
     Sight::Strange,
 ];
 
-/// A wish as the user wrote it: the state and the number of the request.
+/// A request of the user: the state and the number of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) state: StateId,
     pub(crate) request: u32,
 }
 
-/// What the cluster stores.
+/// The object as the cluster stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) recorded: Recorded,
@@ -65,11 +67,11 @@ pub(crate) struct World<'r> {
     pub(crate) released: bool,
     pub(crate) writes: u64,
     sight: Sight,
-    /// The work of which state the application last carried out.
+    /// The state whose work the application carried out last.
     app: Option<StateId>,
-    /// What each action id stood for.
+    /// The work of each action id.
     ids: BTreeMap<(u64, u32), (StateId, u64)>,
-    /// How many attempts of an action still fail.
+    /// The number of attempts of an action that will still fail.
     failing: usize,
     pub(crate) now: Duration,
     memory: Memory,
@@ -79,7 +81,7 @@ pub(crate) struct World<'r> {
     failures: u32,
 }
 
-/// What the operator knows beside what is stored.
+/// The knowledge of the operator that is not stored.
 #[derive(Clone, Copy)]
 struct Memory {
     task: Task,
@@ -133,7 +135,7 @@ impl<'r> World<'r> {
         }
     }
 
-    /// One turn; says whether anything was written or started.
+    /// Runs one reconciliation; returns whether it wrote or started anything.
     pub(crate) fn turn(&mut self) -> bool {
         self.now += Duration::from_secs(30);
         // A cache may be behind, but not behind the operator's own last write.
@@ -146,7 +148,7 @@ impl<'r> World<'r> {
         let decision = decide(&self.graph, &object.recorded, &facts);
         let next = object.recorded.after(&self.graph, &facts, &decision);
         self.log.push(format!("{decision:?} <- {:?}", facts.task));
-        if let Decision::Release { .. } = decision {
+        if let Verdict::Release { .. } = decision {
             assert!(
                 object.recorded.at().is_none_or(|record| {
                     self.graph
@@ -163,7 +165,7 @@ impl<'r> World<'r> {
         }
         let written = Stored {
             recorded: next,
-            arrived: if matches!(decision, Decision::Go(_)) {
+            arrived: if matches!(decision, Verdict::Go(_)) {
                 self.now
             } else {
                 object.arrived
@@ -175,7 +177,7 @@ impl<'r> World<'r> {
         let writes = next != object.recorded;
         if writes {
             if object.version != self.stored.version {
-                return true; // 409: look again
+                return true; // 409: reconcile again
             }
             self.follows_the_graph(&object.recorded, &next, &decision);
             self.stored = Stored {
@@ -195,7 +197,7 @@ impl<'r> World<'r> {
         writes || acted
     }
 
-    fn facts(&mut self, object: &Stored) -> Facts<'static> {
+    fn facts(&mut self, object: &Stored) -> LifecycleFacts<'static> {
         let observed = self.look(object);
         let task = self.memory.task;
         let task = match task {
@@ -203,13 +205,13 @@ impl<'r> World<'r> {
             other => other,
         };
         self.memory.task = task;
-        Facts {
+        LifecycleFacts {
             desired: DesiredState {
                 state: self.desired.map(|asked| Named::Known(asked.state)),
                 fresh: object.recorded.at().is_some() && object.desired != self.desired,
                 requested: object.desired.map(|w| w.request) != self.desired.map(|w| w.request),
             },
-            visit: self.visit.map(|asked| Visit {
+            visit: self.visit.map(|asked| DesiredVisit {
                 state: Named::Known(asked.state),
                 fresh: object.visit != self.visit,
             }),
@@ -260,7 +262,7 @@ impl<'r> World<'r> {
         }
     }
 
-    /// The work that runs ends by the next turn, as most work does.
+    /// Ends the running work before the next reconciliation, as most work does.
     fn finish_work(&mut self, object: &Stored) {
         if self.memory.task != Task::Running {
             return;
@@ -273,62 +275,62 @@ impl<'r> World<'r> {
         };
         let said = if self.failing > 0 && self.rng.one_in(3) {
             self.failing -= 1;
-            Said::Failed { permanent: false }
+            ActionResult::Failed { permanent: false }
         } else if self.memory.waits > 0 && self.rng.one_in(3) {
             self.memory.waits -= 1;
-            Said::Wait
+            ActionResult::Wait
         } else {
             self.app = Some(record.state);
             if state.is_passing() {
-                Said::Next
+                ActionResult::Next
             } else {
-                Said::Stay
+                ActionResult::Stay
             }
         };
         self.memory.task = Task::Ended(said);
     }
 
-    /// Starts what the decision asks for; says whether it did.
-    fn act(&mut self, next: &Recorded, decision: &Decision) -> bool {
+    /// Starts the work that the decision asks for; returns whether it acted.
+    fn act(&mut self, next: &Recorded, decision: &Verdict) -> bool {
         let Recorded::At(record) = next else {
             return false;
         };
         let starts = match decision {
-            Decision::Go(_) => {
+            Verdict::Go(_) => {
                 self.memory.attempt = 1;
                 self.memory.waits = 2;
                 self.memory.task = Task::Absent;
                 record.action.is_some()
             }
-            Decision::Run(run) => {
+            Verdict::Run(run) => {
                 if matches!(run, Run::Changed | Run::Amended) {
                     self.memory.attempt = 1;
                 }
                 true
             }
-            Decision::Retry { .. } => {
+            Verdict::Retry { .. } => {
                 self.memory.attempt += 1;
                 self.memory.task = Task::Waiting;
                 self.memory.due = self.now + Duration::from_secs(45);
                 return true;
             }
-            Decision::Stand(_) if self.memory.task == Task::Ended(Said::Wait) => {
+            Verdict::Stand(_) if self.memory.task == Task::Ended(ActionResult::Wait) => {
                 self.memory.task = Task::Waiting;
                 self.memory.due = self.now + Duration::from_secs(45);
                 return true;
             }
-            Decision::End(_) => {
+            Verdict::End(_) => {
                 self.memory.task = Task::Absent;
                 return true;
             }
-            // What goes round slowly is not settled.
-            Decision::Stand(stand) => {
+            // An object that the loop guard delays has not come to rest.
+            Verdict::Stand(stand) => {
                 return !matches!(
                     stand,
                     okt_core::decide::Stand::Settled | okt_core::decide::Stand::Failed
                 );
             }
-            Decision::Release { .. } => false,
+            Verdict::Release { .. } => false,
         };
         if starts {
             let action = record.action.expect("work to start");
@@ -336,7 +338,7 @@ impl<'r> World<'r> {
             let before = self.ids.insert((record.transition, action.run), work);
             assert!(
                 before.is_none_or(|before| before == work),
-                "one id names two pieces of work: {before:?} and {work:?}"
+                "one id for two pieces of work: {before:?} and {work:?}"
             );
             self.memory.task = Task::Running;
             self.memory.started_under = self.generation;
@@ -354,7 +356,7 @@ impl<'r> World<'r> {
         crashes
     }
 
-    fn follows_the_graph(&self, before: &Recorded, after: &Recorded, decision: &Decision) {
+    fn follows_the_graph(&self, before: &Recorded, after: &Recorded, decision: &Verdict) {
         let Recorded::At(to) = after else { return };
         let Some(from) = before.at() else {
             assert!(
@@ -380,7 +382,7 @@ impl<'r> World<'r> {
         let edge = state.targets().any(|target| target == to.state);
         let reentry = state.is(Mark::Leaf) && self.graph.entry() == Some(to.state);
         assert!(edge || reentry || to.jumps > from.jumps, "no declared edge");
-        if let Decision::Go(go) = decision {
+        if let Verdict::Go(go) = decision {
             assert_eq!(
                 go.by == By::Jump,
                 to.jumps > from.jumps,
@@ -389,12 +391,12 @@ impl<'r> World<'r> {
         }
     }
 
-    /// From now on the operator stays up.
+    /// Keeps the operator from crashing from now on.
     pub(crate) fn stop_crashing(&mut self) {
         self.crashes = 0;
     }
 
-    /// Turns until nothing happens any more; panics where that takes for ever.
+    /// Reconciles until nothing happens any more; panics if that takes too long.
     pub(crate) fn settle(&mut self, what: &str) {
         let mut quiet = 0;
         for _ in 0..4_000 {
@@ -419,7 +421,7 @@ impl<'r> World<'r> {
         )
     }
 
-    pub(crate) fn visit_outcome(&self) -> Option<Outcome> {
+    pub(crate) fn visit_outcome(&self) -> Option<VisitOutcome> {
         Some(self.stored.recorded.at()?.visit?.outcome)
     }
 }

@@ -1,11 +1,11 @@
 //! This file stores the object, as the API server does, and shows it to caches.
 
-use crate::event::{Failure, Fault, Outcome, Write};
+use crate::event::{EffectOutcome, Failure, Fault, Write};
 use crate::object::Object;
 use crate::plant::Bug;
 use crate::world::{Presence, World};
 
-/// So many versions can be shown again.
+/// The number of versions that can still be delivered.
 const VERSIONS: usize = 3;
 
 impl World {
@@ -20,7 +20,7 @@ impl World {
         self.relist();
     }
 
-    /// A watch that is too far behind lists anew.
+    /// Lists again if a watch is too far behind.
     pub(crate) fn relist(&mut self) {
         if self.operator.cache.version < self.versions[0].version {
             self.operator.cache = self.versions[0];
@@ -32,12 +32,12 @@ impl World {
     pub(crate) fn request(
         &mut self,
         write: Write,
-        outcome: Outcome,
+        outcome: EffectOutcome,
         at_hand: &Object,
         change: impl FnOnce(&mut Object),
     ) -> Result<(), Failure> {
         self.tally.requests += 1;
-        let fault = if let Outcome::WriteFails(fault) = outcome {
+        let fault = if let EffectOutcome::WriteFails(fault) = outcome {
             self.budget.faults -= 1;
             Some(fault)
         } else {

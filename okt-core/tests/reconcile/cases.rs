@@ -20,7 +20,7 @@ pub(crate) struct Case {
     pub(crate) is_small: bool,
 }
 
-/// What is special about the object of a case.
+/// The special feature of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Special {
     Nothing,
@@ -32,7 +32,7 @@ pub(crate) enum Special {
     HeldByOthers,
     /// A task for a former object of the same name still runs.
     NameIsTaken,
-    /// It has made so many transitions that the loop guard holds the next one back.
+    /// It has made so many transitions that the loop guard delays the next one.
     HasGoneRound,
     /// It may become undecodable.
     Garbled,
@@ -42,7 +42,7 @@ pub(crate) enum Special {
     Extra,
 }
 
-/// How often something unexpected can still happen.
+/// The number of unexpected events that can still happen, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Budget {
     /// Changes by the user.
@@ -50,20 +50,20 @@ pub(crate) struct Budget {
     pub(crate) crashes: u8,
     /// Writes that fail.
     pub(crate) faults: u8,
-    /// Steps of the pass that do not just end.
+    /// Steps of the pass that do not simply succeed.
     pub(crate) steps: u8,
     /// Resources that cannot be applied or cleared.
     pub(crate) cluster: u8,
-    /// Losses of the lead, and acts of other leaders.
+    /// Losses of leadership, and acts of other leaders.
     pub(crate) lead: u8,
-    /// Answers of actions other than that they are done.
+    /// Answers of actions other than success.
     pub(crate) answers: u8,
-    /// Changes of what the application shows.
+    /// Changes of the observation of the application.
     pub(crate) sights: u8,
     pub(crate) drains: u8,
-    /// Times that pass.
+    /// Waits that end.
     pub(crate) ticks: u8,
-    /// Actions for which there is no place.
+    /// Actions for which there is no place under the limit.
     pub(crate) places: u8,
 }
 
@@ -83,7 +83,7 @@ impl Budget {
         places: 0,
     };
 
-    /// The budget of random walks.
+    /// The budget of random runs.
     pub(crate) const RICH: Self = Self {
         user: 4,
         crashes: 2,
@@ -98,7 +98,7 @@ impl Budget {
         places: 2,
     };
 
-    /// The budget from words (e.g. `"user 2, crashes 1"`).
+    /// Parses a budget (e.g. `"user 2, crashes 1"`).
     fn of(words: &str) -> Self {
         let mut budget = Self::NONE;
         for word in words.split(", ") {
@@ -125,19 +125,19 @@ impl Budget {
 
 /// The graphs that cases are made of.
 struct Shapes {
-    /// Working states, a visit, a leaf with work.
+    /// States with work, a visit, a leaf with work.
     visits: &'static Graph<'static>,
-    /// Idle states, a holding one, a failure that leads somewhere.
+    /// Idle states, a holding state, a failure with a trigger.
     idle: &'static Graph<'static>,
-    /// As few states as a life can have.
+    /// As few states as a lifecycle can have.
     tiny: &'static Graph<'static>,
     /// A leaf with work, after one state.
     leafy: &'static Graph<'static>,
-    /// An idle state at home.
+    /// The default desired state is idle.
     shelf: &'static Graph<'static>,
     /// After a failure the object rests for a time.
     timed: &'static Graph<'static>,
-    /// A pass with a way for deletion.
+    /// A pass with a path for deletion.
     leaving: &'static Graph<'static>,
     /// A pass without one.
     plain: &'static Graph<'static>,

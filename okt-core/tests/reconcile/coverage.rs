@@ -1,8 +1,8 @@
-//! This file notes which decisions are taken: a rule about a decision that is never taken proves nothing.
+//! This file records the decisions that were taken: a rule about a decision that is never taken proves nothing.
 
 use std::collections::BTreeSet;
 
-use okt_core::decide::{Decision as Step, Ending, Run, Stand};
+use okt_core::decide::{Ending, Run, Stand, Verdict};
 use okt_core::facts::Task;
 use okt_core::reconcile::{Decision, Draft, Effect, Hold, RunEnd, Standing, WorkChange};
 
@@ -13,7 +13,7 @@ use crate::world::World;
 pub(crate) struct Coverage(BTreeSet<&'static str>);
 
 impl Coverage {
-    /// Notes the decision that is taken next, if there is one.
+    /// Records the next decision, if there is one.
     pub(crate) fn note(&mut self, world: &World) {
         if !world.operator.is_active() {
             return;
@@ -57,9 +57,9 @@ impl Coverage {
     }
 }
 
-/// Every decision that some case comes to.
+/// The decisions that some case reaches.
 ///
-/// Left out are drafts that the judge never makes: of a release, of hands off, of work that begins, of a hold that holds
+/// It leaves out drafts that `decide` never makes: of a release, of hands off, of starting work, of a hold that holds
 /// nothing. No case has an action that names a state without an edge.
 const EXPECTED: &[&str] = &[
     "rest: for a time",
@@ -88,7 +88,7 @@ const EXPECTED: &[&str] = &[
     "step Stand: Running",
     "step Stand: Waiting",
     "step Stand: Paused",
-    "step Stand: Braking",
+    "step Stand: LoopGuard",
     "step Stand: Unsure",
     "step Stand: UnknownState",
     "step Go",
@@ -135,28 +135,28 @@ fn effect_name(effect: &Effect) -> &'static str {
     }
 }
 
-fn step_name(step: &Step) -> &'static str {
+fn step_name(step: &Verdict) -> &'static str {
     match step {
-        Step::Stand(Stand::Settled) => "step Stand: Settled",
-        Step::Stand(Stand::Failed) => "step Stand: Failed",
-        Step::Stand(Stand::Running) => "step Stand: Running",
-        Step::Stand(Stand::Waiting) => "step Stand: Waiting",
-        Step::Stand(Stand::Paused) => "step Stand: Paused",
-        Step::Stand(Stand::Braking(_)) => "step Stand: Braking",
-        Step::Stand(Stand::Unsure) => "step Stand: Unsure",
-        Step::Stand(Stand::UnknownState) => "step Stand: UnknownState",
-        Step::Stand(Stand::HandsOff) => "step Stand: HandsOff",
-        Step::Go(_) => "step Go",
-        Step::Run(Run::Resume) => "step Run: Resume",
-        Step::Run(Run::Begin) => "step Run: Begin",
-        Step::Run(Run::Again) => "step Run: Again",
-        Step::Run(Run::Changed) => "step Run: Changed",
-        Step::Run(Run::Amended) => "step Run: Amended",
-        Step::Retry { .. } => "step Retry",
-        Step::End(Ending::Well) => "step End: Well",
-        Step::End(Ending::Failed) => "step End: Failed",
-        Step::End(Ending::Refused(_)) => "step End: Refused",
-        Step::Release { .. } => "step Release",
+        Verdict::Stand(Stand::Settled) => "step Stand: Settled",
+        Verdict::Stand(Stand::Failed) => "step Stand: Failed",
+        Verdict::Stand(Stand::Running) => "step Stand: Running",
+        Verdict::Stand(Stand::Waiting) => "step Stand: Waiting",
+        Verdict::Stand(Stand::Paused) => "step Stand: Paused",
+        Verdict::Stand(Stand::LoopGuard(_)) => "step Stand: LoopGuard",
+        Verdict::Stand(Stand::Unsure) => "step Stand: Unsure",
+        Verdict::Stand(Stand::UnknownState) => "step Stand: UnknownState",
+        Verdict::Stand(Stand::HandsOff) => "step Stand: HandsOff",
+        Verdict::Go(_) => "step Go",
+        Verdict::Run(Run::Resume) => "step Run: Resume",
+        Verdict::Run(Run::Begin) => "step Run: Begin",
+        Verdict::Run(Run::Again) => "step Run: Again",
+        Verdict::Run(Run::Changed) => "step Run: Changed",
+        Verdict::Run(Run::Amended) => "step Run: Amended",
+        Verdict::Retry { .. } => "step Retry",
+        Verdict::End(Ending::Well) => "step End: Well",
+        Verdict::End(Ending::Failed) => "step End: Failed",
+        Verdict::End(Ending::Refused(_)) => "step End: Refused",
+        Verdict::Release { .. } => "step Release",
     }
 }
 

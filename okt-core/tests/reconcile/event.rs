@@ -1,31 +1,31 @@
-//! This file names everything that can happen to the object.
+//! This file defines every event that can happen to the object.
 
 use okt_core::StateId;
-use okt_core::facts::{Observed, Said};
+use okt_core::facts::{ActionResult, Observed};
 
 /// A decision of the operator, or something that happens between two decisions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Event {
     /// The operator takes one decision and performs it, with this outcome.
-    Decides(Outcome),
+    Decides(EffectOutcome),
     /// The next version arrives in the operator's cache.
     Deliver,
-    ActionEnds(Said),
-    /// A task that was cancelled has cleaned up.
+    ActionEnds(ActionResult),
+    /// A cancelled task has ended.
     CancelledTaskEnds,
     /// The owned object becomes ready.
     OwnedIsReady,
-    /// The object that the pass has put is gone, after it was deleted.
+    /// The object that the pass put is gone, after it was deleted.
     PutIsGone,
-    /// Another action has ended, so there is a place for one.
+    /// Another action has ended, so there is a place for an action.
     PlaceIsFree,
-    /// The finalizers of other controllers go.
+    /// Other controllers remove their finalizers.
     OthersLetGo,
     /// All waits are over.
     TimePasses,
     /// The requeue of the object comes, and no other wait is over.
     Requeued,
-    /// The operator crashes. The first list of the next process is so many versions old.
+    /// The operator crashes. The first list of the next process is this many versions old.
     Restart(usize),
     LosesLead,
     GetsLead,
@@ -33,7 +33,7 @@ pub(crate) enum Event {
     AnotherLeads {
         ends: bool,
     },
-    /// The operator is told to stop.
+    /// The operator begins a graceful shutdown.
     Drain,
     DesiredState(StateId),
     Visit(StateId),
@@ -45,33 +45,33 @@ pub(crate) enum Event {
     Abandon,
     /// The object becomes undecodable, or decodable again.
     Garble,
-    /// A newer operator moves the object to a state that this operator does not know.
+    /// A newer operator moves the object to a state that this operator does not have.
     NewerMoves,
     /// The newer operator is removed; its state stays on record.
     NewerGoes,
-    /// The application answers every observation like this from now on.
+    /// The application gives this answer to every observation from now on.
     Shows(Observed),
     /// The application's own fields of the status change.
     ExtraChanges,
-    /// The API server answers every write of this kind like this from now on.
+    /// The API server gives this answer to every write of this kind from now on.
     FailsForEver(Write, Fault),
     /// The API server carries out writes again.
     Mends,
     /// Only in traces: nothing unexpected happens from now on.
     FaultsStop,
-    /// Only in traces: the same, but writes go on failing, or an operator that stops goes on stopping.
+    /// Only in traces: the same, but writes still fail, or an operator that shuts down continues to do so.
     FaultsStopButOne,
     /// Only in traces: the object is reconciled once more, although nothing happened.
     ReconciledOnceMore,
 }
 
-/// What an effect comes to.
+/// The outcome of an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Outcome {
-    /// It does what it should.
+pub(crate) enum EffectOutcome {
+    /// It succeeds.
     Works,
     WriteFails(Fault),
-    /// One step of the pass answers like this, counted from 0.
+    /// One step of the pass, counted from 0, gives this answer.
     StepAnswers {
         step: u8,
         how: StepAnswer,
@@ -86,7 +86,7 @@ pub(crate) enum Outcome {
     NotYet,
 }
 
-/// The answer of a step of the pass, if it is not just done.
+/// The answer of a step of the pass that does not simply succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum StepAnswer {
     Waits,
@@ -115,20 +115,20 @@ pub(crate) enum Write {
     Finalizer,
 }
 
-/// What becomes of a write, beside success and a conflict.
+/// The outcome of a write, other than success and a conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Fault {
-    /// The API server refuses it for good (403, 422).
+    /// The API server refuses it permanently (403, 422).
     Refused,
     /// It is not carried out (404, 5xx, no connection).
     Unavailable,
     /// It is carried out, and the answer is lost.
     AnswerLost,
-    /// The API server answers that it succeeded, but a webhook has undone it.
+    /// The API server reports success, but a webhook has undone it.
     Undone,
 }
 
-/// How a write failed, as the operator sees it.
+/// The failure of a write, as the operator sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Failure {
     Conflict,

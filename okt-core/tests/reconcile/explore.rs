@@ -1,10 +1,10 @@
-//! This file goes through the states of a world: breadth-first, and in random walks.
+//! This file explores the states of a world: breadth-first, and in random runs.
 
 use std::collections::HashSet;
 
 use crate::cases::{Budget, Case};
 use crate::coverage::Coverage;
-use crate::event::{Event, Outcome};
+use crate::event::{EffectOutcome, Event};
 use crate::plant::Bug;
 use crate::rest::{Rests, Unrest};
 use crate::rng::Rng;
@@ -13,9 +13,9 @@ use crate::world::World;
 /// The result of an exploration.
 pub(crate) struct Explored {
     pub(crate) states: usize,
-    /// From how many states rest was tried.
+    /// The number of states from which rest was checked.
     pub(crate) rests: usize,
-    /// How many events lead to the deepest state.
+    /// The number of events that lead to the deepest state.
     pub(crate) depth: usize,
     /// Whether every state was reached.
     pub(crate) is_whole: bool,
@@ -30,9 +30,9 @@ pub(crate) struct Found {
     pub(crate) events: Vec<Event>,
 }
 
-/// Goes through all states that can be reached, the nearest first, until there are so many.
+/// Explores the states that can be reached, the nearest first, up to `limit`.
 ///
-/// From each of them it tries whether the object comes to rest.
+/// From each state it checks whether the object comes to rest.
 pub(crate) fn breadth_first(
     case: &'static Case,
     bug: Option<Bug>,
@@ -41,7 +41,7 @@ pub(crate) fn breadth_first(
 ) -> Explored {
     let start = World::new(case, bug);
     let mut known = HashSet::from([start.fingerprint()]);
-    // Of each state the one before, and the event between them.
+    // For each state, the previous state and the event between them.
     let mut ways: Vec<(usize, Event)> = vec![(0, Event::ReconciledOnceMore)];
     let mut layer = vec![(0, start)];
     let mut explored = Explored {
@@ -99,7 +99,7 @@ fn way_to(ways: &[(usize, Event)], mut at: usize) -> Vec<Event> {
     events
 }
 
-/// One random order of events, from a seed; then faults stop. Returns how many events there were.
+/// Runs one random order of events from a seed; then faults stop. Returns the number of events.
 pub(crate) fn random_run(
     case: &'static Case,
     bug: Option<Bug>,
@@ -113,8 +113,8 @@ pub(crate) fn random_run(
         if possible.is_empty() {
             break;
         }
-        // Otherwise an operator would hardly ever come to the end of a reconciliation.
-        let decides = Event::Decides(Outcome::Works);
+        // Otherwise an operator would hardly ever reach the end of a reconciliation.
+        let decides = Event::Decides(EffectOutcome::Works);
         let event = if possible.contains(&decides) && !rng.one_in(3) {
             decides
         } else {
@@ -138,14 +138,14 @@ fn examine(world: World, mut events: Vec<Event>) -> Option<Found> {
     Some(Found { rule: why, events })
 }
 
-/// The world in which a random walk begins.
+/// Returns the world in which a random run begins.
 pub(crate) fn rich(case: &'static Case, bug: Option<Bug>) -> World {
     let mut world = World::new(case, bug);
     world.budget = Budget::RICH;
     world
 }
 
-/// Returns the rule that these events break; none also where one of them cannot happen.
+/// Returns the rule that these events break, or nothing if none is broken or one of the events cannot happen.
 fn replay(mut world: World, events: &[Event]) -> Option<Found> {
     let mut happened = Vec::new();
     for event in events {
@@ -180,7 +180,7 @@ fn shrink(case: &'static Case, bug: Option<Bug>, mut found: Found) -> Found {
 }
 
 impl Found {
-    /// What happened before faults stopped.
+    /// Returns the events before faults stopped.
     fn unexpected(&self) -> &[Event] {
         let stops = |event: &Event| matches!(event, Event::FaultsStop | Event::FaultsStopButOne);
         let end = self.events.iter().position(stops);

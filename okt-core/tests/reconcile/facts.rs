@@ -1,13 +1,13 @@
-//! This file gives the judge its facts.
+//! This file collects the facts for `decide`.
 
 use std::time::Duration;
 
 use okt_core::StateId;
 use okt_core::backoff::Backoff;
-use okt_core::facts::{DesiredState, Named, Task, Visit};
+use okt_core::facts::{DesiredState, DesiredVisit, Named, Task};
 use okt_core::reconcile::{
-    Asked, Decision, Facts, Operator, Owned, Pass, Readable, Sight, Standing, Time, Waits, Work,
-    Writes, decide,
+    Asked, Decision, Facts, ObservedFacts, OperatorFacts, OwnedFacts, PassFacts, Readable,
+    Standing, TimeFacts, Waits, WorkFacts, WriteFacts, decide,
 };
 use okt_core::record::Recorded;
 
@@ -17,14 +17,14 @@ use crate::operator::Round;
 use crate::plant::Bug;
 use crate::world::World;
 
-/// How long everything waits that waits for its time.
+/// The duration of every wait that is not over.
 pub(crate) const WAIT: Duration = Duration::from_secs(1);
 
 /// Longer than every wait.
 const LONG: Duration = Duration::from_hours(1);
 
 impl World {
-    /// What the judge decides now, with the planted bug if there is one.
+    /// Returns the decision, with the planted bug if there is one.
     pub(crate) fn decision(&self, round: &Round) -> Decision {
         let (mut graphs, mut facts) = (self.case.graphs(), self.facts(round));
         if let Some(bug) = self.bug {
@@ -37,33 +37,33 @@ impl World {
         }
     }
 
-    /// What is so in a reconciliation, as far as the operator knows it.
+    /// Returns the facts of a reconciliation, as far as the operator knows them.
     pub(crate) fn facts(&self, round: &Round) -> Facts<'static> {
         let memory = &self.operator.memory;
         Facts {
             asked: asked(&round.object),
-            sight: Sight {
+            sight: ObservedFacts {
                 observed: round.observed,
                 events: &[],
                 spent: round.is_observation_spent,
             },
             work: self.work(round),
             pass: self.pass(round),
-            owned: Owned {
+            owned: OwnedFacts {
                 kinds: !self.case.owns.is_empty(),
-                // It counts where nothing is recorded.
+                // It counts if nothing is recorded.
                 any: round.object.status.recorded.at().is_none() && self.cluster.has_any(),
                 standing: round.standing,
                 last: self.last_standing(&round.object),
                 cleared: round.cleared,
                 due: memory.owned.due.left(),
             },
-            operator: Operator {
+            operator: OperatorFacts {
                 may_act: self.operator.leads,
                 draining: self.operator.draining,
             },
             writes: writes(memory, round),
-            time: Time {
+            time: TimeFacts {
                 in_state: self.in_state(&round.object.status.recorded),
                 observe_after: Duration::from_secs(30),
                 backoff: Backoff::default(),
@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// How the owned resources stood by the state on record, if this process knows it.
+    /// Returns the status of the owned resources for the state on record, if this process knows it.
     fn last_standing(&self, object: &Object) -> Option<Standing> {
         let (transition, standing) = self.operator.memory.owned.last?;
         let record = object.status.recorded.at()?;
@@ -80,7 +80,7 @@ impl World {
         (is_of_state || self.bug == Some(Bug::StandingOfFormerStateKept)).then_some(standing)
     }
 
-    fn work(&self, round: &Round) -> Work {
+    fn work(&self, round: &Round) -> WorkFacts {
         let Memory {
             piece, is_ending, ..
         } = self.operator.memory;
@@ -96,7 +96,7 @@ impl World {
         let action = recorded.at().and_then(|record| record.action);
         let recorded_attempt = action.map_or(1, |action| action.attempt);
         let is_stale = |id| Some(id) != self.in_flight(recorded);
-        Work {
+        WorkFacts {
             task,
             stale: piece.is_some_and(|piece| is_stale(piece.id)),
             waits: if is_ending {
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// The work that is in flight by a record.
+    /// Returns the work that is in flight according to a record.
     pub(crate) fn in_flight(&self, recorded: &Recorded) -> Option<WorkId> {
         let record = recorded.at()?;
         record
@@ -122,7 +122,7 @@ impl World {
             .then(|| WorkId::of(record))?
     }
 
-    fn pass(&self, round: &Round) -> Pass {
+    fn pass(&self, round: &Round) -> PassFacts {
         let Memory { seen, pass, .. } = self.operator.memory;
         let Object {
             version,
@@ -132,7 +132,7 @@ impl World {
         } = round.object;
         let is_pause_news = spec.paused != status.report.is_paused;
         let is_alone = self.case.life.is_none();
-        Pass {
+        PassFacts {
             ran: round.run.map(|run| run.ran),
             last: pass.last,
             backoff: (pass.backoff)
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// How long the object has been in the state on record.
+    /// Returns how long the object has been in the state on record.
     fn in_state(&self, recorded: &Recorded) -> Duration {
         let transition = recorded.at().map(|record| record.transition);
         if transition.is_some() && transition == self.long_in {
@@ -185,7 +185,7 @@ fn asked(object: &Object) -> Asked {
             fresh: record.is_some() && status.desired != spec.desired,
             requested: number(status.desired) != number(spec.desired),
         },
-        visit: spec.visit.map(|visit| Visit {
+        visit: spec.visit.map(|visit| DesiredVisit {
             state: named(visit),
             fresh: status.visit != spec.visit,
         }),
@@ -199,10 +199,10 @@ fn asked(object: &Object) -> Asked {
     }
 }
 
-fn writes(memory: &Memory, round: &Round) -> Writes {
+fn writes(memory: &Memory, round: &Round) -> WriteFacts {
     let failed = memory.failed;
     let waits = failed.is_some_and(|failed| failed.waits(&round.object));
-    Writes {
+    WriteFacts {
         behind: round.object.version < memory.seen.version,
         wait: waits.then_some(WAIT),
         unshown: failed.is_some_and(|failed| failed.is_unshown()),

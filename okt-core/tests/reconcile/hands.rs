@@ -1,24 +1,24 @@
-//! This file performs what is decided; it decides nothing.
+//! This file performs decisions; it makes none.
 
 use std::time::Duration;
 
-use okt_core::pass::{Failed, Outcome as PassOutcome, PassRun};
+use okt_core::pass::{Failed, PassOutcome, PassRun};
 use okt_core::reconcile::{Decision, Effect, Ran, Requeue, RunEnd, Standing, Waits};
 use okt_core::{Answer, ConditionStatus, Graph, Step};
 
-use crate::event::{Outcome, StepAnswer};
+use crate::event::{EffectOutcome, StepAnswer};
 use crate::facts::WAIT;
 use crate::memory::{Due, Phase, Piece};
 use crate::operator::{Round, Run};
 use crate::plant::Bug;
 use crate::world::{OwnedObject, Places, PutObject, World};
 
-/// After so many effects other objects have their turn.
+/// After this many effects other objects are reconciled.
 const FUSE: u8 = 32;
 
 impl World {
     /// The operator takes one decision and performs it.
-    pub(crate) fn decides(&mut self, outcome: Outcome) {
+    pub(crate) fn decides(&mut self, outcome: EffectOutcome) {
         let mut round = self.operator.round();
         if self.operator.round.take().is_none() {
             self.operator.queued = false;
@@ -50,7 +50,7 @@ impl World {
         self.check_rest(wait, next.is_under_way(), round);
         let operator = &mut self.operator;
         operator.has_timer = wait.is_some();
-        // So short a time is none: no other wait is over by then.
+        // So short a time counts as none: no other wait is over by then.
         operator.queued |= wait == Some(Requeue::SHORTEST);
         operator.is_under_way = next.is_under_way();
         if next.is_settled() {
@@ -59,7 +59,7 @@ impl World {
         operator.memory.compact();
     }
 
-    fn perform(&mut self, effect: Effect, outcome: Outcome, round: &mut Round) {
+    fn perform(&mut self, effect: Effect, outcome: EffectOutcome, round: &mut Round) {
         match effect {
             Effect::AddFinalizer => self.add_finalizer(outcome, round),
             Effect::DropFinalizer { abandoned } => self.drop_finalizer(abandoned, outcome, round),
@@ -82,11 +82,11 @@ impl World {
         }
     }
 
-    fn run_pass(&mut self, leaving: bool, outcome: Outcome, round: &mut Round) {
+    fn run_pass(&mut self, leaving: bool, outcome: EffectOutcome, round: &mut Round) {
         let Some(graph) = self.case.pass else {
             return self.breaks("runs a pass that the application does not declare");
         };
-        let unusual = if let Outcome::StepAnswers { step, how } = outcome {
+        let unusual = if let EffectOutcome::StepAnswers { step, how } = outcome {
             self.budget.steps -= 1;
             Some((step, how))
         } else {
@@ -116,7 +116,7 @@ impl World {
     fn remember_run(&mut self, run: &PassRun<'_>, end: RunEnd, round: &Round) {
         let spec = round.object.spec;
         let gave_up = end == RunEnd::GaveUp;
-        // Nothing is repeated after a give-up; but an object that is being deleted is not forgotten.
+        // Nothing is repeated after a give-up; but an object that is being deleted is reconciled again.
         let is_left = run.in_the_way().is_some() && (spec.deleting || !gave_up);
         let is_asked_for = run.results().requeue_after.is_some() && !gave_up;
         let has_failed = matches!(run.outcome(), PassOutcome::Failed(_));
@@ -135,10 +135,10 @@ impl World {
         pass.is_unwritten = is_alone && !is_forgotten;
     }
 
-    fn apply(&mut self, creates: bool, prunes: bool, outcome: Outcome, round: &mut Round) {
+    fn apply(&mut self, creates: bool, prunes: bool, outcome: EffectOutcome, round: &mut Round) {
         let declares = self.declares_owned(&round.object.status.recorded);
         let before = self.cluster.owned;
-        let standing = if let Outcome::ClusterFails { permanent } = outcome {
+        let standing = if let EffectOutcome::ClusterFails { permanent } = outcome {
             self.budget.cluster -= 1;
             Standing::Failed { permanent }
         } else {
@@ -167,8 +167,8 @@ impl World {
         round.standing = Some(standing);
     }
 
-    fn clear(&mut self, outcome: Outcome, round: &mut Round) {
-        let is_cleared = if let Outcome::ClusterFails { .. } = outcome {
+    fn clear(&mut self, outcome: EffectOutcome, round: &mut Round) {
+        let is_cleared = if let EffectOutcome::ClusterFails { .. } = outcome {
             self.budget.cluster -= 1;
             false
         } else {
@@ -183,14 +183,14 @@ impl World {
     }
 
     /// Starts the work on record, unless it has to wait for a place or for the task of a former object.
-    pub(crate) fn start(&mut self, outcome: Outcome, round: &mut Round) {
+    pub(crate) fn start(&mut self, outcome: EffectOutcome, round: &mut Round) {
         if self.former_task_runs {
             self.operator.memory.is_ending = true;
             return;
         }
-        if matches!(outcome, Outcome::NoPlace | Outcome::NotYet) {
+        if matches!(outcome, EffectOutcome::NoPlace | EffectOutcome::NotYet) {
             self.budget.places -= 1;
-            self.places = if outcome == Outcome::NoPlace {
+            self.places = if outcome == EffectOutcome::NoPlace {
                 Places::Taken
             } else {
                 Places::Later

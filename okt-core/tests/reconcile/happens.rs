@@ -1,22 +1,22 @@
-//! This file says what becomes of the world by an event.
+//! This file applies events to the world.
 
 use okt_core::StateId;
-use okt_core::facts::{Observed, Said};
+use okt_core::facts::{ActionResult, Observed};
 use okt_core::record::Recorded;
 
 use crate::cases::Budget;
-use crate::event::{Event, Outcome};
+use crate::event::{EffectOutcome, Event};
 use crate::memory::{Phase, Piece};
 use crate::object::{Request, Spec};
-use crate::operator::Operator;
+use crate::operator::OperatorFacts;
 use crate::plant::Bug;
 use crate::world::{OwnedObject, Places, Presence, PutObject, World};
 
-/// Another leader does not act for longer.
+/// Another leader takes at most this many decisions.
 const DECISIONS: usize = 60;
 
 impl World {
-    /// The world after an event that can happen.
+    /// Returns the world after an event that can happen.
     pub(crate) fn after(&self, event: Event) -> Self {
         let mut next = self.clone();
         next.happens(event);
@@ -105,19 +105,22 @@ impl World {
         }
     }
 
-    fn action_ends(&mut self, said: Said) {
-        if !matches!(said, Said::Stay | Said::Next) {
+    fn action_ends(&mut self, said: ActionResult) {
+        if !matches!(said, ActionResult::Stay | ActionResult::Next) {
             self.budget.answers = self.budget.answers.saturating_sub(1);
         }
         if let Some(piece) = &mut self.operator.memory.piece {
             piece.phase = Phase::Ended(said);
-            let is_over = !matches!(said, Said::Wait | Said::Failed { permanent: false });
+            let is_over = !matches!(
+                said,
+                ActionResult::Wait | ActionResult::Failed { permanent: false }
+            );
             self.operator.ended_last = is_over.then_some(piece.id);
         }
         self.operator.queued = true;
     }
 
-    /// An event from outside names the object: an action that asked to be called again is due then.
+    /// Handles a reconcile request: an action that asked to be called again is due then.
     fn names_object(&mut self) {
         self.operator.queued = true;
         let memory = &mut self.operator.memory;
@@ -147,13 +150,13 @@ impl World {
         self.operator.memory.time_passes();
     }
 
-    /// A process begins, with a list that is so many versions old.
+    /// Starts a process with a list that is this many versions old.
     fn restart(&mut self, old: usize) {
         let newest = self.versions.len() - 1;
         let listed = self.versions[newest - old.min(newest)];
         self.history.processes += 1;
         self.places = Places::Free;
-        self.operator = Operator::started(self.history.processes, listed);
+        self.operator = OperatorFacts::started(self.history.processes, listed);
     }
 
     fn gets_lead(&mut self) {
@@ -162,7 +165,7 @@ impl World {
         let memory = &mut self.operator.memory;
         memory.failed = None;
         memory.seen.reported = false;
-        // Another leader may have begun it.
+        // Another leader may have started the work.
         if self.bug != Some(Bug::NewWorkKeptByFormerLeader) {
             memory.piece.take_if(|piece| piece.phase == Phase::New);
         }
@@ -176,7 +179,7 @@ impl World {
             let event = if ends && self.operator.memory.runs() {
                 Event::ActionEnds(self.usual_answer())
             } else if self.operator.is_active() {
-                Event::Decides(Outcome::Works)
+                Event::Decides(EffectOutcome::Works)
             } else {
                 break;
             };
@@ -197,7 +200,7 @@ impl World {
         self.asks(change);
     }
 
-    /// The user changes the object.
+    /// Applies a change of the user to the object.
     pub(crate) fn asks(&mut self, change: impl FnOnce(&mut Spec)) {
         let before = self.stored.spec;
         self.store(|object| {
@@ -227,7 +230,7 @@ impl World {
         });
     }
 
-    /// The same world, but nothing unexpected happens from now on.
+    /// Returns the same world, but nothing unexpected happens from now on.
     pub(crate) fn calmed(&self) -> Self {
         let mut calm = self.clone();
         calm.budget = Budget::NONE;
@@ -245,7 +248,7 @@ impl World {
         calm
     }
 
-    /// The same, but an operator that stops goes on stopping; otherwise writes go on failing.
+    /// Like `calmed`, but an operator that shuts down continues to do so; otherwise writes still fail.
     pub(crate) fn calmed_but_for_one(&self) -> Self {
         let mut running = self.clone();
         running.operator.draining = false;

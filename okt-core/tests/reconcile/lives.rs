@@ -1,14 +1,14 @@
-//! This file counts what a life costs when nothing unexpected happens.
+//! This file counts the cost of a lifecycle when nothing unexpected happens.
 
 use crate::cases::{Budget, Case};
 use crate::event::Event;
 use crate::world::World;
 
-/// No life needs more events.
+/// The largest number of events until an object comes to rest.
 const EVENTS: usize = 500;
 
-/// Lives a life: to its rest, and through its deletion. Returns a line with the transitions and the writes of the status
-/// of each.
+/// Runs an object to its rest, and through its deletion. Returns a line with the number of transitions and of writes of
+/// the status for each.
 pub(crate) fn cost(case: &'static Case) -> String {
     let mut world = World::new(case, None);
     world.budget = Budget::NONE;

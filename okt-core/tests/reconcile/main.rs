@@ -1,14 +1,14 @@
 //! `reconcile::decide`, model-checked: every order in which a user, an application, a cluster, a lagging cache, an API
-//! server that fails, and an operator that crashes, stops or loses the lead can act on one object.
+//! server that fails, and an operator that crashes, shuts down or loses leadership can act on one object.
 //!
-//! One event is one decision of the operator and its effect, or something that happens around the operator; so a crash
+//! One event is one decision of the operator and its effect, or something that happens around the operator, so a crash
 //! can come between any two effects. Rules hold in every state (`rules.rs`). From every state the object comes to rest
 //! when faults stop (`rest.rs`).
 //!
-//! By default only the states near the start are explored, in some ten seconds. `OKT_MODEL=full` explores the small
-//! cases whole, with every order of events to rest, and the others far, in a quarter of an hour. `--nocapture` shows how
-//! many states there are.
-//! A random walk that fails prints its seed; `OKT_SEED=<seed>` runs that one alone.
+//! By default the test explores only the states near the start, in some ten seconds. `OKT_MODEL=full` explores the
+//! small cases completely, with every order of events to rest, and many states of the others, in a quarter of an hour.
+//! `--nocapture` shows the number of states.
+//! A random run that fails prints its seed; `OKT_SEED=<seed>` runs that one alone.
 
 mod api;
 #[path = "../common/build.rs"]
@@ -46,19 +46,19 @@ use plant::Bug;
 use rest::Rests;
 use world::World;
 
-/// How many states of each case are explored by default.
+/// The number of states that are explored of each case by default.
 const STATES: usize = 8_000;
 
-/// Every case has at least so many states, unless the model has shrunk.
+/// Every case has at least this many states, unless the model has shrunk.
 const LEAST_STATES: usize = 6_000;
 
-/// The same in full, for cases that are not small.
+/// The same with `OKT_MODEL=full`, for cases that are not small.
 const STATES_IN_FULL: usize = 400_000;
 
-/// How many random walks each case has, by default and in full.
+/// The number of random runs of each case, by default and with `OKT_MODEL=full`.
 const RUNS: (usize, usize) = (400, 30_000);
 
-/// How many states are explored, and how many random walks there are, until a planted bug is taken for not found.
+/// The number of states that are explored, and of random runs, until a planted bug counts as not found.
 const STATES_OF_A_BUG: usize = 8_000;
 const RUNS_OF_A_BUG: usize = 300;
 
@@ -112,11 +112,11 @@ fn rules_hold_in_every_state_and_from_every_state_the_object_comes_to_rest() {
     assert_eq!(
         coverage.missing(),
         [""; 0],
-        "no case comes to these decisions any more"
+        "no case reaches these decisions any more"
     );
 }
 
-/// The seed of a walk: its case, and its number there.
+/// Returns the seed of a run, from its case and its number there.
 fn seed(case: usize, run: usize) -> u64 {
     (case as u64) << 32 | run as u64
 }
@@ -135,7 +135,7 @@ fn rules_hold_in_random_orders_of_events_and_the_object_comes_to_rest() {
     let only = std::env::var("OKT_SEED").ok();
     if let Some(only) = only.and_then(|seed| seed.parse().ok()) {
         let case = usize::try_from(only >> 32).unwrap_or(usize::MAX);
-        run_or_panic(CASES.get(case).expect("the seed of a walk"), only);
+        run_or_panic(CASES.get(case).expect("the seed of a run"), only);
         return;
     }
     let runs = if is_full() { RUNS.1 } else { RUNS.0 };
@@ -147,7 +147,7 @@ fn rules_hold_in_random_orders_of_events_and_the_object_comes_to_rest() {
             .map(|run| run_or_panic(case, seed(number, run)))
             .sum();
         println!(
-            "{:<36} {runs} walks, {events} events, seeds from {}, {}",
+            "{:<36} {runs} runs, {events} events, seeds from {}, {}",
             case.name,
             seed(number, 0),
             seconds(began)
@@ -204,7 +204,7 @@ fn every_planted_bug_is_found() {
 }
 
 #[test]
-fn a_life_costs_as_many_writes_of_the_status_as_it_has_news() {
+fn a_life_costs_one_write_of_the_status_per_change() {
     let costs: String = CASES
         .iter()
         .filter(|case| !case.is_small && case.special == cases::Special::Nothing)

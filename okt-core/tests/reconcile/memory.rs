@@ -1,38 +1,38 @@
-//! This file says what an operator remembers from one reconciliation to the next.
+//! This file defines the memory of an operator between two reconciliations.
 
-use okt_core::facts::Said;
+use okt_core::facts::ActionResult;
 use okt_core::reconcile::{RunEnd, Standing};
 use okt_core::record::Record;
 
 use crate::event::Failure;
 use crate::object::{Object, Version};
 
-/// What a process knows of the object beside its cache. All of it can be lost at any time.
+/// The knowledge of a process about the object besides its cache. All of it can be lost at any time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) seen: Seen,
-    /// The work of the state on record; none where this process knows nothing of it.
+    /// The work of the state on record; none if this process knows nothing about it.
     pub(crate) piece: Option<Piece>,
-    /// A task that was cancelled has not ended.
+    /// A cancelled task has not ended.
     pub(crate) is_ending: bool,
     pub(crate) pass: PassMemory,
     pub(crate) owned: OwnedMemory,
-    /// The write that failed last, until one succeeds.
+    /// The last failed write, until one succeeds.
     pub(crate) failed: Option<FailedWrite>,
-    /// A write to this version has changed nothing, and the hash of its status.
+    /// The version to which a write changed nothing, and the hash of its status.
     pub(crate) vain: Option<(Version, u64)>,
-    /// The object was named from outside since its last reconciliation began.
+    /// A reconcile request named the object since its last reconciliation began.
     pub(crate) is_named: bool,
 }
 
-/// The last write that succeeded: also a settled object is remembered by it.
+/// The last successful write, which is remembered of a settled object too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Seen {
     /// The version that it made.
     pub(crate) version: Version,
     /// At that version the findings of the last run of the pass are reported.
     pub(crate) reported: bool,
-    /// It wrote fields that are written at most every ten seconds, and the time is not over.
+    /// It wrote fields that are written at most every ten seconds, and that time is not over.
     pub(crate) side: bool,
 }
 
@@ -64,20 +64,20 @@ pub(crate) struct Piece {
     pub(crate) phase: Phase,
 }
 
-/// How far a piece of work is.
+/// The progress of a piece of work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Phase {
     New,
     Running,
     Waiting {
-        /// The action answered `Wait`: naming the object brings the call forward.
+        /// The action answered `Wait`: a reconcile request brings the call forward.
         asked: bool,
     },
     Due,
-    Ended(Said),
+    Ended(ActionResult),
 }
 
-/// What is remembered of the runs of the pass.
+/// The memory of the runs of the pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct PassMemory {
     pub(crate) last: Option<RunEnd>,
@@ -88,10 +88,10 @@ pub(crate) struct PassMemory {
     pub(crate) is_unwritten: bool,
 }
 
-/// What is remembered of the owned resources.
+/// The memory of the owned resources.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct OwnedMemory {
-    /// How they stood at last, and the transition into the state that declared them.
+    /// Their last status, and the transition into the state that declared them.
     pub(crate) last: Option<(u64, Standing)>,
     pub(crate) due: Due,
 }
@@ -118,7 +118,7 @@ impl Due {
 pub(crate) struct FailedWrite {
     pub(crate) scope: Scope,
     pub(crate) is_refused: bool,
-    /// How many failed in a row, counted to two.
+    /// The number of consecutive failures, counted up to two.
     pub(crate) times: u8,
     /// It is reported, or its report has failed too.
     pub(crate) is_shown: bool,
@@ -126,7 +126,7 @@ pub(crate) struct FailedWrite {
     pub(crate) is_over: bool,
 }
 
-/// What has to stay the same for a failed write to wait until its time is over.
+/// The condition that must stay the same for a failed write to wait until its time is over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Scope {
     Version(Version),
@@ -138,12 +138,12 @@ pub(crate) enum Scope {
 }
 
 impl Memory {
-    /// Whether a task runs for the work on record.
+    /// Returns whether a task runs for the work on record.
     pub(crate) fn runs(&self) -> bool {
         (self.piece).is_some_and(|piece| piece.phase == Phase::Running)
     }
 
-    /// Every wait is over.
+    /// Ends every wait.
     pub(crate) fn time_passes(&mut self) {
         self.seen.side = false;
         self.pass.backoff = None;
@@ -169,7 +169,7 @@ impl Memory {
 
     /// Forgets everything but the last write, unless the next reconciliation needs more.
     pub(crate) fn compact(&mut self) {
-        // Whole, so that a field that is added has to be judged here.
+        // Destructured in full, so that a new field has to be considered here.
         let Self {
             seen,
             piece,
@@ -219,7 +219,7 @@ impl FailedWrite {
         }
     }
 
-    /// Whether the write waits, for this object.
+    /// Returns whether the write of this object waits.
     pub(crate) fn waits(&self, object: &Object) -> bool {
         let Object { version, spec, .. } = object;
         let is_same = match self.scope {
@@ -233,7 +233,7 @@ impl FailedWrite {
         is_same && !self.is_over
     }
 
-    /// Whether the conditions do not report it yet, and should: a person has to mend it, or it lasts.
+    /// Returns whether the conditions must report it and do not yet: a person has to fix it, or it lasts.
     pub(crate) fn is_unshown(&self) -> bool {
         !self.is_shown && (self.is_refused || self.times > 1)
     }

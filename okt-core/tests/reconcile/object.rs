@@ -1,4 +1,4 @@
-//! This file says what the API server stores of the object.
+//! This file defines the object as the API server stores it.
 
 use std::hash::{Hash, Hasher};
 
@@ -18,7 +18,7 @@ pub(crate) struct Object {
 
 /// `metadata.resourceVersion`.
 ///
-/// Only the order of versions means something, so the number is left out of the hash of a world:
+/// Only the order of versions matters, so the hash of a world leaves the number out:
 /// [`World::fingerprint`](crate::world::World::fingerprint) hashes how far each version is from the newest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Version(pub(crate) u16);
@@ -27,7 +27,7 @@ impl Hash for Version {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// What the user asks for, in the spec and in annotations.
+/// The requests of the user, in the spec and in annotations.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a field of an object of its own"
@@ -49,17 +49,17 @@ pub(crate) struct Spec {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Request {
     pub(crate) state: StateId,
-    /// What tells one request for a state from the next.
+    /// The number that distinguishes one request for a state from the next.
     pub(crate) number: u8,
 }
 
-/// What the operator has written.
+/// The status, as the operator wrote it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Status {
     pub(crate) recorded: Recorded,
-    /// The state on record is one of a newer operator.
+    /// The state on record belongs to a newer operator.
     pub(crate) newer: bool,
-    /// The wish and the visit, as they are recorded.
+    /// The desired state and the visit, as they are recorded.
     pub(crate) desired: Option<Request>,
     pub(crate) visit: Option<Request>,
     /// `status.observedGeneration`.
@@ -69,11 +69,11 @@ pub(crate) struct Status {
     pub(crate) extra: u8,
 }
 
-/// What the conditions say.
+/// The content of the conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Report {
     pub(crate) about: About,
-    /// Why the object is not ready, for a reason outside its lifecycle.
+    /// The reason outside the lifecycle why the object is not ready.
     pub(crate) hold: Hold,
     pub(crate) is_ready: bool,
     pub(crate) is_stalled: bool,
@@ -82,21 +82,21 @@ pub(crate) struct Report {
     pub(crate) conditions: u64,
 }
 
-/// What conditions are about.
+/// The subject of the conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum About {
     /// Nothing was written yet.
     Nothing,
-    /// Where the object is.
+    /// The state of the object.
     Life,
     /// A write that fails.
     FailedWrite,
-    /// That the object cannot be read.
+    /// An object that cannot be read.
     Garbled,
 }
 
 impl Object {
-    /// An object that a user has just created.
+    /// Returns an object that a user has just created.
     pub(crate) fn created() -> Self {
         Self {
             version: Version(1),
@@ -130,14 +130,14 @@ impl Object {
         }
     }
 
-    /// Whether a pause is in force.
+    /// Returns whether a pause is in force.
     pub(crate) fn is_paused(&self) -> bool {
         self.spec.paused && !self.spec.deleting
     }
 }
 
 impl Spec {
-    /// Whether two specs differ in what is no annotation, so that the generation changes.
+    /// Returns whether two specs differ in something other than annotations, so that the generation changes.
     pub(crate) fn differs(&self, other: &Self) -> bool {
         let plain = |spec: &Self| Self {
             paused: false,
@@ -149,7 +149,7 @@ impl Spec {
 }
 
 impl Request {
-    /// A request that differs from the one before.
+    /// Returns a request that differs from the one before.
     pub(crate) fn anew(before: Option<Self>, state: StateId) -> Self {
         Self {
             state,

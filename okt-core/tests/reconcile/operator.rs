@@ -1,4 +1,4 @@
-//! This file says what a process of the operator is, and what its reconciliation finds.
+//! This file defines a process of the operator, and the findings of its reconciliation.
 
 use okt_core::facts::Observed;
 use okt_core::reconcile::{Draft, News, Ran, Standing, Waits};
@@ -13,7 +13,7 @@ use crate::object::Object;
     reason = "each is a fact of its own; few combinations are excluded"
 )]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Operator {
+pub(crate) struct OperatorFacts {
     /// The number of the process, from 0.
     pub(crate) number: u8,
     pub(crate) leads: bool,
@@ -27,19 +27,19 @@ pub(crate) struct Operator {
     pub(crate) queued: bool,
     /// The last reconciliation asked for another one after a time.
     pub(crate) has_timer: bool,
-    /// An operator that stops waits for the object, as the last reconciliation has it.
+    /// An operator that shuts down waits for the object, according to the last reconciliation.
     pub(crate) is_under_way: bool,
-    /// The newest work that this process has recorded. For a rule: no fact says so.
+    /// The newest work that this process has recorded. For a rule: it is not part of the facts.
     pub(crate) newest_work: WorkId,
-    /// The work and the attempt that this process has begun last. For a rule.
+    /// The work and the attempt that this process started last. For a rule.
     pub(crate) begun_last: (WorkId, u32),
     /// The work whose result this process has, or has recorded. For a rule.
     pub(crate) ended_last: Option<WorkId>,
-    /// This process knows that it has dropped the finalizer. For a rule.
+    /// This process knows that it has removed the finalizer. For a rule.
     pub(crate) has_let_go: bool,
 }
 
-/// What one reconciliation has found. Nothing of it outlives the reconciliation.
+/// The findings of one reconciliation. None of them outlives it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Round {
     /// The object at hand: from the cache, then from the answers to writes.
@@ -47,7 +47,7 @@ pub(crate) struct Round {
     pub(crate) effects: u8,
     pub(crate) observed: Option<Observed>,
     pub(crate) is_observation_spent: bool,
-    /// Work has changed since the observation. For a rule: no fact says so.
+    /// Work has changed since the observation. For a rule: it is not part of the facts.
     pub(crate) has_acted: bool,
     pub(crate) run: Option<Run>,
     pub(crate) standing: Option<Standing>,
@@ -55,7 +55,7 @@ pub(crate) struct Round {
     pub(crate) draft: Option<(Draft, News)>,
     /// The draft that was written last.
     pub(crate) written: Option<Draft>,
-    /// What the start of the work has met.
+    /// The obstacle that the start of the work met.
     pub(crate) waits: Option<Waits>,
     pub(crate) is_named: bool,
 }
@@ -64,12 +64,12 @@ pub(crate) struct Round {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Run {
     pub(crate) ran: Ran,
-    /// The step that did not just end, and its answer.
+    /// The step that did not simply succeed, and its answer.
     pub(crate) unusual: Option<(u8, StepAnswer)>,
 }
 
-impl Operator {
-    /// A process that begins: it knows only the object of its first list.
+impl OperatorFacts {
+    /// Starts a process: it knows only the object of its first list.
     pub(crate) fn started(number: u8, object: Object) -> Self {
         Self {
             number,
@@ -88,12 +88,12 @@ impl Operator {
         }
     }
 
-    /// Whether the operator takes a decision next.
+    /// Returns whether the operator takes a decision next.
     pub(crate) fn is_active(&self) -> bool {
         self.queued || self.round.is_some()
     }
 
-    /// The reconciliation that is under way, or the one that would begin now.
+    /// Returns the reconciliation that is under way, or the one that would begin now.
     pub(crate) fn round(&self) -> Round {
         self.round.unwrap_or(Round {
             object: self.cache,

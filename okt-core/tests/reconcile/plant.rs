@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use okt_core::reconcile::{Decision, Effect, Facts, Graphs, Requeue, RunEnd, Standing, Waits};
 
-/// A bug of the judge, or of the hands that perform what it decides.
+/// A bug of `decide`, or of the code that performs its decisions.
 ///
-/// Those that no method here plants are planted where they happen.
+/// Bugs that no method here plants are planted where they happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Bug {
     OldVersionActedUpon,
-    /// Work that is not in flight by the record is not cancelled.
+    /// Work that is not in flight according to the record is not cancelled.
     StaleWorkKept,
     ReleasedWithoutPass,
-    /// A pass that gave up on the way out counts as done.
+    /// A pass that gave up on the path for deletion counts as done.
     GiveUpTakenForDone,
     PrunedAfterJump,
     CreatedWhileDeleting,
     BegunBeforeRecorded,
     BegunAlthoughHeld,
-    /// An action begins although one that was cancelled has not ended.
+    /// An action starts although a cancelled one has not ended.
     BegunBesideEnding,
     BegunWhileStopping,
-    /// How the owned resources of one state stood counts in the next one too.
+    /// The status of the owned resources of one state counts in the next one too.
     StandingOfFormerStateKept,
     PauseIgnored,
     TwoLeaders,
@@ -35,16 +35,16 @@ pub(crate) enum Bug {
     /// The findings of a run of the pass count as written before they are.
     FindingsForgotten,
     RetryWithoutTime,
-    /// Where only an event can help, no time is kept in case it is lost.
+    /// If only an event can help, there is no requeue time in case the event is lost.
     SafetyForgotten,
-    /// A time that has come and moved nothing is named again.
+    /// A time that has passed without effect is used again.
     PassedTimeNamed,
-    /// That there was no place for an action is forgotten at once.
+    /// The lack of a place for an action is forgotten at once.
     PlaceForgotten,
 }
 
 impl Bug {
-    /// Every bug, with the case in which it shows soonest.
+    /// Every bug, with the case in which it shows first.
     pub(crate) const ALL: [(Self, &'static str); 24] = [
         (Self::OldVersionActedUpon, "life alone"),
         (Self::StaleWorkKept, "life, pass, lead and drain"),
@@ -75,7 +75,7 @@ impl Bug {
         (Self::PlaceForgotten, "no place for an action"),
     ];
 
-    /// Changes what the judge is told.
+    /// Changes the facts before `decide` gets them.
     pub(crate) fn spoil_facts(self, graphs: &mut Graphs<'static>, facts: &mut Facts<'static>) {
         match self {
             Self::OldVersionActedUpon => facts.writes.behind = false,
@@ -119,7 +119,7 @@ impl Bug {
         }
     }
 
-    /// Changes what the judge has decided.
+    /// Changes the decision.
     pub(crate) fn spoil_decision(self, decision: Decision, facts: &Facts<'_>) -> Decision {
         let has_come = |left: Option<Duration>| left.is_some_and(|left| left.is_zero());
         match (self, decision) {

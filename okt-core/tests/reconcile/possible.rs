@@ -1,15 +1,15 @@
-//! This file says which events can happen.
+//! This file lists the events that can happen.
 
-use okt_core::facts::{Observed, Said};
+use okt_core::facts::{ActionResult, Observed};
 use okt_core::reconcile::{Decision, Effect};
 use okt_core::{Mark, State};
 
 use crate::cases::Special;
-use crate::event::{Event, Fault, Outcome, StepAnswer, Write};
+use crate::event::{EffectOutcome, Event, Fault, StepAnswer, Write};
 use crate::world::{OwnedObject, Places, Presence, PutObject, World};
 
 impl World {
-    /// Everything that can happen now.
+    /// Returns every event that can happen now.
     pub(crate) fn events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         if self.broken.is_some() || self.presence == Presence::Forgotten {
@@ -26,9 +26,9 @@ impl World {
         }
         if operator.memory.runs() && self.budget.answers > 0 {
             let said = [
-                Said::Failed { permanent: true },
-                Said::Failed { permanent: false },
-                Said::Wait,
+                ActionResult::Failed { permanent: true },
+                ActionResult::Failed { permanent: false },
+                ActionResult::Wait,
             ];
             events.extend(said.map(Event::ActionEnds));
         }
@@ -41,7 +41,7 @@ impl World {
         events
     }
 
-    /// Everything that happens sooner or later, although nothing unexpected does: the next decision of the operator,
+    /// Returns the events that happen sooner or later without anything unexpected: the next decision of the operator,
     /// and the events of its surroundings.
     pub(crate) fn calm_events(&self) -> (Option<Event>, Vec<Event>) {
         let mut surroundings = Vec::new();
@@ -49,20 +49,20 @@ impl World {
             return (None, surroundings);
         }
         self.surroundings(&mut surroundings);
-        let decision = Event::Decides(Outcome::Works);
+        let decision = Event::Decides(EffectOutcome::Works);
         (self.operator.is_active().then_some(decision), surroundings)
     }
 
-    /// The next decision of the operator, with every outcome that it may have.
+    /// Adds the next decision of the operator, with every outcome that it may have.
     fn decisions(&self, events: &mut Vec<Event>) {
         if !self.operator.is_active() {
             return;
         }
-        events.push(Event::Decides(Outcome::Works));
+        events.push(Event::Decides(EffectOutcome::Works));
         let Decision::Do(effect) = self.decision(&self.operator.round()) else {
             return;
         };
-        let mut may_come_to = |outcomes: &[Outcome]| {
+        let mut may_come_to = |outcomes: &[EffectOutcome]| {
             events.extend(outcomes.iter().copied().map(Event::Decides));
         };
         let budget = &self.budget;
@@ -75,25 +75,29 @@ impl World {
                 if budget.faults > 0 && self.failing.is_none() =>
             {
                 let faults = [Fault::Refused, Fault::Unavailable, Fault::AnswerLost];
-                may_come_to(&faults.map(Outcome::WriteFails));
+                may_come_to(&faults.map(EffectOutcome::WriteFails));
                 let is_status = matches!(effect, Effect::Commit { .. });
                 if is_status && self.case.special == Special::Webhook {
-                    may_come_to(&[Outcome::WriteFails(Fault::Undone)]);
+                    may_come_to(&[EffectOutcome::WriteFails(Fault::Undone)]);
                 }
             }
             Effect::RunPass { .. } if budget.steps > 0 => {
                 for step in 0..2 {
-                    may_come_to(&StepAnswer::ALL.map(|how| Outcome::StepAnswers { step, how }));
+                    may_come_to(
+                        &StepAnswer::ALL.map(|how| EffectOutcome::StepAnswers { step, how }),
+                    );
                 }
             }
             Effect::Apply { .. } if budget.cluster > 0 => {
-                may_come_to(&[true, false].map(|permanent| Outcome::ClusterFails { permanent }));
+                may_come_to(
+                    &[true, false].map(|permanent| EffectOutcome::ClusterFails { permanent }),
+                );
             }
             Effect::Clear if budget.cluster > 0 => {
-                may_come_to(&[Outcome::ClusterFails { permanent: false }]);
+                may_come_to(&[EffectOutcome::ClusterFails { permanent: false }]);
             }
             Effect::Start { .. } if budget.places > 0 && self.places == Places::Free => {
-                may_come_to(&[Outcome::NoPlace, Outcome::NotYet]);
+                may_come_to(&[EffectOutcome::NoPlace, EffectOutcome::NotYet]);
             }
             // Their budget is spent, or they cannot fail.
             Effect::AddFinalizer
@@ -111,7 +115,7 @@ impl World {
         }
     }
 
-    /// What happens sooner or later around the operator.
+    /// Adds the events that happen sooner or later around the operator.
     fn surroundings(&self, events: &mut Vec<Event>) {
         let operator = &self.operator;
         if operator.cache.version < self.stored.version || self.presence == Presence::Gone {
@@ -140,20 +144,20 @@ impl World {
         }
     }
 
-    /// The answer of the action that runs, if nothing unexpected happens.
-    pub(crate) fn usual_answer(&self) -> Said {
+    /// Returns the answer of the running action, if nothing unexpected happens.
+    pub(crate) fn usual_answer(&self) -> ActionResult {
         let state = (self.operator.memory.piece)
             .and_then(|piece| self.history.works.iter().find(|work| work.id == piece.id))
             .zip(self.case.life)
             .and_then(|(work, life)| life.get(work.state));
         if state.is_some_and(State::is_passing) {
-            Said::Next
+            ActionResult::Next
         } else {
-            Said::Stay
+            ActionResult::Stay
         }
     }
 
-    /// Crashes, the lead, the end of the process.
+    /// Adds crashes, changes of leadership, and the end of the process.
     fn processes(&self, events: &mut Vec<Event>) {
         let (operator, budget) = (&self.operator, &self.budget);
         if budget.crashes > 0 {
@@ -167,7 +171,7 @@ impl World {
             }
         } else {
             events.push(Event::GetsLead);
-            // A replica that has lost the lead ends its reconciliation before another one acts.
+            // A replica that has lost leadership ends its reconciliation before another one acts.
             if budget.lead > 0 && operator.round.is_none() {
                 events.extend([true, false].map(|ends| Event::AnotherLeads { ends }));
             }
@@ -217,7 +221,7 @@ impl World {
         events.extend(elsewhere.into_iter().chain(states).map(Event::Shows));
     }
 
-    /// What happens only in some cases.
+    /// Adds the events that happen only in some cases.
     fn special(&self, events: &mut Vec<Event>) {
         if self.case.special == Special::FailsForEver {
             if self.failing.is_some() {

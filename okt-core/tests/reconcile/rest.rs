@@ -1,31 +1,31 @@
-//! This file says what must come about: when faults stop, the object comes to rest.
+//! This file checks that the object comes to rest when faults stop.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use okt_core::reconcile::{Hold, RunEnd};
 
-use crate::event::{Event, Outcome, Write};
+use crate::event::{EffectOutcome, Event, Write};
 use crate::memory::Due;
 use crate::object::About;
 use crate::world::{OwnedObject, Presence, World};
 
-/// An object that needs more steps to come to rest goes on for ever.
+/// An object that needs more steps never comes to rest.
 const STEPS: usize = 900;
 
-/// An object that needs more times to come to rest never does.
+/// An object that needs more waits never comes to rest.
 const TIMES: usize = 25;
 
 /// A settled object is reconciled with fewer decisions.
 const DECISIONS: u32 = 60;
 
-/// At each time two writes may fail: the write itself, and the one that reports it.
+/// After each wait two writes may fail: the write itself, and the one that reports the failure.
 const FAILURES: u32 = 2;
 
-/// The worlds from which rest was tried, so that each is tried once.
+/// The worlds from which rest was checked, so that each is checked once.
 #[derive(Default)]
 pub(crate) struct Rests {
-    /// Every order of events is tried, and not just three.
+    /// Whether every order of events is tried, and not only three.
     in_every_order: bool,
     tried: HashSet<u64>,
     /// Worlds on the way to a rest, each with the order of events.
@@ -37,16 +37,16 @@ pub(crate) struct Rests {
 /// A world that does not come to rest.
 pub(crate) struct Unrest {
     pub(crate) why: String,
-    /// The events until that was found.
+    /// The events until this was found.
     pub(crate) events: Vec<Event>,
 }
 
-/// Which of the possible events comes next.
+/// The order in which possible events happen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Order {
     OperatorFirst,
     SurroundingsFirst,
-    /// An event of the surroundings, then two decisions.
+    /// One event of the surroundings, then two decisions.
     Alternating,
 }
 
@@ -57,7 +57,7 @@ impl Order {
         Self::Alternating,
     ];
 
-    /// What the next event depends on beside the world.
+    /// Returns the part of the step number that the next event depends on.
     fn phase(self, step: usize) -> usize {
         match self {
             Self::OperatorFirst | Self::SurroundingsFirst => 0,
@@ -90,14 +90,15 @@ impl Rests {
         }
     }
 
-    /// Returns from how many worlds rest was tried.
+    /// Returns the number of worlds from which rest was checked.
     pub(crate) fn count(&self) -> usize {
         self.tried.len()
     }
 
-    /// Tries whether the object comes to rest when faults stop.
+    /// Checks that the object comes to rest when faults stop.
     ///
-    /// Where writes go on failing, or the operator goes on stopping, something else must come about; that is tried too.
+    /// If writes still fail, or the operator is shutting down, the object must reach something else; that is checked
+    /// too.
     pub(crate) fn check(&mut self, world: &World) -> Result<(), Unrest> {
         let calm = world.calmed();
         if self.tried.insert(calm.fingerprint()) {
@@ -193,7 +194,7 @@ impl Rests {
         }
     }
 
-    /// Every event that can come next; none where the object is at rest.
+    /// Returns every event that can come next, or none if the object is at rest.
     fn ways_on(&mut self, world: &World, way: &mut Way) -> Result<Vec<Event>, Unrest> {
         let (decision, surroundings) = world.calm_events();
         let events: Vec<Event> = decision.into_iter().chain(surroundings).collect();
@@ -214,7 +215,7 @@ impl Rests {
         }
     }
 
-    /// A settled object that is reconciled once more makes no request.
+    /// Checks that one more reconciliation of a settled object makes no request.
     fn stays_silent(&mut self, world: &World, way: &mut Way) -> Result<(), Unrest> {
         let is_over = world.presence == Presence::Forgotten;
         if is_over || world.is_given_up_for_now() || !self.silent.insert(world.fingerprint()) {
@@ -225,7 +226,7 @@ impl Rests {
             if again.tally.decisions > world.tally.decisions + DECISIONS {
                 return way.ends("the reconciliation of a settled object does not end");
             }
-            again = way.goes(&again, Event::Decides(Outcome::Works))?;
+            again = way.goes(&again, Event::Decides(EffectOutcome::Works))?;
         }
         if again.tally.requests == world.tally.requests {
             Ok(())
@@ -243,11 +244,11 @@ struct Fork {
     events: Vec<Event>,
 }
 
-/// While writes fail for ever, a later try always has a time, few requests come at each time, and the conditions report
-/// the failure if they can.
+/// Checks that, while writes always fail, a later retry always has a time, each retry makes few requests, and the
+/// conditions report the failure if they can.
 fn keeps_trying(mut world: World) -> Result<(), Unrest> {
     let mut way = Way::default();
-    // Until the cache has the newest version each version is a reason to try again.
+    // Until the cache has the newest version, each version is a reason for a retry.
     world = way.comes_to_a_stop(world)?;
     for _ in 0..6 {
         let before = world.tally.failures;
@@ -259,7 +260,7 @@ fn keeps_trying(mut world: World) -> Result<(), Unrest> {
             return Ok(());
         }
         if !world.operator.has_timer {
-            return way.ends("writes fail, and there is no time for the next try");
+            return way.ends("writes fail, and there is no time for the next retry");
         }
         world = way.goes(&world, Event::TimePasses)?;
     }
@@ -272,7 +273,7 @@ fn keeps_trying(mut world: World) -> Result<(), Unrest> {
     Ok(())
 }
 
-/// An operator that stops comes to its end: it waits for nothing that does not come.
+/// Checks that an operator that shuts down comes to its end: it must wait for nothing that does not come.
 fn comes_to_its_end(mut world: World) -> Result<(), Unrest> {
     let mut way = Way::default();
     for _ in 0..TIMES {
@@ -302,7 +303,7 @@ impl Way {
         }
     }
 
-    /// Goes on until nothing can happen but that time passes.
+    /// Goes on until nothing can happen except that time passes.
     fn comes_to_a_stop(&mut self, mut world: World) -> Result<World, Unrest> {
         for step in 0..STEPS {
             match Order::OperatorFirst.next(&world, step) {
@@ -321,7 +322,7 @@ impl Way {
     }
 }
 
-/// The same result, after an event.
+/// Puts an event before a result.
 fn after(event: Event, result: Result<(), Unrest>) -> Result<(), Unrest> {
     result.map_err(|mut unrest| {
         unrest.events.insert(0, event);
@@ -336,13 +337,13 @@ fn hash(of: &impl Hash) -> u64 {
 }
 
 impl World {
-    /// Returns why the object is not at rest, although nothing can happen but that time passes.
+    /// Returns why the object is not at rest, although nothing can happen except that time passes.
     pub(crate) fn unrest(&self) -> Option<String> {
         let object = &self.stored;
         let (spec, report) = (&object.spec, &object.status.report);
         let memory = &self.operator.memory;
         let is_cached = self.operator.cache.version == object.version;
-        // It is no longer the operator's, or nothing changes it but another version.
+        // The object is no longer the operator's, or only another version changes it.
         let is_left_alone = object.status.newer
             || (spec.deleting && !object.finalizer)
             || memory
@@ -391,7 +392,7 @@ impl World {
         Some(why.to_owned())
     }
 
-    /// Whether the object rests because a step gave up: without faults the next run of the pass succeeds.
+    /// Returns whether the object rests because a step gave up: without faults the next run of the pass succeeds.
     fn is_given_up_for_now(&self) -> bool {
         self.stored.status.report.hold == Hold::Pass(RunEnd::GaveUp)
     }

@@ -1,4 +1,4 @@
-//! This file says what must hold in every state of the world.
+//! This file checks the rules that hold in every state of the world.
 
 mod effects;
 mod records;
@@ -7,7 +7,7 @@ mod rests;
 use crate::world::World;
 
 impl World {
-    /// Notes that a rule is broken. The first one counts.
+    /// Records that a rule is broken. The first one counts.
     pub(crate) fn breaks(&mut self, rule: &str) {
         self.broken.get_or_insert_with(|| rule.to_owned());
     }

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use okt_core::ConditionStatus;
-use okt_core::conditions::{Condition, Resources, Way, Words, conditions, of_pass_run};
+use okt_core::conditions::{Condition, OwnedWords, Way, Words, conditions, of_pass_run};
 use okt_core::reconcile::{Draft, Hold, RunEnd, Standing};
 use okt_core::record::Recorded;
 
@@ -19,7 +19,7 @@ impl World {
         if self.case.life.is_none() && object.is_paused() {
             return self.drafted_while_paused(draft, round);
         }
-        // The wishes are stored with the position.
+        // Desired state and visit are stored with the position.
         let (desired, visit) = if draft.record == Recorded::Nothing {
             (object.status.desired, object.status.visit)
         } else {
@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// Without a lifecycle the status of a paused object stays as it is, but for the pause.
+    /// Renders the status of a paused object without a lifecycle: it stays as it is, except for the pause.
     fn drafted_while_paused(&self, draft: &Draft, round: &Round) -> Status {
         let object = &round.object;
         if object.status.report.about == About::Nothing {
@@ -111,8 +111,8 @@ impl World {
 }
 
 /// Returns how conditions report a hold.
-fn resources(hold: Hold) -> Resources<'static> {
-    let failed = |reason, permanent| Resources::Failed {
+fn resources(hold: Hold) -> OwnedWords<'static> {
+    let failed = |reason, permanent| OwnedWords::Failed {
         reason,
         message: "",
         permanent,
@@ -121,8 +121,8 @@ fn resources(hold: Hold) -> Resources<'static> {
         Hold::None
         | Hold::AsBefore
         | Hold::Pass(RunEnd::Complete)
-        | Hold::Resources(Standing::AsDeclared) => Resources::AsDeclared,
-        Hold::Unchecked | Hold::Resources(Standing::Awaited) => Resources::Awaited("the object"),
+        | Hold::Resources(Standing::AsDeclared) => OwnedWords::AsDeclared,
+        Hold::Unchecked | Hold::Resources(Standing::Awaited) => OwnedWords::Awaited("the object"),
         Hold::Stopping => failed("Stopping", false),
         Hold::Pass(RunEnd::GaveUp) => failed("GaveUp", true),
         Hold::Pass(RunEnd::Short) => failed("Short", false),

@@ -1,16 +1,16 @@
-//! This file puts a trace into words, so that a person can follow it.
+//! This file prints a trace in words, so that a person can follow it.
 
 use okt_core::StateId;
-use okt_core::decide::Decision as Step;
+use okt_core::decide::Verdict;
 use okt_core::facts::Observed;
 use okt_core::reconcile::{Decision, Draft, Effect};
 use okt_core::record::Recorded;
 
 use crate::cases::Case;
-use crate::event::{Event, Outcome};
+use crate::event::{EffectOutcome, Event};
 use crate::world::World;
 
-/// Tells what happened: every event with its number, and every decision.
+/// Prints every event with its number, and every decision.
 pub(crate) fn tell(mut world: World, events: &[Event]) -> String {
     let mut text = String::new();
     for (number, event) in events.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(crate) fn tell(mut world: World, events: &[Event]) -> String {
 }
 
 impl World {
-    fn decision_in_words(&self, outcome: Outcome) -> String {
+    fn decision_in_words(&self, outcome: EffectOutcome) -> String {
         let decision = match self.decision(&self.operator.round()) {
             Decision::Rest(next) => match next.wait() {
                 Some(wait) => format!("rests for {wait:?}"),
@@ -41,19 +41,19 @@ impl World {
                 format!("writes {}", self.draft_in_words(&draft))
             }
             Decision::Do(Effect::Commit { draft, .. }) => {
-                format!("turns the work over: {}", self.draft_in_words(&draft))
+                format!("changes the work: {}", self.draft_in_words(&draft))
             }
             Decision::Do(effect) => format!("performs {effect:?}"),
         };
         match outcome {
-            Outcome::Works => format!("    the operator {decision}"),
+            EffectOutcome::Works => format!("    the operator {decision}"),
             outcome => format!("    the operator {decision}, which comes to {outcome:?}"),
         }
     }
 
     fn draft_in_words(&self, draft: &Draft) -> String {
         let step = match draft.step {
-            Step::Go(go) => format!(
+            Verdict::Go(go) => format!(
                 "go to {} by {:?} for {:?}",
                 name(self.case, go.to),
                 go.by,
@@ -123,26 +123,26 @@ fn in_words(case: &Case, event: Event) -> String {
         Event::ActionEnds(said) => format!("the action ends: {said:?}"),
         Event::CancelledTaskEnds => "the cancelled task has ended".to_owned(),
         Event::OwnedIsReady => "the owned object is ready".to_owned(),
-        Event::PutIsGone => "the object that the pass has put is gone".to_owned(),
+        Event::PutIsGone => "the object that the pass put is gone".to_owned(),
         Event::PlaceIsFree => "there is a place for an action".to_owned(),
         Event::OthersLetGo => "the finalizers of others go".to_owned(),
         Event::TimePasses => "all waits are over".to_owned(),
         Event::Requeued => "the requeue comes, nothing else is due".to_owned(),
         Event::Restart(0) => "the operator restarts".to_owned(),
         Event::Restart(old) => format!("the operator restarts, its list is {old} versions old"),
-        Event::LosesLead => "the operator loses the lead".to_owned(),
-        Event::GetsLead => "the operator gets the lead back".to_owned(),
+        Event::LosesLead => "the operator loses leadership".to_owned(),
+        Event::GetsLead => "the operator gets leadership back".to_owned(),
         Event::AnotherLeads { ends: true } => "another replica leads for a while".to_owned(),
         Event::AnotherLeads { ends: false } => {
             "another replica leads for a while; its action is lost with it".to_owned()
         }
-        Event::Drain => "the operator is told to stop".to_owned(),
+        Event::Drain => "the operator begins a graceful shutdown".to_owned(),
         Event::DesiredState(state) => format!("the user asks for {}", name(case, state)),
         Event::Visit(state) => format!("the user asks for a visit of {}", name(case, state)),
         Event::Change => "the user changes the spec".to_owned(),
         Event::Delete => "the user deletes the object".to_owned(),
         Event::Pause => "the user pauses the object, or ends the pause".to_owned(),
-        Event::Abandon => "the user gives the object up".to_owned(),
+        Event::Abandon => "the user abandons the object".to_owned(),
         Event::Garble => "the object becomes undecodable, or decodable again".to_owned(),
         Event::NewerMoves => "a newer operator moves the object".to_owned(),
         Event::NewerGoes => "the newer operator is removed".to_owned(),

@@ -4,16 +4,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use okt_core::StateId;
 use okt_core::facts::{Named, Observed};
-use okt_core::record::{Action, DesiredRecord, Phase as Recording, Record, Recorded};
+use okt_core::record::{ActionRecord, DesiredRecord, Phase as Recording, Record, Recorded};
 
 use crate::cases::{Budget, Case, Special};
 use crate::event::{Fault, Write};
 use crate::memory::{Scope, WorkId};
 use crate::object::{Object, Version};
-use crate::operator::Operator;
+use crate::operator::OperatorFacts;
 use crate::plant::Bug;
 
-/// One object, everything that acts upon it, and its past as far as a rule needs it.
+/// One object, everything that acts upon it, and the part of its past that rules need.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) case: &'static Case,
@@ -24,20 +24,20 @@ pub(crate) struct World {
     /// The versions that a cache may still get, oldest first. The last is the stored one.
     pub(crate) versions: Vec<Object>,
     pub(crate) presence: Presence,
-    pub(crate) operator: Operator,
+    pub(crate) operator: OperatorFacts,
     pub(crate) cluster: Cluster,
-    /// What the application answers when it is observed.
+    /// The answer of the application when it is observed.
     pub(crate) sight: Observed,
     /// The application's own fields of the status.
     pub(crate) extra: u8,
     /// The kind of write that fails, and how.
     pub(crate) failing: Option<(Write, Fault)>,
     pub(crate) places: Places,
-    /// The transition into the state in which the object has been for long.
+    /// The transition into the state in which the object has been for a long time.
     pub(crate) long_in: Option<u64>,
     /// Other controllers have finalizers on the object.
     pub(crate) others_hold: bool,
-    /// A task for a former object of the same name runs. The operator learns that when it starts an action.
+    /// A task for a former object of the same name runs. The operator learns this when it starts an action.
     pub(crate) former_task_runs: bool,
     pub(crate) budget: Budget,
     pub(crate) history: History,
@@ -89,13 +89,13 @@ impl Cluster {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Places {
     Free,
-    /// All are taken. The object is woken when there is one.
+    /// All are taken. The object is requeued when one becomes free.
     Taken,
-    /// There is one for the object after a time.
+    /// One becomes free for the object after a time.
     Later,
 }
 
-/// What has happened so far, as far as a rule needs it.
+/// The past, as far as a rule needs it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct History {
     /// Every piece of work that was recorded.
@@ -112,7 +112,7 @@ pub(crate) struct RecordedWork {
     pub(crate) id: WorkId,
     pub(crate) state: StateId,
     pub(crate) revision: u64,
-    /// The processes that have begun it while it was in flight, one bit for each.
+    /// The processes that started it while it was in flight, one bit for each.
     pub(crate) begun_by: u8,
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct RecordedWork {
 pub(crate) struct Tally {
     /// Requests to the API server.
     pub(crate) requests: u32,
-    /// Writes that failed, but for conflicts.
+    /// Failed writes, except conflicts.
     pub(crate) failures: u32,
     /// Writes of the status that succeeded.
     pub(crate) patches: u32,
@@ -130,7 +130,7 @@ pub(crate) struct Tally {
 }
 
 impl World {
-    /// The object was just created; or, where the case says so, has gone round before.
+    /// Returns the world of an object that was just created, or that the loop guard delays if the case says so.
     pub(crate) fn new(case: &'static Case, bug: Option<Bug>) -> Self {
         let mut object = Object::created();
         let mut history = History::default();
@@ -156,7 +156,7 @@ impl World {
             stored: object,
             versions: vec![object],
             presence: Presence::Stored,
-            operator: Operator::started(0, object),
+            operator: OperatorFacts::started(0, object),
             cluster: Cluster {
                 owned: OwnedObject::Absent,
                 put: PutObject::Absent,
@@ -175,9 +175,9 @@ impl World {
         }
     }
 
-    /// A hash of everything that what can happen depends on.
+    /// Returns a hash of everything that future events depend on.
     pub(crate) fn fingerprint(&self) -> u64 {
-        // Whole, so that a field that is added has to be judged here.
+        // Destructured in full, so that a new field has to be considered here.
         let Self {
             case: _,
             bug: _,
@@ -205,9 +205,9 @@ impl World {
         hasher.finish()
     }
 
-    /// How far each remembered version is from the stored one, where anything depends on it.
+    /// Returns how far each remembered version is from the stored one, if anything depends on it.
     fn ages(&self) -> [Option<u16>; 5] {
-        let Operator { cache, memory, .. } = &self.operator;
+        let OperatorFacts { cache, memory, .. } = &self.operator;
         let at_hand = self.operator.round().object.version;
         let oldest = (self.versions[0].version).min(cache.version).min(at_hand);
         let age = |version: Version| {
@@ -223,7 +223,7 @@ impl World {
         [age(cache.version), age(at_hand), seen, failed, vain]
     }
 
-    /// Whether the state of a record declares the owned object.
+    /// Returns whether the state of a record declares the owned object.
     pub(crate) fn declares_owned(&self, recorded: &Recorded) -> bool {
         let state =
             (recorded.at().zip(self.case.life)).and_then(|(record, life)| life.get(record.state));
@@ -231,7 +231,7 @@ impl World {
     }
 }
 
-/// The position of an object that has made more transitions than the loop guard lets through, and whose work is to be
+/// Returns the position of an object that has made more transitions than the loop guard allows, and whose work is to be
 /// resumed.
 fn gone_round(case: &Case) -> Option<Record> {
     let life = case.life?;
@@ -252,7 +252,7 @@ fn gone_round(case: &Case) -> Option<Record> {
         visit: None,
         revision: 1,
         changed: 1,
-        action: Some(Action {
+        action: Some(ActionRecord {
             run: 1,
             attempt: 1,
             phase: Recording::Pending,

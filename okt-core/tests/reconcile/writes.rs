@@ -1,11 +1,11 @@
-//! This file performs the effects that write the object, and remembers what came of them.
+//! This file performs the effects that write the object, and remembers their results.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use okt_core::facts::Observed;
 use okt_core::reconcile::{Draft, News, WorkChange};
 
-use crate::event::{Failure, Outcome, Write};
+use crate::event::{EffectOutcome, Failure, Write};
 use crate::memory::{FailedWrite, Phase, Piece};
 use crate::object::{About, Object, Report, Status};
 use crate::operator::Round;
@@ -13,7 +13,7 @@ use crate::plant::Bug;
 use crate::world::{Presence, World};
 
 impl World {
-    pub(crate) fn add_finalizer(&mut self, outcome: Outcome, round: &mut Round) {
+    pub(crate) fn add_finalizer(&mut self, outcome: EffectOutcome, round: &mut Round) {
         let add = |object: &mut Object| object.finalizer = true;
         let written = self.request(Write::Finalizer, outcome, &round.object, add);
         self.wrote(written, round);
@@ -22,7 +22,12 @@ impl World {
         }
     }
 
-    pub(crate) fn drop_finalizer(&mut self, abandoned: bool, outcome: Outcome, round: &mut Round) {
+    pub(crate) fn drop_finalizer(
+        &mut self,
+        abandoned: bool,
+        outcome: EffectOutcome,
+        round: &mut Round,
+    ) {
         let was_held = self.stored.finalizer;
         let drop = |object: &mut Object| object.finalizer = false;
         let written = self.request(Write::Finalizer, outcome, &round.object, drop);
@@ -36,7 +41,7 @@ impl World {
         self.wrote(written, round);
     }
 
-    /// Remembers what became of a write.
+    /// Remembers the result of a write.
     fn wrote(&mut self, written: Result<(), Failure>, round: &mut Round) {
         let memory = &mut self.operator.memory;
         match written {
@@ -75,7 +80,7 @@ impl World {
         }
     }
 
-    /// The status that was drafted is the stored one.
+    /// Remembers that the drafted status is the stored one.
     fn is_reported(&mut self, round: &Round) {
         if self.case.life.is_none() {
             let memory = &mut self.operator.memory;
@@ -85,12 +90,12 @@ impl World {
         }
     }
 
-    /// Writes the drafted status. Then, and only if it is stored, the work becomes what the draft says.
+    /// Writes the drafted status. Then, and only if it is stored, changes the work as the draft says.
     pub(crate) fn commit(
         &mut self,
         draft: &Draft,
         patch: bool,
-        outcome: Outcome,
+        outcome: EffectOutcome,
         round: &mut Round,
     ) {
         self.check_commit(draft, round);
@@ -119,7 +124,7 @@ impl World {
         &mut self,
         draft: &Draft,
         is_side: bool,
-        outcome: Outcome,
+        outcome: EffectOutcome,
         round: &mut Round,
     ) -> bool {
         let status = self.drafted(draft, round);
@@ -128,7 +133,7 @@ impl World {
         if self.bug == Some(Bug::BegunBeforeRecorded) && draft.work == WorkChange::New {
             let mut ahead = *round;
             ahead.object.status = status;
-            self.start(Outcome::Works, &mut ahead);
+            self.start(EffectOutcome::Works, &mut ahead);
         }
         let change = |object: &mut Object| object.status = status;
         let written = self.request(Write::Status, outcome, &round.object, change);
@@ -149,7 +154,7 @@ impl World {
         round.object.status.recorded == draft.record
     }
 
-    /// The work becomes what the draft says.
+    /// Changes the work as the draft says.
     fn change(&mut self, draft: &Draft) {
         let in_flight = self.in_flight(&draft.record);
         let memory = &mut self.operator.memory;
@@ -173,7 +178,7 @@ impl World {
         }
     }
 
-    pub(crate) fn show_failure(&mut self, outcome: Outcome, round: &mut Round) {
+    pub(crate) fn show_failure(&mut self, outcome: EffectOutcome, round: &mut Round) {
         if let Some(failed) = &mut self.operator.memory.failed {
             failed.is_shown = true;
         }
@@ -189,7 +194,7 @@ impl World {
         }
     }
 
-    pub(crate) fn show_unreadable(&mut self, outcome: Outcome, round: &mut Round) {
+    pub(crate) fn show_unreadable(&mut self, outcome: EffectOutcome, round: &mut Round) {
         let status = standing_still(round, About::Garbled);
         let change = |object: &mut Object| object.status = status;
         let written = self.request(Write::Status, outcome, &round.object, change);
@@ -197,7 +202,7 @@ impl World {
     }
 }
 
-/// A status that says why the object stands still, with everything else as it was.
+/// Returns a status that reports why the object does not move, with everything else as before.
 fn standing_still(round: &Round, about: About) -> Status {
     let Object { spec, status, .. } = round.object;
     Status {

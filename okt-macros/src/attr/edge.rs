@@ -12,7 +12,7 @@ use crate::items::{self, Content, Item};
 use crate::report::{Report, Spot};
 
 impl Attributes {
-    /// `#[child(Running)]`.
+    /// Reads `#[child(Running)]`.
     pub(super) fn child(&mut self, report: &mut Report, attr: &Attribute) {
         let (targets, rest) = targets(report, attr, &[]);
         for item in rest {
@@ -22,7 +22,7 @@ impl Attributes {
             .extend(one_per_attribute(report, "child", targets));
     }
 
-    /// `#[trigger(Failed, after = "30m")]`.
+    /// Reads `#[trigger(Failed, after = "30m")]`.
     pub(super) fn trigger(&mut self, report: &mut Report, attr: &Attribute) {
         const CAUSES: [&str; 5] = ["after", "on_error", "on_delete", "on_change", "on_give_up"];
         let (targets, rest) = targets(report, attr, &CAUSES);
@@ -78,7 +78,7 @@ impl Attributes {
         }
     }
 
-    /// `#[no_route(Running, Servicing, reason = "..")]`.
+    /// Reads `#[no_route(Running, Servicing, reason = "..")]`.
     pub(super) fn no_route(&mut self, report: &mut Report, attr: &Attribute) {
         let own = spot(report, attr);
         let (targets, rest) = targets(report, attr, &["reason"]);
@@ -112,7 +112,7 @@ impl Attributes {
     }
 }
 
-/// The states an attribute names, and its other items; at least one target, so that an edge stays an edge.
+/// Returns the states that an attribute names, and its other items; at least one target, so that an edge stays an edge.
 fn targets(report: &mut Report, attr: &Attribute, options: &[&str]) -> (Vec<Target>, Vec<Item>) {
     let own = spot(report, attr);
     let nameless = Target {
@@ -148,7 +148,7 @@ fn target(report: &mut Report, item: &Item, is_first: bool, options: &[&str]) ->
         Content::Name(path) => {
             let last = path.segments.last()?.ident.clone();
             let name = items::name(&last);
-            // States are written like types; a word that is not one is an option, except in the first place.
+            // A state begins with a capital letter; any other word is an option, except in the first place.
             if options.contains(&name.as_str())
                 || !(is_first || name.starts_with(char::is_uppercase))
             {
@@ -182,7 +182,7 @@ fn target(report: &mut Report, item: &Item, is_first: bool, options: &[&str]) ->
     })
 }
 
-/// One edge is one line of a diff; further targets are edges all the same.
+/// Reports further targets of one attribute, so that each edge is one line of a diff; they stay edges.
 fn one_per_attribute(report: &mut Report, word: &str, targets: Vec<Target>) -> Vec<Target> {
     for target in targets.iter().skip(1) {
         let name = target.ident.as_ref().map_or("..".to_string(), items::name);
@@ -195,14 +195,14 @@ fn one_per_attribute(report: &mut Report, word: &str, targets: Vec<Target>) -> V
     targets
 }
 
-/// The time of `after = "30m"`; another, harmless one where it cannot be read.
+/// Reads the time of `after = "30m"`; returns a harmless time if it is unreadable.
 fn after(report: &mut Report, item: &Item, value: &mut Spot) -> Duration {
     const HARMLESS: Duration = Duration::from_secs(1);
     let Some((text, spot)) = item.text(report, "after") else {
         return HARMLESS;
     };
     *value = spot;
-    // humantime reads `30M` as months, which nobody means who writes it.
+    // humantime reads `30M` as months, which is never intended.
     let read = if text.contains('M') {
         Err("`M` would be months; use `m` for minutes".to_string())
     } else {
@@ -218,7 +218,7 @@ fn after(report: &mut Report, item: &Item, value: &mut Spot) -> Duration {
     })
 }
 
-/// The number of `on_error(attempts = 3)`, 1 of `on_error`; another, harmless one where it cannot be read.
+/// Reads the number of `on_error(attempts = 3)`, 1 for `on_error`; returns a harmless number if it is unreadable.
 fn attempts(report: &mut Report, item: &Item, value: &mut Spot) -> u32 {
     const HARMLESS: u32 = 1;
     if matches!(item.content, Content::Name(_)) {

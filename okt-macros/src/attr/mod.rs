@@ -1,4 +1,4 @@
-//! The attributes of one variant as typed values; every value keeps the token it was read from.
+//! The attributes of one variant as typed values, each with its token.
 
 mod edge;
 mod saying;
@@ -12,11 +12,11 @@ use crate::items::{self, Item};
 use crate::report::{Report, Spot};
 use crate::serde;
 
-/// What the attributes of a variant say.
+/// The attributes of a variant.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) doc: String,
-    /// The wire name that serde is told.
+    /// The wire name from serde's attribute.
     pub(crate) rename: Option<String>,
     pub(crate) marks: Vec<(Mark, Spot)>,
     pub(crate) triggers: Vec<Trigger>,
@@ -29,10 +29,10 @@ pub(crate) struct Attributes {
 /// A state that an attribute names (e.g. `Running` of `#[child(Running)]`).
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// None where the attribute names nothing; it stays an edge, so that the others keep their positions.
+    /// None if the attribute names no state; it stays an edge, so that the others keep their positions.
     pub(crate) ident: Option<Ident>,
     pub(crate) spot: Spot,
-    /// Found by the model.
+    /// The id of the state, which the model sets.
     pub(crate) to: StateId,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Trigger {
     pub(crate) word: Spot,
     /// The value of the cause (e.g. `"30m"`).
     pub(crate) value: Spot,
-    /// An option was not understood, so the cause may be another than [`Trigger::cause`].
+    /// Whether an option was not understood, so that the real cause may differ from [`Trigger::cause`].
     pub(crate) is_doubtful: bool,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Condition {
     pub(crate) message: String,
 }
 
-/// A refused wish.
+/// A refused desired state.
 #[derive(Debug)]
 pub(crate) struct NoRoute {
     pub(crate) target: Target,
@@ -124,7 +124,7 @@ impl Attributes {
         self.marks.iter().any(|(own, _)| *own == mark)
     }
 
-    /// `#[entry]`, `#[rest(hold, idle)]` and so on.
+    /// Reads a mark: `#[entry]`, `#[rest(hold, idle)]` and so on.
     fn mark(
         &mut self,
         report: &mut Report,
@@ -168,7 +168,7 @@ impl Attributes {
     }
 }
 
-/// The doc comment, trimmed; empty where there is none.
+/// Returns the doc comment, trimmed; empty if there is none.
 pub(crate) fn doc(attrs: &[Attribute]) -> String {
     let lines = attrs.iter().filter_map(|attr| match &attr.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
@@ -190,13 +190,13 @@ pub(crate) fn doc(attrs: &[Attribute]) -> String {
     lines.join("\n").trim().to_string()
 }
 
-/// The word of an attribute.
+/// Returns the spot of an attribute's name.
 fn spot(report: &mut Report, attr: &Attribute) -> Spot {
     let word = attr.path().segments.first();
     report.spot(word.map_or_else(proc_macro2::Span::call_site, |word| word.ident.span()))
 }
 
-/// Reports an option that stands twice.
+/// Reports an option that occurs twice.
 fn once(report: &mut Report, seen: &mut Vec<&'static str>, word: &'static str, item: &Item) {
     if seen.contains(&word) {
         report.error(

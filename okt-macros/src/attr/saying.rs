@@ -1,4 +1,4 @@
-//! The attributes that say something of a state: `#[condition]` and `#[was]`.
+//! The attributes that describe a state: `#[condition]` and `#[was]`.
 
 use okt_core::ConditionStatus;
 use okt_core::check::Rule;
@@ -9,7 +9,7 @@ use crate::items::{self, Content};
 use crate::report::{Report, Spot};
 
 impl Attributes {
-    /// `#[condition(Available, status = "False", reason = "Broken", message = "..")]`.
+    /// Reads `#[condition(Available, status = "False", reason = "Broken", message = "..")]`.
     pub(super) fn condition(&mut self, report: &mut Report, attr: &Attribute) {
         let own = spot(report, attr);
         let Some(items) = items::of_attribute(report, attr) else {
@@ -76,7 +76,7 @@ impl Attributes {
         }
     }
 
-    /// `#[was("Backup")]`.
+    /// Reads `#[was("Backup")]`.
     pub(super) fn was(&mut self, report: &mut Report, attr: &Attribute) {
         let own = spot(report, attr);
         let Some(items) = items::of_attribute(report, attr) else {

@@ -1,15 +1,16 @@
-//! Where each name in an attribute is a name in Rust: by it editors go to a state, rename and complete it,
-//! and rustc reports one that is misspelt.
+//! Generates code that mentions each state named in an attribute.
+//!
+//! It lets editors navigate to a state, rename and complete it, and rustc report a misspelled name.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::model::{Model, Node};
 
-/// Matches on every state that an attribute names, one function per enum, never called.
+/// Generates one function per enum, never called, that matches on every state named in an attribute.
 ///
-/// Only the names carry the author's span; with more, editors find several definitions.
-/// They stand in patterns, where an editor offers states and nothing else.
+/// Only the names have the span of the source; otherwise editors would find several definitions.
+/// The names are in patterns, where an editor offers only states.
 pub(crate) fn expand(model: &Model) -> TokenStream {
     let mentions: Vec<&Ident> = model
         .nodes

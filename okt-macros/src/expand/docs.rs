@@ -1,17 +1,17 @@
-//! The words of generated docs.
+//! The texts of generated docs.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::model::Node;
 
-/// A doc comment, with the space that authors write before theirs.
+/// Generates a doc comment, with the usual leading space.
 pub(crate) fn doc(text: &str) -> TokenStream {
     let text = format!(" {text}");
     quote!(#[doc = #text])
 }
 
-/// A list of alternatives (e.g. `` `Stay`, `Next` or `End` ``).
+/// Joins alternatives (e.g. `` `Stay`, `Next` or `End` ``).
 pub(crate) fn one_of(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {
@@ -21,9 +21,9 @@ pub(crate) fn one_of(names: &[String]) -> String {
     }
 }
 
-/// A state's first line after a colon, where it has one (e.g. `: Clients may connect.`).
+/// Returns the first line of a state's docs after a colon (e.g. `: Clients may connect.`); empty if it has none.
 ///
-/// Its links are taken for plain text: they are written for the place where the state is declared.
+/// It escapes links, because they are relative to the declaration of the state.
 pub(crate) fn after_colon(node: &Node) -> String {
     match node.summary() {
         "" => String::new(),

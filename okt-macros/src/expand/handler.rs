@@ -1,4 +1,4 @@
-//! The handler trait, one method per state that has work, and the way from a state to its method.
+//! Generates the handler trait, with one method per state that has work, and the dispatch from a state to its method.
 
 use okt_core::{Kind, Mark};
 use proc_macro2::TokenStream;
@@ -7,7 +7,7 @@ use quote::{format_ident, quote};
 use crate::expand::{docs, successors};
 use crate::model::{Model, Node};
 
-/// Writes `trait DatabaseStateHandler`.
+/// Generates `trait DatabaseStateHandler`.
 pub(crate) fn r#trait(model: &Model) -> TokenStream {
     let (vis, handler, name) = (&model.vis, &model.handler, model.name());
     let states: Vec<&Node> = handled(model).collect();
@@ -38,10 +38,10 @@ pub(crate) fn r#trait(model: &Model) -> TokenStream {
     }
 }
 
-/// Writes `impl Dispatch<H> for DatabaseState`, and the same for work that is handed on whatever the state; of a pass
-/// `impl PassDispatch<H>`.
+/// Generates `impl Dispatch<H> for DatabaseState`, also for delegated work; for a pass `impl PassDispatch<H>`.
 ///
-/// The compiler's work on an async function grows faster than its awaits, so a long match is cut into stretches.
+/// The compile time of an async function grows faster than its number of awaits, so a long match is split into
+/// functions.
 pub(crate) fn dispatch(model: &Model) -> TokenStream {
     const STRETCH: usize = 16;
     let (ident, handler) = (&model.ident, &model.handler);
@@ -59,7 +59,7 @@ pub(crate) fn dispatch(model: &Model) -> TokenStream {
     let idle: Vec<TokenStream> = idle.map(Node::pattern).collect();
     let nothing = nothing(model);
     let idle = (!idle.is_empty()).then(|| quote!(#(#idle)|* => #nothing,));
-    // Where nothing is done, nothing is needed for it.
+    // Without handlers the arguments are unused.
     let unused = nodes.is_empty().then(|| quote!(let _ = (handler, cx);));
     let answer = answer(model);
     let (r#trait, method) = match model.kind {
@@ -92,7 +92,7 @@ pub(crate) fn dispatch(model: &Model) -> TokenStream {
     }
 }
 
-/// What the work of any state answers.
+/// Generates the type of the answer of any state.
 fn answer(model: &Model) -> TokenStream {
     match model.kind {
         Kind::Lifecycle => quote!(__okt::Answer),
@@ -100,7 +100,7 @@ fn answer(model: &Model) -> TokenStream {
     }
 }
 
-/// What an idle state answers.
+/// Generates the answer of an idle state.
 fn nothing(model: &Model) -> TokenStream {
     let stay = quote!(__okt::Answer::Stay);
     match model.kind {
@@ -109,7 +109,7 @@ fn nothing(model: &Model) -> TokenStream {
     }
 }
 
-/// The work of a lifecycle that is handed on whatever the state.
+/// Generates the dispatch of a lifecycle whose work is delegated in every state.
 fn handed_on(model: &Model) -> TokenStream {
     let ident = &model.ident;
     quote! {
@@ -131,7 +131,7 @@ fn handed_on(model: &Model) -> TokenStream {
     }
 }
 
-/// A function for some of the states, and the arm that leads to it.
+/// Generates a function for some of the states, and the match arm that calls it.
 fn stretch(model: &Model, index: usize, nodes: &[&Node]) -> (TokenStream, TokenStream) {
     let (handler, state) = (&model.handler, model.plain_ident());
     let name = format_ident!("stretch_{index}");
@@ -155,12 +155,12 @@ fn stretch(model: &Model, index: usize, nodes: &[&Node]) -> (TokenStream, TokenS
     (function, arm)
 }
 
-/// The states with a method, each once.
+/// Returns the states with a method, each once.
 fn handled(model: &Model) -> impl Iterator<Item = &Node> {
     model.nodes.iter().filter(|node| model.is_handled(node))
 }
 
-/// What an implementation needs (e.g. "one `async fn` per state that is not idle: start, running").
+/// Describes the methods of an implementation (e.g. "one `async fn` per state that is not idle: start, running").
 fn methods_in_words(states: &[&Node]) -> String {
     const SHOWN: usize = 8;
     let shown = states.iter().take(SHOWN).filter_map(|node| {
@@ -180,7 +180,7 @@ fn methods_in_words(states: &[&Node]) -> String {
     }
 }
 
-/// One method (e.g. `fn running(&self, cx: &Self::Context) -> impl Future<..> + Send`).
+/// Generates one method (e.g. `fn running(&self, cx: &Self::Context) -> impl Future<..> + Send`).
 fn method(model: &Model, node: &Node) -> TokenStream {
     let method = &node.method;
     let variant = node.variant();
@@ -195,8 +195,8 @@ fn method(model: &Model, node: &Node) -> TokenStream {
     ));
     let (output, answer) = if node.is(Mark::Leaf) {
         let answer = docs::doc(match model.kind {
-            Kind::Lifecycle => "The last work in a life: what is left to be cleared away.",
-            Kind::Pass => "The last step of a walk.",
+            Kind::Lifecycle => "The last work of a lifecycle: deletes what is left.",
+            Kind::Pass => "The last step of a pass.",
         });
         (quote!(()), answer)
     } else {
@@ -211,7 +211,7 @@ fn method(model: &Model, node: &Node) -> TokenStream {
             quote!(#krate::__private::Step<#output>)
         }
     };
-    // In a wrong graph a method may be there only for an implementation that has it.
+    // In a wrong graph a method may exist only because an implementation has it, so it gets a default body.
     let body = if model.is_wrong {
         quote!({ ::core::future::pending() })
     } else {
@@ -235,7 +235,7 @@ fn arm(model: &Model, node: &Node) -> TokenStream {
     quote!(#pattern => #work,)
 }
 
-/// The call of a method; named in full, because the compiler looks long for one of many by its name alone.
+/// Generates the call of a method, with a full path, because the compiler resolves one of many methods slowly by name.
 fn work(model: &Model, node: &Node) -> TokenStream {
     let (handler, method) = (&model.handler, &node.method);
     let answer = if node.is(Mark::Leaf) {

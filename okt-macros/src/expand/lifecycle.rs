@@ -1,4 +1,4 @@
-//! `impl Lifecycle`: the graph as a constant, with its routes, and the way between states and their ids.
+//! Generates `impl Lifecycle`: the graph with its routes as a constant, and the conversion between states and ids.
 
 use okt_core::routes::{Table, Tables};
 use okt_core::{Cause, ConditionStatus, Declared, Graph, Kind, NoRoute, State, StateId, Trigger};
@@ -9,7 +9,7 @@ use syn::{WhereClause, parse_quote};
 use crate::graph::with_graph;
 use crate::model::{Model, Node};
 
-/// Writes `impl Lifecycle for DatabaseState`.
+/// Generates `impl Lifecycle for DatabaseState`.
 pub(crate) fn expand(model: &Model) -> TokenStream {
     let ident = &model.ident;
     let (impl_generics, generics, _) = model.generics.split_for_impl();
@@ -25,7 +25,7 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
         let (pattern, id) = (node.pattern(), state_id(id));
         quote!(#pattern => #id,)
     });
-    // A state with fields is refused, so nobody asks which it is.
+    // A state with fields is refused, so its id is never converted.
     let states = model
         .nodes
         .iter()
@@ -52,7 +52,7 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
     }
 }
 
-/// What a generic enum, which is refused, lacks to be a lifecycle at all.
+/// Adds the bounds that a generic enum, which is refused, needs to implement `Lifecycle` without further errors.
 fn where_clause(model: &Model) -> Option<WhereClause> {
     if model.generics.params.is_empty() {
         return None;
@@ -65,7 +65,7 @@ fn where_clause(model: &Model) -> Option<WhereClause> {
     generics.where_clause
 }
 
-/// A graph without states: every question about it has an answer, and it is never asked.
+/// Generates a graph without states, for a wrong declaration; it never runs.
 fn harmless(graph: &Graph<'_>) -> TokenStream {
     let nothing = Graph {
         states: &[],
@@ -74,7 +74,7 @@ fn harmless(graph: &Graph<'_>) -> TokenStream {
     constant(&nothing)
 }
 
-/// A graph as an expression.
+/// Generates a graph as an expression.
 fn constant(graph: &Graph<'_>) -> TokenStream {
     let Graph {
         name,
@@ -192,7 +192,7 @@ fn table(Table(bytes): Table<'_>) -> TokenStream {
     quote!(__okt::Table(#bytes))
 }
 
-/// A position as an expression (e.g. `StateId(3)`).
+/// Generates a state id as an expression (e.g. `StateId(3)`).
 pub(crate) fn state_id(StateId(id): StateId) -> TokenStream {
     let id = Literal::u16_unsuffixed(id);
     quote!(__okt::StateId(#id))

@@ -1,4 +1,4 @@
-//! The model as Rust: everything the attribute writes; nothing here can fail.
+//! Generates the Rust code of a model; nothing here can fail.
 
 mod anchors;
 mod docs;
@@ -11,17 +11,17 @@ use quote::quote;
 
 use crate::model::Model;
 
-/// Writes what a graph gives its author.
+/// Generates all code of a graph.
 ///
-/// Code of ours stands in a constant without a name, so that its alias `__okt` is in nobody's way.
-/// The anchors come first: an editor that completes a name must meet them before any error.
+/// Code that is not part of the interface is in an unnamed constant, so that its alias `__okt` conflicts with no name.
+/// The anchors come first, because an editor that completes a name must find them before any error.
 pub(crate) fn expand(model: &Model) -> TokenStream {
     let krate = &model.krate;
     let anchors = anchors::expand(model);
     let successors = successors::module(model);
     let lifecycle = lifecycle::expand(model);
     let handler = handler::r#trait(model);
-    // Nobody can run a generic graph, which is refused.
+    // A generic graph is refused, so it needs no dispatch.
     let (answers, dispatch) = if model.generics.params.is_empty() {
         (successors::answers(model), handler::dispatch(model))
     } else {

@@ -1,4 +1,4 @@
-//! The module of successor enums: a handler can only name where its state leads.
+//! Generates the module of successor enums, so that a handler can name only the targets of its state.
 
 use okt_core::{Kind, Mark, StateId};
 use proc_macro2::{Ident, Span, TokenStream};
@@ -8,12 +8,12 @@ use crate::expand::docs;
 use crate::expand::lifecycle::state_id;
 use crate::model::{Model, Node, constant};
 
-/// The answers that are no states.
+/// The answers that are not states.
 const STAY: &str = "Stay";
 const NEXT: &str = "Next";
 const WAIT: &str = "Wait";
 
-/// What a handler of one state may answer.
+/// The possible answers of the handler of one state.
 struct Successors<'m> {
     node: &'m Node,
     /// The enum (e.g. `AfterRunning`).
@@ -24,7 +24,7 @@ struct Successors<'m> {
     states: Vec<(StateId, &'m Node)>,
 }
 
-/// Every enum, with the name of the successors type of each state (e.g. `AfterRunning`).
+/// Returns the successors of every state that has them.
 fn successors(model: &Model) -> impl Iterator<Item = Successors<'_>> {
     model
         .nodes
@@ -37,7 +37,7 @@ impl<'m> Successors<'m> {
     fn of(model: &'m Model, node: &'m Node) -> Self {
         let is_lifecycle = model.kind == Kind::Lifecycle;
         let mut states = model.successors(node);
-        // Only a wrong graph has states of these names.
+        // Only a wrong graph has states with these names.
         states.retain(|(_, to)| ![STAY, NEXT, WAIT].contains(&to.variant().as_str()));
         Self {
             node,
@@ -49,7 +49,7 @@ impl<'m> Successors<'m> {
         }
     }
 
-    /// Its answers as its author names them.
+    /// Returns the names of the answers.
     fn names(&self) -> Vec<String> {
         let ours = [(self.stay, STAY), (self.next, NEXT), (self.wait, WAIT)];
         let ours = ours.iter().filter(|(has, _)| *has);
@@ -58,7 +58,7 @@ impl<'m> Successors<'m> {
             .collect()
     }
 
-    /// The enum (e.g. `pub enum AfterRunning { Stay, Next, Wait(Duration), Servicing, .. }`).
+    /// Generates the enum (e.g. `pub enum AfterRunning { Stay, Next, Wait(Duration), Servicing, .. }`).
     fn declaration(&self) -> TokenStream {
         let ident = &self.ident;
         let doc = docs::doc(&format!(
@@ -82,7 +82,7 @@ impl<'m> Successors<'m> {
             let last = self.node.attributes.children.last();
             let last = last.and_then(|last| last.ident.as_ref());
             let last = last.map_or_else(String::new, crate::items::name);
-            // Nobody wishes for a state of a pass.
+            // A pass has no desired state.
             let doc = docs::doc(&if self.wait {
                 format!("On towards the desired state, or to the last child, `{last}`.")
             } else {
@@ -123,9 +123,9 @@ impl<'m> Successors<'m> {
         }
     }
 
-    /// The way to the answer of any handler, and what can be told by it.
+    /// Generates the conversion into an `Answer`, and the traits implemented with it.
     ///
-    /// For a graph of many states this compiles in half the time of the same derived.
+    /// For a graph of many states this compiles in half the time of derived traits.
     fn answer(&self, module: &Ident) -> TokenStream {
         let ident = &self.ident;
         let stay = self
@@ -177,17 +177,17 @@ impl<'m> Successors<'m> {
     }
 }
 
-/// The successors enum of a state (e.g. `AfterRunning`).
+/// Returns the name of the successors enum of a state (e.g. `AfterRunning`).
 pub(crate) fn ident(node: &Node) -> Ident {
     format_ident!("After{}", node.variant(), span = Span::call_site())
 }
 
-/// What a handler of this state may answer, in words.
+/// Lists the possible answers of the handler of a state, for docs.
 pub(crate) fn in_words(model: &Model, node: &Node) -> String {
     docs::one_of(&Successors::of(model, node).names())
 }
 
-/// The module `database_state`.
+/// Generates the module `database_state`.
 pub(crate) fn module(model: &Model) -> TokenStream {
     let (vis, module) = (&model.vis, &model.module);
     let doc = docs::doc(&format!(
@@ -205,14 +205,14 @@ pub(crate) fn module(model: &Model) -> TokenStream {
     }
 }
 
-/// The conversions of all successor enums.
+/// Generates the conversions of all successor enums.
 pub(crate) fn answers(model: &Model) -> TokenStream {
     successors(model)
         .map(|successors| successors.answer(&model.module))
         .collect()
 }
 
-/// The module of condition types; none where none is declared.
+/// Generates the module of condition types; none if no condition is declared.
 fn conditions(model: &Model) -> Option<TokenStream> {
     let mut types: Vec<(Ident, &str)> = Vec::new();
     for condition in model.conditions() {

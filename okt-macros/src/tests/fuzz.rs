@@ -1,4 +1,4 @@
-//! Declarations with a token lost, doubled, swapped or replaced: whatever is written, nothing panics.
+//! Expands declarations with a token removed, doubled, swapped or replaced: the macros never panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +9,7 @@ use quote::ToTokens;
 use super::{cases, items};
 use crate::{expand_with, graph_of, shim, spec};
 
-/// Words that mean something somewhere.
+/// Tokens that have a meaning somewhere in a declaration.
 const WORDS: [&str; 16] = [
     "entry",
     "rest",
@@ -53,7 +53,7 @@ fn no_declaration_makes_the_macros_panic() {
     });
 }
 
-/// One change somewhere among the tokens or inside one of their groups.
+/// Makes one change among the tokens or inside one of their groups.
 fn mutate(dice: &mut Dice, tokens: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = tokens.into_iter().collect();
     if tokens.is_empty() {

@@ -1,4 +1,4 @@
-//! The expansion of the very files that the compiler tests compile, as text.
+//! Tests the expansion, as text, of the files that the compiler tests compile.
 
 mod fuzz;
 
@@ -50,7 +50,7 @@ fn pass_graph() {
 }
 
 #[test]
-fn a_wrong_graph_is_expanded_all_the_same() {
+fn a_wrong_graph_is_still_expanded() {
     expect_file!["../../snapshots/used_everywhere.rs"]
         .assert_eq(&expansion("fail/together/used_everywhere.rs"));
 }
@@ -67,7 +67,7 @@ fn two_expansions_are_equal() {
 }
 
 #[test]
-fn an_expansion_is_rust_whatever_the_declaration() {
+fn every_expansion_is_valid_rust() {
     for case in cases() {
         for item in items(&case) {
             let written = written(&item);
@@ -78,7 +78,7 @@ fn an_expansion_is_rust_whatever_the_declaration() {
 }
 
 #[test]
-fn every_rule_has_its_paragraph_and_its_case() {
+fn every_rule_has_a_paragraph_and_a_case() {
     let rules = include_str!("../../RULES.md");
     let cases = cases();
     for rule in Rule::ALL {
@@ -90,14 +90,14 @@ fn every_rule_has_its_paragraph_and_its_case() {
         });
         let case = case.unwrap_or_else(|| panic!("no case {name}_*.rs"));
         let told = std::fs::read_to_string(case.with_extension("stderr")).unwrap_or_default();
-        // The first rule is told by rustc.
+        // rustc itself reports the first rule.
         let code = rule.to_string().replace("OKT001", "E0599");
         assert!(told.contains(&code), "{rule}: {told}");
     }
 }
 
 #[test]
-fn names_by_serde_are_checked_too() {
+fn wire_names_from_serde_are_checked() {
     let told = told(quote! {
         #[serde(rename_all = "kebab-case")]
         enum Life {
@@ -115,7 +115,7 @@ fn names_by_serde_are_checked_too() {
     .assert_eq(&told);
 }
 
-/// The messages about a declaration, one a line.
+/// Returns the messages about a declaration, one per line.
 fn told(declaration: TokenStream) -> String {
     let code = expand_with(declaration, graph_of);
     let file: syn::File = syn::parse2(code).expect("an expansion is Rust");
@@ -129,7 +129,7 @@ fn told(declaration: TokenStream) -> String {
     messages.collect::<Vec<_>>().join("\n")
 }
 
-/// What the macros write for a case, formatted.
+/// Returns the formatted expansion of a case.
 fn expansion(case: &str) -> String {
     let path = folder().join(case);
     let code: TokenStream = items(&path).iter().map(written).collect();
@@ -140,7 +140,7 @@ fn expansion(case: &str) -> String {
     )
 }
 
-/// Every case of the compiler tests.
+/// Returns every case of the compiler tests.
 fn cases() -> Vec<PathBuf> {
     let mut folders = vec![folder()];
     let mut files = Vec::new();
@@ -163,7 +163,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui-tests/cases")
 }
 
-/// The items of a file that our macros are asked about, those in modules too.
+/// Returns the items of a file that use these macros, including those in modules.
 fn items(path: &Path) -> Vec<Item> {
     let text = std::fs::read_to_string(path).expect("a case can be read");
     let file = syn::parse_file(&text).expect("a case is Rust");
@@ -192,7 +192,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Whether it is `#[lifecycle_graph]` or `#[derive(LifecycleSpec)]`.
+/// Returns whether an attribute is `#[lifecycle_graph]` or `#[derive(LifecycleSpec)]`.
 fn is_ours(attr: &Attribute) -> bool {
     is_graph(attr) || attr.to_token_stream().to_string().contains("LifecycleSpec")
 }
@@ -202,7 +202,7 @@ fn is_graph(attr: &Attribute) -> bool {
     last.is_some_and(|last| last.ident == "lifecycle_graph")
 }
 
-/// What the macros write for an item, as rustc would call them.
+/// Expands an item as rustc would.
 fn written(item: &Item) -> TokenStream {
     let Some(attr) = attributes(item).iter().find(|attr| is_graph(attr)) else {
         return expand_with(item.to_token_stream(), spec::expand);

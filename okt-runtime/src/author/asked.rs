@@ -1,4 +1,5 @@
-//! Asking the author's code something: without a place in the queue, contained where it panics, given up where it hangs.
+//! Calls of the application's code: they hold no place in the queue, panics are contained, and a call that hangs is
+//! given up.
 
 use std::fmt;
 use std::future::Future;
@@ -17,24 +18,22 @@ use crate::failure::Failure;
 use crate::texts::{panic_text, seconds};
 use crate::wire::object::LifecycleObject;
 
-/// How long an answer may take, by default.
+/// The default time limit of a call.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// The longest time between two questions to an application that does not answer, where it is not looked at more
-/// seldom anyway.
+/// The longest wait between two calls of an application that does not answer, unless its usual wait is longer.
 const SELDOM: Duration = Duration::from_mins(5);
 
-/// How many questions may wait for an answer at the same time, by default.
+/// The default number of calls that may be pending at the same time.
 pub(crate) const QUESTIONS: usize = 4096;
 
-/// Of this many places for questions one is left to applications that did not answer before.
+/// One of this many places is for applications that did not answer the last call.
 const DOUBTFUL_SHARE: usize = 4;
 
-/// The places of questions that wait for an answer.
+/// The places of pending calls.
 ///
-/// Each costs its future, a few kilobytes, and whatever the author's code holds (a connection).
-/// Applications that did not answer the last question share a part of the places, so that those that answer always find
-/// one.
+/// Each call costs its future, a few kilobytes, and what the application's code holds (a connection).
+/// Applications that did not answer the last call share a part of the places, so that the others always find one.
 #[derive(Debug)]
 pub(crate) struct Questions {
     all: Semaphore,
@@ -51,9 +50,9 @@ impl Questions {
     }
 }
 
-/// Why there is no answer.
+/// Why a call has no answer.
 pub(crate) enum Unanswered {
-    /// The code panicked, and said this.
+    /// The code panicked with this message.
     Panicked(String),
     /// There was no answer within this time.
     TimedOut(Duration),
@@ -66,7 +65,7 @@ impl fmt::Display for Unanswered {
             Self::TimedOut(limit) => {
                 write!(
                     f,
-                    "no answer within {}; it is asked less and less often",
+                    "no answer within {}; the wait between observations grows",
                     seconds(*limit)
                 )
             }
@@ -75,7 +74,7 @@ impl fmt::Display for Unanswered {
 }
 
 impl Unanswered {
-    /// The same as a failure; `what` was asked for.
+    /// Converts it to a failure; the message of a timeout begins with `what`.
     pub(crate) fn failure(self, what: &str) -> Failure {
         match self {
             Self::Panicked(said) => Failure::retry(reasons::PANICKED, said),
@@ -87,20 +86,20 @@ impl Unanswered {
     }
 }
 
-/// What asks the author's code about one object.
+/// Calls the application's code for one object.
 pub(crate) struct Asker<'a, K: LifecycleObject> {
     pub(crate) questions: &'a Questions,
     pub(crate) place: &'a PlaceOf<K>,
-    /// The application did not answer before.
+    /// Whether the application did not answer the last call.
     pub(crate) doubtful: bool,
 }
 
 impl<K: LifecycleObject> Asker<'_, K> {
-    /// Waits for an answer of the author's code, but no longer than this.
+    /// Waits for the answer of a call, at most for `limit`.
     ///
     /// # Errors
     ///
-    /// Where it panics or hangs; asked again, it may do better.
+    /// If the call panics or hangs; a retry may help.
     pub(crate) async fn ask<T>(
         &self,
         limit: Duration,
@@ -108,7 +107,7 @@ impl<K: LifecycleObject> Asker<'_, K> {
     ) -> Result<T, Unanswered> {
         let Questions { all, doubtful } = self.questions;
         let answer = async {
-            // They are never closed.
+            // The semaphores are never closed.
             let _doubtful = if self.doubtful {
                 doubtful.acquire().await.ok()
             } else {
@@ -119,7 +118,7 @@ impl<K: LifecycleObject> Asker<'_, K> {
             tokio::time::timeout(limit, contained).await
         };
         let mut answer = std::pin::pin!(answer);
-        // What answers at once need not go and come back.
+        // A call that answers at once keeps its place in the queue.
         let answer = match (&mut answer).now_or_never() {
             Some(answer) => answer,
             None => self.place.aside(answer).await,
@@ -132,54 +131,54 @@ impl<K: LifecycleObject> Asker<'_, K> {
     }
 }
 
-/// How long an application that does not answer a question is not asked again.
+/// The backoff for an application that does not answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Silence {
-    /// How often in a row it has not answered.
+    /// The number of calls in a row without an answer.
     times: u32,
     until: Option<Instant>,
 }
 
 impl Silence {
-    /// Whether it did answer when it was asked last.
+    /// Returns whether the application answered the last call.
     pub(crate) fn is_none(self) -> bool {
         self.times == 0
     }
 
-    /// Returns how long it is not asked; none where it may be.
+    /// Returns how long the application is not called; none if it may be called.
     pub(crate) fn left(self) -> Option<Duration> {
         let left = self.until?.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
-    /// It did not answer: the next question comes after a usual wait, and then after longer and longer ones.
+    /// Notes a call without an answer: the next call comes after `usual`, and later ones after longer and longer waits.
     pub(crate) fn lasts(&mut self, usual: Duration, seed: u64) {
         self.times = self.times.saturating_add(1);
         let wait = Backoff::new(usual, usual.max(SELDOM)).wait(self.times, seed);
         self.until = Some(after(wait));
     }
 
-    /// It has answered, or is to be asked at once.
+    /// Ends the backoff: the application has answered, or is to be called at once.
     pub(crate) fn end(&mut self) {
         *self = Self::default();
     }
 }
 
-/// What is remembered of looks at an application.
+/// The memory of the observations of an application.
 #[derive(Debug, Default)]
 pub(crate) struct Sight {
-    /// How many failed in a row.
+    /// The number of observations in a row that failed.
     pub(crate) failed: u32,
-    /// How long it is not asked, because it did not answer.
+    /// The backoff for observations.
     pub(crate) silence: Silence,
-    /// The same of the extra status.
+    /// The backoff for the extra status.
     pub(crate) extra_silence: Silence,
-    /// States that the observation named although no edge leads there, as last logged.
+    /// The states that the observation named as events although no edge leads there, as last logged.
     pub(crate) refused_events: Vec<StateId>,
 }
 
 impl Sight {
-    /// Whether there is nothing to remember.
+    /// Returns whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
             failed,
@@ -190,7 +189,7 @@ impl Sight {
         *failed == 0 && silence.is_none() && extra_silence.is_none() && refused_events.is_empty()
     }
 
-    /// Whether the application did not answer the last question.
+    /// Returns whether the application did not answer the last call.
     pub(crate) fn is_silent(&self) -> bool {
         !self.silence.is_none() || !self.extra_silence.is_none()
     }

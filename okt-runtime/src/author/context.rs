@@ -1,4 +1,4 @@
-//! What an application is given: the object it acts upon, and the work it is asked to do.
+//! The contexts that your code receives: the object it acts upon, and the work it does.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::resources::Cluster;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
 
-/// The object that is observed or acted upon.
+/// The object that your code observes or acts upon, with access to the cluster.
 #[derive(Clone)]
 pub struct Context<K: LifecycleObject> {
     object: Arc<K>,
@@ -29,31 +29,31 @@ impl<K: LifecycleObject> Context<K> {
         }
     }
 
-    /// The object as it was when this turn began, or when the action was recorded.
+    /// Returns the object as it was when this reconciliation began, or when the action was recorded.
     pub fn object(&self) -> &K {
         &self.object
     }
 
-    /// A client for whatever else the application needs of the cluster.
+    /// Returns a client for other requests to the cluster.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The state on record; none for a new object, and for a name that the graph does not know.
+    /// Returns the state on record; none for a new object, and for a name that the graph does not have.
     pub fn state(&self) -> Option<K::State> {
         self.object.status_of()?.lifecycle.as_ref()?.state.known()
     }
 
-    /// Whether the object is being deleted.
+    /// Returns whether the object is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.object.meta().deletion_timestamp.is_some()
     }
 }
 
-/// The work of a state: what a handler is given.
+/// The work of a state, as its handler receives it.
 ///
-/// It may be done twice under one id (after a crash, or when its outcome was lost), so it must be
-/// idempotent by [`id`](Self::id).
+/// OKT may repeat the work under one id (after a crash, or when its outcome was lost), so it must be idempotent by
+/// [`id`](Self::id).
 pub struct Action<K: LifecycleObject> {
     context: Context<K>,
     id: String,
@@ -82,42 +82,43 @@ impl<K: LifecycleObject> Action<K> {
         }
     }
 
-    /// Names this piece of work for ever, whatever restarts: `<uid>/<transition>@<time>`, with `/<k>` after the transition
-    /// for the k-th revision.
+    /// Returns the id of this piece of work, the same after every restart: `<uid>/<transition>@<time>`, with `/<k>`
+    /// after the transition for the k-th revision.
     ///
-    /// The time is the one at which the work was recorded, in milliseconds as hexadecimal digits: a backup of the cluster
-    /// that is restored makes transitions again, and their work is other work. Do not read it.
+    /// The time is the one at which the work was recorded, in milliseconds as hexadecimal digits. It tells work apart
+    /// if a restored backup of the cluster repeats transition numbers. Do not parse it.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The number of this attempt, from 1; a hint, not part of the id.
+    /// Returns the number of this attempt, starting at 1; a hint, not part of the id.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// What led into this state, also at a retry and after a restart; none where somebody else wrote the history.
+    /// Returns the cause of the move into this state, also at a retry and after a restart; none if another writer wrote
+    /// the history.
     pub fn cause(&self) -> Option<Cause> {
         let status = self.context.object.status_of()?;
         read::cause(status.lifecycle.as_ref()?)
     }
 
-    /// Whether the work may have been begun before by an operator that is gone.
+    /// Returns whether another operator process may have begun the work before.
     pub fn resumed(&self) -> bool {
         self.resumed
     }
 
-    /// Ends when the work is no longer wanted: a trigger has come, or the object is gone.
+    /// Completes when the work is cancelled: a trigger has come, or the object is gone.
     ///
-    /// Clean up and return; what is returned is not looked at any more.
-    /// A handler that does not return is dropped at its next `.await` half a minute later.
+    /// Clean up and return; the result is ignored.
+    /// A handler that does not return is dropped at its next `.await` after 30 s.
     pub async fn cancelled(&self) {
         self.cancellation.cancelled().await;
     }
 
-    /// Says how far the work is, for people: shown as `status.lifecycle.action.message`.
+    /// Reports the progress of the work, for people, in `status.lifecycle.action.message`.
     ///
-    /// At most 256 bytes, longer texts are cut; written at most every ten seconds, the newest wins.
+    /// A text of more than 256 bytes is cut. OKT writes the newest text, at most every ten seconds.
     pub fn progress(&self, text: impl Into<String>) {
         self.progress.say(text.into());
     }

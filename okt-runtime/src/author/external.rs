@@ -1,4 +1,4 @@
-//! An application as one resource: four methods stand where a handler for each state would.
+//! An application that is one external resource: four methods instead of a handler for each state.
 
 use std::future::Future;
 use std::time::Duration;
@@ -13,24 +13,24 @@ use crate::author::observation::Observation;
 use crate::failure::Failure;
 use crate::resources::{Resources, Watches};
 use crate::wire::object::LifecycleObject;
-use crate::wire::status::Phase;
+use okt_core::record::Phase;
 
 /// The states of an external application.
 type States<E> = <<E as External>::Resource as LifecycleObject>::State;
 
-/// What an external application adds to its status.
+/// The fields that an external application adds to its status.
 type Added<E> = <<E as External>::Resource as LifecycleObject>::Extra;
 
-/// What [`External::get`] finds of an application.
+/// The result of [`External::get`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// Nothing is there.
+    /// The application does not exist.
     Absent,
-    /// It is there, and not as the object asks for in its state.
+    /// The application exists, but is not as the object asks for in its state.
     Outdated,
-    /// It is on its way to be as the object asks for; how far it is, for people.
+    /// The application is becoming what the object asks for; the text reports the progress, for people.
     Pending(String),
-    /// It is as the object asks for in its state.
+    /// The application is as the object asks for in its state.
     Ready,
 }
 
@@ -39,26 +39,27 @@ pub enum Found {
 ///
 /// It becomes an [`Application`] as `Delegated(AsResource(application))`.
 ///
-/// | state | what is called | until `get` finds it |
+/// | state | OKT calls | until `get` finds it |
 /// |---|---|---|
-/// | entry | `create` where nothing is there, `update` where it is not as asked for | ready |
+/// | entry | `create` if it is absent, `update` if it is outdated | ready |
 /// | leaf | `delete` | absent |
-/// | every other state that is not idle | `update` where it is not as asked for; again when the spec changes | ready |
+/// | every other state that is not idle | `update` if it is outdated; again when the spec changes | ready |
 ///
-/// Then a passing state ends by its Next, and a resting one is stayed in.
-/// Between calls [`observe_every`](Self::observe_every) is waited; while `get` finds it pending nothing is called.
-/// `get` judges for the state that the object is in ([`Context::state`]).
-/// The entry and every leaf must have work (no `idle`): else this does not build.
+/// Then a passing state takes its Next, and the object stays in a resting one.
+/// OKT waits [`observe_every`](Self::observe_every) between calls. While `get` finds it pending, OKT calls nothing but
+/// `delete` in a leaf.
+/// `get` answers for the state that the object is in ([`Context::state`]).
+/// The entry and every leaf must have work (no `idle`); otherwise this does not compile.
 ///
 /// # Guarantees
 ///
-/// `create` is never called where `get` finds something, so what a crash has left between `create` and its record
-/// is found, not made twice.
+/// OKT never calls `create` if `get` finds something. So an application that was created just before a crash is found,
+/// not created twice.
 ///
 /// # Assumptions
 ///
-/// All four may be called again for the same: after a failure, a crash, or when an answer was lost.
-/// A `create` that `get` does not show at once must be idempotent by [`Action::id`].
+/// OKT may repeat all four calls: after a failure, a crash, or when an answer was lost.
+/// If `get` does not show the result of `create` at once, `create` must be idempotent by [`Action::id`].
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -117,53 +118,53 @@ pub trait External: Send + Sync + Sized + 'static {
     /// The custom resource.
     type Resource: LifecycleObject;
 
-    /// Looks at the application, as [`Application::observe`] would: quickly, and without changing anything.
+    /// Observes the application, like [`Application::observe`]: it must be quick and change nothing.
     ///
-    /// At rest, [`Found::Absent`] leads the object to its entry, [`Found::Outdated`] to
-    /// [`repaired_in`](Self::repaired_in), and [`Found::Pending`] counts as an application that cannot be reached.
+    /// At rest, [`Found::Absent`] moves the object to its entry, [`Found::Outdated`] to
+    /// [`repaired_in`](Self::repaired_in), and [`Found::Pending`] counts as an unreachable application.
     ///
     /// # Errors
     ///
-    /// At rest a failure counts like an application that cannot be reached, in the work of a state it is a failure of
-    /// that work.
+    /// At rest a failure counts like an unreachable application. In the work of a state it is a failure of that work.
     fn get(
         &self,
         cx: &Context<Self::Resource>,
     ) -> impl Future<Output = Result<Found, Failure>> + Send;
 
-    /// Makes the application.
+    /// Creates the application.
     ///
     /// # Errors
     ///
-    /// What it fails with is tried again, with growing waits.
+    /// OKT retries a failure with backoff, unless it is permanent.
     fn create(
         &self,
         cx: &Action<Self::Resource>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Brings the application to what the object asks for in its state.
+    /// Updates the application to what the object asks for in its state.
     ///
     /// # Errors
     ///
-    /// What it fails with is tried again, with growing waits.
+    /// OKT retries a failure with backoff, unless it is permanent.
     fn update(
         &self,
         cx: &Action<Self::Resource>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Removes the application, or begins to.
+    /// Deletes the application, or begins to.
     ///
     /// # Errors
     ///
-    /// What it fails with is tried again, with growing waits; the object is kept until it has succeeded.
+    /// OKT retries a failure with backoff, unless it is permanent. It keeps the object until the application is gone.
     fn delete(
         &self,
         cx: &Action<Self::Resource>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// The state that changes back what others have changed, seen in a resting state; an edge must lead there.
+    /// Returns the state that repairs an application that others changed while the object is in the resting state
+    /// `state`; an edge must lead there.
     ///
-    /// By default none: it is left until the spec changes.
+    /// By default none: the application stays as it is until the spec changes.
     fn repaired_in(&self, state: States<Self>) -> Option<States<Self>> {
         let _ = state;
         None
@@ -178,7 +179,7 @@ pub trait External: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// On a failure the cluster stays as it is, the work of the state waits, and the conditions say why.
+    /// On a failure the cluster stays as it is, the work of the state waits, and the conditions report the failure.
     fn resources(
         &self,
         cx: &Context<Self::Resource>,
@@ -192,7 +193,7 @@ pub trait External: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// On a failure what the status said before stays.
+    /// On a failure the previous fields stay.
     fn extra(
         &self,
         cx: &Context<Self::Resource>,
@@ -206,7 +207,7 @@ pub trait External: Send + Sync + Sized + 'static {
         without_lifecycle(object)
     }
 
-    /// See [`Application::observe_every`]; also how long is waited between calls for one piece of work.
+    /// See [`Application::observe_every`]; also the wait between calls for one piece of work.
     fn observe_every(&self, state: States<Self>) -> Duration {
         let _ = state;
         Duration::from_secs(30)
@@ -219,11 +220,12 @@ pub trait External: Send + Sync + Sized + 'static {
     }
 }
 
-/// Does the work of every state by the four methods of an [`External`]; used as [`Delegated`].
+/// Does the work of every state with the four methods of an [`External`]; used as [`Delegated`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AsResource<E>(pub E);
 
-/// Whether the entry and every leaf have work: else something would never be made, or never removed.
+/// Returns whether the entry and every leaf have work. Otherwise the application would never be created, or never
+/// deleted.
 const fn begins_and_ends(graph: &Graph<'_>) -> bool {
     let mut index = 0;
     while index < graph.states.len() {
@@ -261,8 +263,8 @@ impl<E: External> Delegate<States<E>> for AsResource<E> {
         match &found {
             Found::Absent if is_leaf => return Ok(self.judge(state, cx, found)),
             Found::Absent if is::<E>(state, Mark::Entry) => self.0.create(cx).await?,
-            // The next look leads to the entry.
-            Found::Absent => return Err(Failure::retry("Gone", "nothing is there to update")),
+            // The next observation leads to the entry.
+            Found::Absent => return Err(Failure::retry("Gone", "there is no resource to update")),
             Found::Outdated | Found::Pending(_) | Found::Ready if is_leaf => {
                 self.0.delete(cx).await?;
             }
@@ -275,7 +277,7 @@ impl<E: External> Delegate<States<E>> for AsResource<E> {
 }
 
 impl<E: External> AsResource<E> {
-    /// What the work of a state comes to with what is there now.
+    /// Returns the answer of a state's work, for what `get` found.
     fn judge(&self, state: States<E>, cx: &Action<E::Resource>, found: Found) -> Answer {
         let is_leaf = is::<E>(state, Mark::Leaf);
         let waits_for = match found {
@@ -314,13 +316,13 @@ where
         let application = &self.0.0;
         let found = application.get(cx).await?;
         let Some(state) = cx.state() else {
-            // The work of the entry takes over what is there.
+            // The work of the entry adopts an existing application.
             return Ok(Observation::unobserved());
         };
         let status = cx.object().status_of();
         let action = (status.and_then(|status| status.lifecycle.as_ref()))
             .and_then(|position| position.action.as_ref());
-        // What is not as it should be yet is what the work is there for.
+        // While work is pending, a difference is expected: the work removes it.
         let works = action.is_some_and(|action| action.phase == Phase::Pending);
         Ok(match found {
             Found::Absent if cx.is_deleting() || (works && is::<E>(state, Mark::Entry)) => {
@@ -334,7 +336,7 @@ where
             Found::Ready => Observation::in_state(state),
             Found::Outdated => {
                 let seen = Observation::in_state(state);
-                // After a change of the spec it is no surprise, and the work of the state is done anew.
+                // After a change of the spec a difference is expected, and the work of the state runs again.
                 let known = status.and_then(|status| status.observed_generation);
                 let is_news = known != cx.object().meta().generation;
                 match application.repaired_in(state).filter(|_| !is_news) {

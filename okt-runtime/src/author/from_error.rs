@@ -1,6 +1,6 @@
-//! From any error to a failure, so that `?` works in handlers.
+//! Converts any error to a failure, so that `?` works in handlers.
 //!
-//! Beside [`Failure`](crate::Failure), because it knows the errors of `reach`, which know failures.
+//! It is not in the file of [`Failure`](crate::Failure), because it uses the errors of `reach`, which use failures.
 
 use std::error::Error;
 
@@ -30,7 +30,7 @@ mod tests {
     struct Inner;
 
     #[test]
-    fn an_error_is_told_with_its_causes() {
+    fn a_failure_has_the_causes_of_its_error_in_its_message() {
         let failure = Failure::from(Outer(Inner));
         assert_eq!(failure.message(), "open the door: the key is lost");
         assert!(!failure.is_permanent());

@@ -1,4 +1,4 @@
-//! A resource without a lifecycle: its operator walks through a pass, and keeps no position.
+//! A resource without a lifecycle: its operator runs a pass and stores no position.
 
 use okt_core::routes::Routes;
 use okt_core::{Answer, Dispatch, Graph, Kind, Lifecycle, StateId};
@@ -19,7 +19,7 @@ pub enum NoLifecycle {}
 pub type PassStatus<Extra = ()> = Status<NoLifecycle, Extra>;
 
 impl NoLifecycle {
-    /// What every spec without a lifecycle wishes; for derived code.
+    /// Returns the desired state of a spec without a lifecycle; for derived code.
     #[doc(hidden)]
     pub fn desired() -> &'static Desired<Self> {
         const NONE: &Desired<NoLifecycle> = &Desired::NONE;

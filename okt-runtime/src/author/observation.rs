@@ -1,4 +1,4 @@
-//! What an application says of itself.
+//! The result of observing an application.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use okt_core::facts::Observed;
 
 use crate::wire::desired::StateName;
 
-/// What an application says of itself: where it is, and what happened to it.
+/// The result of observing an application: the state it is in, and events.
 ///
 /// ```
 /// # use okt_runtime::{lifecycle_graph, Observation};
@@ -42,41 +42,43 @@ impl<S: Lifecycle> Observation<S> {
         }
     }
 
-    /// The application is in this state.
+    /// Reports that the application is in this state.
     pub fn in_state(state: S) -> Self {
         Self::of(Seen::In(StateName::Known(state)))
     }
 
-    /// The application says it is in the state of this name, which the graph may not know.
+    /// Reports that the application is in the state of this name, which the graph may not have.
     pub fn named(state: &str) -> Self {
         Self::of(Seen::In(StateName::of(state)))
     }
 
-    /// There is no application: the object is led to its entry.
+    /// Reports that there is no application: the object moves to its entry.
     ///
-    /// Where absence is right (a hibernated application), say [`in_state`](Self::in_state) instead.
+    /// If absence is right (a hibernated application), return [`in_state`](Self::in_state) instead.
     pub fn absent() -> Self {
         Self::of(Seen::Absent)
     }
 
-    /// Nobody looked, or there is nothing to see; nothing follows from it.
+    /// Reports that nothing was observed; OKT draws no conclusion from it.
     pub fn unobserved() -> Self {
         Self::of(Seen::Unobserved)
     }
 
-    /// The application did not answer; nothing moves, and after three looks conditions become Unknown.
+    /// Reports that the application did not answer: the object does not move, and after three such observations
+    /// conditions become Unknown.
     pub fn unreachable(why: impl Display) -> Self {
         Self::of(Seen::Unreachable(why.to_string()))
     }
 
-    /// Something happened that leads to this state, if an edge out of the present one does.
+    /// Adds an event that moves the object to this state, if an edge leads there from the present one.
     #[must_use]
     pub fn event(mut self, state: S) -> Self {
         self.events.push(state);
         self
     }
 
-    /// What was seen as a decision takes it, with its words; `failures` is the number of this failed look, if it is one.
+    /// Returns the observation as input of a decision, and as text; `failures` is the number of this failed
+    /// observation, if it failed.
     pub(crate) fn facts(&self, failures: u32) -> (Observed, String) {
         match &self.seen {
             Seen::Unobserved => (Observed::Unobserved, String::new()),

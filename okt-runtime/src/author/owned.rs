@@ -1,4 +1,4 @@
-//! What an application is given of the cluster: what was made for an object, what it refers to, and what is not ready.
+//! The cached resources of an object: those it owns, those it refers to, and those that are not ready.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::resources::{Lack, decoded, is_name, lack, listed, placed};
 use crate::wire::object::LifecycleObject;
 
-/// Which of the objects that were made for an object.
+/// A selection of the resources that an object owns.
 ///
 /// ```
 /// use k8s_openapi::api::{apps::v1::StatefulSet, batch::v1::Job};
@@ -32,7 +32,7 @@ pub struct Which {
 }
 
 impl Which {
-    /// All of them.
+    /// Selects all owned resources.
     pub fn all() -> Self {
         Self {
             api: None,
@@ -41,12 +41,12 @@ impl Which {
         }
     }
 
-    /// Those of a kind.
+    /// Selects the owned resources of a kind.
     pub fn of<T: Resource<DynamicType = ()>>() -> Self {
         Self::of_dynamic(ApiResource::erase::<T>(&()))
     }
 
-    /// Those of a kind that is no Rust type.
+    /// Selects the owned resources of a kind without a Rust type.
     pub fn of_dynamic(api: ApiResource) -> Self {
         Self {
             api: Some(api),
@@ -55,9 +55,9 @@ impl Which {
         }
     }
 
-    /// Of these the one with this name, which has to be there.
+    /// Selects only the resource with this name, which must exist.
     ///
-    /// It is the one in the object's own namespace, or that lives in none, unless [`within`](Self::within) says
+    /// It is the one in the object's own namespace, or a cluster-scoped one, unless [`within`](Self::within) names
     /// another namespace.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
@@ -65,7 +65,7 @@ impl Which {
         self
     }
 
-    /// The one with the name that [`named`](Self::named) says is in this namespace instead of the object's own.
+    /// Selects the resource of [`named`](Self::named) in this namespace instead of the object's own.
     #[must_use]
     pub fn within(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
@@ -73,14 +73,14 @@ impl Which {
     }
 }
 
-/// An object that was made for another one, and is not ready.
+/// An owned resource that is not ready.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unready {
-    /// Its kind, where that is known.
+    /// Its kind, if it is known.
     pub kind: Option<String>,
-    /// Its name, with its namespace before it where that is not the one of the object that it was made for.
+    /// Its name, prefixed with its namespace if that is not the owner's.
     pub name: String,
-    /// What it waits for, for people.
+    /// Why it is not ready, for people.
     pub why: String,
     /// Whether it will not become ready by itself.
     pub is_stuck: bool,
@@ -96,9 +96,9 @@ impl fmt::Display for Unready {
 }
 
 impl<K: LifecycleObject> Context<K> {
-    /// The objects of a kind that were made for this one, as the cache has them.
+    /// Returns the owned resources of a kind, from the cache.
     ///
-    /// The kind must be among what [`watches`](crate::Application::watches) says is owned.
+    /// [`watches`](crate::Application::watches) must declare the kind as owned.
     pub fn owned<T>(&self) -> Vec<T>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
@@ -106,7 +106,7 @@ impl<K: LifecycleObject> Context<K> {
         self.owned_of(&ApiResource::erase::<T>(&()))
     }
 
-    /// The same for a kind that is no Rust type.
+    /// Returns the same for a kind without a Rust type.
     pub fn owned_dynamic(&self, api: &ApiResource) -> Vec<DynamicObject> {
         let mut owned: Vec<DynamicObject> = self.owned_of(api);
         for object in &mut owned {
@@ -118,7 +118,7 @@ impl<K: LifecycleObject> Context<K> {
     fn owned_of<T: DeserializeOwned>(&self, api: &ApiResource) -> Vec<T> {
         let kind = &api.kind;
         let Some(number) = self.cluster.number_of(api) else {
-            tracing::error!(%kind, "asked for objects of a kind that `watches` does not say is owned");
+            tracing::error!(%kind, "asked for objects of a kind that `watches` does not declare as owned");
             return Vec::new();
         };
         if self.cluster.is_bare(number) {
@@ -132,11 +132,10 @@ impl<K: LifecycleObject> Context<K> {
             .collect()
     }
 
-    /// An object that this one refers to, as the cache has it; none where it does not exist.
+    /// Returns an object that this one refers to, from the cache; none if it does not exist.
     ///
-    /// The kind must be among what [`watches`](crate::Application::watches) says is referred to.
-    /// `name` is one in the object's own namespace, or of an object that lives in none; every other text names
-    /// nothing.
+    /// [`watches`](crate::Application::watches) must declare the kind as referred to.
+    /// `name` names an object in this object's namespace, or a cluster-scoped one. Any other text names nothing.
     pub fn referred<T>(&self, name: &str) -> Option<T>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
@@ -144,10 +143,10 @@ impl<K: LifecycleObject> Context<K> {
         self.referred_of(&ApiResource::erase::<T>(&()), false, (None, name))
     }
 
-    /// An object in any namespace that this one refers to, as the cache has it; none where it does not exist.
+    /// Returns an object in any namespace that this one refers to, from the cache; none if it does not exist.
     ///
-    /// The kind must be among what [`Watches::refers_across`](crate::Watches::refers_across) says; what it says about
-    /// who reaches what then holds here.
+    /// [`Watches::refers_across`](crate::Watches::refers_across) must declare the kind. Its notes on who can read which
+    /// object apply here.
     /// A reference without a namespace means the object's own.
     ///
     /// ```
@@ -167,7 +166,7 @@ impl<K: LifecycleObject> Context<K> {
         self.referred_of(&ApiResource::erase::<T>(&()), true, name)
     }
 
-    /// The same as [`referred`](Self::referred) for a kind that is no Rust type.
+    /// Returns the same as [`referred`](Self::referred) for a kind without a Rust type.
     pub fn referred_dynamic(&self, api: &ApiResource, name: &str) -> Option<DynamicObject> {
         let mut object: DynamicObject = self.referred_of(api, false, (None, name))?;
         object.types = Some(types(api));
@@ -189,9 +188,9 @@ impl<K: LifecycleObject> Context<K> {
         decoded(api, &kept.text())
     }
 
-    /// What is not ready of those objects that were made for this one, as the cache has them.
+    /// Returns the selected owned resources that are not ready, from the cache.
     ///
-    /// Whether one is ready is decided as for [`apply_ready`](crate::Resources::apply_ready).
+    /// Readiness is decided as for [`apply_ready`](crate::Resources::apply_ready).
     pub fn unready(&self, which: &[Which]) -> Vec<Unready> {
         let mut unready = Vec::new();
         for which in which {
@@ -221,7 +220,7 @@ impl<K: LifecycleObject> Context<K> {
         let number = match &which.api {
             None => None,
             Some(api) => match self.cluster.number_of(api) {
-                None => return lacking("`watches` does not say that its kind is owned", true),
+                None => return lacking("`watches` does not declare its kind as owned", true),
                 Some(number) if self.cluster.is_bare(number) => {
                     return lacking("only the metadata of its kind is watched", true);
                 }
@@ -276,18 +275,18 @@ impl<K: LifecycleObject> Context<K> {
 }
 
 impl<K: LifecycleObject> Action<K> {
-    /// Waits until those objects that were made for this one are ready, and says meanwhile for what.
+    /// Waits until the selected owned resources are ready, and reports as progress for which it waits.
     ///
-    /// In a handler that has more to do once they are; where there is nothing before, declare them
-    /// [`apply_ready`](crate::Resources::apply_ready), which needs no handler that waits.
+    /// Use it in a handler that continues once they are ready. If the handler has nothing to do before that, declare
+    /// them with [`apply_ready`](crate::Resources::apply_ready) instead, which needs no handler that waits.
     ///
     /// # Errors
     ///
-    /// Where one will not become ready by itself, and where the work is no longer wanted.
+    /// If one of them will not become ready by itself, or if the work was cancelled.
     pub async fn wait_ready(&self, which: &[Which]) -> Result<(), Failure> {
         let mut heard = self.cluster.heard();
         loop {
-            // What is heard from here on is looked at again.
+            // An event from here on leads to another check.
             heard.borrow_and_update();
             let unready = self.unready(which);
             if unready.is_empty() {
@@ -305,7 +304,7 @@ impl<K: LifecycleObject> Action<K> {
             self.progress(listed(&waits));
             tokio::select! {
                 () = self.cancelled() => {
-                    return Err(Failure::retry(reasons::CANCELLED, "the work is no longer wanted"));
+                    return Err(Failure::retry(reasons::CANCELLED, "the work was cancelled"));
                 }
                 heard = heard.changed() => heard?,
             }

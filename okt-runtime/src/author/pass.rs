@@ -1,4 +1,4 @@
-//! Passes: which one an application walks through, and what its steps are given.
+//! Passes: the trait that takes their steps, and the context of a step.
 
 mod memory;
 mod run;
@@ -25,12 +25,12 @@ use crate::failure::Failure;
 use crate::resources::{ApplyReport, Declared, OwnedStatus, Resources};
 use crate::wire::object::LifecycleObject;
 
-/// What takes the steps of a pass: an application by its handlers.
+/// Takes the steps of a pass, by the handlers of an application.
 pub(crate) trait Steps<K: LifecycleObject>: Sync {
-    /// The graph of the pass.
+    /// Returns the graph of the pass.
     fn graph(&self) -> &'static Graph<'static>;
 
-    /// How long one step may take.
+    /// Returns how long one step may take.
     fn limit(&self) -> Duration;
 
     /// Takes the step of a state.
@@ -41,35 +41,35 @@ pub(crate) trait Steps<K: LifecycleObject>: Sync {
     ) -> BoxFuture<'a, Result<Step<Answer>, Failure>>;
 }
 
-/// What the steps of a pass are given: the object, and hands to make what it should own in the cluster.
+/// The context of the steps of a pass: the object, and methods to declare the resources that it should own.
 ///
-/// The same one goes through all steps of a walk.
+/// All steps of a pass run share it.
 pub struct Pass<K: LifecycleObject> {
     context: Context<K>,
     put: Mutex<Put>,
     hands: tokio::sync::Mutex<Hands<K>>,
 }
 
-/// What the steps have put so far.
+/// The declarations of the steps so far.
 #[derive(Default)]
 struct Put {
-    /// Where the walk is.
+    /// The state whose step runs.
     at: Option<StateId>,
-    /// What has come of it.
+    /// The results of the steps before.
     results: Results,
     resources: Resources,
-    /// By whom each of them was declared, and whether it was brought about.
+    /// The state that declared each of them, and whether it exists.
     whose: Vec<(StateId, bool)>,
-    /// When something of what was brought about is due.
+    /// How long until the resources are due again.
     due: Option<Duration>,
-    /// What the last commit waits for.
+    /// The failure of the last commit, if it waits for resources.
     awaited: Option<Failure>,
-    /// What the commits of the present step have done.
+    /// The operations of the commits in the present step.
     operations: Operations,
 }
 
 impl Put {
-    /// Takes what has come of bringing it about.
+    /// Takes over the report of an apply.
     fn report(&mut self, report: &ApplyReport) {
         self.operations.count(report.operations);
         self.due = soonest(self.due, report.due);
@@ -79,7 +79,7 @@ impl Put {
     }
 }
 
-/// The sooner of two times, where there are any.
+/// Returns the sooner of two times, if there is any.
 fn soonest(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
@@ -89,16 +89,16 @@ impl<K: LifecycleObject> Pass<K> {
         self.put.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Should exist in the cluster, as declared here.
+    /// Declares a resource that should exist in the cluster.
     ///
-    /// It is made by the next [`commit`](Self::commit), or at the end of the walk; what no step of a whole walk has put
-    /// is deleted then, but for what holds data.
-    /// The kind must be among what [`watches`](crate::Application::watches) says is owned.
+    /// OKT applies it at the next [`commit`](Self::commit), or at the end of the pass run. At the end of a complete run
+    /// OKT deletes the owned resources that no step has put, except those that hold data.
+    /// [`watches`](crate::Application::watches) must declare the kind as owned.
     pub fn put<T: Resource<DynamicType = ()> + Serialize>(&self, object: T) {
         self.declare(Declared::of(object));
     }
 
-    /// The same with options.
+    /// Declares a resource with options.
     pub fn declare(&self, declared: Declared) {
         let mut put = self.put_mut();
         let at = put.at.unwrap_or(StateId::UNKNOWN);
@@ -106,25 +106,24 @@ impl<K: LifecycleObject> Pass<K> {
         put.resources.declared.push(declared);
     }
 
-    /// Leaves the object of this kind and name in the object's own namespace as it is: see
-    /// [`Resources::keep`].
+    /// Leaves the resource of this kind and name in the object's own namespace as it is: see [`Resources::keep`].
     pub fn keep<T: Resource<DynamicType = (), Scope: 'static>>(&self, name: impl Into<String>) {
         let mut put = self.put_mut();
         put.resources = std::mem::take(&mut put.resources).keep::<T>(name);
     }
 
-    /// The same for an object that may be in another namespace.
+    /// Does the same for a resource that may be in another namespace.
     pub fn keep_across<T: Resource>(&self, object: &ObjectRef<T>) {
         let mut put = self.put_mut();
         put.resources = std::mem::take(&mut put.resources).keep_across(object);
     }
 
-    /// Brings about what was put so far, one request for each object that is not as declared.
+    /// Applies the resources that were put so far, with one request for each that is not as declared.
     ///
     /// # Errors
     ///
-    /// What Kubernetes refuses; and where something that was declared [`ready`](Declared::ready) is not yet, a failure
-    /// with which the step waits until it is. Hand it on with `?`.
+    /// If Kubernetes refuses a request, or if a resource that was declared [`ready`](Declared::ready) is not ready yet.
+    /// Return the failure with `?`: in the second case the step then waits until the resource is ready.
     pub async fn commit(&self) -> Result<(), Failure> {
         let resources = self.put_mut().resources.clone();
         let mut hands = self.hands.lock().await;
@@ -142,7 +141,7 @@ impl<K: LifecycleObject> Pass<K> {
         }
     }
 
-    /// What the steps before this one have come to, and what was done in the cluster so far.
+    /// Returns the results of the steps before this one, and the operations in the cluster so far.
     pub fn results(&self) -> Results {
         let put = self.put_mut();
         let mut results = put.results.clone();

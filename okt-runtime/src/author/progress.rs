@@ -1,10 +1,10 @@
-//! What running work says of itself: the newest text, and a way to have it shown.
+//! The progress of running work: its newest text, and a request to write it to the status.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::wire::limits::PROGRESS_LIMIT;
 
-/// The newest text of one action, shared between its handler and the turns.
+/// The newest text of one action, shared between its handler and the reconciliations.
 #[derive(Clone)]
 pub(crate) struct Progress {
     said: Arc<Mutex<Text>>,
@@ -13,12 +13,12 @@ pub(crate) struct Progress {
 
 struct Text {
     text: String,
-    /// A turn was asked for and has not shown the text yet.
+    /// A reconciliation was requested and has not written the text yet.
     announced: bool,
 }
 
 impl Progress {
-    /// Begins with the text of the attempt before; `show` asks for a turn.
+    /// Begins with the text of the attempt before; `show` requests a reconciliation.
     pub(crate) fn new(text: String, show: impl Fn() + Send + Sync + 'static) -> Self {
         let announced = false;
         Self {
@@ -27,7 +27,7 @@ impl Progress {
         }
     }
 
-    /// However often the work speaks, one turn is asked for until that has shown what it said.
+    /// Sets the text. Until it is written, only one reconciliation is requested, however often the text changes.
     pub(crate) fn say(&self, mut text: String) {
         text.truncate(text.floor_char_boundary(PROGRESS_LIMIT));
         let mut said = self.said();
@@ -41,7 +41,7 @@ impl Progress {
         self.said().text.clone()
     }
 
-    /// This text is in the status.
+    /// Notes that this text is in the status.
     pub(crate) fn shown(&self, text: &str) {
         let mut said = self.said();
         said.announced = false;

@@ -1,6 +1,7 @@
-//! An object as the cache keeps it: its metadata, and all of it as text, which is decoded when it has its turn.
+//! A cached object: its metadata, and all of it as text, which is decoded when it is reconciled.
 //!
-//! Typed, a small object takes three times its text: each name, time and condition is an allocation of its own.
+//! Decoded, a small object takes three times the memory of its text: each name, time and condition is an allocation of
+//! its own.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,7 +20,7 @@ use crate::cache::pruned;
 use crate::cache::queue::Place;
 use crate::wire::object::LifecycleObject;
 
-/// An object that has its turn again within this time is kept decoded: it is named often.
+/// An object that is reconciled again within this time is kept decoded.
 const OFTEN: Duration = Duration::from_secs(5);
 
 /// An object that may not decode, so that one bad object does not stop the others; clones share it.
@@ -30,21 +31,21 @@ pub(crate) struct Cached<K> {
 
 #[derive(Debug)]
 struct Content<K> {
-    /// Only what the queue and a turn need to know of an object before it is decoded.
+    /// Only the fields that the queue and a reconciliation need before the object is decoded.
     meta: ObjectMeta,
-    /// All of it but managed fields.
+    /// The object without managed fields.
     text: Packed,
     wanted: Mutex<Use<K>>,
 }
 
-/// When an object is wanted.
+/// When an object is reconciled.
 #[derive(Debug)]
 struct Use<K> {
-    /// When it is to be looked at next.
+    /// When its requeue is due.
     due: Option<Instant>,
     /// When it was decoded last.
     last: Option<Instant>,
-    /// What it decodes to, while that is wanted often.
+    /// The decoded object, while it is reconciled often.
     decoded: Option<Arc<K>>,
 }
 
@@ -78,7 +79,7 @@ impl<K> Clone for Cached<K> {
 }
 
 impl<K: LifecycleObject> Cached<K> {
-    /// The object, or why it does not decode.
+    /// Returns the object, or why it does not decode.
     pub(crate) fn object(&self) -> Result<Arc<K>, String> {
         let now = Instant::now();
         let mut wanted = self.content.wanted();
@@ -94,41 +95,41 @@ impl<K: LifecycleObject> Cached<K> {
         Ok(decoded)
     }
 
-    /// All of it but managed fields, as the text that came.
+    /// Returns the text of the object without managed fields.
     pub(crate) fn text(&self) -> String {
         self.content.text.text()
     }
 
-    /// Says when it is to be looked at next; what was said before does not count any more.
+    /// Sets when its requeue is due; this replaces the time before.
     pub(crate) fn plan(&self, due: Option<Instant>) {
         self.content.wanted().due = due;
     }
 
-    /// A look at it, which does not keep it alive.
+    /// Returns a reference that does not keep the object alive.
     pub(crate) fn downgrade(&self) -> WeakCached<K> {
         WeakCached {
             content: Arc::downgrade(&self.content),
         }
     }
 
-    /// The name by which it is queued.
+    /// Returns the name by which it is queued.
     pub(crate) fn reference(&self) -> ObjectRef<Self> {
         named(self.meta())
     }
 }
 
-/// A look at an object as the cache had it.
+/// A weak reference to a version of an object in the cache.
 pub(crate) struct WeakCached<K> {
     content: Weak<Content<K>>,
 }
 
 impl<K: LifecycleObject> WeakCached<K> {
-    /// Whether the cache still has this version of the object, and this is when it is to be looked at.
+    /// Returns whether the cache still has this version of the object, and its requeue is due at this time.
     pub(crate) fn is_planned(&self, at: Instant) -> bool {
         (self.content.upgrade()).is_some_and(|content| content.wanted().due == Some(at))
     }
 
-    /// The object to look at, if this is when.
+    /// Takes the requeue that is due at this time; returns the object, if there is one.
     pub(crate) fn object(&self, at: Instant) -> Option<ObjectRef<Cached<K>>> {
         let content = self.content.upgrade()?;
         let due = content.wanted().due.take_if(|due| *due == at);
@@ -175,7 +176,7 @@ impl<K: LifecycleObject> Resource for Cached<K> {
     }
 }
 
-/// What is needed of metadata before the object is decoded; the text has all of it.
+/// Returns the part of the metadata that is needed before the object is decoded; the text has all of it.
 fn essence(meta: ObjectMeta) -> ObjectMeta {
     ObjectMeta {
         name: meta.name,
@@ -189,16 +190,16 @@ fn essence(meta: ObjectMeta) -> ObjectMeta {
     }
 }
 
-/// The place of an object that is reconciled.
+/// The place of an object that is being reconciled.
 pub(crate) type PlaceOf<K> = Place<ObjectRef<Cached<K>>>;
 
-/// The name by which an object is queued.
+/// Returns the name by which an object is queued.
 pub(crate) fn named<K: LifecycleObject>(meta: &ObjectMeta) -> ObjectRef<Cached<K>> {
     let name = meta.name.as_deref().unwrap_or_default();
     reference(name, meta.namespace.as_deref())
 }
 
-/// The name of an object, without its uid and its version: a queue holds two of it for each object.
+/// Returns the name of an object, without its uid and its version: a queue holds it twice for each object.
 pub(crate) fn reference<K: LifecycleObject>(
     name: &str,
     namespace: Option<&str>,

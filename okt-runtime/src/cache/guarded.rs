@@ -1,4 +1,4 @@
-//! An object as the API server answers with it, decodable or not, of any scope.
+//! An object in an answer of the API server, decodable or not, of any scope.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::wire::object::LifecycleObject;
 
 /// An object that may not decode, so that one bad object does not stop the others.
 ///
-/// Its scope is left open: one type serves namespaced and cluster-scoped kinds.
-/// Clones share the object, as the cache, the turns and the work of one object do.
+/// Its scope is dynamic: one type serves namespaced and cluster-scoped kinds.
+/// Clones share the object.
 #[derive(Clone, Debug)]
 pub(crate) struct Guarded<K>(Result<Arc<K>, Box<InvalidObject>>);
 
 impl<K> Guarded<K> {
-    /// The object, or why there is none.
+    /// Returns the object, or why it does not decode.
     pub(crate) fn get(&self) -> Result<&Arc<K>, &InvalidObject> {
         self.0.as_ref().map_err(|invalid| &**invalid)
     }
 
-    /// The object, if it decodes.
+    /// Returns the object, if it decodes.
     pub(crate) fn into_inner(self) -> Option<Arc<K>> {
         self.0.ok()
     }
@@ -79,7 +79,7 @@ impl<K: LifecycleObject> Resource for Guarded<K> {
     }
 }
 
-/// The API of a kind: in one namespace, or where there is none, cluster-wide.
+/// Returns the API of a kind: in one namespace, or cluster-wide if there is none.
 pub(crate) fn api<T>(client: &Client, namespace: Option<&str>) -> Api<T>
 where
     T: Resource<DynamicType = (), Scope = DynamicResourceScope>,

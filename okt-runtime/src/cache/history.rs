@@ -1,7 +1,7 @@
-//! Whether the history of the API server has gone back, as it does where a backup of etcd is restored.
+//! Detects that the history of the API server has gone back, as it does when a backup of etcd is restored.
 //!
-//! Versions of objects repeat then. What this process remembers of them is no longer true, and a watch that goes on from
-//! a version of the lost history is sent nothing until that version comes again (kube-apiserver 1.36).
+//! Versions of objects then repeat. The versions that this process remembers are no longer valid, and a watch that
+//! continues from a version of the lost history receives nothing until that version comes again (kube-apiserver 1.36).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::patience::answer;
 use crate::texts::chain;
 use crate::wire::object::LifecycleObject;
 
-/// How often it is asked, although nothing seems to be wrong: one list of one object.
+/// How often the history is checked although nothing seems wrong: one list of one object.
 const ROUTINE: Duration = Duration::from_mins(10);
 
 /// The newest version that the API server has shown.
@@ -27,7 +27,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// The API server has shown an object at this version, or answered a write with it.
+    /// Notes the version of an object that the API server has sent.
     pub(crate) fn saw(&self, version: Option<&str>) {
         if let Some(version) = number(version) {
             self.newest.fetch_max(version, Ordering::AcqRel);
@@ -39,7 +39,8 @@ impl History {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// A write was answered with this version, before which there was `newest`: one that is older cannot be.
+    /// Notes the version in the answer to a write. `newest` is the newest version before the write: an older answer
+    /// cannot be.
     pub(crate) fn wrote(&self, version: Option<&str>, newest: u64) {
         match number(version) {
             Some(version) if version < newest => self.doubt(),
@@ -47,7 +48,7 @@ impl History {
         }
     }
 
-    /// Something does not fit to the history that was seen.
+    /// Requests a check, because something does not fit the known history.
     pub(crate) fn doubt(&self) {
         self.doubted.notify_one();
     }
@@ -65,11 +66,14 @@ impl History {
                 () = self.doubted.notified() => {}
             }
             let newest = self.newest();
-            // The version of a list is the newest that there is.
+            // The version of a list is the newest of the server.
             let list = match answer(api.list(&ListParams::default().limit(1))).await {
                 Ok(list) => list,
                 Err(error) => {
-                    tracing::warn!("cannot ask how new the API server is: {}", chain(&error));
+                    tracing::warn!(
+                        "cannot read the resource version of the API server: {}",
+                        chain(&error)
+                    );
                     continue;
                 }
             };
@@ -80,7 +84,7 @@ impl History {
                 tracing::error!(
                     newest,
                     version,
-                    "the history of the API server went back: a backup was restored; all objects are read anew"
+                    "the resource version of the API server went back, as after a restored backup; all objects are listed again"
                 );
                 self.newest.store(version, Ordering::Release);
                 return;

@@ -1,10 +1,10 @@
-//! The text of an object, packed: what all objects with a lifecycle have in common is left out.
+//! The compressed text of an object: the text that all objects with a lifecycle have in common is left out.
 
 use std::fmt;
 
 use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
 
-/// The words that stand in every object, as a server orders them: a packed text refers to them.
+/// The compression dictionary: the text that all objects have in common, in the order of a server.
 const COMMON: &str = concat!(
     r#"{"apiVersion":"okt.dev/v1","kind":"","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":""},"#,
     r#""creationTimestamp":"2026-01-01T00:00:00Z","deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["okt.dev/lifecycle"],"#,
@@ -24,7 +24,7 @@ const COMMON: &str = concat!(
     r#""observedGeneration":1}}"#,
 );
 
-/// A text in fewer bytes.
+/// A compressed text.
 #[derive(Clone)]
 pub(crate) struct Packed(Box<[u8]>);
 
@@ -33,13 +33,13 @@ impl Packed {
         Self(compress_prepend_size_with_dict(text.as_bytes(), COMMON.as_bytes()).into())
     }
 
-    /// How many bytes it takes.
+    /// Returns its size in bytes.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The text.
+    /// Returns the text.
     pub(crate) fn text(&self) -> String {
         decompress_size_prepended_with_dict(&self.0, COMMON.as_bytes())
             .ok()
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_objects_say_takes_no_bytes_and_nothing_is_lost() {
+    fn common_text_takes_few_bytes_and_nothing_is_lost() {
         for text in [
             "",
             "{}",

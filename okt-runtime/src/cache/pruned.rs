@@ -1,9 +1,9 @@
-//! An object as the text that came, without its managed fields, and what that decodes to.
+//! The text of an object without its managed fields, and how it is decoded.
 //!
-//! Managed fields are most of the text of a small object, and nothing here reads them.
+//! Managed fields are most of the text of a small object, and the operator does not read them.
 //! The text is copied by its top-level fields, none of which is parsed: an object may be nested deeper than a parser
-//! goes (`serde_json`: 128 levels; the API server stores up to 10,000), and that must not concern the list or the event
-//! that it came in.
+//! goes (`serde_json`: 128 levels; the API server stores up to 10,000), and that must not fail the list or the event
+//! that contains it.
 
 use std::fmt;
 
@@ -15,20 +15,20 @@ use serde_json::value::RawValue;
 
 use crate::texts::unquoted;
 
-/// The field of the metadata that says who owns which field.
+/// The metadata field that records which manager owns which field.
 const MANAGED_FIELDS: &str = "managedFields";
 
-/// Reads an object as its text.
+/// Deserializes an object as its text, without managed fields.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     pruned(raw.get(), |_| None).map_err(serde::de::Error::custom)
 }
 
-/// Returns the text of an object with other managed fields, or with none.
+/// Returns the text of an object. Replaces its managed fields by the text that `managed` returns, or removes them.
 ///
 /// # Errors
 ///
-/// Where it is no JSON object, or its metadata is none.
+/// If the text or its metadata is no JSON object.
 pub(crate) fn pruned(
     text: &str,
     managed: impl FnOnce(&RawValue) -> Option<String>,
@@ -46,11 +46,11 @@ pub(crate) fn pruned(
     Ok(kept)
 }
 
-/// Returns the text of metadata with other managed fields, or with none.
+/// Returns the text of metadata. Replaces its managed fields by the text that `managed` returns, or removes them.
 ///
 /// # Errors
 ///
-/// Where it is no JSON object.
+/// If the text is no JSON object.
 pub(crate) fn pruned_metadata(
     text: &str,
     managed: impl FnOnce(&RawValue) -> Option<String>,
@@ -68,12 +68,12 @@ pub(crate) fn pruned_metadata(
     Ok(kept)
 }
 
-/// Decodes the text of an object, or says why that cannot be, with the value that does not fit.
+/// Decodes the text of an object. The error names the value that does not fit.
 pub(crate) fn decode<K: DeserializeOwned>(text: &str) -> Result<K, String> {
     decode_saying(text, ToString::to_string)
 }
 
-/// Decodes the text of an object that may hold secrets, or says why that cannot be, without its values.
+/// Decodes the text of an object that may hold secrets. The error quotes no values.
 pub(crate) fn decode_unquoted<K: DeserializeOwned>(text: &str) -> Result<K, String> {
     decode_saying(text, unquoted)
 }
@@ -83,7 +83,7 @@ fn decode_saying<K: DeserializeOwned>(
     said: fn(&serde_json::Error) -> String,
 ) -> Result<K, String> {
     serde_json::from_str(text).or_else(|error| {
-        // Which field it was helps; where in the text is nothing that anybody could look up.
+        // The path of the field helps; the line and column do not, because users cannot see this text.
         match serde_json::from_str::<Value>(text).map(serde_path_to_error::deserialize) {
             Ok(decoded) => decoded.map_err(|error: serde_path_to_error::Error<_>| {
                 let why = said(error.inner());
@@ -97,11 +97,11 @@ fn decode_saying<K: DeserializeOwned>(
     })
 }
 
-/// Returns the metadata in the text of an object whose managed fields were taken out.
+/// Returns the metadata in the text of an object without managed fields.
 ///
 /// # Errors
 ///
-/// Where it is no metadata.
+/// If it does not decode as metadata.
 pub(crate) fn metadata(text: &str) -> serde_json::Result<ObjectMeta> {
     #[derive(Deserialize)]
     struct Partial {
@@ -110,7 +110,7 @@ pub(crate) fn metadata(text: &str) -> serde_json::Result<ObjectMeta> {
     serde_json::from_str(text).map(|Partial { metadata }| metadata)
 }
 
-/// Returns a field of an object as its text, at this path; none where it is not there.
+/// Returns the text of the field at this path; none if there is none.
 pub(crate) fn field<'a>(text: &'a str, path: &[&str]) -> Option<&'a str> {
     path.iter().try_fold(text, |text, name| {
         let object: Fields<'_> = serde_json::from_str(text).ok()?;
@@ -123,7 +123,7 @@ pub(crate) fn field<'a>(text: &'a str, path: &[&str]) -> Option<&'a str> {
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl Fields<'_> {
-    /// Writes the fields for which `value` gives a text.
+    /// Writes the fields for which `value` returns a text.
     fn write(
         &self,
         into: &mut String,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_fields_go_and_all_else_stays_as_it_came() {
+    fn managed_fields_are_removed_and_all_else_stays() {
         let came = r#"{"kind":"App","metadata":{"name":"a","managedFields":[{"manager":"m"}],"labels":{"managedFields":"x"}},"spec":{"managedFields":[1,-2,2.5,null,true,"\u00e4"],"metadata":{"managedFields":{}}}}"#;
         let kept = came.replace(r#""managedFields":[{"manager":"m"}],"#, "");
         assert_eq!(read(came).expect("an object"), kept);
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn a_text_that_is_no_object_is_refused() {
         for came in ["[]", "1", r#"{"metadata":3}"#, r#"{"metadata":null}"#, "{"] {
             assert!(read(came).is_err(), "{came}");
         }
     }
 
     #[test]
-    fn an_object_as_deep_and_as_long_as_a_server_stores_has_its_metadata_read() {
+    fn the_metadata_of_the_deepest_and_longest_object_is_read() {
         for (depth, length) in [(123, 0), (10_000, 0), (2, 3 << 20), (10_000, 3 << 20)] {
             let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
             let long = "x".repeat(length);
@@ -218,21 +218,21 @@ mod tests {
     }
 
     #[test]
-    fn why_a_text_does_not_decode_is_said_with_the_field_and_not_with_the_line() {
+    fn a_decoding_error_names_the_field_and_not_the_line() {
         let why = decode::<Vec<u8>>(r#"[1, "x"]"#).expect_err("no number");
         assert_eq!(why, "[1]: invalid type: string \"x\", expected u8");
     }
 
     #[test]
-    fn an_object_that_may_hold_secrets_is_refused_without_its_values() {
+    fn a_decoding_error_of_a_secret_quotes_no_values() {
         type Secret = k8s_openapi::api::core::v1::Secret;
         let text = r#"{"metadata":{"name":"a"},"data":{"password":["hunter2"]}}"#;
-        let why = decode_unquoted::<Secret>(text).expect_err("it is none");
+        let why = decode_unquoted::<Secret>(text).expect_err("no Secret");
         assert_eq!(why, "data.password: a value does not fit its type");
         let text = r#"{"metadata":{"name":"a"},"data":"hunter2"}"#;
-        let why = decode_unquoted::<Secret>(text).expect_err("it is none");
+        let why = decode_unquoted::<Secret>(text).expect_err("no Secret");
         assert_eq!(why, "data: a value does not fit its type");
-        let why = decode::<Secret>(text).expect_err("it is none");
+        let why = decode::<Secret>(text).expect_err("no Secret");
         assert!(why.contains("hunter2"), "{why}");
     }
 }

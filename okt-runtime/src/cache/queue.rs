@@ -1,8 +1,8 @@
-//! Which object is reconciled next: the order is that in which objects became due, and so many places there are.
+//! The work queue: serves objects in the order in which they became due, with a limited number of places.
 //!
-//! A reconciliation that waits for the author's code gives its place back meanwhile ([`Place::aside`]), so that no
+//! A reconciliation that waits for the application's code gives its place back meanwhile ([`Place::aside`]), so that no
 //! object waits for the application of another one.
-//! kube's queue serves what is pending in the order of a hash map, and a reconciliation keeps its place to its end.
+//! kube's queue serves pending objects in the order of a hash map, and a reconciliation keeps its place until it ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -16,21 +16,21 @@ use tokio::time::Instant;
 
 use crate::clock::after;
 
-/// Why an object is due; a later one is more urgent.
+/// Why an object is due, in the order of urgency; the last is the most urgent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Urgency {
-    /// A time has come, or it was listed.
+    /// Its requeue is due, or it was listed.
     Routine,
-    /// Something happened to it: it was changed or deleted.
+    /// It was changed or deleted, or a reconcile request named it.
     Event,
     /// Its work has ended, or the answer has come that its reconciliation waited for.
     ///
-    /// What was begun takes memory until it has ended.
+    /// It comes first, because what was begun takes memory until it ends.
     Continuation,
 }
 
 impl Urgency {
-    /// By how much more urgent objects may overtake: so long this one may be late, and no longer.
+    /// Returns how long more urgent objects may delay this one.
     fn patience(self) -> Duration {
         match self {
             Self::Routine => Duration::from_secs(10),
@@ -40,10 +40,10 @@ impl Urgency {
     }
 }
 
-/// The place in the line: a time, and a number that tells those of one time apart.
+/// The rank in the queue: a time, and a number that orders equal times.
 type Rank = (Instant, u64);
 
-/// The objects that are due, by name, and the places of those that are reconciled.
+/// The objects that are due, by name, and the places of the running reconciliations.
 pub(crate) struct Queue<N: Clone + Eq + Hash> {
     line: Mutex<Line<N>>,
     moved: Notify,
@@ -54,7 +54,7 @@ struct Line<N: Clone + Eq + Hash> {
     waiting: BTreeMap<Rank, Waiter<N>>,
     /// The rank of each object that is due.
     due: HashMap<N, Rank>,
-    /// The objects that are reconciled, and which of them became due meanwhile.
+    /// The objects that are being reconciled, each with its urgency if it became due meanwhile.
     running: HashMap<N, Option<Urgency>>,
     arrived: u64,
     closed: bool,
@@ -63,12 +63,12 @@ struct Line<N: Clone + Eq + Hash> {
 enum Waiter<N: Clone + Eq + Hash> {
     /// An object that is due.
     Object(N),
-    /// A reconciliation that gave its place back and goes on.
+    /// A reconciliation that gave its place back and continues.
     Reconciliation(oneshot::Sender<Granted<N>>),
 }
 
 impl<N: Clone + Eq + Hash> Queue<N> {
-    /// A queue with so many places.
+    /// Creates a queue with `places` places.
     pub(crate) fn new(places: u16) -> Arc<Self> {
         let line = Line {
             free: places.into(),
@@ -84,7 +84,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         })
     }
 
-    /// An object is due; one that is due already keeps the better of its ranks.
+    /// Enqueues an object; one that is already due keeps the better of its ranks.
     pub(crate) fn push(&self, object: N, urgency: Urgency) {
         let mut line = self.line();
         if line.closed {
@@ -106,7 +106,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         self.moved.notify_one();
     }
 
-    /// Forgets what is due, and takes nothing more; what is reconciled goes on.
+    /// Forgets the objects that are due, and accepts no more. Running reconciliations continue.
     pub(crate) fn close(&self) {
         let mut line = self.line();
         line.closed = true;
@@ -115,9 +115,10 @@ impl<N: Clone + Eq + Hash> Queue<N> {
             .retain(|_, waiter| matches!(waiter, Waiter::Reconciliation(_)));
     }
 
-    /// Returns the next object, once there is a place for it; until then places go to those before it in the line.
+    /// Returns the next object, once there is a place for it; reconciliations before it in the queue get their places
+    /// first.
     ///
-    /// One caller alone: it has to be polled for any reconciliation to get its place back.
+    /// Only one caller may use it. No reconciliation gets its place back unless it is polled.
     pub(crate) async fn next(self: &Arc<Self>) -> (N, Place<N>) {
         loop {
             if let Some(next) = self.serve() {
@@ -148,14 +149,14 @@ impl<N: Clone + Eq + Hash> Queue<N> {
                 }
                 Waiter::Reconciliation(waits) => {
                     drop(line);
-                    // One that was dropped meanwhile gives it back.
+                    // If the reconciliation was dropped meanwhile, `Granted` frees the place.
                     drop(waits.send(Granted(Some(Arc::clone(self)))));
                 }
             }
         }
     }
 
-    /// A reconciliation that gave its place back waits for one.
+    /// Enqueues a reconciliation that gave its place back and needs one again.
     fn wait(&self) -> oneshot::Receiver<Granted<N>> {
         let (given, waits) = oneshot::channel();
         let mut line = self.line();
@@ -186,7 +187,7 @@ impl<N: Clone + Eq + Hash> Line<N> {
     }
 }
 
-/// A place that was given to a reconciliation; dropped, it is free again.
+/// A place that is granted to a reconciliation; dropping it frees the place.
 struct Granted<N: Clone + Eq + Hash>(Option<Arc<Queue<N>>>);
 
 impl<N: Clone + Eq + Hash> Drop for Granted<N> {
@@ -197,7 +198,7 @@ impl<N: Clone + Eq + Hash> Drop for Granted<N> {
     }
 }
 
-/// The place of one reconciliation; dropped, the object is no longer reconciled.
+/// The place of one reconciliation; dropping it ends the reconciliation and frees the place.
 pub(crate) struct Place<N: Clone + Eq + Hash> {
     queue: Arc<Queue<N>>,
     object: N,
@@ -205,13 +206,13 @@ pub(crate) struct Place<N: Clone + Eq + Hash> {
 }
 
 impl<N: Clone + Eq + Hash> Place<N> {
-    /// Waits for something without the place, and then for a place again.
+    /// Awaits `waited` without the place, then waits for a place again.
     pub(crate) async fn aside<T>(&self, waited: impl Future<Output = T>) -> T {
         self.held.store(false, Ordering::Release);
         self.queue.leave();
         let result = waited.await;
         if let Ok(mut granted) = self.queue.wait().await {
-            // From here on it is this one's to give back.
+            // From here on this `Place` frees it.
             drop(mem::take(&mut granted.0));
             self.held.store(true, Ordering::Release);
         }
@@ -254,11 +255,14 @@ mod tests {
         for object in [3, 1, 2] {
             assert_eq!(next(&queue).await.0, object);
         }
-        assert!(is_idle(&queue), "what is due twice is served once");
+        assert!(
+            is_idle(&queue),
+            "an object that is due twice is served once"
+        );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_happened_overtakes_routine_looks_and_does_not_starve_them() {
+    async fn events_overtake_routine_requeues_and_do_not_starve_them() {
         let queue = Queue::new(1);
         queue.push(1, Urgency::Routine);
         queue.push(2, Urgency::Routine);
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_begun_goes_on_first_and_keeps_no_event_waiting_for_longer_than_a_second() {
+    async fn continuations_come_first_and_delay_an_event_by_at_most_a_second() {
         let queue = Queue::new(1);
         queue.push(1, Urgency::Event);
         queue.push(2, Urgency::Event);
@@ -286,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_object_that_becomes_due_meanwhile_is_served_again_and_never_twice_at_once() {
+    async fn an_object_that_becomes_due_while_it_is_reconciled_is_served_once_more_afterwards() {
         let queue = Queue::new(2);
         queue.push(1, Urgency::Event);
         let (_, place) = next(&queue).await;
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_aside_holds_no_place_and_gets_one_back_in_its_turn() {
+    async fn a_reconciliation_that_waits_holds_no_place_and_gets_one_back_first() {
         let queue = Queue::new(1);
         queue.push(1, Urgency::Event);
         queue.push(2, Urgency::Event);
@@ -312,9 +316,12 @@ mod tests {
         assert_eq!(object, 2, "the place is free meanwhile");
         answer.send(()).expect("it waits");
         tokio::task::yield_now().await;
-        assert!(!aside.is_finished(), "it waits for a place");
+        assert!(!aside.is_finished(), "the reconciliation waits for a place");
         drop(other);
-        assert!(is_idle(&queue), "the place goes to who came back");
+        assert!(
+            is_idle(&queue),
+            "the place goes to the waiting reconciliation"
+        );
         let place = aside.await.expect("it goes on");
         queue.push(3, Urgency::Event);
         assert!(is_idle(&queue));
@@ -334,7 +341,7 @@ mod tests {
         let _ = aside.await;
         queue.push(2, Urgency::Event);
         let (_, place) = next(&queue).await;
-        // While it waits for a place; the one that it is given is given back.
+        // While it waits for a place; the granted place is freed.
         let aside = tokio::spawn(async move { place.aside(async {}).await });
         tokio::task::yield_now().await;
         aside.abort();
@@ -346,7 +353,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_closed_queue_lets_what_runs_go_on_and_takes_nothing_more() {
+    async fn a_closed_queue_lets_reconciliations_continue_and_accepts_no_objects() {
         let queue = Queue::new(1);
         queue.push(1, Urgency::Event);
         queue.push(2, Urgency::Event);

@@ -1,4 +1,4 @@
-//! The custom resource definition of an operator: what kube derives, completed by what the lifecycle needs.
+//! Builds the custom resource definition of an operator: the one that kube derives, with additions for the lifecycle.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, JSON, JSONSchemaProps,
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use crate::wire::desired::Desired;
 use crate::wire::object::{LifecycleObject, has_lifecycle};
 
-/// The annotation of a CRD that carries the graph as JSON (the format of [`okt_core::draw::json`]).
+/// The annotation of a CRD that holds the graph as JSON (the format of [`okt_core::draw::json`]).
 pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";
 
-/// Why a CRD cannot be written.
+/// The error of building a CRD.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CrdError {
-    /// What the application adds to the status has a field that OKT writes itself; rename it.
+    /// `Extra` has a field that OKT writes itself; rename yours.
     #[error("the status of {kind} cannot add the field `{field}`: OKT writes it; rename yours")]
     FieldTaken {
         /// The kind of the resource.
@@ -24,7 +24,7 @@ pub enum CrdError {
         /// The field of `Extra`.
         field: String,
     },
-    /// What the application adds to the status is no struct, so it has no fields to stand beside the others.
+    /// `Extra` is not a struct, so it has no fields to add to the status.
     #[error("what {kind} adds to its status must be a struct with named fields, or `()`")]
     NoStruct {
         /// The kind of the resource.
@@ -36,35 +36,35 @@ pub enum CrdError {
         /// The kind of the resource.
         kind: String,
     },
-    /// A rule is longer than an API server takes; only a graph with fewer edges or shorter names helps.
+    /// A rule is longer than an API server accepts; only fewer edges or shorter names help.
     #[error(
         "the rule of {name} about its edges has {size} characters, and an API server takes {RULE_LIMIT}: declare fewer edges or shorter names"
     )]
     RuleTooLong {
         /// The name of the CRD.
         name: String,
-        /// Its length, in characters.
+        /// The length of the rule, in characters.
         size: usize,
     },
-    /// The annotations are larger than an API server takes; fewer states or shorter texts help.
+    /// The annotations are larger than an API server accepts; fewer states or shorter texts help.
     #[error(
         "the annotations of {name}, the graph among them, have {size} bytes, and an API server takes {ANNOTATIONS_LIMIT}: declare fewer states or write shorter comments on them"
     )]
     AnnotationsTooLarge {
         /// The name of the CRD.
         name: String,
-        /// Their size, in bytes.
+        /// The size of the annotations, in bytes.
         size: usize,
     },
-    /// The CRD in use is of another resource; give [`crd_union`](crate::crd_union) the one of this resource.
+    /// The CRD in use belongs to another resource; give [`crd_union`](crate::crd_union) the one of this resource.
     #[error("the CRD in use is that of {found}, not of {name}")]
     OtherKind {
         /// The name of the CRD of this resource.
         name: String,
-        /// The name of the other.
+        /// The name of the CRD in use.
         found: String,
     },
-    /// The CRD in use has no graph, so OKT did not make it.
+    /// The CRD in use has no graph, so OKT did not generate it.
     #[error(
         "the CRD {name} in use has no annotation {GRAPH_ANNOTATION}: no operator of OKT made it"
     )]
@@ -77,10 +77,10 @@ pub enum CrdError {
     UnreadableGraph {
         /// The name of the CRD.
         name: String,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
-    /// The graph of the CRD in use is written in a format of another OKT; use that of the newer operator.
+    /// The graph of the CRD in use has the format of another OKT version; let the newer operator print the union.
     #[error(
         "the graph of the CRD {name} in use has format {format}, and this operator knows {}: have the newer operator print the union",
         draw::FORMAT
@@ -88,7 +88,7 @@ pub enum CrdError {
     UnknownFormat {
         /// The name of the CRD.
         name: String,
-        /// The format.
+        /// The format of the CRD in use.
         format: u64,
     },
     /// The CRD in use serves a version that the new one does not; serve it for another release.
@@ -98,44 +98,44 @@ pub enum CrdError {
     OtherVersion {
         /// The name of the CRD.
         name: String,
-        /// The version.
+        /// The version of the CRD in use.
         version: String,
     },
-    /// A field is of another type in the CRD in use, so that no schema takes both; give it another name.
+    /// A field has another type in the CRD in use, so that no schema accepts both; rename it.
     #[error("the field {path} is of another type in the CRD in use; give it another name")]
     FieldDiffers {
-        /// Where it is.
+        /// The path of the field.
         path: String,
     },
-    /// A name means one state to the operator before and another to this one; choose another name.
+    /// A name means one state to the previous operator and another to this one; choose another name.
     #[error(
         "`{name}` is {new} to this operator, and to the one before it would be {old}: choose another name, or let a release without this one lie between"
     )]
     Ambiguous {
-        /// The name.
+        /// The ambiguous name.
         name: String,
-        /// The state that the graph in use means by it, by its present name.
+        /// The state that the graph in use means, by its present name.
         old: String,
-        /// The state that the new graph means by it.
+        /// The state that the new graph means.
         new: String,
     },
 }
 
-/// The longest CEL expression that an API server takes, in characters (the parser of cel-go).
+/// The longest CEL expression that an API server accepts, in characters (the parser of cel-go).
 const RULE_LIMIT: usize = 100_000;
 
-/// The most that annotations of one object may hold, in bytes (names and values).
+/// The largest size of the annotations of one object, in bytes (names and values).
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// The CRD of a resource with a lifecycle.
+/// Returns the CRD of a resource with a lifecycle.
 ///
-/// Beside what `#[derive(CustomResource)]` makes it has a default for the status, so that a fresh object
-/// never reads as done, the columns of `kubectl get`, and the graph in the annotation [`GRAPH_ANNOTATION`].
+/// It adds to the CRD of `#[derive(CustomResource)]`: a default for the status, so that a new object never counts as
+/// complete; the columns of `kubectl get`; and the graph in the annotation [`GRAPH_ANNOTATION`].
 /// The graph's rules are part of the schema of [`Status`](crate::Status).
 ///
 /// # Errors
 ///
-/// [`CrdError`] where the declaration cannot work; only a change of the code helps.
+/// [`CrdError`] if the declaration cannot work; only a change of the code helps.
 pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
     let mut crd = K::crd();
     let kind = crd.spec.names.kind.clone();
@@ -175,7 +175,7 @@ pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
     Ok(crd)
 }
 
-/// Whether an API server would take a CRD of this size.
+/// Checks that an API server accepts a CRD of this size.
 pub(crate) fn check_size(crd: &CustomResourceDefinition) -> Result<(), CrdError> {
     let name = || crd.metadata.name.clone().unwrap_or_default();
     let annotations = crd.metadata.annotations.iter().flatten();
@@ -200,15 +200,19 @@ pub(crate) fn check_size(crd: &CustomResourceDefinition) -> Result<(), CrdError>
     }
 }
 
-/// A fresh object reads as not yet seen; kstatus would take one without a status for done.
+/// Gives a new object a status that says that it was not reconciled yet.
+///
+/// kstatus would take an object without a status for complete.
 fn complete(status: &mut JSONSchemaProps) {
-    // On the status itself: a default of the property alone does nothing while there is no status.
+    // On the status itself: a default on the property does nothing while there is no status.
     status.default = Some(JSON(json!({ "observedGeneration": -1 })));
     // kube makes it nullable, which a CRD with rules on it must not be.
     status.nullable = None;
 }
 
-/// A wish that nobody made has no owner: `#[serde(default)]` would have the creator of every object own an empty one.
+/// Removes the defaults of lifecycle fields, so that an unset desired state has no field manager.
+///
+/// With the default of `#[serde(default)]` the creator of every object would own an empty desired state.
 fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
     let fields = serde_json::to_value(&*spec).map(|spec| lifecycle_fields::<K>(&spec));
     for name in fields.unwrap_or_default() {
@@ -219,7 +223,7 @@ fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
     }
 }
 
-/// The fields of a spec that hold a wish.
+/// Returns the fields of a spec that hold a desired state.
 pub(crate) fn lifecycle_fields<K: LifecycleObject>(spec: &Value) -> Vec<String> {
     let desired = SchemaGenerator::default().into_root_schema_for::<Desired<K::State>>();
     let fields = spec.get("properties").and_then(Value::as_object);
@@ -229,13 +233,13 @@ pub(crate) fn lifecycle_fields<K: LifecycleObject>(spec: &Value) -> Vec<String> 
         .collect()
 }
 
-/// Whether the fields of `Extra` can stand beside others; `()` has none.
+/// Returns whether `Extra` is a struct, whose fields the status can have, or `()`.
 fn is_struct(schema: &Schema) -> bool {
     let kind = schema.get("type").and_then(Value::as_str);
     kind == Some("null") || (kind == Some("object") && schema.get("properties").is_some())
 }
 
-/// The first field of `Extra` that is OKT's own.
+/// Returns the first field of `Extra` that OKT writes itself.
 fn taken(schema: &Schema) -> Option<String> {
     let properties = schema.get("properties").and_then(Value::as_object)?;
     ["observedGeneration", "lifecycle", "conditions"]
@@ -244,7 +248,7 @@ fn taken(schema: &Schema) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// What `kubectl get` shows, and the age that comes last.
+/// Returns the columns of `kubectl get`, and the age column, which comes last.
 fn columns(
     has_lifecycle: bool,
 ) -> (

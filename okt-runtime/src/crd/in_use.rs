@@ -1,4 +1,4 @@
-//! The CRDs in use, as `crd --union` is given them.
+//! The CRDs in use, from the file given to `crd --union`.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 /// The CRDs of a file.
 pub(crate) struct InUse {
-    /// The file, as people name it.
+    /// The name of the file, for messages.
     file: String,
     crds: Vec<CustomResourceDefinition>,
 }
 
 impl InUse {
-    /// Reads a file (`-` is standard input) of YAML or JSON: CRDs, lists of them, and whatever else stands between.
+    /// Reads the CRDs of a YAML or JSON file (`-` is standard input), also those in lists; ignores other documents.
     pub(crate) fn read(file: &Path) -> Result<Self, String> {
         let mut text = String::new();
         let (name, read) = if file == Path::new("-") {
@@ -48,9 +48,9 @@ impl InUse {
         Ok(Self { file, crds })
     }
 
-    /// The CRD of each of these names, as far as it is there.
+    /// Returns the CRD of each of these names, if the file holds it.
     ///
-    /// A kind that is new has none; where no kind has one, it is the wrong file.
+    /// A new kind has none. If the file holds none of the names, it is the wrong file and an error.
     pub(crate) fn of(
         &self,
         names: &[&str],
@@ -77,7 +77,7 @@ impl InUse {
     }
 }
 
-/// The objects of a document: itself, or those of a list (`kubectl get crd -o yaml` prints one).
+/// Returns the objects of a document: itself, or the items of a list (`kubectl get crd -o yaml` prints one).
 fn items(mut document: Value) -> Vec<Value> {
     match document.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) => items,
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_object_holds_no_definition() {
+    fn a_document_that_is_not_an_object_holds_no_crd() {
         for text in ["hello", "7", "[]", "- a\n- b\n", "items: 5\n", ""] {
             let error = InUse::parse("a.yaml".to_owned(), text).map(drop);
             let error = error.expect_err("there is none");

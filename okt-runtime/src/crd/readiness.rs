@@ -1,4 +1,4 @@
-//! Whether the CRD in the cluster is one that this operator may act upon, watched all the time.
+//! Watches the CRD in the cluster and decides whether this operator may act.
 
 use std::collections::BTreeSet;
 
@@ -15,22 +15,22 @@ use crate::crd::stored::{StoredGraph, Unread};
 use crate::texts::chain;
 use crate::wire::object::LifecycleObject;
 
-/// What the CRD in the cluster means for this operator.
+/// Whether the CRD in the cluster fits this operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Readiness {
-    /// It was not read yet.
+    /// The CRD was not read yet.
     Unknown,
-    /// It lacks something: no object may be acted upon.
+    /// The CRD is missing, unreadable or incomplete: the operator may act on no object.
     Unfit(String),
-    /// It has all that this operator writes, and perhaps states of a newer one.
+    /// The CRD has everything that this operator writes, and possibly states of a newer one.
     Fit {
-        /// The states it knows.
+        /// The states of the CRD's graph, by present and former names.
         states: BTreeSet<String>,
     },
 }
 
 impl Readiness {
-    /// Whether the CRD's graph has a state of this name.
+    /// Returns whether the CRD's graph has a state of this name.
     pub(crate) fn knows(&self, state: &str) -> bool {
         match self {
             Self::Fit { states } => states.contains(state),
@@ -43,7 +43,7 @@ impl Readiness {
     }
 }
 
-/// Reads the CRD at start and on every change, for as long as it is polled.
+/// Reads the CRD at start and on every change, as long as the future is polled.
 pub(crate) async fn watch_crd<K: LifecycleObject>(
     client: Client,
     readiness: watch::Sender<Readiness>,
@@ -89,7 +89,7 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
     }
 }
 
-/// Compares the CRD in the cluster with what this operator writes.
+/// Compares the CRD in the cluster with the fields and edges that this operator writes.
 fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
     let annotation = stored
         .metadata
@@ -130,7 +130,7 @@ fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
     }
 }
 
-/// The first edge of this operator's graph that the CRD's graph has not, be it under newer names.
+/// Returns the first state or edge of this operator's graph that the CRD's graph lacks, under old and new names.
 fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
     let edges = stored.edges();
     graph.iter().find_map(|(_, state)| {
@@ -145,7 +145,7 @@ fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
     })
 }
 
-/// Without the subresource every write of a status is a 404.
+/// Returns the status subresource if the CRD lacks it: every write of a status would be a 404.
 fn missing_subresource<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Option<String> {
     let version = K::version(&());
     let served = (stored.spec.versions.iter()).find(|stored| stored.name == version)?;
@@ -158,9 +158,9 @@ fn missing_subresource<K: LifecycleObject>(stored: &CustomResourceDefinition) ->
         .then(|| format!("the status subresource in version {version}"))
 }
 
-/// The first field of the status that this operator writes and the CRD does not declare.
+/// Returns the first field of the status that this operator writes and the CRD does not declare.
 ///
-/// Server-side apply of an undeclared field fails with a 500, so every write would.
+/// Server-side apply of an undeclared field fails with a 500, so every write would fail.
 fn missing_field<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Option<String> {
     let own = crd::<K>().ok()?;
     let version = K::version(&());

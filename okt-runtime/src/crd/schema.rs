@@ -33,7 +33,7 @@ impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
                 "conditions": conditions(),
                 "recordedResources": {
                     "type": "array",
-                    "description": "Hashes of the resources that the object owns where no owner reference shows it, written by its operator.",
+                    "description": "Hashes of the owned resources that no owner reference shows, written by the operator.",
                     "maxItems": RECORDED_LIMIT,
                     "x-kubernetes-list-type": "set",
                     "items": { "type": "string", "maxLength": MARK_LENGTH },
@@ -53,7 +53,7 @@ impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
         let added = extra.get("properties").and_then(Value::as_object).cloned();
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
             for (name, property) in added.unwrap_or_default() {
-                // What is OKT's stays OKT's; `crd` reports the clash.
+                // OKT's own fields win; `crd` reports the conflict.
                 properties.entry(name).or_insert(property);
             }
         }
@@ -61,7 +61,7 @@ impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
     }
 }
 
-/// A status that holds no position.
+/// Removes the position from the schema of a status.
 fn without_lifecycle(status: &mut Schema) {
     status.remove("x-kubernetes-validations");
     if let Some(Value::Object(properties)) = status.get_mut("properties") {
@@ -69,7 +69,7 @@ fn without_lifecycle(status: &mut Schema) {
     }
 }
 
-/// `status.lifecycle`, with the graph in it.
+/// Returns the schema of `status.lifecycle`, with the rules of the graph.
 fn lifecycle(graph: &Graph<'_>) -> Value {
     let state = || json!({ "type": "string", "maxLength": STATE_LIMIT, "pattern": "^[A-Za-z][A-Za-z0-9_]*$" });
     let text = |limit: usize| json!({ "type": "string", "maxLength": limit });
@@ -84,7 +84,7 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
     };
     json!({
         "type": "object",
-        "description": "Where the object is in its graph, written by its operator.",
+        "description": "The position of the object in its graph, written by the operator.",
         "required": ["state", "transition", "jumps"],
         "x-kubernetes-validations": rules(&StoredGraph::of(graph)),
         "properties": {
@@ -97,7 +97,7 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
                 "type": "object",
                 "required": ["state"],
                 "properties": {
-                    // A wish may be any word: an unknown one is recorded and said to be so.
+                    // The desired state may be any word: the operator records and reports an unknown one.
                     "state": text(REQUEST_LIMIT),
                     "request": text(REQUEST_LIMIT),
                     "transition": count(),
@@ -153,10 +153,11 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
     })
 }
 
-/// The graph as transition rules: the API server itself refuses a move that is no edge.
+/// Returns the graph as transition rules, with which the API server itself refuses a move that is not an edge.
 ///
-/// A former name is the state's present name before anything is compared, so that a renaming is no move.
-/// The first-state rule stands apart, because a `messageExpression` beside `optionalOldSelf` falls back to the rule's text.
+/// The rules map a former name to the present one before they compare, so that a renaming is not a move.
+/// The rule on the first state is separate, because with `optionalOldSelf` a `messageExpression` falls back to the text
+/// of the rule.
 pub(crate) fn rules(graph: &StoredGraph) -> Value {
     let (now, before) = (
         canonical(graph, "self.state"),
@@ -179,7 +180,7 @@ pub(crate) fn rules(graph: &StoredGraph) -> Value {
             "reason": "FieldValueForbidden",
         },
         {
-            // A name for the edges would let the server lose count of what the rule costs: they stand there twice.
+            // The edges appear twice, because with a CEL variable the server cannot estimate the cost of the rule.
             "rule": format!(
                 "{now} == {before} || self.jumps > oldSelf.jumps || ({before} in {edges} && {now} in {edges}[{before}])"
             ),
@@ -191,7 +192,7 @@ pub(crate) fn rules(graph: &StoredGraph) -> Value {
                 "{moved} ? self.transition == oldSelf.transition + 1 : self.transition == oldSelf.transition{}",
                 within(graph, &now)
             ),
-            "message": "`transition` goes up by one with each change of state, and never else",
+            "message": "`transition` goes up by one with each change of state, and only then",
             "reason": "FieldValueForbidden",
         },
         {
@@ -202,7 +203,7 @@ pub(crate) fn rules(graph: &StoredGraph) -> Value {
     ])
 }
 
-/// The CEL expression for the present name of what may be a former one.
+/// Returns the CEL expression that maps a name, possibly a former one, to the present name.
 fn canonical(graph: &StoredGraph, name: &str) -> String {
     let former: Vec<String> = (graph.former())
         .map(|(was, is)| format!("'{was}': '{is}'"))
@@ -214,7 +215,7 @@ fn canonical(graph: &StoredGraph, name: &str) -> String {
     format!("({name} in {map} ? {map}[{name}] : {name})")
 }
 
-/// Where each state may lead, as a CEL map.
+/// Returns the targets of each state as a CEL map.
 fn edges(graph: &StoredGraph) -> String {
     let entries: Vec<String> = (graph.states.iter())
         .map(|state| {
@@ -226,8 +227,8 @@ fn edges(graph: &StoredGraph) -> String {
     format!("{{{}}}", entries.join(", "))
 }
 
-/// What else may be where two graphs were joined, of which the older has two states that are one in the newer:
-/// the older operator's moves between them count as such.
+/// Returns an additional rule for joined graphs in which the newer graph merges two states of the older one: moves of
+/// the older operator between the two states count as transitions.
 fn within(graph: &StoredGraph, now: &str) -> String {
     let edges = graph.edges();
     let circles: Vec<String> = (edges.iter())
@@ -243,7 +244,7 @@ fn within(graph: &StoredGraph, now: &str) -> String {
     )
 }
 
-/// The list of conditions with the patterns of metav1.Condition, which the generated schema lacks.
+/// Returns the list of conditions with the patterns of metav1.Condition, which the generated schema lacks.
 fn conditions() -> Value {
     json!({
         "type": "array",

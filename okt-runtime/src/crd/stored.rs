@@ -1,4 +1,4 @@
-//! The graph that a CRD carries: how it is read, and how two of them become one.
+//! The graph in the annotation of a CRD: reads it and joins two graphs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,9 @@ use okt_core::{Graph, draw};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A graph as it stands in the annotation `okt.dev/graph` (the format of [`okt_core::draw::json`]).
+/// A graph in the annotation `okt.dev/graph` (the format of [`okt_core::draw::json`]).
 ///
-/// An operator reads what its own version of the format has; a newer one has more, but nothing else.
+/// An operator reads the fields that it knows; a newer OKT with the same format only adds fields.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredGraph {
     #[serde(default)]
@@ -19,12 +19,12 @@ pub(crate) struct StoredGraph {
     doc: String,
     #[serde(default)]
     kind: String,
-    /// None where there is no lifecycle.
+    /// The states; empty without a lifecycle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) states: Vec<StoredState>,
 }
 
-/// One state; the lists of both graphs where two were joined.
+/// One state; in a joined graph its lists are those of both graphs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StoredState {
@@ -70,7 +70,7 @@ struct StoredCondition {
     message: String,
 }
 
-/// A claim that a wish is refused.
+/// A claim that no route leads to a desired state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct StoredClaim {
     to: String,
@@ -86,12 +86,12 @@ pub(crate) struct Ambiguous {
     pub(crate) new: String,
 }
 
-/// Why a stored graph cannot be read.
+/// The error of reading a stored graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Unread {
-    /// It is in this format, of another version of OKT.
+    /// The graph has this format, of another OKT version.
     Format(u64),
-    /// It is no graph.
+    /// The text is not a graph.
     Text(String),
 }
 
@@ -100,7 +100,7 @@ impl StoredGraph {
     pub(crate) fn read(text: &str) -> Result<Self, Unread> {
         let unread = |error: serde_json::Error| Unread::Text(error.to_string());
         let value: Value = serde_json::from_str(text).map_err(unread)?;
-        // The format comes first: of a newer one nothing else may be readable.
+        // Check the format first: in another format nothing else may be readable.
         match value.get("format").and_then(Value::as_u64) {
             Some(format) if format == u64::from(draw::FORMAT) => {}
             Some(format) => return Err(Unread::Format(format)),
@@ -109,37 +109,37 @@ impl StoredGraph {
         serde_json::from_value(value).map_err(unread)
     }
 
-    /// A graph as it would stand in a CRD.
+    /// Converts a graph into its stored form.
     pub(crate) fn of(graph: &Graph<'_>) -> Self {
         serde_json::from_str(&draw::json(graph))
             .expect("this reads what `draw::json` writes, whatever the graph")
     }
 
-    /// As text, for the annotation.
+    /// Returns the graph as text for the annotation.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).expect("it holds texts and lists only")
     }
 
-    /// The present name of a state, by this name or a former one.
+    /// Returns the present name of a state, by its present or a former name.
     pub(crate) fn named<'s>(&'s self, name: &str) -> Option<&'s str> {
         (self.states.iter().find(|state| state.name == name))
             .or_else(|| self.states.iter().find(|state| state.has_been(name)))
             .map(|state| state.name.as_str())
     }
 
-    /// The states in which objects are created; more than one where two graphs were joined.
+    /// Returns the states in which objects are created; a joined graph may have more than one.
     pub(crate) fn entries(&self) -> Vec<&str> {
         let entries = self.states.iter().filter(|state| state.is("entry"));
         entries.map(|state| state.name.as_str()).collect()
     }
 
-    /// Every former name with the present one.
+    /// Returns every former name with the present one.
     pub(crate) fn former(&self) -> impl Iterator<Item = (&str, &str)> {
         let states = self.states.iter();
         states.flat_map(|state| state.was.iter().map(|was| (was.as_str(), &*state.name)))
     }
 
-    /// Where a state may lead, each target once; out of a leaf leads the entry.
+    /// Returns the targets of a state, each once; from a leaf also the entries.
     pub(crate) fn targets<'s>(&'s self, state: &'s StoredState) -> Vec<&'s str> {
         let entries = self.entries().into_iter();
         let reentry = entries.filter(|_| state.is("leaf"));
@@ -152,7 +152,7 @@ impl StoredGraph {
         targets
     }
 
-    /// Every edge that was declared, by present names.
+    /// Returns every declared edge, by present names.
     pub(crate) fn edges(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let edges = self.states.iter().map(|state| {
             let targets = state.declared().filter_map(|to| self.named(to)).collect();
@@ -161,7 +161,7 @@ impl StoredGraph {
         edges.collect()
     }
 
-    /// Every name of a state that is written anywhere.
+    /// Returns every state name in the graph, present, former or as a target.
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
         self.states.iter().flat_map(|state| {
             let was = state.was.iter().map(String::as_str);
@@ -169,10 +169,10 @@ impl StoredGraph {
         })
     }
 
-    /// Both graphs as one that has every state and every edge of either.
+    /// Joins two graphs into one that has every state and every edge of either.
     ///
-    /// Where the new graph calls a state of the old one by another name, the two are one state. Where it does so with
-    /// a state that the old graph has beside that other, what led from one to the other leads from the state to itself.
+    /// If the new graph renames a state of the old one, the two are one state. If the new graph merges two states of
+    /// the old one, an edge between the two becomes an edge from the merged state to itself.
     pub(crate) fn join(&self, old: &Self) -> Result<Self, Ambiguous> {
         let present = |name: &str| -> String {
             let before = old.named(name).unwrap_or(name);
@@ -212,13 +212,13 @@ impl StoredState {
         self.was.iter().any(|was| was == name)
     }
 
-    /// The targets of the declared edges, triggers first; one can come twice.
+    /// Returns the targets of the declared edges, triggers first; a target may occur twice.
     fn declared(&self) -> impl Iterator<Item = &str> {
         let triggers = self.triggers.iter().map(|trigger| trigger.to.as_str());
         triggers.chain(self.children.iter().map(String::as_str))
     }
 
-    /// The same in other words; the name that it loses is a former one.
+    /// Renames the state and its targets; the replaced name becomes a former one.
     fn renamed(&self, present: impl Fn(&str) -> String) -> Self {
         let mut state = self.clone();
         state.name = present(&self.name);
@@ -237,7 +237,7 @@ impl StoredState {
         state
     }
 
-    /// Adds what the same state of an older graph has beside it; the last child stays the last.
+    /// Adds what only the same state of an older graph has; the last child stays the last.
     fn take_in(&mut self, old: Self) {
         add(&mut self.roles, old.roles);
         add(&mut self.was, old.was);
@@ -255,7 +255,7 @@ impl StoredState {
                 self.conditions.push(condition);
             }
         }
-        // A claim that there is no way may be wrong of both graphs together.
+        // A claim that there is no route may be false for the joined graph.
         self.no_routes.retain(|claim| old.no_routes.contains(claim));
     }
 }
@@ -308,12 +308,12 @@ mod tests {
         assert_eq!(
             joined.join(&old()),
             Ok(expected),
-            "twice is as good as once"
+            "a second join changes nothing"
         );
     }
 
     #[test]
-    fn a_state_that_became_part_of_another_leads_to_itself() {
+    fn a_state_that_absorbed_another_has_an_edge_to_itself() {
         let new = graph(json!([
             { "name": "Start", "roles": ["entry"], "children": ["Draft"] },
             { "name": "Draft", "was": ["Old"], "roles": ["rest"], "children": ["End"] },
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_means_another_state_now_is_ambiguous() {
+    fn a_name_with_a_new_meaning_is_ambiguous() {
         let mut old = old();
         old.states[1].was = vec!["Live".to_owned()];
         let new = graph(json!([

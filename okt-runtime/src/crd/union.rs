@@ -1,4 +1,4 @@
-//! The CRD for one release of an upgrade: it takes what the operator before writes, and what this one writes.
+//! The CRD for one release of an upgrade: it accepts what the previous operator writes and what this one writes.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
@@ -13,23 +13,26 @@ use crate::crd::stored::{StoredGraph, Unread};
 use crate::crd::widen::{keep_fields, widen};
 use crate::wire::object::LifecycleObject;
 
-/// The CRD of a resource, widened by the one in use, so that this operator and the one before can write.
+/// Returns the CRD of a resource, widened by the CRD in use, so that this operator and the previous one can write.
 ///
-/// For one release of an upgrade, in which both run in turn (rolling forward and back). Afterwards apply [`crd`].
+/// Use it for one release of an upgrade, in which both operators run alternately (rolling forward and back). Afterwards
+/// apply [`crd`].
 ///
 /// # Guarantees
 ///
-/// Both operators are ready with it, and each can make every transition of its own graph; a transition of neither is
-/// refused, except between states that one graph tells apart and the other takes for one, and from a leaf to the entry
-/// of the other graph. Specs may wish for the states of either. The columns of both are shown, and the status has the fields of
-/// both. The annotation [`GRAPH_ANNOTATION`] carries one graph with the states and edges of both, so each operator takes
-/// the states it does not know for the other's, and leaves objects in them alone.
+/// Both operators are ready with it, and each can make every transition of its own graph. The API server refuses a
+/// transition that is in neither graph, with two exceptions: between states that one graph distinguishes and the other
+/// merges, and from a leaf to the entry of the other graph.
 ///
-/// Fields of the spec that only the old CRD has are kept. What the spec requires is what the new one requires.
+/// The desired state may be a state of either graph. `kubectl get` shows the columns of both, and the status has the
+/// fields of both. The annotation [`GRAPH_ANNOTATION`] holds one graph with the states and edges of both, so each
+/// operator treats unknown states as the other's and leaves objects in them alone.
+///
+/// The CRD keeps fields of the spec that only the old CRD has. The spec requires what the new one requires.
 ///
 /// # Errors
 ///
-/// [`CrdError`]; another try helps only with another CRD or after a change of the code.
+/// [`CrdError`]; a retry helps only with another CRD or after a change of the code.
 ///
 /// ```
 /// # use okt_runtime::{CrdError, Desired, LifecycleSpec, Status, crd, lifecycle_graph};
@@ -96,7 +99,7 @@ pub fn crd_union<K: LifecycleObject>(
     Ok(new)
 }
 
-/// Whether objects may still be stored in this version.
+/// Returns whether objects may still be stored in this version.
 fn is_stored(crd: &CustomResourceDefinition, version: &str) -> bool {
     let stored = crd
         .status
@@ -105,7 +108,7 @@ fn is_stored(crd: &CustomResourceDefinition, version: &str) -> bool {
     stored.is_some_and(|stored| stored.iter().any(|stored| stored == version))
 }
 
-/// The graph that a CRD carries.
+/// Reads the graph of a CRD.
 fn graph_of(crd: &CustomResourceDefinition) -> Result<StoredGraph, CrdError> {
     let name = crd.metadata.name.clone().unwrap_or_default();
     let annotations = crd.metadata.annotations.as_ref();
@@ -117,7 +120,7 @@ fn graph_of(crd: &CustomResourceDefinition) -> Result<StoredGraph, CrdError> {
         Err(Unread::Format(format)) => return Err(CrdError::UnknownFormat { name, format }),
         Err(Unread::Text(why)) => return Err(unreadable(name, &why)),
     };
-    // They become a part of rules.
+    // The names become part of CEL rules.
     if let Some(word) = graph.words().find(|word| !is_state(word)) {
         return Err(unreadable(name, &format!("`{word}` is no name of a state")));
     }
@@ -129,7 +132,7 @@ fn unreadable(name: String, why: &str) -> CrdError {
     CrdError::UnreadableGraph { name, why }
 }
 
-/// One version of the resource, widened by the same version in use.
+/// Widens one version of the resource by the same version in use.
 fn join<K: LifecycleObject>(
     new: &mut CustomResourceDefinitionVersion,
     old: &CustomResourceDefinitionVersion,

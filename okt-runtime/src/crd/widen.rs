@@ -1,19 +1,19 @@
-//! Schemas that take what either of two takes.
+//! Widens a schema so that it accepts what either of two schemas accepts.
 
 use serde_json::{Map, Value};
 
-/// Widens a schema until it takes what another one takes as well.
+/// Widens a schema until it also accepts what another one accepts.
 ///
-/// What cannot be said in one schema is no longer said: patterns, formats and rules that differ.
+/// It drops constraints that one schema cannot express: patterns, formats and rules that differ.
 ///
 /// # Errors
 ///
-/// The path of a field that is of another type in each.
+/// The path of a field whose type differs.
 pub(crate) fn widen(own: &mut Value, other: &Value, path: &str) -> Result<(), String> {
     let (Value::Object(own), Value::Object(other)) = (own, other) else {
         return Ok(());
     };
-    // A map and a struct are both objects, and no schema is both; neither has a list two sets of keys.
+    // A map and a struct are both objects, but no schema is both; and a list has only one set of keys.
     let is_map = |schema: &Map<String, Value>| schema.contains_key("additionalProperties");
     let keys = "x-kubernetes-list-map-keys";
     if own.get("type") != other.get("type")
@@ -97,7 +97,7 @@ pub(crate) fn keep_fields(own: &mut Value, other: &Value) {
     }
 }
 
-/// The looser of two bounds; none where either has none.
+/// Sets the looser of two bounds; removes it if either schema has none.
 fn bound(
     own: &mut Map<String, Value>,
     other: &Map<String, Value>,
@@ -117,7 +117,7 @@ fn bound(
     }
 }
 
-/// What stands in both lists.
+/// Keeps the entries that are in both lists.
 fn common(own: &mut Map<String, Value>, other: &Map<String, Value>, keyword: &str) {
     let Some(Value::Array(mine)) = own.get_mut(keyword) else {
         return;
@@ -129,7 +129,7 @@ fn common(own: &mut Map<String, Value>, other: &Map<String, Value>, keyword: &st
     }
 }
 
-/// The words of both; any word where either takes any.
+/// Allows the enum values of both; removes the enum if either schema has none.
 fn words(own: &mut Map<String, Value>, other: &Map<String, Value>) {
     let Some(Value::Array(mine)) = own.get_mut("enum") else {
         return;
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_widened_schema_takes_what_either_takes() {
+    fn a_widened_schema_accepts_what_either_accepts() {
         let own = json!({ "type": "object", "required": ["a", "b"], "properties": {
             "a": { "type": "string", "maxLength": 5, "enum": ["x"] },
             "b": { "type": "integer", "minimum": 3, "maximum": 9 },
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_two_types_is_named() {
+    fn a_field_whose_type_differs_is_an_error() {
         let own = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
         let other = json!({ "type": "object", "properties": { "a": { "type": "integer" } } });
         assert_eq!(widened(own, &other), Err("status.a".to_owned()));
     }
 
     #[test]
-    fn a_map_that_became_a_struct_is_named() {
+    fn a_map_that_became_a_struct_is_an_error() {
         let own = json!({ "type": "object", "properties": {} });
         let other = json!({ "type": "object", "additionalProperties": { "type": "string" } });
         assert_eq!(widened(own.clone(), &other), Err("status".to_owned()));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_kept_where_they_stand() {
+    fn nested_fields_are_kept() {
         let mut own = json!({ "properties": {
             "list": { "items": { "properties": {} } },
             "map": { "additionalProperties": { "properties": {} } },

@@ -1,5 +1,4 @@
-//! What fills the queue, and what empties it: a watch, requests, times that have come; one reconciliation after the
-//! other for every object.
+//! Fills the queue from a watch, reconcile requests and timers, and reconciles the objects in it.
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -22,14 +21,14 @@ use crate::cache::queue::{Queue, Urgency};
 use crate::operator::requeues::Requeues;
 use crate::operator::wakes::Wakes;
 use crate::reconcile::reconcile;
-use crate::reconcile::shared::{Request, Shared};
+use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::resources::{Name, PAGE, name_of};
 use crate::texts::{chain, panic_text};
 
 /// The objects of an application that are due.
 type QueueOf<A> = Queue<ObjectRef<Cached<<A as Application>::Resource>>>;
 
-/// What is one drive's own: a namespace, and how it is watched.
+/// The settings of one drive: its namespace, and how it is watched.
 pub(crate) struct Settings {
     pub(crate) namespace: Option<String>,
     pub(crate) concurrency: u16,
@@ -37,10 +36,10 @@ pub(crate) struct Settings {
     pub(crate) stopping: CancellationToken,
 }
 
-/// Watches, queues and reconciles until it is told to stop, and what is reconciled then has ended.
+/// Watches, queues and reconciles objects, until `stopping` is cancelled and the running reconciliations have ended.
 pub(crate) async fn drive<A: Application>(
     shared: Arc<Shared<A>>,
-    requests: mpsc::UnboundedReceiver<Request<A::Resource>>,
+    requests: mpsc::UnboundedReceiver<QueueRequest<A::Resource>>,
     settings: Settings,
 ) {
     let (store, mut writer) = reflector::store::<Cached<A::Resource>>();
@@ -56,7 +55,7 @@ pub(crate) async fn drive<A: Application>(
         move |(namespace, name): Name| {
             let object = reference(&name, namespace.as_deref());
             // A closed queue belongs to an operator that is stopping.
-            let _ = requests.send(Request::External(object));
+            let _ = requests.send(QueueRequest::External(object));
         }
     });
     let watched = async {
@@ -106,7 +105,7 @@ pub(crate) async fn drive<A: Application>(
     }
 }
 
-/// Reconciles what is due, until it is told to stop and what is reconciled then has ended.
+/// Reconciles the objects that are due, until `stopping` is cancelled and the running reconciliations have ended.
 async fn reconcile_all<A: Application>(
     shared: &Arc<Shared<A>>,
     store: &Store<Cached<A::Resource>>,
@@ -121,7 +120,7 @@ async fn reconcile_all<A: Application>(
             () = &mut stopped => queue.close(),
             Some(()) = running.next(), if !running.is_empty() => {}
             (object, place) = queue.next() => {
-                // What went while it was queued is not reconciled.
+                // An object that was deleted while it was queued is not reconciled.
                 if let Some(object) = store.get(&object) {
                     running.push(contained(shared, object, requeues, place));
                 }
@@ -133,7 +132,8 @@ async fn reconcile_all<A: Application>(
     }
 }
 
-/// A reconciliation that panics (a user's `revision` or `observe_every` may) costs no other one.
+/// Reconciles an object. A panic (`revision` or `observe_every` of the application may panic) does not affect other
+/// objects.
 async fn contained<A: Application>(
     shared: &Arc<Shared<A>>,
     object: Arc<Cached<A::Resource>>,
@@ -158,7 +158,7 @@ async fn contained<A: Application>(
     requeues.plan(&object, requeue);
 }
 
-/// Queues the objects that an event of the watch concerns; what is gone is forgotten.
+/// Enqueues the objects that a watch event concerns, and forgets objects that are gone.
 fn heed<A: Application>(
     shared: &Shared<A>,
     store: &Store<Cached<A::Resource>>,
@@ -209,11 +209,11 @@ fn take_request<A: Application>(
     shared: &Shared<A>,
     store: &Store<Cached<A::Resource>>,
     queue: &QueueOf<A>,
-    request: Request<A::Resource>,
+    request: QueueRequest<A::Resource>,
 ) {
     match request {
-        Request::Reconcile(object) => queue.push(object, Urgency::Continuation),
-        Request::External(object) => {
+        QueueRequest::Reconcile(object) => queue.push(object, Urgency::Continuation),
+        QueueRequest::External(object) => {
             let stored = store.get(&object);
             if let Some(uid) = stored.as_ref().and_then(|it| it.meta().uid.as_deref()) {
                 shared.memory.of(uid).named.store(true, Ordering::Release);
@@ -223,7 +223,7 @@ fn take_request<A: Application>(
     }
 }
 
-/// Every object, each time that the operator may act again.
+/// Returns a stream of every object, each time that the operator may act again.
 fn openings<A: Application>(
     shared: &Arc<Shared<A>>,
     store: Store<Cached<A::Resource>>,
@@ -246,12 +246,12 @@ fn openings<A: Application>(
         })
 }
 
-/// Each change of a value, from now on.
+/// Returns a stream of the changes of a value, from now on.
 fn changed<T: Send + Sync + 'static>(receiver: watch::Receiver<T>) -> impl Stream<Item = ()> {
     stream::unfold(receiver, |mut receiver| async move {
         match receiver.changed().await {
             Ok(()) => Some(((), receiver)),
-            // Nobody changes it any more.
+            // The sender is gone: the value changes no more.
             Err(_) => std::future::pending().await,
         }
     })

@@ -1,6 +1,6 @@
-//! When each object is looked at again although nothing happened: a queue that takes a few bytes for each.
+//! The timers of requeued objects: a queue that takes a few bytes for each object.
 //!
-//! kube's own holds the name of an object twice, in a map and in a wheel of timers.
+//! kube's own queue holds the name of an object twice, in a map and in a wheel of timers.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -16,10 +16,10 @@ use crate::cache::cached::{Cached, WeakCached};
 use crate::clock::after;
 use crate::wire::object::LifecycleObject;
 
-/// How many entries there are at least before those that are of no use any more are looked for.
+/// The minimum number of entries before obsolete ones are removed.
 const FEW: usize = 1024;
 
-/// The looks that are due some time.
+/// The requeues that are planned.
 pub(crate) struct Requeues<K> {
     entries: Mutex<Entries<K>>,
     sooner: Notify,
@@ -27,7 +27,7 @@ pub(crate) struct Requeues<K> {
 
 struct Entries<K> {
     heap: BinaryHeap<Reverse<Entry<K>>>,
-    /// At this number of entries those of no use are dropped.
+    /// At this number of entries obsolete ones are removed.
     full: usize,
 }
 
@@ -49,9 +49,9 @@ impl<K> Default for Requeues<K> {
 }
 
 impl<K: LifecycleObject> Requeues<K> {
-    /// The next look at an object, after its turn; it replaces the one before.
+    /// Plans the requeue of an object after its reconciliation; this replaces the requeue before.
     ///
-    /// A newer version of the object has its own turn and then its own look, so this one goes with this version.
+    /// A newer version of the object is reconciled and requeued itself, so this requeue is dropped with this version.
     pub(crate) fn plan(&self, object: &Cached<K>, requeue: Requeue) {
         let due = requeue.wait().map(after);
         object.plan(due);
@@ -71,7 +71,7 @@ impl<K: LifecycleObject> Requeues<K> {
         }
     }
 
-    /// Each object when its look is due.
+    /// Returns a stream of the objects whose requeue is due.
     pub(crate) fn stream(self: Arc<Self>) -> impl Stream<Item = ObjectRef<Cached<K>>> {
         stream::unfold(self, |requeues| async move {
             let object = requeues.next().await;
@@ -88,7 +88,7 @@ impl<K: LifecycleObject> Requeues<K> {
                         return object;
                     }
                 }
-                // What is planned between this and the waiting has left a permit.
+                // A requeue that was planned since the peek has left a permit.
                 Some(due) => tokio::select! {
                     () = sleep_until(due) => {}
                     () = self.sooner.notified() => {}
@@ -104,7 +104,7 @@ impl<K: LifecycleObject> Requeues<K> {
 }
 
 impl<K: LifecycleObject> Entries<K> {
-    /// Removes the first one; the object, if it is to be looked at then.
+    /// Removes the first entry; returns its object, if the requeue is still planned.
     fn take(&mut self) -> Option<ObjectRef<Cached<K>>> {
         let Reverse(entry) = self.heap.pop()?;
         entry.object.object(entry.due)

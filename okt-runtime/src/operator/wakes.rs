@@ -1,4 +1,5 @@
-//! How often events of other objects bring one object forward: whoever may write those must not drive reconciliations.
+//! Limits how often events of other objects enqueue one object, so that their writers do not control the
+//! reconciliations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,30 +10,30 @@ use tokio::time::{Instant, sleep_until};
 use crate::clock::after;
 use crate::resources::Name;
 
-/// How long until an object may be woken once more, on average.
+/// The minimum average time between two wake-ups of an object.
 const PACE: Duration = Duration::from_secs(1);
 
-/// By how much wakes may be ahead of that: ten at once.
+/// How far wake-ups may be ahead of that average: ten at once.
 const BURST: Duration = Duration::from_secs(10);
 
-/// With how many objects those that were not woken of late are forgotten.
+/// At this number of objects those that were not woken recently are forgotten.
 const MANY: usize = 1024;
 
-/// Wakes objects; those that are named too often are woken once for all of it, later.
+/// Wakes objects. An object that is named too often is woken once, later, for all these events.
 pub(crate) struct Wakes<W> {
     wake: W,
     objects: Mutex<HashMap<Name, Paced>>,
 }
 
 struct Paced {
-    /// Until when the wakes so far are paid for.
+    /// The time up to which the wake-ups so far have used the rate.
     paid: Instant,
-    /// One is to come.
+    /// Whether a delayed wake-up is planned.
     waits: bool,
 }
 
 impl<W: Fn(Name) + Send + Sync + 'static> Wakes<W> {
-    /// Wakes by calling this.
+    /// Creates it; `wake` is called to wake an object.
     pub(crate) fn new(wake: W) -> Arc<Self> {
         Arc::new(Self {
             wake,
@@ -40,7 +41,7 @@ impl<W: Fn(Name) + Send + Sync + 'static> Wakes<W> {
         })
     }
 
-    /// Something happened that concerns an object.
+    /// Wakes an object, at once or later, because an event concerns it.
     pub(crate) fn wake(self: &Arc<Self>, name: Name) {
         let now = Instant::now();
         let mut objects = self.objects();
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_object_that_is_named_too_often_is_woken_once_a_second_and_none_is_lost() {
+    async fn an_object_with_too_many_requests_is_reconciled_once_a_second_and_none_is_lost() {
         let woken: Arc<Mutex<Vec<Instant>>> = Arc::default();
         let wakes = Wakes::new({
             let woken = Arc::clone(&woken);
@@ -101,7 +102,7 @@ mod tests {
         let final_one = woken.last().expect("a wake");
         assert!(
             *final_one + Duration::from_millis(20) >= last,
-            "the last event is heeded"
+            "an object is woken for the last event"
         );
         // Another object does not wait.
         let before = wakes.objects().len();

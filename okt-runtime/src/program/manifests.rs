@@ -1,4 +1,4 @@
-//! What installs an operator beside its CRDs and roles: where it lives, as whom it runs, and the Deployment that runs it.
+//! The manifests of an operator in addition to its CRDs and roles: namespace, service account and Deployment.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use serde_json::{Value, json};
 use crate::operator::SHUTDOWN_LIMIT;
 use crate::program::rbac::ServiceAccount;
 
-/// What a process takes to end beside the work that it waits for.
+/// The time that a process takes to end, in addition to the shutdown limit.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// The level of the Pod Security Standards that the Deployment keeps.
+/// The level of the Pod Security Standards that the Deployment complies with.
 const LEVEL: &str = "restricted";
 
-/// An operator in a cluster.
+/// The installation of an operator in a cluster.
 pub(crate) struct Installation<'a> {
-    /// As whom it runs, and where; the Deployment has its name.
+    /// The service account of the operator, in the namespace of the operator; the Deployment has its name.
     pub(crate) account: &'a ServiceAccount,
-    /// What holds the program, as its entry point.
+    /// The image that has the program as its entry point.
     pub(crate) image: &'a str,
-    /// What `run` is told to look at; none is the whole cluster.
+    /// The namespaces that `run` watches; none means the whole cluster.
     pub(crate) namespaces: &'a [String],
 }
 
 impl Installation<'_> {
-    /// A namespace for the operator alone.
+    /// Returns the namespace for the operator alone.
     pub(crate) fn namespace(&self) -> Value {
         json!({
             "apiVersion": "v1",
@@ -33,7 +33,7 @@ impl Installation<'_> {
                 "name": self.account.namespace,
                 "labels": {
                     "pod-security.kubernetes.io/enforce": LEVEL,
-                    // Only so does a change of the Deployment that breaks the level say so.
+                    // Without this label a change of the Deployment that violates the level causes no warning.
                     "pod-security.kubernetes.io/warn": LEVEL,
                 },
             },
@@ -44,7 +44,8 @@ impl Installation<'_> {
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": self.metadata() })
     }
 
-    /// One replica, never two at once: without leadership a second one would repeat work, under the same ids.
+    /// Returns the Deployment: one replica, never two at once. Without leader election a second one would repeat work
+    /// under the same ids.
     pub(crate) fn deployment(&self) -> Value {
         let labels = json!({ "app.kubernetes.io/name": self.account.name });
         let namespaces = self.namespaces.iter();
@@ -74,7 +75,7 @@ impl Installation<'_> {
                             "env": [{ "name": "RUST_LOG", "value": "info" }],
                             "resources": {
                                 "requests": { "cpu": "10m", "memory": "64Mi" },
-                                // No limit of CPU: an operator that is slowed down misses its deadlines.
+                                // No CPU limit: a throttled operator misses its deadlines.
                                 "limits": { "memory": "256Mi" },
                             },
                             "securityContext": {

@@ -1,4 +1,4 @@
-//! Who may do what: the least that an operator needs, and roles for the people who use its kind.
+//! The roles: the minimum that an operator needs, and roles for the users of its kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -18,10 +18,10 @@ use crate::resources::{Kind, Watches, is_label};
 /// The API group of roles.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Where the events about objects go that live in no namespace.
+/// The namespace of the events about cluster-scoped objects.
 const EVENTS_OF_CLUSTER_SCOPED: &str = "default";
 
-/// The service account that an operator runs as; reads from `NAMESPACE/NAME`.
+/// The service account that an operator runs as; parses from `NAMESPACE/NAME`.
 ///
 /// ```
 /// use okt_runtime::ServiceAccount;
@@ -39,7 +39,7 @@ pub struct ServiceAccount {
     pub name: String,
 }
 
-/// A text is no service account; another text helps.
+/// An error for a text that is no service account; correct the text.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "a service account is written NAMESPACE/NAME, in lower case letters, digits, `-`, and in its name `.`"
@@ -61,25 +61,25 @@ impl FromStr for ServiceAccount {
     }
 }
 
-/// The roles of an operator and of the users of its kind, as [`rbac`] makes them.
+/// The roles of an operator and of the users of its kind, as [`rbac`] returns them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Rbac {
-    /// The operator's, where it is not limited to namespaces, and the users' roles `:view` and `:edit`.
+    /// The cluster role of the operator, and the roles `:view` and `:edit` of the users.
     pub cluster_roles: Vec<ClusterRole>,
-    /// The operator's in single namespaces.
+    /// The roles of the operator in single namespaces.
     pub roles: Vec<Role>,
-    /// What gives the service account its cluster roles.
+    /// The bindings of the service account to its cluster roles.
     pub cluster_role_bindings: Vec<ClusterRoleBinding>,
-    /// What gives the service account its roles.
+    /// The bindings of the service account to its roles.
     pub role_bindings: Vec<RoleBinding>,
 }
 
 impl Rbac {
-    /// All objects as JSON, in the order in which they are applied.
+    /// Returns all objects as JSON, in the order in which they are applied.
     ///
     /// # Errors
     ///
-    /// None is known: what is in here can be written.
+    /// None is known: all these objects serialize.
     pub fn objects(&self) -> Result<Vec<Value>, serde_json::Error> {
         fn all<T: Serialize>(
             objects: &[T],
@@ -107,7 +107,7 @@ impl Rbac {
         }
     }
 
-    /// Binds every role there is to the account.
+    /// Binds all roles so far to the account.
     fn bind(&mut self, account: &ServiceAccount) {
         let subject = Subject {
             kind: "ServiceAccount".to_owned(),
@@ -137,17 +137,17 @@ impl Rbac {
     }
 }
 
-/// The least that the operator of an application needs, and the roles for people who view or edit its objects.
+/// Returns the minimal roles for the operator of an application, and roles for people who view or edit its objects.
 ///
 /// An operator limited to `namespaces` gets a role in each of them; none means the whole cluster.
-/// With an `account` the bindings come too; the account itself is yours.
+/// With an `account` the bindings are included; you create the account itself.
 /// The users' roles `<plural>.<group>:view` and `:edit` join the cluster's own `view`, `edit` and `admin`.
-/// What [`watches`](Application::watches) says is owned, referred to or reached is in here; what handlers ask of the cluster
-/// beside that, and a lease where there is one, is not.
+/// The roles cover the kinds that [`watches`](Application::watches) declares as owned, referred to or reached. Add
+/// roles for other requests of your handlers, and for a lease if you use one.
 ///
 /// # Errors
 ///
-/// [`OperatorError::ClusterScoped`] where namespaces are named for a kind that lives in none; leave them out.
+/// [`OperatorError::ClusterScoped`] if namespaces are given for a cluster-scoped kind; leave them out.
 ///
 /// ```no_run
 /// # fn example<A: okt_runtime::Application>() -> Result<(), Box<dyn std::error::Error>> {
@@ -191,7 +191,7 @@ pub fn rbac<A: Application>(
     } else {
         cluster.extend(others(|kind| !kind.namespaced));
     }
-    // Named twice it is still one.
+    // A namespace that is given twice counts once.
     let namespaces: BTreeSet<&str> = namespaces.iter().map(AsRef::as_ref).collect();
     for namespace in namespaces {
         let mut rules = Vec::from(names.objects());
@@ -204,12 +204,12 @@ pub fn rbac<A: Application>(
     if let Some(account) = account {
         rbac.bind(account);
     }
-    // After the bindings: these are for people.
+    // Added after the bindings, because these are for people.
     rbac.cluster_roles.extend([names.view(), names.edit()]);
     Ok(rbac)
 }
 
-/// What the kinds beside the operator's own need, as far as they are asked for: each is named once.
+/// Returns the rules for the other kinds of an operator that `of` selects, one for each kind.
 fn beside<K>(watches: &Watches<K>, of: fn(&Kind) -> bool) -> Vec<PolicyRule> {
     const OWNED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
     const REFERRED: [&str; 2] = ["list", "watch"];
@@ -229,9 +229,9 @@ fn beside<K>(watches: &Watches<K>, of: fn(&Kind) -> bool) -> Vec<PolicyRule> {
         .collect()
 }
 
-/// What handlers need that reach into pods.
+/// Returns the rules for handlers that access pods.
 fn reached<K>(watches: &Watches<K>) -> Vec<PolicyRule> {
-    // A WebSocket begins as a read; since Kubernetes 1.35 the server asks for `create` as well.
+    // A WebSocket begins as a GET; since Kubernetes 1.35 the server requires `create` as well.
     const CONNECT: [&str; 2] = ["get", "create"];
     let mut rules = Vec::new();
     if watches.execs {
@@ -246,7 +246,7 @@ fn reached<K>(watches: &Watches<K>) -> Vec<PolicyRule> {
     rules
 }
 
-/// How the kind is named in rules.
+/// The names of the kind in rules.
 struct Names<'a> {
     crd: &'a str,
     group: &'a str,
@@ -254,7 +254,7 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// A list and a watch that name the one object they are about are allowed by its name.
+    /// Returns the rule for the CRD. A list and a watch of a single named object are allowed by its name.
     fn definition(&self) -> PolicyRule {
         PolicyRule {
             resource_names: Some(vec![self.crd.to_owned()]),
@@ -272,7 +272,7 @@ impl Names<'_> {
             // `patch` is for the finalizer.
             rule(self.group, &[self.plural], &["list", "watch", "patch"]),
             rule(self.group, &[&status], &["patch"]),
-            // Where the cluster asks for it (OpenShift does), owner references that block deletion need it.
+            // Owner references that block deletion need it on clusters that check this (OpenShift does).
             rule(self.group, &[&finalizers], &["update"]),
         ]
     }

@@ -1,4 +1,4 @@
-//! How connections for HTTP come about: over TCP or a forwarded port, with TLS or without.
+//! Opens connections for HTTP: over TCP or a forwarded port, with TLS or without.
 
 use std::io;
 use std::pin::Pin;
@@ -22,14 +22,14 @@ use super::forward::Forwarded;
 use super::target::Target;
 use crate::texts::chain;
 
-/// How long a connection may take to come about.
+/// The timeout of opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Connects to what a URL names.
+/// Connects to the host of a URL.
 #[derive(Clone)]
 pub(super) struct Connector {
     tcp: HttpConnector,
-    /// Forwards what is in the cluster; none inside of it.
+    /// The client that forwards ports of the cluster; none inside the cluster.
     forwards: Option<Client>,
 }
 
@@ -42,7 +42,7 @@ impl Connector {
         Self { tcp, forwards }
     }
 
-    /// The same with TLS where the URL asks for it.
+    /// Adds TLS for `https` URLs.
     pub(super) fn with_tls(self, tls: ClientConfig) -> HttpsConnector<Self> {
         HttpsConnectorBuilder::new()
             .with_tls_config(tls)
@@ -51,7 +51,7 @@ impl Connector {
             .wrap_connector(self)
     }
 
-    /// The client that forwards, and what it forwards to, for a URL that names something in the cluster.
+    /// Returns the forwarding client and the target for a URL whose host is in the cluster.
     fn forwarding(&self, uri: &Uri) -> Option<(Client, Target)> {
         let client = self.forwards.clone()?;
         let secure = uri.scheme_str() == Some("https");
@@ -81,7 +81,7 @@ impl tower::Service<Uri> for Connector {
     }
 }
 
-/// A connection.
+/// An open connection.
 pub(super) enum Stream {
     Tcp(TcpStream),
     Forwarded(Forwarded),
@@ -133,7 +133,7 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// Trusts what is signed by the certificates of the machine; without any, nothing, and says why.
+/// Trusts the root certificates of the machine; if there are none, trusts nothing and returns why.
 pub(super) fn machine_tls() -> (ClientConfig, Option<String>) {
     let nothing = |why: String| {
         let tls = builder().with_root_certificates(RootCertStore::empty());
@@ -145,7 +145,7 @@ pub(super) fn machine_tls() -> (ClientConfig, Option<String>) {
     }
 }
 
-/// Trusts what is signed by these certificates (PEM), and nothing else.
+/// Trusts these root certificates (PEM) and no others.
 pub(super) fn tls_of(pem: &[u8]) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {

@@ -1,4 +1,4 @@
-//! Why a pod could not be reached, in the words of its own status: what the node says of it is seldom clear.
+//! Explains from the status of a pod why it could not be reached: the node's own error is seldom clear.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use kube::Api;
 
 use super::error::ReachError;
 
-/// How long the pod is asked for; without it the first answer has to do.
+/// The timeout of reading the pod; after it, the first error stands.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// The same error, or a better one where the pod says what is wrong.
+/// Returns the same error, or a clearer one from the status of the pod.
 ///
-/// `container` is the one that was named, if any.
-/// What may have been begun never becomes an error that says that there was nothing to begin it in.
+/// `container` is the requested container, if any.
+/// If a command may have started, the result never says that it did not.
 pub(super) async fn explained(
     pods: &Api<Pod>,
     name: &str,
@@ -57,7 +57,7 @@ pub(super) async fn explained(
     }
 }
 
-/// What is wrong with a pod as its status says it; none if it runs.
+/// Returns the problem of a pod according to its status; none if it runs.
 fn trouble(what: String, pod: &Pod, container: Option<&str>) -> Option<ReachError> {
     let spec = pod.spec.as_ref()?;
     let main = spec.containers.iter().map(|it| it.name.as_str());
@@ -105,7 +105,7 @@ fn statuses(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> {
         .chain(status.ephemeral_container_statuses.iter().flatten())
 }
 
-/// What a container does instead of running.
+/// Describes why a container does not run; none if it runs.
 fn not_running(state: &ContainerState) -> Option<String> {
     if let Some(waiting) = &state.waiting {
         let reason = waiting.reason.as_deref().unwrap_or_default();
@@ -119,7 +119,7 @@ fn not_running(state: &ContainerState) -> Option<String> {
     }
 }
 
-/// What is not empty, one after the other.
+/// Joins the texts that are not empty.
 fn said(parts: &[&str]) -> String {
     let parts: Vec<_> = parts.iter().copied().filter(|it| !it.is_empty()).collect();
     parts.join(": ")
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_says_why_its_container_does_not_run() {
+    fn the_status_of_a_pod_explains_why_its_container_does_not_run() {
         let crashes = json!({ "phase": "Running", "containerStatuses": [
             { "name": "app", "image": "", "imageID": "", "ready": false, "restartCount": 1,
               "state": { "waiting": { "reason": "CrashLoopBackOff", "message": "back-off 10s" } } },
@@ -168,7 +168,7 @@ mod tests {
                 Some("db"),
                 Some("exec: the pod has no container `db`, only app, side"),
             ),
-            // Which one is meant, the API server asks.
+            // The API server itself asks which container is meant.
             (both, &crashes, None, None),
             (
                 &["app"],

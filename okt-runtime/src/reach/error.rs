@@ -1,4 +1,4 @@
-//! Why a pod or a Service could not be reached, or a command in a container did not succeed.
+//! The error of reaching a pod or a Service, or of running a command in a container.
 
 use std::time::Duration;
 
@@ -6,104 +6,105 @@ use super::output::Output;
 use crate::failure::Failure;
 use crate::texts::chain;
 
-/// Why a pod or a Service could not be reached, or a command in a container did not succeed.
+/// The error of reaching a pod or a Service, or of running a command in a container.
 ///
 /// It converts into a [`Failure`](crate::Failure) whose reason is the name of the variant;
-/// [`retry_helps`](Self::retry_helps) says whether that is one that is tried again.
+/// [`retry_helps`](Self::retry_helps) decides whether the failure is permanent.
 ///
-/// A message says how much a command printed, not what: it may be secret, and a failure goes into the status of the
-/// object and into events, which more people read than the application's Secrets.
-/// The text is in the log at level `debug`, and in a failure that you make with [`with_output`](Self::with_output).
+/// A message has the size of a command's output, not its content: the content may be secret, and a failure goes into
+/// the status of the object and into events, which more people read than the application's Secrets.
+/// The output is in the log at level `debug`, and in a failure that you create with [`with_output`](Self::with_output).
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReachError {
-    /// What was asked for cannot be: a name that is none, no command.
+    /// The request is invalid: a name cannot be the name of an object, or the command is empty.
     #[error("cannot ask for {what}: {why}")]
     Unaskable {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
     /// There is no such pod, container, Service or port (yet); nothing was done.
     #[error("{what}: {why}")]
     TargetNotFound {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// What is missing.
+        /// The missing object.
         why: String,
     },
-    /// The container does not run, or no pod of the Service is ready; a command may have been begun before.
+    /// The container does not run, or no pod of the Service is ready; a command may have started before.
     #[error("{what}: {why}")]
     TargetNotRunning {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// What the cluster says of it.
+        /// The state of the target in the cluster.
         why: String,
     },
     /// The client's permissions do not suffice; see [`Watches::execs`](crate::Watches::execs) and
     /// [`Watches::forwards`](crate::Watches::forwards).
     #[error("{what}: forbidden: {why}")]
     Forbidden {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// What the API server says.
+        /// The message of the API server.
         why: String,
     },
-    /// The API server or the node said no, for another reason.
+    /// The API server or the node refused the request for another reason.
     #[error("{what}: refused: {why}")]
     Refused {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// What it says.
+        /// The message of the server.
         why: String,
     },
-    /// The connection broke or ended too early: nobody knows how far it came.
+    /// The connection broke or ended too early: it is unknown how much was done.
     #[error("{what}: {why}")]
     ConnectionLost {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// What became of the connection.
+        /// What happened to the connection.
         why: String,
     },
-    /// It took too long; a command may run on.
+    /// The request took too long; a command may run on.
     #[error("{what}: not done within {} s", .after.as_secs_f64())]
     TimedOut {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
-    /// The command printed more than was to be read of it; it may run on.
+    /// The standard output of the command exceeds the limit; the command may run on.
     #[error("{what}: more than {limit} bytes on its standard output")]
     OutputTooLong {
-        /// What was asked for.
+        /// The request.
         what: String,
-        /// How many bytes were to be read.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// The command ended with another exit code than 0.
+    /// The command ended with an exit code other than 0.
     #[error("{what}: exit code {code} ({})", .output.size())]
     CommandFailed {
-        /// What was asked for.
+        /// The request.
         what: String,
         /// The exit code.
         code: i32,
-        /// What it printed.
+        /// The output of the command.
         output: Output,
     },
 }
 
 impl ReachError {
-    /// Whether the same may succeed later, though nobody has changed what was asked for.
+    /// Returns whether the same request may succeed later.
     pub fn retry_helps(&self) -> bool {
         !matches!(self, Self::Unaskable { .. } | Self::OutputTooLong { .. })
     }
 
-    /// A failure whose message has the end of what the command printed, for one that prints no secrets.
+    /// Converts the error into a failure whose message quotes the end of the command's output.
     ///
-    /// It is the end of the standard error, or of the standard output where that is empty, 256 bytes at most.
-    /// Every other error is the failure that `?` makes of it.
+    /// Use it only for a command that prints no secrets.
+    /// The quote is from the standard error, or from the standard output if that is empty, 256 bytes at most.
+    /// Every other error becomes the same failure as with `?`.
     ///
     /// ```no_run
     /// use okt_runtime::Failure;
@@ -123,7 +124,7 @@ impl ReachError {
         Failure::from(self).saying(&output)
     }
 
-    /// What is asked of the cluster before something can be connected to may take only so long.
+    /// Limits the time of a request to the cluster that precedes a connection.
     pub(super) async fn within<T>(
         after: Duration,
         what: String,
@@ -135,7 +136,7 @@ impl ReachError {
         }
     }
 
-    /// One word for machines.
+    /// Returns the reason of the failure, one word.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Unaskable { .. } => "Unaskable",
@@ -150,7 +151,7 @@ impl ReachError {
         }
     }
 
-    /// What an error of the client comes to.
+    /// Converts an error of the Kubernetes client.
     pub(super) fn of(what: &str, error: kube::Error) -> Self {
         let what = what.to_owned();
         match error {

@@ -1,4 +1,4 @@
-//! A command in a container: its input, its output, its exit code, and how long it may take.
+//! Runs a command in a container: input, output, exit code and timeout.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -16,18 +16,18 @@ use super::output::{Output, read_all, read_end};
 use super::target::checked;
 use crate::texts::chain;
 
-/// How long a command may take, unless something else is said.
+/// The default timeout of a command.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How much is read of a standard output, unless something else is said.
+/// The default limit of the standard output, in bytes.
 const LIMIT: usize = 1024 * 1024;
 
-/// How much may be on its way in this process, per stream.
+/// The size of the buffer of each stream, in bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// A command in a container of a pod, not yet run; made by [`Reach::exec`](super::Reach::exec).
+/// A command in a container of a pod, not yet run; [`Reach::exec`](super::Reach::exec) builds it.
 ///
-/// The command is a program and its arguments, as the container has it; no shell reads it unless it names one.
+/// The command is a program in the container and its arguments; no shell interprets it unless the program is a shell.
 /// There is no terminal.
 #[derive(Clone)]
 #[must_use = "nothing is sent before `run`"]
@@ -61,41 +61,41 @@ impl Exec {
         }
     }
 
-    /// In the container of this name; must be given where the pod has several.
+    /// Selects the container; required if the pod has several.
     pub fn container(mut self, name: impl Into<String>) -> Self {
         self.container = Some(name.into());
         self
     }
 
-    /// With this as its standard input; without, it has none.
+    /// Sets the standard input; by default the command has none.
     ///
-    /// The command is told where it ends, for which the API server must be of Kubernetes 1.30 or later: an older
-    /// one ends the command instead.
+    /// The command reads an end of file after it. This needs an API server of Kubernetes 1.30 or later: an older one
+    /// ends the command instead.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
     }
 
-    /// How long it may take in all; by default a minute.
+    /// Sets how long the command may take in all; one minute by default.
     ///
-    /// Nothing in Kubernetes ends a command that nobody waits for any more: it may run on.
+    /// Kubernetes does not end a command after the timeout: it may run on.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How many bytes are read of its standard output; by default one mebibyte. More is an error.
+    /// Sets the limit of the standard output, in bytes; one mebibyte by default. More output is an error.
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// Runs it, and waits for its end.
+    /// Runs the command and waits for its end.
     ///
     /// # Errors
     ///
-    /// [`ReachError::CommandFailed`] with its exit code where that is not 0; the other variants say why it was not
-    /// run, or that nobody knows how it ended. Most are worth a retry ([`ReachError::retry_helps`]).
+    /// [`ReachError::CommandFailed`] if the exit code is not 0. The other variants say why the command did not run, or
+    /// that its result is unknown. A retry helps for most ([`ReachError::retry_helps`]).
     pub async fn run(self) -> Result<Output, ReachError> {
         let what = self.what();
         let program = self.command.first().map(String::as_str);
@@ -117,7 +117,7 @@ impl Exec {
         }
     }
 
-    /// For messages: arguments may be secret, and are left out.
+    /// Describes the command for messages, without its arguments, which may be secret.
     fn what(&self) -> String {
         let program = self.command.first().map_or("", String::as_str);
         format!("`{program}` in {}/{}", self.namespace, self.pod)
@@ -143,7 +143,7 @@ impl Exec {
             }),
             Ended::With(status) => outcome(what, *status, output),
             Ended::Somehow => {
-                // Without a status the connection ended by itself, so there is nothing to be waited for.
+                // Without a status the connection has ended by itself, so `join` returns at once.
                 let why = match process.join().await {
                     Err(error) => format!("the connection broke: {}", chain(&error)),
                     Ok(()) => "the connection ended before the command did".to_owned(),
@@ -154,7 +154,7 @@ impl Exec {
         }
     }
 
-    /// Writes and reads until the command has ended.
+    /// Writes the input and reads the output until the command has ended.
     async fn converse(&self, process: &mut AttachedProcess, output: &mut Output) -> Ended {
         let input = self.stdin.as_deref().unwrap_or_default();
         let mut writing = pin!(write(process.stdin(), input).fuse());
@@ -163,7 +163,7 @@ impl Exec {
         let mut complaining = pin!(read_end(process.stderr(), stderr).fuse());
         let status = process.take_status();
         let mut ending = pin!(async { status?.await }.fuse());
-        // The end of the connection does not end the streams where it broke, so it is not enough to read them.
+        // A broken connection does not end the streams, so reading them to their end is not enough.
         let status = loop {
             futures::select_biased! {
                 too_long = printing => if too_long {
@@ -177,7 +177,7 @@ impl Exec {
         let Some(status) = status else {
             return Ended::Somehow;
         };
-        // What was printed is in the pipes, and they end.
+        // The rest of the output is in the pipes, and they end.
         loop {
             futures::select_biased! {
                 too_long = printing => if too_long {
@@ -192,24 +192,24 @@ impl Exec {
 
 /// How a connection ended.
 enum Ended {
-    /// With what the node says of the command.
+    /// With the status of the command from the node.
     With(Box<Status>),
-    /// Without.
+    /// Without a status.
     Somehow,
-    /// It was ended here.
+    /// This process ended it because the output exceeds the limit.
     TooLong,
 }
 
-/// Writes the whole input and says that it ends there.
+/// Writes the whole input and closes the stream.
 async fn write(stream: Option<impl AsyncWrite + Unpin>, input: &[u8]) {
     let Some(mut stream) = stream else { return };
-    // A command need not read what it is given.
+    // A command need not read its input.
     if stream.write_all(input).await.is_ok() {
         let _ = stream.shutdown().await;
     }
 }
 
-/// What the node says of the end of a command: no details of a success, an exit code, or why it was not run.
+/// Converts the status from the node: a success without details, an exit code, or why the command did not run.
 fn outcome(what: &str, status: Status, output: Output) -> Result<Output, ReachError> {
     if status.status.as_deref() == Some("Success") {
         return Ok(output);

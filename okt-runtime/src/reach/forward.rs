@@ -14,18 +14,18 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use super::error::ReachError;
 use super::target::{LIMIT, Target};
 
-/// One forwarded connection; dropped, it ends.
+/// One forwarded connection; dropping it ends it.
 pub(super) struct Forwarded {
     stream: DuplexStream,
-    /// Resolves to what the node says is wrong, or to nothing when the connection ends.
+    /// Resolves to an error from the node, or to none when the connection ends.
     trouble: Option<BoxFuture<'static, Option<String>>>,
     forwarder: Portforwarder,
 }
 
 impl Forwarded {
-    /// Opens a connection to the pod that answers for the target now.
+    /// Opens a connection to the pod that serves the target now.
     pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, ReachError> {
-        // Boxed, for it is large, and becomes a part of every handler that connects.
+        // Boxed because it is large and becomes part of the future of every handler that connects.
         let opening = Box::pin(Self::open_now(client, target));
         ReachError::within(LIMIT, target.what(), opening).await
     }
@@ -54,7 +54,7 @@ impl Forwarded {
         })
     }
 
-    /// What the node says is wrong, if it has said something.
+    /// Returns the error from the node, if it has sent one.
     fn poll_trouble(&mut self, cx: &mut Context<'_>) -> Option<io::Error> {
         let said = match self.trouble.as_mut()?.poll_unpin(cx) {
             Poll::Ready(said) => said,
@@ -67,7 +67,7 @@ impl Forwarded {
 
 impl Drop for Forwarded {
     fn drop(&mut self) {
-        // A server that does not answer a farewell would keep the task.
+        // Without this, a server that does not answer the close would keep the task alive.
         self.forwarder.abort();
     }
 }
@@ -80,7 +80,7 @@ impl AsyncRead for Forwarded {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        // What the pod sent comes first: then why nothing more comes.
+        // Bytes from the pod come first, then the error that ended them.
         if read.is_ready() && buffer.filled().len() > before {
             return read;
         }
@@ -105,7 +105,7 @@ impl AsyncWrite for Forwarded {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Does nothing: the protocol cannot say that one side has no more to send, and kube would end both.
+    /// Does nothing: the protocol cannot close one direction, and kube would close both.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

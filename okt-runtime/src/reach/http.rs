@@ -1,4 +1,4 @@
-//! One HTTP request to the application, bounded in size and time, and only a success is no error.
+//! One HTTP request to the application, limited in size and time; any response but a success is an error.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,29 +20,29 @@ use super::http_error::HttpError;
 use super::reply::Reply;
 use crate::texts::chain;
 
-/// How long a request may take, unless something else is said: less than a look at the application may.
+/// The default timeout of a request: shorter than the default timeout of an observation.
 const TIMEOUT: Duration = Duration::from_secs(8);
 
-/// How much is read of an answer, unless something else is said.
+/// The default limit of a response body, in bytes.
 const LIMIT: usize = 1024 * 1024;
 
-/// How long a connection is kept for the next request, and how many to one application.
+/// How long an idle connection is kept, and how many per host.
 const IDLE: Duration = Duration::from_mins(1);
 const IDLE_CONNECTIONS: usize = 4;
 
-/// Who asks.
+/// The `User-Agent` header.
 const AGENT: &str = concat!("okt-runtime/", env!("CARGO_PKG_VERSION"));
 
 /// An HTTP client for applications (HTTP/1.1, with TLS for `https`); clones share their connections.
 ///
-/// Host names of the cluster (`<service>.<namespace>.svc`, with a pod of a headless Service in front of that, with
-/// `.cluster.local` behind it) are found from outside of it too, through ports that the API server forwards.
-/// Redirections are not followed, and no proxy is asked, so that a password goes nowhere else.
+/// From outside the cluster it also reaches host names of the cluster (`<service>.<namespace>.svc`, optionally with a
+/// pod of a headless Service in front, and `.cluster.local` behind), through ports that the API server forwards.
+/// It follows no redirects and uses no proxy, so that passwords go nowhere else.
 #[derive(Clone)]
 pub struct Http {
     connector: Connector,
     client: legacy::Client<HttpsConnector<Connector>, Full<Bytes>>,
-    /// Why nothing that asks for TLS can be reached.
+    /// Why no `https` URL can be reached, if so.
     no_tls: Option<String>,
 }
 
@@ -66,12 +66,12 @@ impl Http {
         }
     }
 
-    /// The same, but trusting what is signed by these certificates (PEM, as in a Secret's `ca.crt`) instead of those
-    /// of this machine.
+    /// Returns a client that trusts these root certificates (PEM, as in a Secret's `ca.crt`) instead of those of this
+    /// machine.
     ///
     /// # Errors
     ///
-    /// [`HttpError::Unsendable`] where there is no certificate in it; other bytes help.
+    /// [`HttpError::Unsendable`] if `pem` holds no valid certificate; only other bytes help.
     pub fn trusting(&self, pem: &[u8]) -> Result<Self, HttpError> {
         let tls = tls_of(pem).map_err(|why| HttpError::Unsendable {
             request: "anything with these certificates".to_owned(),
@@ -80,27 +80,27 @@ impl Http {
         Ok(Self::with(self.connector.clone(), tls, None))
     }
 
-    /// Reads what is at a URL.
+    /// Builds a GET request.
     pub fn get(&self, url: impl AsRef<str>) -> Request {
         self.request(Method::GET, url.as_ref())
     }
 
-    /// Has something done, or made.
+    /// Builds a POST request.
     pub fn post(&self, url: impl AsRef<str>) -> Request {
         self.request(Method::POST, url.as_ref())
     }
 
-    /// Makes or replaces what is at a URL.
+    /// Builds a PUT request.
     pub fn put(&self, url: impl AsRef<str>) -> Request {
         self.request(Method::PUT, url.as_ref())
     }
 
-    /// Changes what is at a URL.
+    /// Builds a PATCH request.
     pub fn patch(&self, url: impl AsRef<str>) -> Request {
         self.request(Method::PATCH, url.as_ref())
     }
 
-    /// Deletes what is at a URL.
+    /// Builds a DELETE request.
     pub fn delete(&self, url: impl AsRef<str>) -> Request {
         self.request(Method::DELETE, url.as_ref())
     }
@@ -135,7 +135,7 @@ impl fmt::Debug for Http {
     }
 }
 
-/// A URL that a request can go to.
+/// Parses a URL that a request can go to.
 fn parsed(url: &str) -> Result<Uri, String> {
     let uri: Uri = (url.parse()).map_err(|error| format!("no URL: {error}"))?;
     if uri.authority().is_some_and(|it| it.as_str().contains('@')) {
@@ -158,12 +158,12 @@ pub struct Request {
     body: Bytes,
     timeout: Duration,
     limit: usize,
-    /// Why it cannot be sent: the first thing that was wrong.
+    /// Why the request cannot be sent: the first error.
     wrong: Option<String>,
 }
 
 impl Request {
-    /// With this as its body, in JSON.
+    /// Sets the body, as JSON.
     pub fn json(self, body: &impl Serialize) -> Self {
         match serde_json::to_vec(body) {
             Ok(bytes) => self.body("application/json", bytes),
@@ -171,13 +171,13 @@ impl Request {
         }
     }
 
-    /// With this as its body, said to be of this kind (e.g. `text/plain`).
+    /// Sets the body and its content type (e.g. `text/plain`).
     pub fn body(mut self, kind: &str, bytes: impl Into<Bytes>) -> Self {
         self.body = bytes.into();
         self.header(CONTENT_TYPE.as_str(), kind)
     }
 
-    /// With this header, in place of one of the same name.
+    /// Sets a header; replaces one of the same name.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         match (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
             (Ok(name), Ok(value)) => {
@@ -188,30 +188,31 @@ impl Request {
         }
     }
 
-    /// With this token as its authorization.
+    /// Sets a bearer token as authorization.
     pub fn bearer(self, token: &str) -> Self {
         self.header(AUTHORIZATION.as_str(), &format!("Bearer {}", token.trim()))
     }
 
-    /// How long it may take until the whole answer is there; by default eight seconds, for a look at an application
-    /// may take ten.
+    /// Sets how long the request may take until the whole response has arrived.
+    ///
+    /// The default is eight seconds, because an observation may take ten.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How many bytes are read of the answer; by default one mebibyte. More is an error.
+    /// Sets the limit of the response body, in bytes; one mebibyte by default. A longer body is an error.
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// Sends it once, and reads the whole answer.
+    /// Sends the request once, and reads the whole response.
     ///
     /// # Errors
     ///
-    /// Whatever is no success (2xx), in time and not too long, is an [`HttpError`], which says whether a retry
-    /// helps.
+    /// An [`HttpError`] unless the response is a success (2xx), in time and within the limit;
+    /// [`HttpError::retry_helps`] says whether a retry helps.
     pub async fn send(self) -> Result<Reply, HttpError> {
         let (after, shown) = (self.timeout, self.shown());
         match tokio::time::timeout(after, self.exchange(shown.clone())).await {
@@ -223,13 +224,13 @@ impl Request {
         }
     }
 
-    /// The first thing that is wrong counts.
+    /// Notes an error; the first one counts.
     fn blamed(mut self, why: String) -> Self {
         self.wrong.get_or_insert(why);
         self
     }
 
-    /// Method and URL for messages, without what may be secret.
+    /// Returns the method and URL for messages, without the query, which may be secret.
     fn shown(&self) -> String {
         let Some(host) = self.uri.host() else {
             return self.method.to_string();
@@ -261,7 +262,7 @@ impl Request {
         let read = Box::pin(Limited::new(body, self.limit).collect()).await;
         let body = match read {
             Ok(body) => body.to_bytes(),
-            // What is no success is better told without its body.
+            // Report the bad status, even if its body cannot be read.
             Err(_) if !parts.status.is_success() => Bytes::new(),
             Err(error) if error.is::<LengthLimitError>() => {
                 return Err(HttpError::AnswerTooLong {
@@ -287,7 +288,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Why there is no answer.
+/// Converts the error of a request without a response.
 fn unanswered(request: String, error: &legacy::Error) -> HttpError {
     if !error.is_connect() {
         return HttpError::Unanswered {

@@ -1,4 +1,4 @@
-//! Why a request got no good answer, and whether sending it again helps.
+//! The error of an HTTP request, and whether a retry helps.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,92 +10,92 @@ use super::error::ReachError;
 use super::output::{LOGGED, SHOWN};
 use crate::failure::Failure;
 
-/// Why an HTTP request got no good answer.
+/// The error of an HTTP request without a successful response.
 ///
-/// It converts into a [`Failure`](crate::Failure): of a bad status the reason is that status (`HttpNotFound`,
-/// `HttpServiceUnavailable`), else the name of the variant; [`retry_helps`](Self::retry_helps) says whether it is
-/// one that is tried again.
-/// The query of a URL may be secret, and is left out of messages.
+/// It converts into a [`Failure`](crate::Failure). The reason is the HTTP status if that is the error (`HttpNotFound`,
+/// `HttpServiceUnavailable`), else the name of the variant; [`retry_helps`](Self::retry_helps) decides whether the
+/// failure is permanent.
+/// Messages omit the query of a URL, because it may be secret.
 ///
-/// So is the body of an answer: a failure goes into the status of the object and into events, which more people read
-/// than the application's Secrets.
-/// The text is in the log at level `debug`, and in a failure that you make with [`with_body`](Self::with_body).
+/// They omit the body of a response too: a failure goes into the status of the object and into events, which more
+/// people read than the application's Secrets.
+/// The body is in the log at level `debug`, and in a failure that you create with [`with_body`](Self::with_body).
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// The request cannot be sent: its URL, a header or its body is none, or TLS cannot be set up.
+    /// The request cannot be sent: its URL, a header or its body is invalid, or TLS cannot be set up.
     #[error("cannot send {request}: {why}")]
     Unsendable {
         /// Method and URL.
         request: String,
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
-    /// The application could not be connected to; the request did not arrive.
+    /// The connection to the application failed; the request did not arrive.
     #[error("{request}: cannot connect: {why}")]
     Unreachable {
         /// Method and URL.
         request: String,
-        /// Why.
+        /// The cause.
         why: String,
-        /// The same, where a port could not be forwarded.
+        /// The error of the port forwarding, if that is the cause.
         #[source]
         forwarding: Option<Box<ReachError>>,
     },
-    /// The connection broke before the whole answer was there: nobody knows whether the request arrived.
+    /// The connection broke before the whole response arrived: it is unknown whether the request arrived.
     #[error("{request}: no answer: {why}")]
     Unanswered {
         /// Method and URL.
         request: String,
-        /// What became of the connection.
+        /// What happened to the connection.
         why: String,
     },
-    /// The whole answer was not there in time: nobody knows whether the request arrived.
+    /// The whole response did not arrive in time: it is unknown whether the request arrived.
     #[error("{request}: no answer within {} s", .after.as_secs_f64())]
     TimedOut {
         /// Method and URL.
         request: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
-    /// The answer is no success; a redirection is none, it is not followed.
+    /// The status of the response is not a success (2xx); OKT does not follow redirects.
     #[error("{request}: {status}{}", answered(.redirect.as_deref(), .body))]
     Status {
         /// Method and URL.
         request: String,
-        /// The status of the answer.
+        /// The status of the response.
         status: StatusCode,
-        /// Where it redirects to, without a query.
+        /// The target of a redirect, without a query.
         redirect: Option<String>,
-        /// Its body.
+        /// The body of the response.
         body: Body,
     },
-    /// The body of the answer is longer than was to be read.
+    /// The body of the response exceeds the limit.
     #[error("{request}: an answer ({status}) of more than {limit} bytes")]
     AnswerTooLong {
         /// Method and URL.
         request: String,
-        /// The status of the answer.
+        /// The status of the response.
         status: StatusCode,
-        /// How many bytes were to be read.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// The answer is a success, but not the JSON that was expected.
+    /// The response is a success, but not the expected JSON.
     #[error("{request}: an answer ({status}, {body}) of another form: {why}")]
     AnswerMalformed {
         /// Method and URL.
         request: String,
-        /// The status of the answer.
+        /// The status of the response.
         status: StatusCode,
-        /// What is wrong with it.
+        /// The error of the decoder.
         why: String,
-        /// Its body.
+        /// The body of the response.
         body: Body,
     },
 }
 
 impl HttpError {
-    /// The status of the answer, if there was one.
+    /// Returns the status of the response, if there was one.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Status { status, .. }
@@ -108,10 +108,11 @@ impl HttpError {
         }
     }
 
-    /// A failure whose message has the beginning of the answer's body, for an application that puts no secrets there.
+    /// Converts the error into a failure whose message quotes the beginning of the body.
     ///
-    /// It is 256 bytes at most, on one line.
-    /// An error without a body is the failure that `?` makes of it.
+    /// Use it only for an application that puts no secrets there.
+    /// The quote has 256 bytes at most, on one line.
+    /// An error without a body becomes the same failure as with `?`.
     ///
     /// ```no_run
     /// use okt_runtime::Failure;
@@ -131,10 +132,10 @@ impl HttpError {
         Failure::from(self).saying(&body)
     }
 
-    /// Whether the same request may get a good answer later, though nobody has changed it.
+    /// Returns whether the same request may succeed later.
     ///
-    /// A status that blames the request itself (400, 405, 422 and the like) says no. Where something else may have
-    /// to change (401, 404, a redirection), it may do so at any time.
+    /// It does not after a status that blames the request itself (400, 405, 422 and similar). After other statuses
+    /// (401, 404, a redirect) the cause may change at any time.
     pub fn retry_helps(&self) -> bool {
         match self {
             Self::Unsendable { .. } | Self::AnswerTooLong { .. } => false,
@@ -150,7 +151,7 @@ impl HttpError {
         }
     }
 
-    /// One word for machines.
+    /// Returns the reason of the failure, one word.
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Unsendable { .. } => "Unsendable".to_owned(),
@@ -164,7 +165,7 @@ impl HttpError {
     }
 }
 
-/// Whether nothing but another request can help.
+/// Returns whether only a different request can succeed.
 fn blames_request(status: StatusCode) -> bool {
     matches!(
         status,
@@ -182,7 +183,7 @@ fn blames_request(status: StatusCode) -> bool {
     )
 }
 
-/// A status as one word (e.g. `HttpNotFound`).
+/// Returns the reason for a status, such as `HttpNotFound`.
 fn named(status: StatusCode) -> String {
     let words = status.canonical_reason().unwrap_or(status.as_str());
     let mut named = "Http".to_owned();
@@ -194,7 +195,7 @@ fn named(status: StatusCode) -> String {
     named
 }
 
-/// What a message says of an answer besides its status.
+/// Returns the part of a message after the status of the response.
 fn answered(redirect: Option<&str>, body: &Body) -> String {
     match redirect {
         Some(to) => format!(": redirects to {to}, which is not followed"),
@@ -202,22 +203,22 @@ fn answered(redirect: Option<&str>, body: &Body) -> String {
     }
 }
 
-/// The body of an answer that is an error; `Display` and `Debug` show how much, not what.
+/// The body of a response that is an error; `Display` and `Debug` show its size, not its content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Body(pub(super) Bytes);
 
 impl Body {
-    /// The body as it is.
+    /// Returns the body.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// As a message may show it that is to have it.
+    /// Returns the quote for a message that may have one.
     fn shown(&self) -> String {
         beginning(&self.0, SHOWN)
     }
 
-    /// As the debug log shows it.
+    /// Returns the quote for the debug log.
     pub(super) fn logged(&self) -> String {
         beginning(&self.0, LOGGED)
     }
@@ -235,9 +236,9 @@ impl fmt::Debug for Body {
     }
 }
 
-/// The beginning of a text on one line, cut between characters.
+/// Returns the beginning of a text on one line, cut between characters.
 pub(super) fn beginning(bytes: &[u8], limit: usize) -> String {
-    // Cut early, for a body may be long; what it leaves of a character at the end is dropped below.
+    // Cut early, because a body may be long; a partial character at the end is dropped below.
     let start = &bytes[..bytes.len().min(4 * limit)];
     let text = String::from_utf8_lossy(start);
     let words: Vec<_> = text
@@ -255,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_is_one_word_that_may_be_a_reason() {
+    fn every_http_status_has_a_valid_reason() {
         for code in 100..1000 {
             let status = StatusCode::from_u16(code).expect("three digits");
             let name = named(status);
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_is_one_line_and_cut_between_characters() {
+    fn a_quote_of_a_body_is_one_line_and_cut_between_characters() {
         let beginning = |bytes: &[u8]| beginning(bytes, SHOWN);
         assert_eq!(beginning(b""), "");
         assert_eq!(
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_not_in_the_debug_text() {
+    fn the_debug_text_does_not_contain_the_body() {
         let body = Body(Bytes::from_static(b"hunter2"));
         assert_eq!(format!("{body:?}"), "7 bytes");
     }

@@ -1,56 +1,58 @@
-//! What a command printed: all of its standard output up to a limit, and the end of its standard error.
+//! The output of a command: its whole standard output up to a limit, and the end of its standard error.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of the standard error is kept, in bytes.
+/// The longest end of the standard error that is kept, in bytes.
 const STDERR_LIMIT: usize = 64 * 1024;
 
-/// How much of what others said a message shows that is to have it, in bytes: a status has room for half a kibibyte.
+/// The longest quote of an output or a body in a message that you allow to have one, in bytes.
+///
+/// A status has room for half a kibibyte.
 pub(super) const SHOWN: usize = 256;
 
-/// How much of it the debug log shows, in bytes.
+/// The longest quote in the debug log, in bytes.
 pub(super) const LOGGED: usize = 4096;
 
-/// What a command printed; `Debug` shows how much, not what.
+/// The output of a command; `Debug` shows its size, not its content.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Output {
-    /// All that it wrote to its standard output.
+    /// The whole standard output.
     pub stdout: Vec<u8>,
-    /// The end of what it wrote to its standard error, 64 KiB at most.
+    /// The end of the standard error, 64 KiB at most.
     pub stderr: Vec<u8>,
 }
 
 impl Output {
-    /// The standard output as text; what is no UTF-8 is replaced.
+    /// Returns the standard output as text; replaces invalid UTF-8.
     pub fn stdout_text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.stdout)
     }
 
-    /// The end of the standard error as text; what is no UTF-8 is replaced.
+    /// Returns the end of the standard error as text; replaces invalid UTF-8.
     pub fn stderr_text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.stderr)
     }
 
-    /// How much it is, for a message.
+    /// Returns the size of the output for a message.
     pub(super) fn size(&self) -> String {
         let (stdout, stderr) = (self.stdout.len(), self.stderr.len());
         format!("{stdout} bytes on its standard output, {stderr} on its standard error")
     }
 
-    /// The same as a message may show it that is to have it.
+    /// Returns the quote for a message that may have one.
     pub(super) fn shown(&self) -> String {
         self.last_words(SHOWN)
     }
 
-    /// The same as the debug log shows it.
+    /// Returns the quote for the debug log.
     pub(super) fn logged(&self) -> String {
         self.last_words(LOGGED)
     }
 
-    /// The end of the standard error; of a command that wrote nothing there, its standard output's.
+    /// Returns the end of the standard error, or of the standard output if the standard error is empty.
     fn last_words(&self, limit: usize) -> String {
         let said = match self.stderr_text().trim() {
             "" => self.stdout_text(),
@@ -73,7 +75,7 @@ impl fmt::Debug for Output {
     }
 }
 
-/// Reads all of the standard output; says whether it was more than `limit`, and then reads no further.
+/// Reads the standard output; returns whether it exceeds `limit`, and then stops reading.
 pub(super) async fn read_all(
     stream: Option<impl AsyncRead + Unpin>,
     read: &mut Vec<u8>,
@@ -81,7 +83,7 @@ pub(super) async fn read_all(
 ) -> bool {
     let Some(stream) = stream else { return false };
     let more = u64::try_from(limit).map_or(u64::MAX, |limit| limit.saturating_add(1));
-    // The stream is a pipe in this process: what goes wrong with its source is told elsewhere.
+    // The stream is a pipe in this process: errors of its source are reported elsewhere.
     let _ = stream.take(more).read_to_end(read).await;
     read.len() > limit
 }
@@ -89,7 +91,7 @@ pub(super) async fn read_all(
 /// Reads all of the standard error and keeps its end.
 pub(super) async fn read_end(stream: Option<impl AsyncRead + Unpin>, read: &mut Vec<u8>) {
     let Some(mut stream) = stream else { return };
-    // As above.
+    // As in `read_all`.
     while matches!(stream.read_buf(read).await, Ok(1..)) {
         if read.len() > 2 * STDERR_LIMIT {
             keep_end(read);
@@ -98,7 +100,7 @@ pub(super) async fn read_end(stream: Option<impl AsyncRead + Unpin>, read: &mut 
     keep_end(read);
 }
 
-/// Drops what is before the end that is kept.
+/// Drops everything before the last [`STDERR_LIMIT`] bytes.
 fn keep_end(read: &mut Vec<u8>) {
     read.drain(..read.len().saturating_sub(STDERR_LIMIT));
 }
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_words_are_the_end_of_the_standard_error_cut_between_characters() {
+    fn a_quote_is_the_end_of_the_standard_error_cut_between_characters() {
         let stderr = |text: &str| Output {
             stderr: text.as_bytes().to_vec(),
             stdout: b"result".to_vec(),
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_printed_is_not_in_the_debug_text() {
+    fn the_debug_text_does_not_contain_the_output() {
         let output = Output {
             stdout: b"hunter2".to_vec(),
             stderr: b"hunter3".to_vec(),
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_the_standard_error_the_end_is_kept_and_of_the_standard_output_all_or_nothing() {
+    async fn the_end_of_stderr_is_kept_and_stdout_is_read_whole_or_refused() {
         let mut text = vec![b'a'; 5 * STDERR_LIMIT + 7];
         text.extend_from_slice(b"the end");
         let mut read = Vec::new();

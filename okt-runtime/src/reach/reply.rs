@@ -1,4 +1,4 @@
-//! An answer that is a success.
+//! A successful HTTP response.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 use super::http_error::{Body, HttpError, beginning};
 use crate::texts::unquoted;
 
-/// How much an error message shows of where an answer redirects to, in bytes.
+/// The longest redirect target in a message, in bytes.
 const PLACE: usize = 256;
 
-/// An answer that is a success; `Debug` shows how much it is, not what.
+/// A successful HTTP response; `Debug` shows the size of the body, not its content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// Method and URL of the request, for messages.
+    /// The method and URL of the request, for messages.
     request: String,
     status: StatusCode,
     headers: HeaderMap,
@@ -24,7 +24,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// An answer; what is no success is an error.
+    /// Converts a response; any status but a success is an error.
     pub(super) fn of(
         request: String,
         status: StatusCode,
@@ -50,26 +50,26 @@ impl Reply {
         })
     }
 
-    /// The status: 200 to 299.
+    /// Returns the status: 200 to 299.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// A header; none where there is no such header, or it is no text.
+    /// Returns a header; none if it is missing or not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The body as it is.
+    /// Returns the body.
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// The body as JSON.
+    /// Decodes the body from JSON.
     ///
     /// # Errors
     ///
-    /// [`HttpError::AnswerMalformed`] where it is not what was expected; another answer helps.
+    /// [`HttpError::AnswerMalformed`] if the body does not fit the type; a retry helps if the response changes.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, HttpError> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let body = Body(self.body.clone());
@@ -95,11 +95,11 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// Where an answer redirects to, without what may be secret.
+/// Returns the target of a redirect, without its query, fragment and user, which may be secret.
 fn place(to: &HeaderValue) -> String {
     let to = String::from_utf8_lossy(to.as_bytes());
     let to = to.split(['?', '#']).next().unwrap_or_default();
-    // A user and a password are before the host.
+    // A user and a password precede the host.
     let to = to.rsplit('@').next().unwrap_or_default();
     beginning(to.as_bytes(), PLACE)
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_shown_without_its_query_and_its_user() {
+    fn a_redirect_is_shown_without_its_query_and_its_user() {
         for (to, shown) in [
             ("https://a.svc/login?token=secret", "https://a.svc/login"),
             ("/login#secret", "/login"),

@@ -1,5 +1,4 @@
-//! Where a port can be connected to: directly, or by a port on the loopback interface that is forwarded while this
-//! value lives.
+//! The address of a port in the cluster: the port itself, or a local port that is forwarded while the route lives.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -15,16 +14,16 @@ use super::error::ReachError;
 use super::forward::Forwarded;
 use super::target::Target;
 
-/// How long the application may go on sending to a client that sends no more.
+/// How long the application may continue to send after the client has stopped sending.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long nothing is accepted after a failure.
+/// The pause before the next `accept` after an error.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Where a port of a Service or a pod can be connected to; written as `host:port`.
+/// The address of a port of a Service or a pod; `Display` writes `host:port`.
 ///
-/// Outside the cluster a port on the loopback interface is forwarded as long as this value lives: keep it, and drop
-/// it when you are done. Each connection goes to a pod that is ready at that moment.
+/// Outside the cluster it is a port on the loopback interface, forwarded as long as this value lives: keep the value,
+/// and drop it when you are done. Each connection goes to a pod that is ready at that moment.
 #[must_use = "dropped, it forwards nothing any more"]
 pub struct Route {
     host: String,
@@ -42,7 +41,7 @@ impl Route {
     }
 
     pub(super) async fn forwarded(client: Client, target: Target) -> Result<Self, ReachError> {
-        // What is not there, or not allowed, is said now, and not to whoever connects.
+        // Open one connection now, so that a missing target or permission is an error of this call.
         drop(Forwarded::open(&client, &target).await?);
         let unbound = |error: io::Error| ReachError::Refused {
             what: target.what(),
@@ -59,12 +58,12 @@ impl Route {
         })
     }
 
-    /// The name or the address to connect to.
+    /// Returns the host name or IP address to connect to.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port to connect to.
+    /// Returns the port to connect to.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -86,7 +85,7 @@ impl fmt::Debug for Route {
     }
 }
 
-/// Forwards each connection, until it is dropped with all of them.
+/// Forwards each connection; dropping the future ends all of them.
 async fn forward(listener: TcpListener, client: Client, target: Target) {
     let mut connections = JoinSet::new();
     loop {
@@ -95,7 +94,7 @@ async fn forward(listener: TcpListener, client: Client, target: Target) {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     tracing::warn!("cannot accept a connection to {}: {error}", target.what());
-                    // What is short (e.g. file descriptors) may be there again in a moment.
+                    // A missing resource (e.g. a file descriptor) may be available again in a moment.
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -116,7 +115,7 @@ async fn forward(listener: TcpListener, client: Client, target: Target) {
     }
 }
 
-/// Carries bytes both ways until the application has no more to say.
+/// Copies bytes in both directions until the application has sent everything.
 async fn carry(mut here: TcpStream, there: Forwarded) -> io::Result<()> {
     let (mut from_here, mut to_here) = here.split();
     let (mut from_there, mut to_there) = io::split(there);
@@ -125,7 +124,7 @@ async fn carry(mut here: TcpStream, there: Forwarded) -> io::Result<()> {
         ended = &mut down => return ended.map(drop),
         ended = io::copy(&mut from_here, &mut to_there) => ended?,
     };
-    // That the client has no more to say cannot be told, and may mean that it is gone.
+    // The protocol cannot tell the application that the client sends no more, and the client may be gone.
     match tokio::time::timeout(GRACE, down).await {
         Ok(ended) => ended.map(drop),
         Err(_) => Ok(()),

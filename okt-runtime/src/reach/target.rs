@@ -1,4 +1,4 @@
-//! A port of a Service or a pod, by its names, and which pod answers for it.
+//! A port of a Service or a pod by name, and the pod that serves it.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use kube::{Api, Client, ResourceExt};
 use super::diagnosis::explained;
 use super::error::ReachError;
 
-/// How long it may take to find what answers for a target, and to open a way there.
+/// The timeout of finding the pod of a target and opening a connection to it.
 pub(super) const LIMIT: Duration = Duration::from_secs(15);
 
-/// A port in the cluster.
+/// A port of a Service or a pod in the cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Target {
     kind: Kind,
@@ -28,7 +28,7 @@ enum Kind {
     Pod,
 }
 
-/// A port of a pod: what can be forwarded.
+/// A port of a pod, which can be forwarded.
 pub(super) struct PodPort {
     pub(super) pod: String,
     pub(super) port: u16,
@@ -58,8 +58,8 @@ impl Target {
         Ok(target)
     }
 
-    /// What a host name of the cluster stands for: `<service>.<namespace>.svc`, or a pod in front of that; none for
-    /// any other name.
+    /// Returns the target of a host name of the cluster: `<service>.<namespace>.svc`, optionally with a pod in front;
+    /// none for any other name.
     pub(super) fn named(host: &str, port: u16) -> Option<Self> {
         let host = host.to_ascii_lowercase();
         let host = host.strip_suffix('.').unwrap_or(&host);
@@ -75,7 +75,7 @@ impl Target {
         made.ok()
     }
 
-    /// The name of a Service inside the cluster.
+    /// Returns the host name of a Service inside the cluster.
     pub(super) fn host(&self) -> String {
         format!("{}.{}.svc", self.name, self.namespace)
     }
@@ -84,7 +84,7 @@ impl Target {
         &self.namespace
     }
 
-    /// For messages.
+    /// Describes the target for messages.
     pub(super) fn what(&self) -> String {
         let kind = match self.kind {
             Kind::Service => "Service",
@@ -99,7 +99,7 @@ impl Target {
         format!("port {port} of {kind} {namespace}/{name}")
     }
 
-    /// The address of a pod.
+    /// Returns the IP address of the pod.
     pub(super) async fn address(&self, client: &Client) -> Result<String, ReachError> {
         let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
         let what = self.what();
@@ -122,7 +122,7 @@ impl Target {
         }
     }
 
-    /// The pod that answers for it now, and the port there.
+    /// Returns the pod that serves the target now, and its port.
     pub(super) async fn pod_port(&self, client: &Client) -> Result<PodPort, ReachError> {
         match self.kind {
             Kind::Pod => Ok(PodPort {
@@ -165,7 +165,7 @@ impl Target {
         })
     }
 
-    /// A better error, where the pod says what is wrong with it.
+    /// Returns a clearer error if the status of the pod explains it.
     pub(super) async fn explained(
         &self,
         client: &Client,
@@ -177,7 +177,7 @@ impl Target {
     }
 }
 
-/// The first pod that is ready and has the port, by name.
+/// Returns the first pod by name that is ready and has the port.
 fn ready(mut pods: Vec<Pod>, port: &ServicePort) -> Option<PodPort> {
     pods.retain(|pod| pod.metadata.deletion_timestamp.is_none() && is_ready(pod));
     pods.sort_by_key(ResourceExt::name_any);
@@ -210,7 +210,7 @@ fn port_named(pod: &Pod, name: &str) -> Option<i32> {
     })
 }
 
-/// Whether these can be names of objects: the client puts them into the path of a URL as they are.
+/// Checks that these can be names of objects: the client puts them into the path of a URL unchanged.
 pub(super) fn checked(what: &str, names: &[&str]) -> Result<(), ReachError> {
     let is_name = |name: &str| {
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_cluster_are_known_and_others_are_not() {
+    fn cluster_host_names_are_recognized_and_others_are_not() {
         let service = Target::service("team-a".to_owned(), "db".to_owned(), 80).ok();
         let pod = Target::pod("team-a".to_owned(), "db-0".to_owned(), 80).ok();
         for (host, expected) in [

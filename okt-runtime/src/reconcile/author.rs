@@ -1,4 +1,4 @@
-//! Effects that ask the code of the application: where it is, and what its pass does.
+//! Effects that call the application's code: observations, and runs of the pass.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::author::pass::{Hands, run};
 use crate::wire::object::has_lifecycle;
 
 impl<'a, A: Application> Reconciliation<'a, A> {
-    /// What asks the application.
+    /// Returns the caller of the application's code.
     pub(super) fn asker(&self) -> Asker<'a, A::Resource> {
         Asker {
             questions: &self.shared.questions,
@@ -24,9 +24,9 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         }
     }
 
-    /// Asks the application where it is.
+    /// Observes the application.
     ///
-    /// An answer that was given before the work ended must not judge what the work has done.
+    /// If the work has ended meanwhile, the observation is dropped: it may be older than the result of the work.
     pub(super) async fn observe(&mut self) {
         let had_ended = self.memory.work.has_ended();
         let asker = self.asker();
@@ -43,7 +43,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         self.round.findings = Some(findings);
     }
 
-    /// Refuses events that name no edge. Logs them when they are new.
+    /// Logs events to which no edge leads, when they are new.
     fn refuse_events(&mut self, findings: &Findings) {
         let graph = StateOf::<A>::GRAPH;
         let Some(here) = self.round.stored.recorded.at().map(|record| record.state) else {
@@ -77,7 +77,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
             return;
         };
         let is_alone = !has_lifecycle::<A::Resource>();
-        // What it finds is not reported yet.
+        // The findings of the run are not reported yet.
         self.memory.seen.reported = false;
         self.memory.pass.is_unreported = is_alone;
         let pace = self.pace();

@@ -1,4 +1,4 @@
-//! What differs between the status that is stored and the one that would be written, as far as writing goes.
+//! Compares the stored status with the one to write: whether the difference is worth a write.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::names::RESERVED;
@@ -8,12 +8,12 @@ use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 use crate::wire::object::LifecycleObject;
 use crate::wire::status::{Position, Status};
 
-/// The graph of the pass that an application walks through.
+/// The graph of the pass that an application runs, if it has one.
 pub(crate) type PassOf = Option<&'static Graph<'static>>;
 
-/// Compares what would be written with what is stored.
+/// Compares the status to write with the stored one.
 ///
-/// `pass` is the graph of the pass that the application walks through, if it has one.
+/// `pass` is the graph of the pass that the application runs, if it has one.
 pub(crate) fn change<K: LifecycleObject>(
     object: &K,
     next: &Status<K::State, K::Extra>,
@@ -55,13 +55,13 @@ pub(crate) fn change<K: LifecycleObject>(
     }
 }
 
-/// Whether a graph declares a condition of this type.
+/// Returns whether a graph declares a condition of this type.
 fn is_declared(graph: &Graph<'_>, name: &str) -> bool {
     let mut all = graph.states.iter().flat_map(|state| state.conditions);
     all.any(|condition| condition.name == name)
 }
 
-/// Whether OKT writes the condition of this type; an apply that leaves one of these out removes it.
+/// Returns whether OKT writes the condition of this type; an apply that leaves one of these out removes it.
 pub(crate) fn is_own<S: Lifecycle>(name: &str, pass: PassOf) -> bool {
     RESERVED.contains(&name) || is_declared(S::GRAPH, name) || is_of_pass(name, pass)
 }
@@ -70,18 +70,18 @@ fn is_of_pass(name: &str, pass: PassOf) -> bool {
     pass.is_some_and(|pass| is_declared(pass, name))
 }
 
-/// Reasons whose message names what was seen: another name is news.
+/// Reasons whose message names the observed state: another name is news.
 const NAMING: [&str; 2] = [reasons::UNFORESEEN_STATE, reasons::OBSERVED_ELSEWHERE];
 
-/// The types that say how an object stands.
+/// The condition types that summarize the status of an object.
 pub(crate) const STANDING: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
 
-/// Whether a reason is about what an object owns.
+/// Returns whether a reason is about owned resources.
 pub(crate) fn is_about_resources(reason: &str) -> bool {
     reasons::resources::ALL.contains(&reason)
 }
 
-/// Whether another part of what the object owns is in the way now, or a step of its pass says something else.
+/// Returns whether other owned resources are in the way now, or a step of the pass reports something else.
 fn says_other(old: &[Condition], next: &[Condition], pass: PassOf) -> bool {
     let tells = |next: &Condition| {
         is_about_resources(&next.reason)
@@ -96,7 +96,7 @@ fn says_other(old: &[Condition], next: &[Condition], pass: PassOf) -> bool {
     })
 }
 
-/// Whether OKT's conditions say the same; texts alone, which an upgrade may change, are no reason to write.
+/// Returns whether OKT's conditions are the same. Messages alone, which an upgrade may change, are no reason to write.
 fn same_conditions<K: LifecycleObject>(
     old: &[Condition],
     next: &[Condition],
@@ -117,7 +117,7 @@ fn same_conditions<K: LifecycleObject>(
         })
 }
 
-/// A reason may name a state; a renamed state is the same one.
+/// Returns whether two reasons are the same. A reason may name a state; a renamed state is the same one.
 fn is_same_reason<S: Lifecycle>(old: &str, next: &str) -> bool {
     old == next || S::from_name(old).is_some_and(|state| Some(state) == S::from_name(next))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::{Resource, ResourceExt};
 use okt_core::Lifecycle;
-use okt_core::decide::{Decision as Step, Ending};
+use okt_core::decide::{Ending, Verdict};
 use okt_core::reconcile::Draft;
 use okt_core::record::Recorded;
 use serde_json::Value;
@@ -21,7 +21,7 @@ use crate::texts::chain;
 use crate::wire::read;
 
 impl<A: Application> Reconciliation<'_, A> {
-    /// Writes what was drafted. Then, and only if the write succeeded, the work becomes what the draft says.
+    /// Writes the draft, then changes the work as the draft says. If the write fails, the work stays as it is.
     pub(super) async fn commit(&mut self, draft: Draft, patch: bool) {
         let Some((_, _, status)) = self.round.draft.take() else {
             return;
@@ -58,7 +58,7 @@ impl<A: Application> Reconciliation<'_, A> {
         Ok(written)
     }
 
-    /// The write succeeded. What others left in the status is removed.
+    /// Notes that the write succeeded, and removes what others left in the status.
     async fn written(&mut self, written: Guarded<A::Resource>, said: &StatusOf<A>) {
         let pass = self.shared.pass_graph();
         let left =
@@ -78,17 +78,17 @@ impl<A: Application> Reconciliation<'_, A> {
         self.became(written);
     }
 
-    /// The object is what the server has answered with.
+    /// Replaces the object by the server's answer.
     pub(super) fn became(&mut self, written: Guarded<A::Resource>) {
         (self.memory.seen.version).clone_from(&written.meta().resource_version);
-        // What was just written decodes; otherwise the next event says what is wrong.
+        // If the answer does not decode, the next event reports it.
         if let Some(object) = written.into_inner() {
             self.memory.writes.answer = Some(Arc::clone(&object) as _);
             self.round.became(self.shared, object);
         }
     }
 
-    /// Removes what others left in the status, at most every ten seconds: they may put it there again.
+    /// Removes what others left in the status, at most every ten seconds, because they may add it again.
     async fn tidy(&mut self, written: Guarded<A::Resource>, left: &Value) -> Guarded<A::Resource> {
         self.memory.writes.tidied = Some(Instant::now());
         match report::take_away(&self.shared.client, written.meta(), left).await {
@@ -96,7 +96,7 @@ impl<A: Application> Reconciliation<'_, A> {
             Err(error) => {
                 tracing::warn!(
                     object = %self.round.object.name_any(),
-                    "cannot take away what others left in the status: {}",
+                    "cannot remove what others left in the status: {}",
                     chain(&error)
                 );
                 written
@@ -104,11 +104,11 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    /// Logs a transition, and what a handler did wrong.
+    /// Logs a transition, and a wrong answer of a handler.
     fn log(&self, before: &Recorded, draft: &Draft, trail: &str) {
         let graph = StateOf::<A>::GRAPH;
         let object = &*self.round.object;
-        if let (Step::Go(go), Some(record)) = (draft.step, draft.record.at()) {
+        if let (Verdict::Go(go), Some(record)) = (draft.step, draft.record.at()) {
             let from = before.at().map_or("", |record| graph.name_of(record.state));
             tracing::info!(
                 object = %object.name_any(),
@@ -122,7 +122,7 @@ impl<A: Application> Reconciliation<'_, A> {
             );
             self.shared.warn_of_jump(object.meta(), go, from);
         }
-        if let Step::End(Ending::Refused(to)) = draft.step {
+        if let Verdict::End(Ending::Refused(to)) = draft.step {
             tracing::error!(
                 object = %object.name_any(),
                 to = graph.name_of(to),
@@ -137,7 +137,7 @@ impl<A: Application> Reconciliation<'_, A> {
             Ok(object) => {
                 (self.memory.seen.version).clone_from(&object.meta().resource_version);
                 self.memory.writes.trouble = Trouble::default();
-                // Whoever dropped it may have changed the spec as well.
+                // The writer that dropped it may have changed the spec as well.
                 self.memory.seen.reported = false;
                 self.round.became(self.shared, object);
                 self.note_object();
@@ -146,7 +146,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    /// Drops the finalizer: the application is gone, or a user gave it up.
+    /// Drops the finalizer: the application is gone, or a user abandoned it.
     pub(super) async fn drop_finalizer(&mut self, abandoned: bool) {
         let state = self.state().map_or("", Lifecycle::name);
         let meta = self.round.object.meta();

@@ -1,9 +1,9 @@
-//! The effect that renders the status of a draft and compares it with the stored one; no request.
+//! The effect that renders the status of a draft and compares it with the stored one; it sends no request.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use kube::Resource as _;
-use okt_core::conditions::{self, Condition, Resources as Words, Way};
-use okt_core::decide::{Decision as Step, Ending};
+use okt_core::conditions::{self, Condition, OwnedWords, Way};
+use okt_core::decide::{Ending, Verdict};
 use okt_core::pass::PassRun;
 use okt_core::reconcile::{Draft, Hold, News, RunEnd, WorkChange};
 use okt_core::record::Recorded;
@@ -29,7 +29,7 @@ impl<A: Application> Reconciliation<'_, A> {
             _ if has_lifecycle::<A::Resource>() => self.of_life(&draft).await,
             Some(graph) if self.round.stored.asked.is_paused() => self.of_paused_pass(graph),
             Some(graph) => self.of_pass_alone(&draft, graph).await,
-            // Whatever is reconciled has one or the other.
+            // Every application has one or the other.
             None => return,
         };
         let news = match change(&*self.round.object, &status, self.shared.pass_graph()) {
@@ -42,7 +42,7 @@ impl<A: Application> Reconciliation<'_, A> {
         self.round.draft = Some((draft, news, status));
     }
 
-    /// The status is what is stored.
+    /// Notes that this status is stored.
     pub(super) fn is_reported(&mut self, status: &StatusOf<A>) {
         let position = status.lifecycle.as_ref();
         if let Some(action) = position.and_then(|position| position.action.as_ref())
@@ -59,7 +59,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    /// The status of an object with a lifecycle.
+    /// Renders the status of an object with a lifecycle.
     async fn of_life(&mut self, draft: &Draft) -> StatusOf<A> {
         let extra = self.extra().await;
         let settlement = self.settlement(draft);
@@ -89,7 +89,7 @@ impl<A: Application> Reconciliation<'_, A> {
         status
     }
 
-    /// The status of an object that has a pass and no lifecycle.
+    /// Renders the status of an object that has a pass and no lifecycle.
     async fn of_pass_alone(
         &mut self,
         draft: &Draft,
@@ -116,9 +116,10 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    /// The same while it is paused: as it was, but for the pause.
+    /// Renders the status of such an object while it is paused: the stored one, with the condition `Paused` renewed.
     fn of_paused_pass(&self, graph: &'static Graph<'static>) -> StatusOf<A> {
-        let fresh = conditions::of_pass_run(graph, Way::Paused, Words::AsDeclared, false, true);
+        let fresh =
+            conditions::of_pass_run(graph, Way::Paused, OwnedWords::AsDeclared, false, true);
         let fresh = self.dated(fresh);
         let mut status = self.round.object.status_of().cloned().unwrap_or_default();
         (status.conditions).retain(|it| is_own::<StateOf<A>>(&it.type_, Some(graph)));
@@ -127,7 +128,7 @@ impl<A: Application> Reconciliation<'_, A> {
             status.observed_generation = self.round.object.meta().generation;
             return status;
         }
-        // What was asked for since is not checked.
+        // Changes of the spec since then are not checked.
         let seen = status.observed_generation;
         let is_pause = |it: &&mut meta::Condition| it.type_ == "Paused";
         if let (Some(old), Some(new)) = (
@@ -147,7 +148,7 @@ impl<A: Application> Reconciliation<'_, A> {
         conditions.map(|it| dated(object, now, it)).collect()
     }
 
-    /// Asks the application what it adds to the status, once for each state of the object.
+    /// Computes the fields that the application adds to the status, once for each state of the object.
     async fn extra(&mut self) -> ExtraOf<A> {
         if let Some(extra) = &self.round.extra {
             return extra.clone();
@@ -160,27 +161,28 @@ impl<A: Application> Reconciliation<'_, A> {
         said
     }
 
-    /// What is in the way of the object being ready, beside its lifecycle, in words.
+    /// Returns what keeps the object from being ready besides its lifecycle, as text.
     fn settlement(&self, draft: &Draft) -> OwnedStatus {
         match draft.hold {
             Hold::None | Hold::AsBefore => OwnedStatus::AsDeclared,
             Hold::Unchecked => {
                 let state = draft.record.at().map(|record| record.state);
                 let name = state.map_or("", |state| StateOf::<A>::GRAPH.name_of(state));
-                OwnedStatus::Awaited(format!("what {name} asks for is not looked at yet"))
+                OwnedStatus::Awaited(format!("the resources of {name} are not checked yet"))
             }
             Hold::Pass(_) => self
                 .of_run()
                 .map_or(OwnedStatus::AsDeclared, OwnedStatus::Failed),
             Hold::Stopping => OwnedStatus::Failed(Failure::retry(
                 reasons::STOPPING,
-                "this operator is stopping; the next one goes on",
+                "this operator is stopping; the next one continues",
             )),
             Hold::Resources(_) => self.memory.owned.settlement.clone(),
         }
     }
 
-    /// What the pass has in the way of the object: as this reconciliation found it, or the last that did.
+    /// Returns why the pass keeps the object from being ready: from the run of this reconciliation, or from the last
+    /// one.
     fn of_run(&self) -> Option<Failure> {
         match &self.round.run {
             Some((run, _)) => run.in_the_way(),
@@ -188,7 +190,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    /// What the states of the pass say beside a lifecycle.
+    /// Returns the conditions of the pass of an object with a lifecycle.
     fn conditions_of_pass(&self, draft: &Draft) -> Vec<Condition> {
         let Some(graph) = self.shared.pass_graph() else {
             return Vec::new();
@@ -207,7 +209,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    /// What the states of a pass that does not run said when it ran last.
+    /// Returns the stored conditions of a pass that does not run now.
     fn said_before(&self, graph: &'static Graph<'static>) -> Vec<Condition> {
         let status = self.round.object.status_of();
         let stored = status.map_or(&[][..], |status| &status.conditions);
@@ -225,7 +227,7 @@ impl<A: Application> Reconciliation<'_, A> {
         all
     }
 
-    /// What is recorded of the owned resources: as before, where they were not checked.
+    /// Returns the record of the owned resources; the stored one if they were not checked.
     fn recorded_resources(&self) -> Vec<String> {
         let before = || {
             let status = self.round.object.status_of();
@@ -235,9 +237,9 @@ impl<A: Application> Reconciliation<'_, A> {
         now.or_else(before).unwrap_or_default()
     }
 
-    /// The failure that is to be recorded, where it is news.
-    fn failed(&self, step: &Step) -> Option<RecordedFailure> {
-        if let Step::End(Ending::Refused(to)) = step {
+    /// Returns the failure to record, if it is news.
+    fn failed(&self, step: &Verdict) -> Option<RecordedFailure> {
+        if let Verdict::End(Ending::Refused(to)) = step {
             let to = StateOf::<A>::from_id(*to).map_or("Next", Lifecycle::name);
             return Some(RecordedFailure::new(
                 reasons::NO_EDGE,
@@ -245,8 +247,8 @@ impl<A: Application> Reconciliation<'_, A> {
             ));
         }
         let failure = self.memory.work.failure()?;
-        // Reasons that alternate would be a write per attempt.
-        let is_uncounted = matches!(step, Step::Retry { counted: false });
+        // Alternating reasons would cause a write for each attempt.
+        let is_uncounted = matches!(step, Verdict::Retry { counted: false });
         let has_reported = |reason| {
             let piece = self.memory.work.piece.as_ref();
             piece.is_some_and(|piece| piece.has_reported(reason))
@@ -255,7 +257,7 @@ impl<A: Application> Reconciliation<'_, A> {
             .then(|| RecordedFailure::new(failure.reason(), failure.message()))
     }
 
-    /// What the work on record says of its progress.
+    /// Returns the progress text of the work on record.
     fn progress(&self, draft: &Draft) -> String {
         let piece = self.memory.work.piece.as_ref();
         let piece = piece.filter(|piece| !matches!(piece.stage, Stage::New));
@@ -267,7 +269,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    /// Whether the same was written to this version of the object before, and has changed nothing.
+    /// Returns whether the same status was written to this version of the object before, and changed nothing.
     fn is_in_vain(&self, status: &StatusOf<A>) -> bool {
         let version = &self.round.object.meta().resource_version;
         (self.memory.writes.vain.as_ref())
@@ -275,8 +277,8 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 }
 
-/// Keeps what is stored of how an object stands, where that is worse than what its lifecycle says: what else was in the
-/// way is not checked while it is paused, and an operator that has just begun knows nothing of it.
+/// Keeps the stored `Ready`, `Reconciling` and `Stalled` if the stored `Ready` is worse than what the lifecycle says.
+/// Other problems are not checked while the object is paused, and an operator that has just started does not know them.
 fn keep_standing<K: LifecycleObject>(status: &mut Status<K::State, K::Extra>, object: &K) {
     let stored = object.status_of().map_or(&[][..], |it| &it.conditions);
     let is_ready = |all: &[meta::Condition], is: &str| {

@@ -1,9 +1,11 @@
-//! What is decided from: the object, what this reconciliation has found, and what is remembered, as numbers.
+//! The input of a decision: the object, the findings of this reconciliation and the memory, as ids and counters.
 
 use std::time::Duration;
 
 use kube::Resource;
-use okt_core::reconcile::{Asked, Facts, Owned, Pass, Sight, Time, Work, Writes};
+use okt_core::reconcile::{
+    Asked, Facts, ObservedFacts, OwnedFacts, PassFacts, TimeFacts, WorkFacts, WriteFacts,
+};
 use okt_core::{Lifecycle, StateId};
 
 use super::round::Reconciliation;
@@ -13,7 +15,7 @@ use crate::wire::object::has_lifecycle;
 use crate::wire::status::Position;
 
 impl<A: Application> Reconciliation<'_, A> {
-    /// What is so now.
+    /// Returns the facts of this moment.
     pub(super) fn facts(&self) -> Facts<'_> {
         let (round, stored) = (&self.round, &self.round.stored);
         let meta = round.object.meta();
@@ -23,16 +25,16 @@ impl<A: Application> Reconciliation<'_, A> {
                 finalizer: stored.asked.finalizer && !self.memory.writes.released,
                 ..stored.asked
             },
-            sight: Sight {
+            sight: ObservedFacts {
                 observed: findings.map(|findings| findings.observed),
                 events: findings.map_or(&[], |findings| &findings.events),
                 spent: round.is_observation_spent,
             },
             work: self.work(),
             pass: self.pass(),
-            owned: Owned {
+            owned: OwnedFacts {
                 kinds: !self.shared.cluster.watches.owned.is_empty(),
-                // It counts where nothing is recorded.
+                // It counts only if nothing is recorded.
                 any: stored.recorded.at().is_none() && self.shared.cluster.owns_anything(meta),
                 standing: (round.is_applied).then(|| self.memory.owned.standing()),
                 last: self.memory.owned.last(stored.transition()),
@@ -40,12 +42,12 @@ impl<A: Application> Reconciliation<'_, A> {
                 due: self.memory.owned.due(),
             },
             operator: self.shared.operator(),
-            writes: Writes {
+            writes: WriteFacts {
                 written: round.written,
                 draft: round.draft.as_ref().map(|(draft, news, _)| (*draft, *news)),
                 ..self.memory.facts_of_writes(meta)
             },
-            time: Time {
+            time: TimeFacts {
                 in_state: self.in_state(),
                 observe_after: self.observe_after(),
                 backoff: self.shared.backoff,
@@ -54,11 +56,11 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    fn work(&self) -> Work {
+    fn work(&self) -> WorkFacts {
         let stored = &self.round.stored;
         let known = self.memory.work.facts();
         let piece = self.memory.work.piece.as_ref();
-        Work {
+        WorkFacts {
             stale: piece.is_some_and(|piece| Some(&piece.id) != stored.in_flight.as_ref()),
             waits: known.waits.or(self.round.waits),
             attempt: known.attempt.max(stored.attempt),
@@ -66,11 +68,11 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    fn pass(&self) -> Pass {
+    fn pass(&self) -> PassFacts {
         let (runs, seen) = (&self.memory.pass, &self.memory.seen);
         let is_alone = !has_lifecycle::<A::Resource>();
         let version = &self.round.object.meta().resource_version;
-        Pass {
+        PassFacts {
             ran: self.round.run.as_ref().map(|(_, ran)| *ran),
             last: runs.last,
             backoff: runs.wait(self.round.stored.asked.generation),
@@ -86,9 +88,9 @@ impl<A: Application> Reconciliation<'_, A> {
         since.map_or(Duration::ZERO, |since| self.shared.clock.since(since))
     }
 
-    /// How long until the application is observed again although nothing happened.
+    /// Returns how long until the application is observed again although nothing happened.
     fn observe_after(&self) -> Duration {
-        // Before that it is not asked anyway.
+        // The application is not called before its backoff ends.
         let silence = self.memory.sight.silence.left().unwrap_or_default();
         let usual = self
             .state()
@@ -96,13 +98,13 @@ impl<A: Application> Reconciliation<'_, A> {
         usual.unwrap_or_default().max(silence)
     }
 
-    /// The state on record, if this graph has it.
+    /// Returns the state on record, if this graph has it.
     pub(super) fn state(&self) -> Option<StateOf<A>> {
         let record = self.round.stored.recorded.at()?;
         StateOf::<A>::from_id(record.state)
     }
 
-    /// The same as a number.
+    /// Returns the id of the state on record.
     pub(super) fn state_id(&self) -> StateId {
         self.state().map_or(StateId::UNKNOWN, Lifecycle::id)
     }

@@ -13,19 +13,19 @@ use crate::patience::answer;
 use crate::reconcile::shared::Shared;
 use crate::wire::object::LifecycleObject;
 
-/// The finalizer.
+/// The name of the finalizer.
 pub const FINALIZER: &str = "okt.dev/lifecycle";
 
-/// Whether the object carries the finalizer.
+/// Returns whether the object has the finalizer.
 pub(crate) fn is_set(meta: &ObjectMeta) -> bool {
     all(meta).iter().any(|name| name == FINALIZER)
 }
 
-/// Adds the finalizer, and gives the object as it is then.
+/// Adds the finalizer, and returns the object with it.
 ///
 /// # Errors
 ///
-/// 409 where the object was changed since: look again.
+/// 409 if the object was changed since: a retry helps with the newer version.
 pub(crate) async fn add<K: LifecycleObject>(
     client: &Client,
     object: &Arc<K>,
@@ -37,7 +37,7 @@ pub(crate) async fn add<K: LifecycleObject>(
     Ok(written.into_inner().unwrap_or_else(|| Arc::clone(object)))
 }
 
-/// Drops the finalizer of an object whose application is gone, or that somebody gave up.
+/// Drops the finalizer of an object whose application is gone, or that a user abandoned.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub(crate) async fn release<A: Application>(
 ///
 /// # Errors
 ///
-/// 409 where the object was changed since. 404 is no proof that it is gone: the cache says when it is.
+/// 409 if the object was changed since. 404 does not prove that the object is gone; the cache shows when it is.
 async fn remove<K: LifecycleObject>(client: &Client, meta: &ObjectMeta) -> Result<(), kube::Error> {
     let others = all(meta).iter().filter(|name| *name != FINALIZER);
     let others: Vec<String> = others.cloned().collect();
@@ -73,7 +73,7 @@ fn all(meta: &ObjectMeta) -> &[String] {
     meta.finalizers.as_deref().unwrap_or_default()
 }
 
-/// A merge patch replaces the list, so it names the version that the list was read from.
+/// Writes the finalizers. A merge patch replaces the list, so it names the version from which the list was read.
 async fn set<K: LifecycleObject>(
     client: &Client,
     meta: &ObjectMeta,

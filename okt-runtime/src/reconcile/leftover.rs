@@ -1,7 +1,7 @@
-//! What other writers left in OKT's part of a status, where no apply takes it away.
+//! Finds fields that other writers left in OKT's part of a status, and that no apply removes.
 //!
-//! A field stays as long as somebody owns it (structured merge, KEP-555). Whoever restores a backup owns the
-//! status that was in it, and what OKT then leaves out of its apply would stay, and be applied against for ever.
+//! A field stays as long as a manager owns it (structured merge, KEP-555). A tool that restores a backup owns the
+//! status in it. Fields that OKT then leaves out of its apply would stay, and OKT would apply against them endlessly.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::reconcile::News;
@@ -11,10 +11,10 @@ use crate::reconcile::change::{PassOf, change, is_own};
 use crate::wire::object::LifecycleObject;
 use crate::wire::status::Status;
 
-/// The merge patch that takes away what the stored position and OKT's conditions say beyond this status; none where
-/// nothing is left.
+/// Returns the merge patch that removes those parts of the stored position and of OKT's conditions that this status
+/// does not have; none if there are none.
 ///
-/// What an application adds to the status is left alone: others may write there too.
+/// The fields that an application adds to the status stay: others may write there too.
 pub(crate) fn removal<K: LifecycleObject>(
     stored: &K,
     said: &Status<K::State, K::Extra>,
@@ -37,7 +37,7 @@ pub(crate) fn removal<K: LifecycleObject>(
     if said.recorded_resources.is_empty() && !status.recorded_resources.is_empty() {
         patch.insert("recordedResources".to_owned(), Value::Null);
     }
-    // They are merged by type, so those of others stay beside OKT's.
+    // Conditions of other types belong to other writers and stay.
     let stays = |condition: &&Condition| {
         !is_own::<K::State>(&condition.type_, pass)
             || said.conditions.iter().any(|c| c.type_ == condition.type_)
@@ -54,7 +54,7 @@ pub(crate) fn removal<K: LifecycleObject>(
     })
 }
 
-/// A null for every field that only the stored object has.
+/// Returns a null for every field that only the stored object has.
 fn beyond(stored: &Map<String, Value>, said: &Map<String, Value>) -> Map<String, Value> {
     let mut patch = Map::new();
     for (name, stored) in stored {
@@ -68,7 +68,7 @@ fn beyond(stored: &Map<String, Value>, said: &Map<String, Value>) -> Map<String,
                     patch.insert(name.clone(), inner.into());
                 }
             }
-            // An apply wins wherever both say something.
+            // An apply overwrites a field that both have.
             (_, Some(_)) => {}
         }
     }

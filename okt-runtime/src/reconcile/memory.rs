@@ -1,4 +1,4 @@
-//! What the operator knows of its objects beside what is stored; all of it may be lost at any time.
+//! The operator's memory of its objects, in addition to what is stored. It may be lost at any time.
 
 mod work;
 mod writes;
@@ -17,15 +17,15 @@ use crate::author::asked::Sight;
 use crate::author::pass::PassMemory;
 use crate::resources::OwnedMemory;
 
-/// The objects of one operator, by uid; those of which nothing is known are left out.
+/// The memory of one operator's objects, by uid; objects of which nothing is known are left out.
 #[derive(Default)]
 pub(crate) struct Memory(Mutex<HashMap<String, Entry>>);
 
-/// An object in the memory: a settled one takes next to nothing.
+/// An object in the memory; one at rest takes next to nothing.
 enum Entry {
     /// It is at rest.
     Settled(Seen),
-    /// Everything else.
+    /// It is not at rest.
     Known(Arc<Known>),
 }
 
@@ -52,10 +52,10 @@ impl Memory {
         known
     }
 
-    /// The reconciliation of an object has ended: what need not be known of it is forgotten.
+    /// Ends the reconciliation of an object: forgets what is no longer needed.
     pub(crate) fn end_reconciliation(&self, uid: &str, known: &Arc<Known>) {
         let mut objects = self.objects();
-        // Beside the memory and this reconciliation another thread may hold it, and be about to set a flag.
+        // Another thread may hold it too, and be about to set a flag.
         let ours = |entry: &Entry| {
             (entry.known())
                 .is_some_and(|own| Arc::ptr_eq(own, known) && Arc::strong_count(own) == 2)
@@ -80,14 +80,14 @@ impl Memory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The object is gone: its work is no longer wanted.
+    /// Forgets an object that is gone, and cancels its work.
     pub(crate) fn forget(&self, uid: &str) {
         if let Some(Entry::Known(known)) = self.objects().remove(uid) {
             known.gone.cancel();
         }
     }
 
-    /// Every object may be written again.
+    /// Notes that every object may be written again.
     pub(crate) fn reopen(&self) {
         for entry in self.objects().values_mut() {
             match entry {
@@ -97,7 +97,7 @@ impl Memory {
         }
     }
 
-    /// The history of the API server went back: versions and writes that are remembered are of another one.
+    /// Forgets the remembered versions and writes, because the history of the API server went back.
     pub(crate) fn rewind(&self) {
         for entry in self.objects().values_mut() {
             match entry {
@@ -122,7 +122,7 @@ impl Memory {
             .count()
     }
 
-    /// Forgets every object but these, after a list; returns those that it forgot.
+    /// Forgets every object that is not alive, after a list; returns the uids that it forgot.
     pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) -> Vec<String> {
         let mut objects = self.objects();
         let gone = objects.extract_if(|uid, _| !alive(uid));
@@ -136,14 +136,14 @@ impl Memory {
     }
 }
 
-/// What is known of one object.
+/// The memory of one object.
 #[derive(Default)]
 pub(crate) struct Known {
     /// Cancelled when the object is gone.
     pub(crate) gone: CancellationToken,
-    /// A reconcile request named the object: what waits may be asked again.
+    /// A reconcile request named the object: waiting work may be called again.
     pub(crate) named: AtomicBool,
-    /// The CRD or the leadership has changed: what was refused before may be taken now.
+    /// The CRD or the leadership has changed: a write that was refused before may succeed now.
     reopened: AtomicBool,
     /// The history of the API server went back.
     rewound: AtomicBool,
@@ -151,14 +151,14 @@ pub(crate) struct Known {
     pub(crate) remembered: tokio::sync::Mutex<Remembered>,
 }
 
-/// What is remembered of one object from one reconciliation to the next: six values, each with one owner.
+/// The values that are remembered of one object between reconciliations: six, each with one owner.
 #[derive(Default)]
 pub(crate) struct Remembered {
     /// The last write that succeeded.
     pub(crate) seen: Seen,
     /// The work of the state on record.
     pub(crate) work: Work,
-    /// The questions to the application.
+    /// The calls of the application's code.
     pub(crate) sight: Sight,
     /// The runs of the pass.
     pub(crate) pass: PassMemory,
@@ -169,9 +169,9 @@ pub(crate) struct Remembered {
 }
 
 impl Remembered {
-    /// Whether the version of the last write is all that is known.
+    /// Returns whether only the version of the last write is known.
     fn is_settled(&self) -> bool {
-        // Whole, so that a field that is added has to be judged here.
+        // Destructured, so that a new field has to be considered here.
         let Self {
             seen: _,
             work,
@@ -187,21 +187,21 @@ impl Remembered {
             && writes.is_empty()
     }
 
-    /// Whether the application did not answer the last question of some kind.
+    /// Returns whether the application did not answer the last call of some kind.
     pub(crate) fn is_silent(&self) -> bool {
         self.sight.is_silent() || self.owned.is_silent()
     }
 
-    /// The finalizer is dropped: the object's work is no longer wanted.
+    /// Notes that the finalizer is dropped, and cancels the object's work.
     pub(crate) fn release(&mut self) {
         self.work.cancel();
         self.writes.released = true;
     }
 
-    /// What is remembered of writes, for a decision about this object.
-    pub(crate) fn facts_of_writes(&self, meta: &ObjectMeta) -> facts::Writes {
+    /// Returns the memory of writes, for a decision about this object.
+    pub(crate) fn facts_of_writes(&self, meta: &ObjectMeta) -> facts::WriteFacts {
         let trouble = &self.writes.trouble;
-        facts::Writes {
+        facts::WriteFacts {
             behind: (self.seen).is_newer_than(meta.resource_version.as_deref()),
             wait: trouble.wait(meta),
             unshown: trouble.to_report.is_some(),
@@ -212,14 +212,15 @@ impl Remembered {
         }
     }
 
-    /// Every write may be tried again, and another operator may have led meanwhile.
+    /// Lets every write be retried, and forgets work that has not begun: another operator may have been the leader
+    /// meanwhile.
     fn reopen(&mut self) {
         self.writes.trouble = Trouble::default();
         self.seen.reported = false;
         self.work.doubt();
     }
 
-    /// Forgets all that belongs to a history of the API server that is lost; work goes on if it still is on record.
+    /// Forgets everything that belongs to a lost history of the API server; work continues if it is still on record.
     fn rewind(&mut self) {
         self.seen = Seen::default();
         self.writes = Writes::default();
@@ -238,13 +239,13 @@ impl Known {
         }
     }
 
-    /// Whether the next reconciliation is to hear of something.
+    /// Returns whether a flag is set for the next reconciliation.
     fn is_called(&self) -> bool {
         let flags = [&self.named, &self.reopened, &self.rewound];
         flags.iter().any(|flag| flag.load(Ordering::Acquire))
     }
 
-    /// Tells the object what has happened to all objects since its last reconciliation.
+    /// Applies the events that concerned all objects since the object's last reconciliation.
     pub(crate) fn catch_up(&self, remembered: &mut Remembered) {
         if self.rewound.swap(false, Ordering::AcqRel) {
             remembered.rewind();
@@ -254,12 +255,12 @@ impl Known {
         }
     }
 
-    /// Whether the CRD or the leadership has changed since the object's reconciliation began.
+    /// Returns whether the CRD or the leadership has changed since the object's reconciliation began.
     pub(crate) fn is_reopened(&self) -> bool {
         self.reopened.load(Ordering::Acquire)
     }
 
-    /// Returns whether a reconcile request named the object since this was last asked.
+    /// Returns whether a reconcile request named the object since the last call.
     pub(crate) fn take_name(&self) -> bool {
         self.named.swap(false, Ordering::AcqRel)
     }
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_settled_object_only_the_version_of_the_last_write_is_kept() {
+    fn only_the_version_of_the_last_write_is_kept_for_an_object_at_rest() {
         let memory = Memory::default();
         reconcile(&memory, |_| {});
         assert!(memory.objects().is_empty());
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_object_that_is_gone_nothing_is_kept() {
+    fn nothing_is_kept_of_an_object_that_is_gone() {
         let memory = Memory::default();
         reconcile(&memory, |it| it.sight.failed = 1);
         let known = memory.of("uid");
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pass_of_a_settled_object_runs_again_once_everything_may_be_written_again() {
+    fn the_pass_of_an_object_at_rest_runs_again_once_every_object_may_be_written() {
         let memory = Memory::default();
         reconcile(&memory, |it| {
             it.seen.version = Some("7".to_owned());
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_at_the_end_of_a_reconciliation_is_heard() {
+    fn a_request_at_the_end_of_a_reconciliation_is_not_lost() {
         let memory = Memory::default();
         let known = memory.of("uid");
         // Another thread has looked it up and is about to name the object.

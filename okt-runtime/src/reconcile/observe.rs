@@ -1,4 +1,4 @@
-//! Asking the application: where it is, and what it adds to the status; whatever it does, the turn goes on.
+//! Calls `observe` and `extra` of the application. Whatever they do, the reconciliation continues.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use crate::wire::limits::FAILURE_LIMIT;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
 
-/// How long an application that did not answer is left alone at first, where it says nothing of that itself.
+/// The first backoff after a call without an answer, if the application sets no interval.
 const USUAL: Duration = Duration::from_secs(30);
 
-/// What the application said in a turn.
+/// The observation of one reconciliation.
 pub(crate) struct Findings {
     pub(crate) observed: Observed,
-    /// The same in words, for people.
+    /// The observation as text, for people.
     pub(crate) words: String,
-    /// The states that it named as events.
+    /// The states that the observation named as events.
     pub(crate) events: Vec<StateId>,
 }
 
 impl Findings {
-    /// Nobody looked.
+    /// Returns findings without an observation.
     pub(crate) fn nothing() -> Self {
         Self {
             observed: Observed::Unobserved,
@@ -38,7 +38,7 @@ impl Findings {
         }
     }
 
-    /// What an observation comes to, after so many failed looks in a row.
+    /// Returns the findings of an observation; `failed` is the number of failed observations in a row.
     fn at<S: Lifecycle>(observation: &Observation<S>, failed: u32) -> Self {
         let (observed, words) = observation.facts(failed);
         Self {
@@ -49,10 +49,10 @@ impl Findings {
     }
 }
 
-/// Asks the application where it is; what hangs or panics counts as a failed look.
+/// Observes the application; a call that hangs or panics counts as a failed observation.
 ///
-/// One that did not answer is not asked before its time, whatever happens to the object meanwhile: see
-/// [`Sight::silence`].
+/// An application that did not answer is not called before its backoff ends, whatever happens to the object meanwhile:
+/// see [`Sight::silence`].
 pub(crate) async fn observe<A: Application>(
     asker: &Asker<'_, A::Resource>,
     application: &A,
@@ -113,7 +113,7 @@ pub(crate) async fn observe<A: Application>(
     }
 }
 
-/// Asks the application what it adds to the status; where it cannot say, what it said before stays.
+/// Computes the fields that the application adds to the status; returns the previous ones on a failure.
 pub(crate) async fn extra<A: Application>(
     asker: &Asker<'_, A::Resource>,
     application: &A,

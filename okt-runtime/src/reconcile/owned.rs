@@ -1,4 +1,4 @@
-//! Effects on the owned resources: the application declares what should exist, and the cluster is brought to it.
+//! Effects on the owned resources: they apply the declared ones, and delete those of an object that is being deleted.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::failure::Failure;
 use crate::reconcile::shared::Shared;
 use crate::resources::{self, Leave, Left, OwnedStatus, Pace, Resources, Site, leaves_something};
 
-/// How long a deletion may take before the conditions report it: most things are gone at once.
+/// How long a deletion may take before the conditions report it: most objects are gone at once.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How long until a deletion is checked again, in case its event is lost.
 const CLEARING: Duration = Duration::from_secs(30);
 
 impl<A: Application> Reconciliation<'_, A> {
-    /// Brings the cluster to what the application declares for the state on record, and to what its pass declares.
+    /// Applies the resources that the application declares for the state on record, and those of its pass.
     pub(super) async fn apply(&mut self, creates: bool, prunes: bool) {
         self.round.is_applied = true;
         let Some(state) = self.state() else {
@@ -45,7 +45,8 @@ impl<A: Application> Reconciliation<'_, A> {
         owned.tell(report.settlement);
     }
 
-    /// Deletes what Kubernetes does not delete with the object, but for what its state or its pass keeps.
+    /// Deletes the resources that Kubernetes does not delete with the object, except those that its state or its pass
+    /// keeps.
     pub(super) async fn clear(&mut self) {
         self.round.cleared = Some(self.is_cleared().await);
     }
@@ -62,7 +63,7 @@ impl<A: Application> Reconciliation<'_, A> {
             return false;
         }
         if let Some(why) = hidden {
-            // Something of it might be left behind, and the operator would never know.
+            // A hidden resource might be left behind, and the operator would never notice.
             let failure = Failure::retry(reasons::resources::NOT_WATCHED, why);
             self.memory.owned.failed(failure, &pace);
             return false;
@@ -73,7 +74,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let kept = match self.state() {
             Some(state) if leaves_something(&site, &of_pass) => match self.declared(state).await {
                 Ok(declared) => of_pass.and(declared),
-                // It is not known what is to be kept.
+                // It is not known which resources to keep.
                 Err(failure) => {
                     self.memory.owned.failed(failure, &pace);
                     return false;
@@ -101,13 +102,13 @@ impl<A: Application> Reconciliation<'_, A> {
         false
     }
 
-    /// What the pass of this reconciliation has put.
+    /// Returns the resources that the pass of this reconciliation has put.
     fn of_pass(&self) -> Resources {
         let run = self.round.run.as_ref();
         run.map(|(run, _)| run.put.clone()).unwrap_or_default()
     }
 
-    /// Asks the application what should exist; a handler that hangs or panics has failed.
+    /// Calls `resources` of the application; a call that hangs or panics counts as a failure.
     async fn declared(&self, state: StateOf<A>) -> Result<Resources, Failure> {
         let application = &*self.shared.application;
         let question = application.resources(&self.round.cx, state);
@@ -120,7 +121,7 @@ impl<A: Application> Reconciliation<'_, A> {
         })
     }
 
-    /// How efforts for the object in its state are paced.
+    /// Returns the backoff of the attempts for the object in its state.
     pub(super) fn pace(&self) -> Pace {
         Pace {
             occasion: (self.round.object.meta().generation, self.state_id()),

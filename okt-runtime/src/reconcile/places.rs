@@ -1,4 +1,4 @@
-//! Places for actions: how many attempts run at the same time, and in which order those begin that have to wait.
+//! Places for actions: they limit how many attempts run at the same time, and order those that wait.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,21 +8,21 @@ use tokio::time::Instant;
 
 use crate::clock::after;
 
-/// How many attempts run at the same time, by default.
+/// The default number of attempts that run at the same time.
 pub(crate) const ACTIONS: usize = 4096;
 
-/// Of this many places one is for deletions alone.
+/// One of this many places is for deletions alone.
 const LEAVING_SHARE: usize = 8;
 
-/// In this time as many resumed attempts begin as there are places.
+/// The time in which as many resumed attempts begin as there are places.
 const RAMP: Duration = Duration::from_secs(40);
 
-/// Why an attempt begins; the order is the one in which they get places.
+/// Why an attempt begins, in the order in which attempts get places.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Purpose {
     /// The object is being deleted.
     Leaving,
-    /// The work is new, or tried again.
+    /// The work is new, or a retry.
     Working,
     /// The work was in flight when this process began.
     Resuming,
@@ -34,7 +34,7 @@ pub(crate) struct Places(Mutex<State>);
 struct State {
     limit: usize,
     running: usize,
-    /// Who waits, in order.
+    /// The objects that wait, in order.
     waiting: BTreeMap<(Purpose, u64), Waiter>,
     /// The rank of each object that waits.
     ranks: HashMap<String, (Purpose, u64)>,
@@ -52,13 +52,13 @@ struct Waiter {
     wake: Box<dyn FnOnce() + Send>,
 }
 
-/// The place of an attempt; dropped, it is free again.
+/// The place of an attempt; dropping it frees the place.
 pub(crate) struct Place(Arc<Places>);
 
-/// An attempt cannot begin yet.
+/// Why an attempt cannot begin yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
-    /// Its turn to be resumed comes after this time.
+    /// It is resumed after this time.
     For(Duration),
     /// All places are taken; the object is woken when there is one.
     UntilWoken,
@@ -82,8 +82,7 @@ impl Places {
     ///
     /// # Errors
     ///
-    /// Where it has to wait; it keeps its turn as long as it is asked for again and [`leave`](Self::leave) is not
-    /// called.
+    /// If the attempt has to wait. It keeps its rank for the next call, until [`leave`](Self::leave) is called.
     pub(crate) fn take(
         self: &Arc<Self>,
         uid: &str,
@@ -131,7 +130,7 @@ impl Places {
         Err(Wait::UntilWoken)
     }
 
-    /// The object of this uid wants no place any more; one that it was given is free again.
+    /// Withdraws the object of this uid; a place that was granted to it is free again.
     pub(crate) fn leave(&self, uid: &str) {
         let place = {
             let mut state = self.state();
@@ -139,7 +138,7 @@ impl Places {
             state.slots.remove(uid);
             state.granted.remove(uid)
         };
-        // It takes the lock again.
+        // Dropping it takes the lock again.
         drop(place);
     }
 
@@ -147,7 +146,7 @@ impl Places {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives free places to those who wait.
+    /// Grants free places to the objects that wait.
     fn grant(self: &Arc<Self>) {
         loop {
             let mut state = self.state();
@@ -185,7 +184,7 @@ impl State {
         }
     }
 
-    /// When an object may resume its work: one after the other, so that a restart is no stampede.
+    /// Returns when an object may resume its work: one after the other, so that a restart causes no burst.
     fn slot(&mut self, uid: &str) -> Instant {
         if let Some(slot) = self.slots.get(uid) {
             return *slot;
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn deletions_have_a_share_and_come_first_and_the_others_wait_in_their_order() {
+    async fn deletions_have_reserved_places_and_come_first_and_others_wait_in_order() {
         let places = Places::new(8);
         let woken: Arc<Mutex<Vec<&'static str>>> = Arc::default();
         let take = |uid: &'static str, purpose| {
@@ -246,7 +245,7 @@ mod tests {
         places.leave("late");
         drop(running.pop());
         assert_eq!(names(&woken), ["first"]);
-        // Whoever asks again keeps the turn, and nobody overtakes.
+        // An object that asks again keeps its rank, and no object overtakes it.
         assert_eq!(
             take("second", Purpose::Working).err(),
             Some(Wait::UntilWoken)
@@ -255,7 +254,7 @@ mod tests {
             take("third", Purpose::Working).err(),
             Some(Wait::UntilWoken)
         );
-        // What was given and is not wanted goes on to the next.
+        // A granted place that is not wanted goes to the next object.
         places.leave("first");
         assert_eq!(names(&woken), ["second"]);
         assert!(take("second", Purpose::Working).is_ok());

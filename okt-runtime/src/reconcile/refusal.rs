@@ -1,4 +1,4 @@
-//! Writes that fail: each is tried again after a wait, and what only a person can mend is reported.
+//! Failed writes: each is retried with backoff, and those that only a person can fix are reported.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
@@ -18,9 +18,9 @@ use crate::wire::annotations;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
 
-/// Notes a write of an object that failed: when it is tried again, and what is to be reported of it.
+/// Notes a failed write of an object: when it is retried, and what is reported.
 ///
-/// Every code is tried again, also 404: as long as the cache has the object, it may be there.
+/// Every code is retried, also 404: as long as the cache has the object, it may exist.
 pub(super) fn note_failure<A: Application>(
     shared: &Shared<A>,
     meta: &ObjectMeta,
@@ -31,7 +31,7 @@ pub(super) fn note_failure<A: Application>(
     let namespace = meta.namespace.as_deref().unwrap_or_default();
     let verdict = verdict(error);
     let is_conflict = matches!(error, kube::Error::Api(status) if status.is_conflict());
-    // The newer version that is in the way comes as an event.
+    // The newer version that caused the conflict comes as an event.
     let scope = if is_conflict {
         Scope::version(meta)
     } else {
@@ -56,7 +56,7 @@ pub(super) fn note_failure<A: Application>(
         None if trouble.lasts() => Some((
             reasons::WRITE_FAILED,
             format!(
-                "the API server does not carry out what the operator writes: {said}; the write is tried again, look into the log of the API server"
+                "the API server does not carry out what the operator writes: {said}; the write is retried; see the log of the API server"
             ),
         )),
         None => None,
@@ -64,9 +64,9 @@ pub(super) fn note_failure<A: Application>(
     trouble.to_report = to_report.map(Box::new);
 }
 
-/// Returns the reason of an error that repeating the write cannot change, and what to do about it.
+/// Returns the reason and the remedy of an error that a retry does not fix; none for other errors.
 ///
-/// A schema, a CEL rule or a role has to be changed; all else may pass.
+/// Such an error needs a change of a schema, a CEL rule or a role.
 fn verdict(error: &kube::Error) -> Option<(&'static str, &'static str)> {
     let kube::Error::Api(status) = error else {
         return None;
@@ -84,7 +84,7 @@ fn verdict(error: &kube::Error) -> Option<(&'static str, &'static str)> {
 }
 
 impl<A: Application> Reconciliation<'_, A> {
-    /// Notes a write that failed.
+    /// Notes a failed write.
     pub(super) fn note_failure(&mut self, error: &kube::Error) {
         note_failure(self.shared, self.round.object.meta(), self.memory, error);
     }
@@ -110,14 +110,14 @@ impl<A: Application> Reconciliation<'_, A> {
             Ok(written) => self.became(written),
             Err(error) => tracing::warn!(
                 object = %object.name_any(),
-                "cannot show why it stands still: {}", said_by_api(&error)
+                "cannot report why the object is stalled: {}", said_by_api(&error)
             ),
         }
     }
 }
 
-/// The conditions of an object that stands still for a reason outside its graph: `Ready` False and
-/// `Stalled` True, the declared ones as they were.
+/// Returns the conditions of an object that is stalled for a reason outside its graph: `Ready` False and `Stalled`
+/// True, the declared ones as they were.
 pub(crate) fn stalled<S: Lifecycle>(
     meta: &ObjectMeta,
     (reason, message): (&str, &str),

@@ -1,4 +1,5 @@
-//! Position, conditions and what the application adds, as one status and one PATCH; only here is status written.
+//! Renders position, conditions and extra fields as one status and writes it in one PATCH. Besides this file only
+//! `unreadable` writes a status.
 
 use std::marker::PhantomData;
 
@@ -7,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use kube::api::{Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use okt_core::conditions::{self, Words};
-use okt_core::decide::{Decision, Go, Run, Why};
-use okt_core::facts::Facts;
-use okt_core::record::{Outcome as CoreOutcome, Phase as CorePhase, Record, Recorded};
+use okt_core::decide::{Go, Run, Verdict, Why};
+use okt_core::facts::LifecycleFacts;
+use okt_core::record::{Phase, Record, Recorded};
 use okt_core::trail::Trail;
 use okt_core::{Lifecycle, Mark};
 use serde::Serialize;
@@ -24,32 +25,31 @@ use crate::wire::limits::HISTORY_LIMIT;
 use crate::wire::object::{LifecycleObject, LifecycleSpec};
 use crate::wire::read;
 use crate::wire::status::{
-    Outcome, Phase, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit,
-    Status, Transition,
+    Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status, Transition,
 };
 
 /// The field manager of everything that OKT writes to a status.
 pub const FIELD_MANAGER: &str = "okt";
 
-/// What a turn found out and decided, to be reported.
+/// The findings and the decision of a reconciliation, to be reported.
 pub(crate) struct Report<'a, K: LifecycleObject> {
     pub(crate) object: &'a K,
     pub(crate) now: Timestamp,
 
     pub(crate) after: &'a Recorded,
-    pub(crate) facts: &'a Facts<'a>,
-    pub(crate) decision: &'a Decision,
-    /// What the observation said, in words.
+    pub(crate) facts: &'a LifecycleFacts<'a>,
+    pub(crate) decision: &'a Verdict,
+    /// The observation as text.
     pub(crate) observed: &'a str,
-    /// The failure of the action that this turn takes.
+    /// The failure of the action that this reconciliation takes.
     pub(crate) failed: Option<RecordedFailure>,
-    /// What the running work says of itself.
+    /// The progress of the running work.
     pub(crate) progress: String,
-    /// How what the object owns in the cluster stands.
+    /// The status of the owned resources.
     pub(crate) resources: &'a OwnedStatus,
-    /// What is recorded of what the object owns.
+    /// The record of the owned resources.
     pub(crate) recorded_resources: Vec<String>,
-    /// What the states of the pass say.
+    /// The conditions of the pass.
     pub(crate) of_pass: &'a [conditions::Condition],
     pub(crate) extra: K::Extra,
     /// A hash of the graph, which the next transition records.
@@ -61,7 +61,7 @@ impl<K: LifecycleObject> Report<'_, K> {
         self.object.status_of()?.lifecycle.as_ref()
     }
 
-    /// The whole status that OKT owns, built anew.
+    /// Renders the whole status that OKT owns.
     pub(crate) fn status(&self) -> Status<K::State, K::Extra> {
         let lifecycle = match self.after {
             Recorded::Nothing => None,
@@ -106,12 +106,12 @@ impl<K: LifecycleObject> Report<'_, K> {
     fn position(&self, record: &Record) -> Position<K::State> {
         let old = self.old();
         let went = match self.decision {
-            Decision::Go(go) => Some(*go),
-            Decision::Stand(_)
-            | Decision::Run(_)
-            | Decision::Retry { .. }
-            | Decision::End(_)
-            | Decision::Release { .. } => None,
+            Verdict::Go(go) => Some(*go),
+            Verdict::Stand(_)
+            | Verdict::Run(_)
+            | Verdict::Retry { .. }
+            | Verdict::End(_)
+            | Verdict::Release { .. } => None,
         };
         let desired = self.object.spec_of().lifecycle();
         let state = K::State::from_id(record.state).map(StateName::Known);
@@ -125,7 +125,7 @@ impl<K: LifecycleObject> Report<'_, K> {
             state: state.unwrap_or_else(unknown),
             since: match went {
                 Some(_) => Some(self.now),
-                // A status that somebody else wrote may lack it, and deadlines count from it.
+                // A status from another writer may lack it, and deadlines count from it.
                 None => old.and_then(|old| old.since).or(Some(self.now)),
             },
             transition: record.transition,
@@ -161,11 +161,7 @@ impl<K: LifecycleObject> Report<'_, K> {
             Some(_) => before,
             None => read::mint(uid, record.transition, action.run, self.now),
         };
-        let phase = match action.phase {
-            CorePhase::Pending => Phase::Pending,
-            CorePhase::Done => Phase::Done,
-            CorePhase::Failed => Phase::Failed,
-        };
+        let phase = action.phase;
         Some(RecordedAction {
             attempt: action.attempt,
             phase,
@@ -181,7 +177,7 @@ impl<K: LifecycleObject> Report<'_, K> {
         })
     }
 
-    /// The failure that the action stands at; the first text of a reason stays, so that a repetition is no news.
+    /// Returns the failure of the action. The first message of a reason stays, so that a repetition is no news.
     fn failure(&self, old: Option<&RecordedAction>, phase: Phase) -> Option<RecordedFailure> {
         if phase == Phase::Done {
             return None;
@@ -190,15 +186,13 @@ impl<K: LifecycleObject> Report<'_, K> {
         match (&self.failed, before) {
             (Some(failed), Some(before)) if failed.reason == before.reason => Some(before),
             (Some(failed), _) => Some(failed.clone()),
-            // Begun anew after it had failed for good.
-            (None, _) if matches!(self.decision, Decision::Run(Run::Amended | Run::Changed)) => {
-                None
-            }
+            // The work begins again after a permanent failure.
+            (None, _) if matches!(self.decision, Verdict::Run(Run::Amended | Run::Changed)) => None,
             (None, before) => before,
         }
     }
 
-    /// The failure that led into the present state; it stays as long as the object does.
+    /// Returns the failure that led into the present state; it stays as long as the object is in that state.
     fn led_here(&self, went: Option<Go>) -> Option<RecordedFailure> {
         match went {
             Some(go) if go.why == Why::OnError => self.failed.clone(),
@@ -212,7 +206,7 @@ impl<K: LifecycleObject> Report<'_, K> {
         if went.is_none() {
             return old.to_owned();
         }
-        // A trail that somebody spoilt begins anew.
+        // A trail that does not parse begins again.
         let mut trail: Trail = old.parse().unwrap_or_default();
         trail.push(K::State::GRAPH.name_of(record.state));
         let leaf = K::State::GRAPH
@@ -246,7 +240,7 @@ impl<K: LifecycleObject> Report<'_, K> {
     }
 }
 
-/// A condition with the time at which its status last changed.
+/// Returns a condition with the time at which its status last changed.
 pub(crate) fn dated<K: LifecycleObject>(
     object: &K,
     now: Timestamp,
@@ -278,7 +272,7 @@ fn recorded<S: Lifecycle>(
     old: Option<&RecordedDesired>,
 ) -> RecordedDesired {
     let name = read::desired_name(desired);
-    // A renamed state is the same wish: its new name is no reason to write.
+    // A renamed state is the same desired state: its new name is no reason to write.
     let same = old.filter(|old| name.as_ref() == Some(&StateName::of(&old.state)));
     RecordedDesired {
         state: match (same, &name) {
@@ -317,27 +311,21 @@ fn visit<S: Lifecycle>(
         state,
         request,
         transition: recorded.transition,
-        outcome: match recorded.outcome {
-            CoreOutcome::Pending => Outcome::Pending,
-            CoreOutcome::Reached => Outcome::Reached,
-            CoreOutcome::Refused => Outcome::Refused,
-            CoreOutcome::Overtaken => Outcome::Overtaken,
-            CoreOutcome::NotReplayed => Outcome::NotReplayed,
-        },
+        outcome: recorded.outcome,
     })
 }
 
-/// The body of the one PATCH.
+/// The body of the PATCH.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Applied<'a, S> {
+struct StatusPatch<'a, S> {
     api_version: &'a str,
     kind: &'a str,
     metadata: AppliedMetadata<'a>,
     status: &'a S,
 }
 
-/// Which version of an object a status is written for.
+/// The version of the object that a status is written for.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AppliedMetadata<'a> {
@@ -345,18 +333,18 @@ pub(crate) struct AppliedMetadata<'a> {
     pub(crate) resource_version: Option<&'a str>,
 }
 
-/// Writes a status with server-side apply, on the condition that the object is still the one acted upon.
+/// Writes a status with server-side apply, if the object still has the version that was acted upon.
 ///
 /// # Errors
 ///
-/// 409 where it is not: a retry helps when the newer version is here. 422 where the CRD does not allow it: a retry does
-/// not help. [`kube::Error::Service`] where the answer does not have the position that was sent.
+/// 409 if it does not: a retry helps once the newer version is in the cache. 422 if the CRD does not allow the status:
+/// a retry does not help. [`kube::Error::Service`] if the answer does not have the position that was sent.
 pub(crate) async fn write<K: LifecycleObject>(
     client: &Client,
     object: &K,
     status: &Status<K::State, K::Extra>,
 ) -> Result<Guarded<K>, kube::Error> {
-    let body = Applied {
+    let body = StatusPatch {
         api_version: &K::api_version(&()),
         kind: &K::kind(&()),
         metadata: AppliedMetadata {
@@ -372,12 +360,12 @@ pub(crate) async fn write<K: LifecycleObject>(
     Ok(written)
 }
 
-/// Checks that an answer has the position that was sent: no work may begin for one that is not recorded.
+/// Checks that an answer has the position that was sent: no work may begin for a position that is not recorded.
 ///
 /// # Errors
 ///
-/// Where it does not, because something between the operator and the storage (an admission webhook, a proxy) changed or
-/// dropped it; a retry helps when that has ended.
+/// If it does not, because something between the operator and the storage (an admission webhook, a proxy) changed or
+/// dropped it; a retry helps once that has stopped.
 fn confirm<K: LifecycleObject>(
     written: &Guarded<K>,
     sent: &Status<K::State, K::Extra>,
@@ -409,8 +397,8 @@ fn confirm<K: LifecycleObject>(
     }
 }
 
-/// Takes away what others left in the status (a merge patch of [`removal`](crate::reconcile::leftover::removal)); the object as it
-/// is then.
+/// Removes what others left in the status, by the merge patch of [`removal`](crate::reconcile::leftover::removal);
+/// returns the new object.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The object that is being reconciled, and what this reconciliation has found.
+//! The object that is being reconciled, and the findings of this reconciliation.
 
 use std::sync::Arc;
 
@@ -17,12 +17,13 @@ use crate::wire::object::lifecycle_of;
 use crate::wire::read;
 use crate::wire::status::Status;
 
-/// After as many effects other objects have their turn: without faults no reconciliation has more than 16.
+/// The maximum number of effects of a reconciliation, so that other objects do not wait. Without faults no
+/// reconciliation has more than 16.
 pub(super) const FUSE: usize = 32;
 
 pub(super) type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
 
-/// What an application declares.
+/// Returns the graphs that an application declares.
 pub(super) fn graphs<A: Application>(shared: &Shared<A>) -> Graphs<'static> {
     Graphs {
         life: lifecycle_of::<A::Resource>(),
@@ -39,17 +40,17 @@ pub(super) struct Reconciliation<'a, A: Application> {
     pub(super) round: Round<A>,
 }
 
-/// What this reconciliation has found; nothing of it outlives it.
+/// The findings of one reconciliation; none of them outlives it.
 pub(super) struct Round<A: Application> {
     pub(super) object: Arc<A::Resource>,
     pub(super) cx: Context<A::Resource>,
-    /// What the object says, as numbers.
+    /// The content of the object, as ids and counters.
     pub(super) stored: Stored,
-    /// What tells the jitter of this object from that of another.
+    /// The seed of this object's jitter.
     pub(super) seed: u64,
-    /// A reconcile request named it.
+    /// Whether a reconcile request named it.
     pub(super) is_named: bool,
-    /// What the application said, and whether a write has acted upon it.
+    /// The observation, and whether a write has acted upon it.
     pub(super) findings: Option<Findings>,
     pub(super) is_observation_spent: bool,
     /// The run of the pass.
@@ -59,10 +60,10 @@ pub(super) struct Round<A: Application> {
     /// Whether nothing is left that Kubernetes does not delete with the object.
     pub(super) cleared: Option<bool>,
     pub(super) draft: Option<(Draft, News, StatusOf<A>)>,
-    /// What was written last.
+    /// The draft that was written last.
     pub(super) written: Option<Draft>,
     pub(super) extra: Option<ExtraOf<A>>,
-    /// What the start of work met.
+    /// What the start of work waits for.
     pub(super) waits: Option<Waits>,
 }
 
@@ -86,7 +87,7 @@ impl<A: Application> Round<A> {
         }
     }
 
-    /// The object is this one from now on.
+    /// Replaces the object.
     pub(super) fn became(&mut self, shared: &Shared<A>, object: Arc<A::Resource>) {
         self.cx = shared.context(Arc::clone(&object));
         self.stored = self.stored.after(shared, self.object.meta(), &*object);
@@ -94,8 +95,8 @@ impl<A: Application> Round<A> {
         self.draft = None;
     }
 
-    /// A draft was written. Where it acts upon what the application said, that is for one decision; what the cluster has
-    /// is for one state.
+    /// Notes that a draft was written. An observation that it acts upon serves one decision; findings about the cluster
+    /// serve one state.
     pub(super) fn consume(&mut self, draft: &Draft) {
         if draft.work != WorkChange::Keep {
             self.findings.get_or_insert_with(Findings::nothing);

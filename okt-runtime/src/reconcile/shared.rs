@@ -1,4 +1,4 @@
-//! What all turns of one operator share: the application, the ways to be asked for a turn, the ways to tell.
+//! The values that all reconciliations of one operator share: the application, the queue, the event recorder.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Client, Resource};
 use okt_core::backoff::Backoff;
 use okt_core::decide::{By, Go};
-use okt_core::reconcile::Operator;
+use okt_core::reconcile::OperatorFacts;
 use okt_core::{Graph, Lifecycle};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -28,12 +28,12 @@ use crate::reconcile::tasks::Tasks;
 use crate::resources::Cluster;
 use crate::wire::object::{LifecycleObject, has_lifecycle};
 
-/// What all turns of one operator share.
+/// The values that all reconciliations of one operator share.
 pub(crate) struct Shared<A: Application> {
     pub(crate) application: Arc<A>,
     pub(crate) client: Client,
     pub(crate) cluster: Arc<Cluster<A::Resource>>,
-    /// The pass that is walked through in every turn.
+    /// The pass that runs in every reconciliation.
     pub(crate) pass: Option<PassGraph<A>>,
     pub(crate) memory: Memory,
     pub(crate) history: History,
@@ -47,22 +47,22 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) graph: String,
     pub(crate) readiness: watch::Receiver<Readiness>,
     pub(crate) is_leader: Option<watch::Receiver<bool>>,
-    /// Cancelled when the operator is told to stop: what runs may end, nothing is begun.
+    /// Cancelled when the operator drains: running work may end, and no work begins.
     pub(crate) draining: CancellationToken,
-    pub(crate) queue: mpsc::UnboundedSender<Request<A::Resource>>,
+    pub(crate) queue: mpsc::UnboundedSender<QueueRequest<A::Resource>>,
     pub(crate) recorder: Recorder,
 }
 
-/// What the queue is asked beside what the watch brings.
-pub(crate) enum Request<K: LifecycleObject> {
-    /// Work has ended or says something: look at the object.
+/// A request to reconcile an object, in addition to the events of the watch.
+pub(crate) enum QueueRequest<K: LifecycleObject> {
+    /// Work of the object has ended, reports progress, or has got a place.
     Reconcile(ObjectRef<Cached<K>>),
-    /// Somebody outside named it.
+    /// A reconcile request, or an event of another object, named it.
     External(ObjectRef<Cached<K>>),
 }
 
 impl<A: Application> Shared<A> {
-    /// Whether this operator leads, the CRD is one it may act upon, and what it owns is known.
+    /// Returns whether this operator is the leader, the CRD fits, and the owned resources are known.
     pub(crate) fn may_act(&self) -> bool {
         let leads = |is_leader: &watch::Receiver<bool>| {
             is_leader.has_changed().is_ok() && *is_leader.borrow()
@@ -72,35 +72,35 @@ impl<A: Application> Shared<A> {
             && self.cluster.is_known()
     }
 
-    /// The graph of the pass, if there is one.
+    /// Returns the graph of the pass, if there is one.
     pub(crate) fn pass_graph(&self) -> Option<&'static Graph<'static>> {
         self.pass.as_ref().map(PassGraph::graph)
     }
 
-    /// What a decision is made from.
-    pub(crate) fn operator(&self) -> Operator {
-        Operator {
+    /// Returns the facts about this operator, for a decision.
+    pub(crate) fn operator(&self) -> OperatorFacts {
+        OperatorFacts {
             may_act: self.may_act(),
             draining: self.draining.is_cancelled(),
         }
     }
 
-    /// Whether work may be started.
+    /// Returns whether work may be started.
     pub(crate) fn may_start(&self) -> bool {
         self.may_act() && !self.draining.is_cancelled()
     }
 
-    /// What an application is told of an object.
+    /// Returns the context of an object, for the application.
     pub(crate) fn context(&self, object: Arc<A::Resource>) -> Context<A::Resource> {
         Context::new(object, self.client.clone(), Arc::clone(&self.cluster))
     }
 
     pub(crate) fn requeue(&self, object: ObjectRef<Cached<A::Resource>>) {
         // A closed queue belongs to an operator that is stopping.
-        let _ = self.queue.send(Request::Reconcile(object));
+        let _ = self.queue.send(QueueRequest::Reconcile(object));
     }
 
-    /// A jump means that the application moved on its own, or that a status was lost: somebody may want to know.
+    /// Publishes an event for a jump: the application moved on its own, or a status was lost.
     pub(crate) fn warn_of_jump(&self, object: &ObjectMeta, go: Go, from: &str) {
         if go.by == By::Jump {
             let to = StateOf::<A>::GRAPH.name_of(go.to);
@@ -109,7 +109,7 @@ impl<A: Application> Shared<A> {
             } else {
                 format!("was in {from} by the record, is in {to}; no edge leads there")
             };
-            // The note is not part of what makes two events one, so the state stands in the reason.
+            // Events are merged whatever their notes are, so the reason contains the state.
             self.warn(object, format!("JumpedTo{to}"), "Transition", note);
         }
     }
@@ -120,7 +120,7 @@ impl<A: Application> Shared<A> {
             "" => String::new(),
             state => format!(" in {state}"),
         };
-        let note = format!("given up{place}; what is left of the application is nobody's");
+        let note = format!("abandoned{place}; nothing cleans up what is left of the application");
         self.warn(object, "Abandoned".to_owned(), "Release", note);
     }
 

@@ -1,4 +1,4 @@
-//! The effect that begins work: a task beside the reconciler, once there is a place for it.
+//! The effect that begins work: a task outside the reconciliation, once there is a place for it.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ impl<A: Application> Reconciliation<'_, A> {
         let Some(mut piece) = self.next_piece() else {
             return;
         };
-        // An object that was given up and made anew has the same name: what was begun for the one before still ends.
+        // An object that was abandoned and created again has the same name: the task of the one before ends first.
         self.memory.work.ending = self.shared.tasks.ending(&name_of(&*self.round.object));
         if self.memory.work.ending.is_none()
             && let Some(place) = self.place_for_work(resumed)
         {
             self.begin(state, &mut piece, resumed, place);
         }
-        // What was in flight before this process began is not its own until it has begun.
+        // Work that was in flight before this process began is remembered only once it runs.
         if !resumed || matches!(piece.stage, Stage::Running(_)) {
             self.memory.work.piece = Some(piece);
         }
@@ -64,7 +64,7 @@ impl<A: Application> Reconciliation<'_, A> {
         piece.stage = Stage::Running(work::start(self.shared, state, action, place, findings));
     }
 
-    /// Returns a place for an attempt; none where it has to wait for one.
+    /// Returns a place for an attempt; none if it has to wait for one.
     fn place_for_work(&mut self, resumed: bool) -> Option<Place> {
         let purpose = match (self.round.stored.asked.deleting, resumed) {
             (true, _) => Purpose::Leaving,

@@ -1,4 +1,4 @@
-//! What a stored object says, as numbers.
+//! The content of a stored object, as ids and counters.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -15,7 +15,7 @@ use crate::wire::object::{LifecycleObject, LifecycleSpec, lifecycle_of};
 use crate::wire::read;
 use crate::wire::status::Position;
 
-/// What a stored object says, as numbers.
+/// The content of a stored object, as ids and counters.
 pub(super) struct Stored {
     pub(super) recorded: Recorded,
     pub(super) asked: Asked,
@@ -25,7 +25,7 @@ pub(super) struct Stored {
     pub(super) attempt: u32,
     /// When the state on record was entered.
     pub(super) since: Option<Timestamp>,
-    /// Whether a pause is reported that is over, or the other way round.
+    /// Whether the reported pause differs from the requested one.
     pub(super) is_pause_news: bool,
 }
 
@@ -34,8 +34,8 @@ impl Stored {
         Self::having(shared, object, read::revision(&A::revision(object)))
     }
 
-    /// The same of the answer to a write. Hashing what handlers act upon costs more than all else here, and a write of a
-    /// status does not change it.
+    /// Reads the answer to a write. Hashing what handlers act upon costs more than everything else here, and a write of
+    /// a status does not change it.
     pub(super) fn after<A: Application>(
         &self,
         shared: &Shared<A>,
@@ -90,12 +90,12 @@ impl Stored {
         }
     }
 
-    /// The transition into the state on record; 0 where nothing is.
+    /// Returns the transition into the state on record; 0 if nothing is recorded.
     pub(super) fn transition(&self) -> u64 {
         self.recorded.at().map_or(0, |record| record.transition)
     }
 
-    /// The work on record, about to begin.
+    /// Returns the work on record, about to begin.
     pub(super) fn piece(&self) -> Option<Piece> {
         let id = self.in_flight.clone()?;
         Some(Piece::new(id, self.attempt))
@@ -106,7 +106,7 @@ pub(super) fn position_of<A: Application>(object: &A::Resource) -> Option<&Posit
     object.status_of()?.lifecycle.as_ref()
 }
 
-/// Whether the state on record is one that the CRD knows and this operator does not.
+/// Returns whether the CRD has the state on record and this operator does not.
 fn is_newer<A: Application>(shared: &Shared<A>, position: Option<&Position<StateOf<A>>>) -> bool {
     position.is_some_and(|position| {
         let crd = shared.readiness.borrow();

@@ -1,4 +1,4 @@
-//! The tasks that do the work of states: what whoever waits for one sees of it, and all of one operator.
+//! The tasks that do the work of states: the handle of one task, and all tasks of one operator.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use crate::failure::Failure;
 use crate::resources::Name;
 
-/// With how many names those are forgotten whose tasks are over.
+/// At this number of names those whose tasks are over are forgotten.
 const MANY: usize = 1024;
 
-/// A task that was started.
+/// The handle of a task that was started.
 pub(crate) struct Running {
     pub(crate) end: Arc<Mutex<Option<Result<Answer, Failure>>>>,
     pub(crate) cancellation: CancellationToken,
@@ -22,7 +22,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// What it said, if it has ended; taken once.
+    /// Takes the result, if the task has ended; the result can be taken once.
     pub(crate) fn take_end(&self) -> Option<Result<Answer, Failure>> {
         self.end
             .lock()
@@ -30,18 +30,18 @@ impl Running {
             .take()
     }
 
-    /// Whether the task is over, however it ended.
+    /// Returns whether the task is over, however it ended.
     pub(crate) fn is_over(&self) -> bool {
         self.over.is_cancelled()
     }
 
-    /// Its work is no longer wanted; what it still says is not looked at.
+    /// Cancels the work; its result is ignored.
     pub(crate) fn cancel(&self) {
         self.cancellation.cancel();
     }
 }
 
-/// The tasks of one operator; clones are the same ones.
+/// The tasks of one operator; clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Tasks {
     running: Arc<Mutex<JoinSet<()>>>,
@@ -65,8 +65,8 @@ impl Tasks {
         last.insert(name, over);
     }
 
-    /// Returns what is cancelled when the last task of the object of this name has ended, if it has not: it may be one of
-    /// an object that is gone.
+    /// Returns a token that is cancelled when the last task of the object of this name has ended; none if it has ended.
+    /// The task may be that of an earlier object with this name.
     pub(crate) fn ending(&self, name: &Name) -> Option<CancellationToken> {
         let last = self.last();
         last.get(name).filter(|over| !over.is_cancelled()).cloned()
@@ -76,7 +76,7 @@ impl Tasks {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends all tasks, and waits until they are over.
+    /// Aborts all tasks, and waits until they are over.
     pub(crate) async fn end(&self) {
         let mut tasks = {
             let mut tasks = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,13 +85,13 @@ impl Tasks {
         tasks.shutdown().await;
     }
 
-    /// Ends all tasks when the guard is dropped: without its operator nobody would take what they say.
+    /// Returns a guard that aborts all tasks when it is dropped: without the operator their results would be lost.
     pub(crate) fn end_with_this(&self) -> EndOfTasks {
         EndOfTasks(self.clone())
     }
 }
 
-/// Ends the tasks when it is dropped.
+/// Aborts the tasks when it is dropped.
 pub(crate) struct EndOfTasks(Tasks);
 
 impl Drop for EndOfTasks {

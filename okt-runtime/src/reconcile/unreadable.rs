@@ -1,4 +1,4 @@
-//! An object that does not decode: its conditions report it, and it can still be given up.
+//! An object that does not decode: its conditions report it, and it can still be abandoned.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use okt_core::facts::DesiredState;
 use okt_core::pass::PassRun;
 use okt_core::reasons;
 use okt_core::reconcile::{
-    Asked, Decision, Effect, Facts, Owned, Pass, Readable, Requeue, Sight, Time, Writes, decide,
+    Asked, Decision, Effect, Facts, ObservedFacts, OwnedFacts, PassFacts, Readable, Requeue,
+    TimeFacts, WriteFacts, decide,
 };
 use okt_core::record::Recorded;
 use serde::Serialize;
@@ -38,7 +39,7 @@ struct Unreadable<'a> {
     error: &'a str,
 }
 
-/// Reconciles an object that does not decode; returns when it is reconciled next.
+/// Reconciles an object that does not decode; returns when to requeue it.
 pub(super) async fn reconcile<A: Application>(
     shared: &Shared<A>,
     cached: &Cached<A::Resource>,
@@ -47,7 +48,7 @@ pub(super) async fn reconcile<A: Application>(
 ) -> Requeue {
     let text = cached.text();
     let object = Unreadable {
-        // It was read from there before.
+        // The cache has read it from this text before.
         meta: pruned::metadata(&text).unwrap_or_else(|_| cached.meta().clone()),
         text,
         error,
@@ -66,7 +67,7 @@ pub(super) async fn reconcile<A: Application>(
             }
             Decision::Do(Effect::ShowUnreadable) => object.report(shared, memory).await,
             Decision::Do(Effect::Cancel) => memory.work.cancel(),
-            // The judge asks for no more of an object that does not decode.
+            // `decide` returns no other effect for an object that does not decode.
             Decision::Do(_) => return Requeue::soon(),
         }
     }
@@ -97,17 +98,17 @@ impl Unreadable<'_> {
                 newer: false,
                 finalizer: finalizer::is_set(meta) && !memory.writes.released,
             },
-            sight: Sight::default(),
+            sight: ObservedFacts::default(),
             work: memory.work.facts(),
-            pass: Pass::default(),
-            owned: Owned::default(),
+            pass: PassFacts::default(),
+            owned: OwnedFacts::default(),
             operator: shared.operator(),
-            writes: Writes {
-                // Of what cannot be read no status is known that could say so.
+            writes: WriteFacts {
+                // There is no status that could report it.
                 unshown: false,
                 ..memory.facts_of_writes(meta)
             },
-            time: Time {
+            time: TimeFacts {
                 in_state: Duration::ZERO,
                 observe_after: Duration::ZERO,
                 backoff: shared.backoff,
@@ -120,9 +121,9 @@ impl Unreadable<'_> {
         (self.error.to_owned(), self.meta.generation)
     }
 
-    /// Whether nothing was begun for the object: nothing is recorded of it, and it has nothing in the cluster.
+    /// Returns whether nothing was begun for the object: it has no record, and owns nothing in the cluster.
     fn is_untouched<A: Application>(&self, shared: &Shared<A>) -> bool {
-        // A pass records nothing of what it has begun.
+        // A pass does not record what it has begun.
         let leaves_no_trace = shared.pass_graph().is_some_and(PassRun::finalizes);
         has_lifecycle::<A::Resource>()
             && !leaves_no_trace
@@ -161,7 +162,7 @@ impl Unreadable<'_> {
             .and_then(|conditions| serde_json::from_str(conditions).ok())
             .unwrap_or_default();
         let way_out = if meta.deletion_timestamp.is_some() {
-            " and cannot end it; to drop the finalizer all the same, annotate it with okt.dev/abandon: <its uid>"
+            " and cannot delete it; to remove the finalizer anyway, annotate it with okt.dev/abandon: <its uid>"
         } else {
             ""
         };
@@ -183,7 +184,7 @@ impl Unreadable<'_> {
             let text = pruned::field(text, &["status", name])?;
             serde_json::from_str(text).ok()
         };
-        let said = Applied {
+        let said = ConditionsPatch {
             api_version: &A::Resource::api_version(&()),
             kind: &A::Resource::kind(&()),
             metadata: AppliedMetadata {
@@ -204,10 +205,10 @@ impl Unreadable<'_> {
     }
 }
 
-/// A status of which only the conditions are written: the position and the record of what is owned stay as they are.
+/// A status with new conditions: the position and the record of the owned resources stay as they are.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Applied<'a> {
+struct ConditionsPatch<'a> {
     api_version: &'a str,
     kind: &'a str,
     metadata: AppliedMetadata<'a>,

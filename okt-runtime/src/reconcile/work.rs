@@ -1,4 +1,5 @@
-//! Work beside the reconciler: one task per object, contained, cancellable, its result kept until a turn takes it.
+//! Work outside the reconciliation: one task per object. Panics are contained, the task can be cancelled, and its
+//! result is kept until a reconciliation takes it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +22,7 @@ use crate::texts::{panic_text, seconds};
 /// How long cancelled work may take to clean up before it is dropped.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Starts the work of a state; the task before it has ended. `ended` is called when this one has.
+/// Starts the work of a state; the task before it has ended. `ended` is called when this one ends.
 pub(crate) fn start<A: Application>(
     shared: &Arc<Shared<A>>,
     state: StateOf<A>,
@@ -51,7 +52,7 @@ pub(crate) fn start<A: Application>(
     }
 }
 
-/// One attempt; none where it was cancelled.
+/// Makes one attempt; returns none if it was cancelled.
 async fn attempt<A: Application>(
     application: &A,
     backdoor: &Backdoor,
@@ -68,7 +69,7 @@ async fn attempt<A: Application>(
         state: state.name(),
         resumed: action.resumed(),
     });
-    // Turning its error into a failure is the author's code too.
+    // The conversion of its error to a failure is the application's code too.
     let work = || async { (state.dispatch(application, action).await).map_err(Into::into) };
     let work = AssertUnwindSafe(by_fate(fate, work)).catch_unwind();
     let overdue = async {
@@ -90,7 +91,7 @@ async fn attempt<A: Application>(
     (!action.cancellation.is_cancelled()).then_some(said)
 }
 
-/// The answer of a handler, or what becomes of it in a test.
+/// Runs the handler according to its fate; only tests set a fate other than `Runs`.
 async fn by_fate<T, F: Future<Output = T>>(fate: Fate, handler: impl Fn() -> F) -> T {
     match fate {
         Fate::Runs => handler().await,

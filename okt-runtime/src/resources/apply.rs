@@ -1,4 +1,4 @@
-//! Brings the cluster to what an application declares for a state: applies, repairs, deletes, and waits.
+//! Applies the resources that an application declares for a state: applies, repairs, prunes, and waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -28,28 +28,28 @@ use crate::wire::limits::RECORDED_LIMIT;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
 
-/// What could not be brought to be owned whole: a hash of the fields that are, by object.
+/// Objects that OKT cannot own completely, each with a hash of the fields that it does own.
 pub(crate) type Accepted = BTreeMap<Key, u64>;
 
-/// How what an object should have in the cluster stands.
+/// The status of the resources of an object.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) enum OwnedStatus {
-    /// Everything is as it was declared, and ready where that was asked for.
+    /// All resources are as declared, and ready if the declaration requires it.
     #[default]
     AsDeclared,
-    /// Something is not ready, or not gone, yet: what, and why.
+    /// A resource is not ready yet, or not gone yet: which one, and why.
     Awaited(String),
-    /// Something could not be done.
+    /// A request or a declaration failed.
     Failed(Failure),
 }
 
 impl OwnedStatus {
-    /// The same as conditions tell it.
-    pub(crate) fn words(&self) -> conditions::Resources<'_> {
+    /// Converts the status for the conditions.
+    pub(crate) fn words(&self) -> conditions::OwnedWords<'_> {
         match self {
-            Self::AsDeclared => conditions::Resources::AsDeclared,
-            Self::Awaited(what) => conditions::Resources::Awaited(what),
-            Self::Failed(failure) => conditions::Resources::Failed {
+            Self::AsDeclared => conditions::OwnedWords::AsDeclared,
+            Self::Awaited(what) => conditions::OwnedWords::Awaited(what),
+            Self::Failed(failure) => conditions::OwnedWords::Failed {
                 reason: failure.reason(),
                 message: failure.message(),
                 permanent: failure.is_permanent(),
@@ -58,25 +58,25 @@ impl OwnedStatus {
     }
 }
 
-/// What may be done in this turn.
+/// The kinds of writes that this reconciliation may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Leave {
-    /// Nothing is made for an object that is being deleted.
+    /// Whether OKT may create and repair: not for an object that is being deleted.
     pub(crate) creates: bool,
-    /// Nothing is deleted after a jump: the record may have been wrong about where the application is.
+    /// Whether OKT may prune: not after a jump, because the record may have been wrong about the application's state.
     pub(crate) prunes: bool,
 }
 
-/// One object, and what it should have in the cluster.
+/// One run of applying the resources of an object.
 pub(crate) struct Applying<'a, K> {
     pub(crate) site: Site<'a, K>,
     pub(crate) efforts: &'a mut Efforts,
     pub(crate) accepted: &'a mut Accepted,
-    /// Since when what is recorded is neither declared nor there.
+    /// Recorded marks of objects that are neither declared nor present, and since when.
     pub(crate) absent: &'a mut BTreeMap<String, Instant>,
     pub(crate) leave: Leave,
     pub(crate) pace: Pace,
-    /// How many objects were applied.
+    /// The number of objects applied.
     pub(crate) applied: u32,
 }
 
@@ -88,50 +88,50 @@ impl<'a, K> Deref for Applying<'a, K> {
     }
 }
 
-/// What is declared.
+/// The declared objects.
 #[derive(Default)]
 struct Wanted {
     all: BTreeSet<Key>,
-    /// Of these what no owner reference shows.
+    /// Those without a usable owner reference.
     unshown: BTreeSet<Key>,
 }
 
-/// What has come of one turn, and when something of it is due.
+/// The result of applying the resources in one reconciliation.
 pub(crate) struct ApplyReport {
     pub(crate) settlement: OwnedStatus,
     pub(crate) due: Option<Duration>,
-    /// Which of the declared ones are not as declared, by their number, and why.
+    /// The indexes of declarations that are not fulfilled, and why.
     pub(crate) short: Vec<(usize, OwnedStatus)>,
-    /// Which of the declared ones were brought about, ready or not.
+    /// The indexes of declarations whose object exists, ready or not.
     pub(crate) made: BTreeSet<usize>,
-    /// What was done.
+    /// Counts of the requests made.
     pub(crate) operations: Operations,
-    /// What the status is to record.
+    /// The marks that the object's status should record.
     pub(crate) to_record: BTreeSet<String>,
 }
 
-/// What has come of one declared object.
+/// The result for one declared object.
 enum Verdict {
     Fine,
-    /// It is created once the status of its owner records it.
+    /// OKT creates it once the status of its owner records it.
     Unrecorded,
     /// It is not ready yet.
     Awaited(String),
-    /// Its name is not free yet.
+    /// An object of its name is still being deleted.
     Going(String),
-    /// It will not become ready by itself.
+    /// It cannot become ready without intervention.
     Stuck(String),
-    /// It was applied a moment ago, and has to be again.
+    /// It was applied a moment ago and needs another apply, after this wait.
     Held(Duration),
 }
 
-/// What has come of all of them.
+/// The results for all declared objects.
 #[derive(Default)]
 struct Outcomes {
     failures: Vec<Failure>,
     awaited: Vec<String>,
     due: Option<Duration>,
-    /// The declared one that is dealt with.
+    /// The index of the declaration in progress.
     at: Option<usize>,
     short: Vec<(usize, OwnedStatus)>,
     made: BTreeSet<usize>,
@@ -148,7 +148,7 @@ impl Outcomes {
         self.due_in(wait);
     }
 
-    /// It failed, and there is nothing to wait for.
+    /// Notes a failure without a retry time.
     fn refused(&mut self, failure: Failure) {
         let short = OwnedStatus::Failed(failure.clone());
         self.short.extend(self.at.map(|at| (at, short)));
@@ -183,7 +183,7 @@ impl Outcomes {
 }
 
 impl<'a, K: LifecycleObject> Applying<'a, K> {
-    /// Does what is to be done; one object that fails keeps none of the others from it.
+    /// Applies all declarations and prunes; a failure of one object does not stop the others.
     pub(crate) async fn apply_all(mut self, resources: &Resources) -> ApplyReport {
         self.efforts.rest(&self.pace);
         let owned = self.owned();
@@ -232,10 +232,10 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
                     outcomes.due_in(wait);
                     let what = self.told(&key);
                     let what =
-                        format!("{what} was changed again, and is applied anew after a wait");
+                        format!("{what} was changed again; it is applied again after a backoff");
                     outcomes.awaited(what);
                 }
-                // Whoever leads next brings it about.
+                // The next leader continues.
                 Err(failure) if failure.reason() == NOT_LEADING => {
                     outcomes.refused(failure);
                     return self.report(outcomes, &owned, &wanted, false);
@@ -246,7 +246,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
                     let wait = self.failed(&key, &failure);
                     self.efforts.saw(&Some(key.clone()), uid.as_deref());
                     outcomes.failed(failure, wait);
-                    // The next one would wait as long for nothing.
+                    // The next request would wait as long in vain.
                     if no_answer {
                         return self.report(outcomes, &owned, &wanted, false);
                     }
@@ -254,7 +254,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
             }
         }
         outcomes.at = None;
-        // Where something could not be declared, it is not known what is wanted no more.
+        // If a declaration failed, OKT does not know which objects are no longer declared.
         let is_whole = self.leave.prunes && all_told;
         if is_whole {
             self.prune(resources, &owned, &wanted, &mut outcomes).await;
@@ -262,7 +262,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
         self.report(outcomes, &owned, &wanted, is_whole)
     }
 
-    /// Deletes what is declared no more.
+    /// Deletes owned objects that are no longer declared.
     async fn prune(
         &mut self,
         resources: &Resources,
@@ -287,7 +287,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
                     outcomes.failed(failure, wait);
                     continue;
                 }
-                // It was told to go a moment ago.
+                // It was deleted a moment ago.
                 Some((wait, None)) => {
                     outcomes.due_in(wait);
                     continue;
@@ -310,7 +310,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
         outcomes.awaited.extend(going.awaited(&self.site));
     }
 
-    /// What has come of it, and what the status is to record; `is_whole` where all that is wanted is known.
+    /// Builds the report with the marks to record; `is_whole` says that all declarations are known.
     fn report(
         &mut self,
         mut outcomes: Outcomes,
@@ -330,7 +330,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
                 continue;
             }
             let since = *(self.absent.entry(recorded.clone())).or_insert_with(Instant::now);
-            // What was created a moment ago may not be in the cache yet.
+            // An object that was created a moment ago may not be in the cache yet.
             if !is_whole || since.elapsed() < ABSENT {
                 to_record.insert(recorded.clone());
                 outcomes.due_in(ABSENT);
@@ -342,12 +342,12 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
         report
     }
 
-    /// Whether an object lives where an owner reference says whose it is: in the namespace of its owner, or in none.
+    /// Returns whether an object is in the namespace of its owner, or cluster-scoped like it.
     fn is_beside(&self, key: &Key) -> bool {
         key.1 == self.object.meta().namespace
     }
 
-    /// Whether no owner reference shows whose an object is, so that the status of its owner has to record it.
+    /// Returns whether no owner reference proves ownership, so that the status of the owner has to record the object.
     fn is_unshown(&self, declared: &Declared, key: &Key) -> bool {
         declared.owner == Owner::None || !self.is_beside(key)
     }
@@ -360,13 +360,13 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
         mark(self.kind(key), key)
     }
 
-    /// What the status records.
+    /// Returns the marks that the status records.
     fn recorded(&self) -> &'a [String] {
         let status = self.site.object.status_of();
         status.map_or(&[], |status| &status.recorded_resources)
     }
 
-    /// Notes that something could not be done; how long it waits until it is tried again.
+    /// Notes a failed attempt, and returns how long to wait before the retry.
     fn failed(&mut self, key: &Key, failure: &Failure) -> Duration {
         (self.efforts).made(Some(key.clone()), &self.pace, Some(failure.clone()))
     }
@@ -430,7 +430,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
         }
     }
 
-    /// Brings what is there to what was declared.
+    /// Brings an existing object to its declaration.
     async fn maintain(
         &mut self,
         declared: &Declared,
@@ -440,30 +440,33 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
         let key = key_of(applied);
         let what = self.told(&key);
         if there.is_deleting() {
-            // Its name is free when it is gone, and that is an event.
+            // Its deletion is an event, which reconciles the owner again.
             return Ok(Verdict::Going(format!("{what} is being deleted")));
         }
         if declared.once || self.is_as_applied(&key, there, applied) {
             return self.standing(declared, &key, || there.value());
         }
-        // A hash that was rubbed out is no news.
+        // A removed hash does not mean that the declaration changed.
         let is_news = (there.applied.as_ref()).is_some_and(|hash| *hash != applied.hash);
         if !is_news && !self.leave.creates {
-            // Whoever deletes an object may want what it owns to be left as it is.
+            // A user who deletes an object may want its resources left as they are.
             return Ok(Verdict::Fine);
         }
         if let Some((wait, _)) = self.wait(&key) {
             return Ok(Verdict::Held(wait));
         }
         if !is_news {
-            tracing::info!(resource = what, "somebody has changed it: it is repaired");
+            tracing::info!(
+                resource = what,
+                "another client has changed it: it is applied again"
+            );
         }
         let uid = there.meta().uid.as_deref().unwrap_or_default();
         let made = self.apply_one(applied, Target::Existing(uid)).await?;
         self.standing(declared, &key, || Ok(made))
     }
 
-    /// Creates an object, and never changes one that is there already.
+    /// Creates an object; if one of its name exists, maintains it only if it belongs to the owner or may be adopted.
     async fn create(&mut self, declared: &Declared, applied: &Applied) -> Result<Verdict, Failure> {
         let key = key_of(applied);
         if !self.leave.creates {
@@ -479,7 +482,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
             Ok(made) => self.standing(declared, &key, || Ok(made)),
             Err(failure) if failure.reason() == reasons::CONFLICT => {
                 let found = self.found(&key, declared).await?;
-                // A lost answer, or a label that somebody rubbed out: it is the object's own.
+                // A response was lost or a label was removed: the object belongs to the owner.
                 self.maintain(declared, applied, &found).await
             }
             Err(failure) => Err(failure),
@@ -514,11 +517,11 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
                 }))
     }
 
-    /// Returns what has this name although the cache does not show it as the object's own.
+    /// Reads the object of this name, which the cache does not show as owned.
     ///
     /// # Errors
     ///
-    /// Where it is not the object's own and not to be adopted; a retry helps when it is gone.
+    /// If it is not owned and may not be adopted; a retry helps once it is gone.
     async fn found(&self, key: &Key, declared: &Declared) -> Result<Kept, Failure> {
         let what = self.told(key);
         let found = answer(self.api(key).get_opt(&key.2)).await;
@@ -530,7 +533,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
         let manager = &self.cluster.identity.manager;
         let uid = self.uid();
         let is_shown = self.is_beside(key) && is_owned_by(&object, uid);
-        // It is recorded, and was made by this operator for this object.
+        // It is recorded, and this operator created it for this owner.
         let is_recorded = self.is_recorded(key)
             && owned_fields(&object, manager).is_some()
             && found.owner.as_deref().is_none_or(|owner| owner == uid)
@@ -556,7 +559,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
     ///
     /// # Errors
     ///
-    /// [`reasons::CONFLICT`] where the target is not what is there.
+    /// [`reasons::CONFLICT`] if the existing object is not the target.
     async fn apply_one(&mut self, applied: &Applied, target: Target<'_>) -> Result<Value, Failure> {
         self.check_leader()?;
         let key = key_of(applied);
@@ -575,7 +578,7 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
         self.applied += 1;
         let object = made.value().map_err(|why| unreadable(&what, &why))?;
         let owned = owned_fields(&object, manager);
-        // A server may drop what it does not know; to say it again would change nothing, again and again.
+        // A server may drop fields that it does not know; applying them again would change nothing, each time.
         match owned.filter(|owned| !covers(owned, &applied.body)) {
             Some(owned) => self.accepted.insert(key.clone(), read::revision(owned)),
             None => self.accepted.remove(&key),
@@ -585,23 +588,25 @@ impl<'a, K: LifecycleObject> Applying<'a, K> {
     }
 }
 
-/// What an apply may change: another object than this is left as it is (409).
+/// The object that an apply may change; the server refuses the apply for any other object (409).
 #[derive(Clone, Copy)]
 enum Target<'a> {
-    /// The object of this uid: another one that has its name by now is somebody else's.
+    /// The object of this uid: another object of the same name may have another owner.
     Existing(&'a str),
     /// Nothing: the object is created.
     Absent,
 }
 
-/// The version of an apply that only creates: no stored object has it, as the first revision of etcd is that of the empty
-/// store, and the API server compares versions only where there is an object.
+/// The `resourceVersion` of an apply that only creates.
+///
+/// No stored object has it, because the first revision of etcd is that of the empty store. The API server compares
+/// versions only if the object exists.
 const NO_VERSION: &str = "1";
 
-/// How long something may be recorded that is neither declared nor there.
+/// How long the status may record an object that is neither declared nor present.
 const ABSENT: Duration = Duration::from_mins(1);
 
-/// Somebody nested an object deeper than a parser goes.
+/// The failure for an object that is nested deeper than the parser allows.
 fn unreadable(what: &str, why: &str) -> Failure {
     Failure::retry(reasons::UNREADABLE, format!("{what} cannot be read: {why}"))
 }
@@ -614,7 +619,7 @@ fn key_of(applied: &Applied) -> Key {
     )
 }
 
-/// Whether Kubernetes deletes an object with the one of this uid.
+/// Returns whether an object has an owner reference with this uid.
 fn is_owned_by(object: &Value, uid: &str) -> bool {
     let owners = object["metadata"]["ownerReferences"].as_array();
     owners.is_some_and(|owners| owners.iter().any(|owner| owner["uid"] == uid))

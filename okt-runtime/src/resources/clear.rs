@@ -1,4 +1,4 @@
-//! What the operator itself has to delete before an object may be forgotten.
+//! Deletes the resources that the operator itself has to delete before it removes the finalizer of an object.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use super::waves::Going;
 use crate::failure::Failure;
 use crate::wire::object::LifecycleObject;
 
-/// What is left of what Kubernetes does not delete with an object.
+/// The remaining resources that Kubernetes does not delete with their owner.
 pub(crate) enum Left {
     Nothing,
-    /// It was told to go a moment ago.
+    /// The operator deleted some a moment ago.
     JustDeleted,
-    /// These, in words.
+    /// These are left, as text.
     These(String),
 }
 
-/// The finalizer of an object whose dependents Kubernetes sets free.
+/// The finalizer of an object whose dependents Kubernetes orphans.
 const ORPHANS: &str = "orphan";
 
-/// Whether there is anything that Kubernetes will not delete with the object, or that goes in waves, beside what is kept.
+/// Returns whether the operator has to delete any resource: an unowned one or one with a wave, except kept ones.
 pub(crate) fn leaves_something<K: LifecycleObject>(
     site: &Site<'_, K>,
     resources: &Resources,
@@ -34,7 +34,7 @@ pub(crate) fn leaves_something<K: LifecycleObject>(
     !has_to_go(site, resources, &owned).first.is_empty()
 }
 
-/// Deletes what Kubernetes will not delete with the object, and what goes in waves, but for what is kept.
+/// Deletes unowned resources and resources with a wave, except kept ones.
 pub(crate) async fn clear<K: LifecycleObject>(
     site: &Site<'_, K>,
     resources: &Resources,
@@ -46,7 +46,7 @@ pub(crate) async fn clear<K: LifecycleObject>(
     let mut deleted = false;
     for (key, there) in &going.first {
         let subject = Some((*key).clone());
-        // What was told to go a moment ago is not told again at once.
+        // An object that was deleted a moment ago is not deleted again at once.
         if !there.is_deleting() && efforts.wait(&subject, pace).is_none() {
             site.delete(key, there).await?;
             efforts.made(subject, pace, None);

@@ -1,4 +1,4 @@
-//! What is known of the cluster beside the operator's own objects: caches of the kinds that are owned and referred to.
+//! Caches of the kinds that an application owns and refers to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,25 +20,27 @@ use super::watches::{Mapped, Referred, Watches};
 use crate::texts::chain;
 use crate::wire::object::LifecycleObject;
 
-/// How many objects are read at once from a list.
+/// The page size of a list, in objects.
 pub(crate) const PAGE: u32 = 500;
 
 /// Caches of the kinds that an application owns and refers to, in one namespace or in all.
 pub(crate) struct Cluster<K> {
     pub(crate) watches: Watches<K>,
     pub(crate) identity: Identity,
-    /// The only namespace that is looked at.
+    /// The only watched namespace, if the operator is limited to one.
     pub(crate) namespace: Option<String>,
     known: Mutex<Index>,
     misnamed: Misnamed,
-    /// How many kinds were not listed yet.
+    /// The number of kinds that were not listed yet.
     missing: watch::Sender<usize>,
-    /// Tells when something of what is owned has changed.
+    /// Notifies when an owned object changes.
     heard: watch::Sender<()>,
 }
 
 impl<K: LifecycleObject> Cluster<K> {
-    /// Caches for objects that live in namespaces, or in none; `namespace` is the only one that is looked at.
+    /// Creates empty caches.
+    ///
+    /// `namespaced` is the scope of the operator's own kind; `namespace` is the only watched namespace, if any.
     pub(crate) fn new(watches: Watches<K>, namespaced: bool, namespace: Option<String>) -> Self {
         let kinds = watches.owned.len() + watches.referred.len();
         let known = Index::new(watches.owned.clone(), namespaced);
@@ -53,32 +55,32 @@ impl<K: LifecycleObject> Cluster<K> {
         }
     }
 
-    /// Whether all kinds were listed.
+    /// Returns whether all kinds were listed.
     pub(crate) fn is_known(&self) -> bool {
         *self.missing.borrow() == 0
     }
 
-    /// Tells when kinds were listed.
+    /// Returns a receiver of the number of kinds that were not listed yet.
     pub(crate) fn listed(&self) -> watch::Receiver<usize> {
         self.missing.subscribe()
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
-        // What panicked meanwhile has changed a map at most half; the next list mends it.
+        // A panic may have left a map half updated; the next list corrects it.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that was made for an object.
+    /// Returns the objects that an owner owns.
     pub(crate) fn owned(&self, owner: &ObjectMeta) -> BTreeMap<Key, Arc<Kept>> {
         self.index().owned_by(owner)
     }
 
-    /// Whether anything was made for an object.
+    /// Returns whether an owner owns any object.
     pub(crate) fn owns_anything(&self, owner: &ObjectMeta) -> bool {
         self.index().owns_anything(owner)
     }
 
-    /// Notes what the status of an object records of what it owns.
+    /// Notes the owned objects that the status of an object records.
     pub(crate) fn note_recorded(&self, object: &K) {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         let status = object.status_of();
@@ -86,13 +88,13 @@ impl<K: LifecycleObject> Cluster<K> {
         self.index().note_recorded(uid, marks);
     }
 
-    /// Why an owned kind cannot be listed, if so.
+    /// Returns why an owned kind cannot be listed; none if it can.
     pub(crate) fn unlisted(&self, number: usize) -> Option<String> {
         let index = self.index();
         Some(index.unlisted.get(&number)?.why.clone())
     }
 
-    /// What keeps it from being seen what of the owned kinds there is, if anything.
+    /// Returns why owned objects may exist that the operator cannot see; none if it sees all.
     pub(crate) fn hidden(&self) -> Option<String> {
         let index = self.index();
         let hidden = |(_, kind): &(&usize, &Unlisted)| kind.may_have_objects;
@@ -101,22 +103,22 @@ impl<K: LifecycleObject> Cluster<K> {
         Some(format!("{kind} objects cannot be listed: {}", unlisted.why))
     }
 
-    /// Tells when something of what is owned has changed.
+    /// Returns a receiver that is notified when an owned object changes.
     pub(crate) fn heard(&self) -> watch::Receiver<()> {
         self.heard.subscribe()
     }
 
-    /// The number of a kind that is owned.
+    /// Returns the index of an owned kind.
     pub(crate) fn number_of(&self, api: &ApiResource) -> Option<usize> {
         self.watches.owned.iter().position(|it| it.api == *api)
     }
 
-    /// Whether only the metadata of a kind is watched.
+    /// Returns whether only the metadata of a kind is watched.
     pub(crate) fn is_bare(&self, number: usize) -> bool {
         self.watches.bare.contains(&number)
     }
 
-    /// The declarations of a kind that may be referred to in this way, with their numbers.
+    /// Returns the declared references to a kind, within a namespace or across namespaces, with their indexes.
     fn referred_as(
         &self,
         api: &ApiResource,
@@ -126,12 +128,12 @@ impl<K: LifecycleObject> Cluster<K> {
         all.filter(move |(_, it)| it.kind.api == *api && it.names.is_across() == across)
     }
 
-    /// Whether objects of this kind may be referred to: beside the object, or across namespaces.
+    /// Returns whether the application declares references to this kind, within a namespace or across namespaces.
     pub(crate) fn refers_to(&self, api: &ApiResource, across: bool) -> bool {
         self.referred_as(api, across).next().is_some()
     }
 
-    /// An object that another one refers to; by a namespace only across namespaces.
+    /// Returns an object that `object` refers to; a namespace counts only for references across namespaces.
     pub(crate) fn referred(
         &self,
         object: &K,
@@ -148,7 +150,7 @@ impl<K: LifecycleObject> Cluster<K> {
             })
     }
 
-    /// Where an object is that another one names; where it cannot be, the log says so once.
+    /// Returns the namespace and name of a referenced object; logs a name that cannot exist, once.
     pub(crate) fn placed(
         &self,
         object: &K,
@@ -164,7 +166,7 @@ impl<K: LifecycleObject> Cluster<K> {
         placed
     }
 
-    /// Notes to what an object refers now.
+    /// Notes the references of an object.
     pub(crate) fn note_references(&self, object: &K) {
         if self.watches.referred.is_empty() {
             return;
@@ -193,14 +195,14 @@ impl<K: LifecycleObject> Cluster<K> {
         index.refers.insert(who, keys);
     }
 
-    /// An object is gone: nothing of it is to be woken any more.
+    /// Forgets the references and records of a deleted object, so that nothing enqueues it any more.
     pub(crate) fn forget(&self, object: &Name, uid: &str) {
         let index = &mut *self.index();
         index.forget_references(object);
         index.note_recorded(uid, &[]);
     }
 
-    /// Forgets every object but these, after a list.
+    /// Forgets the references and records of all objects but these, after a list.
     pub(crate) fn keep_only(&self, alive: impl Fn(&Name) -> bool, uids: impl Fn(&str) -> bool) {
         let index = &mut *self.index();
         index.keep_recorded(uids);
@@ -213,7 +215,7 @@ impl<K: LifecycleObject> Cluster<K> {
         }
     }
 
-    /// Takes an answer of the server in, before the watch brings it.
+    /// Puts an object from a response into the cache, before the watch delivers it.
     pub(crate) fn take_in(&self, number: usize, kept: Kept) {
         let kept = if self.is_bare(number) {
             kept.bare()
@@ -222,18 +224,18 @@ impl<K: LifecycleObject> Cluster<K> {
         };
         let index = &mut *self.index();
         index.taken.insert(key_of(number, &kept));
-        // Who has written it looks at it anyway.
+        // The reconciliation that wrote it continues with it anyway.
         let _ = index.put_owned(number, kept);
     }
 
-    /// The history of the API server went back: all kinds are listed anew, and nothing is known until then.
+    /// Clears the caches after the API server's history went back; all kinds count as unlisted until the next list.
     pub(crate) fn rewind(&self) {
         self.index().clear();
         let kinds = self.watches.owned.len() + self.watches.referred.len();
         self.missing.send_replace(kinds);
     }
 
-    /// Watches all kinds, and calls `wake` for each object that something happened to; for ever.
+    /// Watches all kinds and calls `wake` for each object to enqueue; never returns.
     pub(crate) async fn watch(&self, client: &Client, wake: impl Fn(Name)) {
         let owned = self.watches.owned.iter().enumerate();
         let owned = owned.map(|(number, kind)| (Side::Owned(number), kind));
@@ -249,7 +251,7 @@ impl<K: LifecycleObject> Cluster<K> {
         futures::future::join(all, mapped).await;
     }
 
-    /// The events of a kind, of its metadata alone where that is enough.
+    /// Returns the events of a kind; with `is_bare` it watches the metadata alone.
     fn events(
         &self,
         client: &Client,
@@ -279,10 +281,10 @@ impl<K: LifecycleObject> Cluster<K> {
         }
     }
 
-    /// Wakes whom the objects of a kind concern.
+    /// Watches a mapped kind and enqueues the objects that each change concerns.
     async fn watch_mapped(&self, client: &Client, mapped: &Mapped, wake: &impl Fn(Name)) {
         let mut events = self.events(client, &mapped.kind, mapped.config.clone(), false);
-        // All objects have a turn at the start anyway.
+        // All objects are reconciled at the start anyway.
         let mut was_listed = false;
         while let Some(event) = events.next().await {
             match event {
@@ -338,7 +340,7 @@ impl<K: LifecycleObject> Cluster<K> {
                 Ok(watcher::Event::Delete(kept)) => self.index().remove(side, &kept),
                 Err(error) => {
                     tracing::warn!(kind = %kind, "cannot watch: {}", chain(&error));
-                    // What is not there, or may not be read, keeps nobody from the rest.
+                    // A kind that does not exist or may not be read does not block the others.
                     let is_known = match side {
                         Side::Owned(number) => self.index().unlisted.contains_key(&number),
                         Side::Referred(_) => false,
@@ -367,7 +369,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 }
 
-/// An event of an object of which only the metadata is watched.
+/// Converts an event of a metadata-only watch.
 fn bared(event: watcher::Event<Bare>) -> watcher::Event<Kept> {
     match event {
         watcher::Event::Apply(Bare(kept)) => watcher::Event::Apply(kept),
@@ -378,12 +380,12 @@ fn bared(event: watcher::Event<Bare>) -> watcher::Event<Kept> {
     }
 }
 
-/// Whether a list was refused for what only somebody mends: there is no such kind, or it may not be read.
+/// Returns whether a list was refused because the kind does not exist (404) or may not be read (403).
 fn is_refusal(error: &watcher::Error) -> bool {
     matches!(refusal(error), Some(403 | 404))
 }
 
-/// Whether there may be objects of a kind all the same: one that is not served has none.
+/// Returns whether objects may exist although the list was refused: a kind that is not served has none.
 fn is_forbidden(error: &watcher::Error) -> bool {
     refusal(error) == Some(403)
 }
@@ -395,7 +397,7 @@ fn refusal(error: &watcher::Error) -> Option<u16> {
     }
 }
 
-/// Namespace and name of an object.
+/// Returns the namespace and name of an object.
 pub(crate) fn name_of<K: Resource>(object: &K) -> Name {
     let meta = object.meta();
     (

@@ -1,4 +1,4 @@
-//! What should exist in the cluster, as an application declares it.
+//! The resources that an application declares.
 
 use kube::Resource;
 use kube::core::ApiResource;
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::names::Name;
 
-/// What should exist in the cluster for an object in a state.
+/// The resources that should exist in the cluster for an object in a state.
 ///
-/// It is applied in this order, and what was declared before and is no longer is deleted.
+/// OKT applies them in the order of declaration, and prunes objects that are no longer declared.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
@@ -30,24 +30,26 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Nothing.
+    /// Declares no resources.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Should exist as declared here; what others change of it is changed back, what they add is left alone.
+    /// Declares an object that OKT applies and keeps as declared.
+    ///
+    /// OKT reverts changes to declared fields, and leaves other fields alone.
     #[must_use]
     pub fn apply<T: Resource<DynamicType = ()> + Serialize>(self, object: T) -> Self {
         self.with(Declared::of(object))
     }
 
-    /// The same, and the work of the state does not begin before it is ready.
+    /// Does the same as [`apply`](Self::apply), and the work of the state does not begin before the object is ready.
     #[must_use]
     pub fn apply_ready<T: Resource<DynamicType = ()> + Serialize>(self, object: T) -> Self {
         self.with(Declared::of(object).ready())
     }
 
-    /// Should exist; as long as it does it is never changed.
+    /// Declares an object that OKT creates and never changes while it exists.
     #[must_use]
     pub fn create_only<T: Resource<DynamicType = ()> + Serialize>(self, object: T) -> Self {
         self.with(Declared::of(object).once())
@@ -55,8 +57,7 @@ impl Resources {
 
     /// Leaves the object of this kind and name as it is: OKT neither applies nor deletes it.
     ///
-    /// It is the one in the namespace of the object itself; a text that cannot be a name keeps nothing, and the log
-    /// says so.
+    /// The name means an object in the namespace of the owner. OKT ignores a text that cannot be a name, and logs it.
     #[must_use]
     pub fn keep<T: Resource<DynamicType = (), Scope: 'static>>(
         self,
@@ -65,14 +66,14 @@ impl Resources {
         self.keep_dynamic(&ApiResource::erase::<T>(&()), name)
     }
 
-    /// The same for a kind that is no Rust type.
+    /// Does the same as [`keep`](Self::keep) for a kind without a Rust type.
     #[must_use]
     pub fn keep_dynamic(mut self, api: &ApiResource, name: impl Into<String>) -> Self {
         self.kept.push((api.clone(), (None, name.into())));
         self
     }
 
-    /// The same for an object that may be in another namespace, of any kind.
+    /// Does the same as [`keep`](Self::keep) for an object of any kind that may be in another namespace.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Secret;
@@ -91,20 +92,20 @@ impl Resources {
         self
     }
 
-    /// Whether Kubernetes would not delete all of it with the object, in the order that is wanted.
+    /// Returns whether the operator has to delete some of the resources itself: unowned ones, or ones with a wave.
     pub(crate) fn leaves_something(&self) -> bool {
         let mut declared = self.declared.iter();
         declared.any(|declared| declared.owner == Owner::None || declared.wave.is_some())
     }
 
-    /// These, and others.
+    /// Adds other resources.
     pub(crate) fn and(mut self, others: Self) -> Self {
         self.declared.extend(others.declared);
         self.kept.extend(others.kept);
         self
     }
 
-    /// Adds an object with options of its own.
+    /// Adds an object with its own options.
     #[must_use]
     pub fn with(mut self, declared: Declared) -> Self {
         self.declared.push(declared);
@@ -112,16 +113,16 @@ impl Resources {
     }
 }
 
-/// An object that should exist, and how.
+/// An object that should exist, with its options.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is an option of its own; no combination is excluded"
 )]
 #[derive(Clone, PartialEq, Debug)]
 pub struct Declared {
-    /// What it is, or why that cannot be said.
+    /// The object, or why it could not be serialized.
     pub(crate) object: Result<Value, String>,
-    /// The file that it comes from, where it comes from one.
+    /// The template file that it comes from, if any.
     pub(crate) file: Option<String>,
     pub(crate) owner: Owner,
     pub(crate) once: bool,
@@ -131,19 +132,19 @@ pub struct Declared {
     pub(crate) wave: Option<u32>,
 }
 
-/// Whether an object goes with the one that it was made for.
+/// The kind of owner reference that an object gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
-    /// As the one that controls it.
+    /// A reference that marks the owner as the controller.
     Controller,
-    /// As one of several.
+    /// A reference to one of several owners.
     Plain,
-    /// Not by Kubernetes: the operator deletes it.
+    /// No reference: the operator deletes the object, not Kubernetes.
     None,
 }
 
 impl Declared {
-    /// An object of a type.
+    /// Declares an object of a Rust type.
     pub fn of<T: Resource<DynamicType = ()> + Serialize>(object: T) -> Self {
         Self::typed(
             serde_json::to_value(object),
@@ -152,7 +153,7 @@ impl Declared {
         )
     }
 
-    /// An object as data: `apiVersion`, `kind`, `metadata` and what it says.
+    /// Declares an object as JSON, with its `apiVersion`, `kind` and `metadata`.
     pub fn dynamic(object: Value) -> Self {
         Self {
             object: Ok(object),
@@ -166,7 +167,7 @@ impl Declared {
         }
     }
 
-    /// An object as data, of a kind that it need not name itself.
+    /// Declares an object as JSON whose `apiVersion` and `kind` come from `api`.
     pub fn dynamic_of(api: &ApiResource, object: impl Serialize) -> Self {
         Self::typed(serde_json::to_value(object), &api.api_version, &api.kind)
     }
@@ -187,56 +188,57 @@ impl Declared {
         }
     }
 
-    /// The work of the state does not begin before it is ready.
+    /// Delays the work of the state until the object is ready.
     #[must_use]
     pub fn ready(mut self) -> Self {
         self.ready = true;
         self
     }
 
-    /// As long as it exists it is never changed.
+    /// Never changes the object while it exists.
     #[must_use]
     pub fn once(mut self) -> Self {
         self.once = true;
         self
     }
 
-    /// It goes with the object, which does not control it: others may own it too.
+    /// Gives the object an owner reference that does not mark the owner as controller: other owners are possible.
     #[must_use]
     pub fn plainly_owned(mut self) -> Self {
         self.owner = Owner::Plain;
         self
     }
 
-    /// Kubernetes does not delete it with the object; the operator does.
+    /// Gives the object no owner reference: the operator deletes it, not Kubernetes.
     ///
-    /// For what lives in another namespace, or in none while the object does: there Kubernetes allows no owner.
+    /// Use it for an object in another namespace than its owner, or for a cluster-scoped object of a namespaced owner:
+    /// Kubernetes allows no owner reference there.
     #[must_use]
     pub fn unowned(mut self) -> Self {
         self.owner = Owner::None;
         self
     }
 
-    /// What has its name already is taken over, whosever it was.
+    /// Takes over an existing object of the same name, even if another owner created it.
     #[must_use]
     pub fn adopting(mut self) -> Self {
         self.adopts = true;
         self
     }
 
-    /// It may be deleted when it is no longer declared, although its kind holds data.
+    /// Allows pruning the object when it is no longer declared, although its kind holds data.
     #[must_use]
     pub fn prunable(mut self) -> Self {
         self.prunable = true;
         self
     }
 
-    /// In which wave it is deleted: the highest goes first, and the next one when all of it is gone.
+    /// Sets the deletion wave: OKT deletes the highest wave first, and the next one when all of that wave is gone.
     ///
-    /// What has a wave is waited for, with all that it owns, when it is no longer declared; and when the object is
-    /// deleted, it goes before the finalizer does instead of after it.
-    /// What has none goes with wave 0, and is not waited for.
-    /// It is made in the order of declaration, whatever its wave.
+    /// OKT waits until a pruned object with a wave is gone, with all its dependents.
+    /// When the owner is deleted, OKT deletes objects with a wave before it removes the finalizer, not after it.
+    /// An object without a wave goes with wave 0, and OKT does not wait for it.
+    /// The wave does not change the order of creation.
     #[must_use]
     pub fn wave(mut self, wave: u32) -> Self {
         self.wave = Some(wave);

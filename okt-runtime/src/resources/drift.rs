@@ -1,11 +1,12 @@
-//! Whether an object still is as it was applied: whether OKT still owns every field that it declares.
+//! Detects drift: whether OKT still owns every field that it declares.
 //!
-//! A server takes a field away from its manager when somebody else changes it, so nothing has to be compared with
-//! what the server made of a value: <https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management>.
+//! The API server takes a field away from its manager when another manager changes it, so OKT need not compare values
+//! that the server may have normalized:
+//! <https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management>.
 
 use serde_json::{Map, Value};
 
-/// What a manager owns of an object, as `fieldsV1` has it; none where it owns nothing.
+/// Returns the fields of an object that a manager owns, as `fieldsV1`; none if it owns none.
 pub(crate) fn owned_fields<'a>(object: &'a Value, manager: &str) -> Option<&'a Value> {
     let entries = object["metadata"]["managedFields"].as_array()?;
     entries
@@ -14,9 +15,9 @@ pub(crate) fn owned_fields<'a>(object: &'a Value, manager: &str) -> Option<&'a V
         .map(|entry| &entry["fieldsV1"])
 }
 
-/// Whether every field of what is declared is among those that are owned.
+/// Returns whether the owned fields include every declared field.
 pub(crate) fn covers(owned: &Value, declared: &Value) -> bool {
-    // What says which object it is belongs to nobody.
+    // No manager owns the fields that identify an object.
     const IDENTITY: [&str; 2] = ["apiVersion", "kind"];
     let (Some(owned), Some(declared)) = (owned.as_object(), declared.as_object()) else {
         return false;
@@ -45,7 +46,7 @@ fn has_field(owned: &Map<String, Value>, name: &str, value: &Value) -> bool {
 }
 
 fn has_value(owned: &Map<String, Value>, value: &Value) -> bool {
-    // All of it, as one: a scalar, an atomic list or map, or something empty.
+    // The value is owned as a whole: a scalar, an atomic list or map, or an empty value.
     if owned.is_empty() {
         return true;
     }
@@ -58,7 +59,9 @@ fn has_value(owned: &Map<String, Value>, value: &Value) -> bool {
     }
 }
 
-/// An item of a list is known by its value, or by some of its fields; a key that it does not say was filled in.
+/// Returns whether an item of a list is owned.
+///
+/// Its value identifies it (`v:`), or its key fields do (`k:`); the API server fills in a key field that it lacks.
 fn has_item(owned: &Map<String, Value>, item: &Value) -> bool {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
     owned.iter().any(|(key, fields)| {
@@ -70,7 +73,7 @@ fn has_item(owned: &Map<String, Value>, item: &Value) -> bool {
         };
         let is_it = keys.iter().all(|(name, value)| match item.get(name) {
             Some(own) => own == value,
-            // The one key that is filled in, wherever ports are listed.
+            // The only key field that the API server fills in, in lists of ports.
             None => name != "protocol" || value == "TCP",
         });
         is_it && (fields.as_object()).is_some_and(|owned| has_value(owned, item))
@@ -117,12 +120,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owned_to_the_last_field_is_as_it_was_applied() {
+    fn an_object_with_all_declared_fields_owned_is_covered() {
         assert!(covers(&owned(), &deployment()));
     }
 
     #[test]
-    fn a_field_that_somebody_took_is_missed_at_any_depth() {
+    fn a_field_lost_to_another_manager_is_detected_at_any_depth() {
         for path in [
             "/f:spec/f:replicas",
             "/f:spec/f:selector",
@@ -136,7 +139,7 @@ mod tests {
             let (parent, key) = path.rsplit_once('/').expect("a path");
             let parent = owned.pointer_mut(parent).expect("it is there");
             let taken = parent.as_object_mut().expect("fields").remove(key);
-            // A server drops a parent with the last of its fields: without any it is one that is owned whole.
+            // An empty parent would mean that it is owned as a whole; the server removes it with its last field.
             if parent.as_object().is_some_and(Map::is_empty) {
                 parent["."] = json!({});
             }
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_a_set_are_known_by_their_value() {
+    fn items_of_a_set_are_identified_by_value() {
         let owned = json!({ "f:metadata": { "f:finalizers": { "v:\"a\"": {} } } });
         let object = |finalizers: Value| json!({ "metadata": { "finalizers": finalizers } });
         assert!(covers(&owned, &object(json!(["a"]))));

@@ -1,4 +1,4 @@
-//! How often something was tried of late, so that nobody is fought, and nobody who refuses is asked, at full speed.
+//! Backoff of attempts on owned resources: OKT slows down if another controller reverts a change or a request fails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use super::index::Key;
 use crate::failure::Failure;
 
-/// How long nothing was done at least, until it is done again without a wait.
+/// The shortest time without an attempt after which the next attempt need not wait.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// What makes one declaration another: a spec, a state.
+/// The generation of the spec and the state: if either changes, the backoff starts anew.
 pub(crate) type Occasion = (Option<i64>, StateId);
 
-/// How the waits between efforts grow.
+/// The parameters of the backoff between attempts.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace {
     pub(crate) occasion: Occasion,
@@ -24,29 +24,29 @@ pub(crate) struct Pace {
     pub(crate) seed: u64,
 }
 
-/// What an effort is about: one object, or all that is declared.
+/// The subject of an attempt: one object, or all declared resources (none).
 pub(crate) type Subject = Option<Key>;
 
-/// What was tried for an object of late.
+/// The recent attempts on the resources of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Efforts(BTreeMap<Subject, Effort>);
 
-/// How often something was tried.
+/// The attempts on one subject.
 #[derive(Debug)]
 struct Effort {
     occasion: Occasion,
     times: u32,
     last: Instant,
-    /// What has gone wrong at last.
+    /// The failure of the last attempt, if it failed.
     failure: Option<Failure>,
-    /// The uid of the object that was there then.
+    /// The uid of the object that existed at the last failure.
     seen: Option<String>,
 }
 
 impl Effort {
     fn wait(&self, pace: &Pace) -> Duration {
         match &self.failure {
-            // What can only be mended by somebody is tried again seldom.
+            // OKT retries a permanent failure after the longest wait.
             Some(failure) if failure.is_permanent() => pace.backoff.longest(),
             Some(_) | None => pace.backoff.wait(self.times, pace.seed),
         }
@@ -58,7 +58,7 @@ impl Efforts {
         self.0.is_empty()
     }
 
-    /// Forgets what is long ago.
+    /// Forgets attempts that are long ago.
     pub(crate) fn rest(&mut self, pace: &Pace) {
         self.0.retain(|_, effort| {
             let quiet = effort.wait(pace).saturating_mul(2);
@@ -66,24 +66,24 @@ impl Efforts {
         });
     }
 
-    /// Whether the last effort has failed.
+    /// Returns whether the last attempt failed.
     pub(crate) fn has_failed(&self, subject: &Subject) -> bool {
         (self.0.get(subject)).is_some_and(|effort| effort.failure.is_some())
     }
 
-    /// Forgets what has come out well.
+    /// Forgets the attempts on a subject.
     pub(crate) fn forget(&mut self, subject: &Subject) {
         self.0.remove(subject);
     }
 
-    /// Notes which object was there when the last effort failed.
+    /// Notes which object existed when the last attempt failed.
     pub(crate) fn saw(&mut self, subject: &Subject, uid: Option<&str>) {
         if let Some(effort) = self.0.get_mut(subject) {
             effort.seen = uid.map(str::to_owned);
         }
     }
 
-    /// What was refused for good with another object there, or none, may be taken now.
+    /// Forgets a permanent failure if another object exists now than at that attempt: a retry may succeed.
     pub(crate) fn sees(&mut self, subject: &Subject, uid: Option<&str>) {
         let is_over = |effort: &Effort| {
             effort.seen.as_deref() != uid
@@ -94,9 +94,9 @@ impl Efforts {
         }
     }
 
-    /// How long the next effort has to wait, and what went wrong with the last one.
+    /// Returns how long the next attempt has to wait, and the last failure; none if it need not wait.
     ///
-    /// Unrelated events do not bring it forward.
+    /// Unrelated events do not shorten the wait.
     pub(crate) fn wait(
         &self,
         subject: &Subject,
@@ -107,7 +107,7 @@ impl Efforts {
         (!left.is_zero()).then_some((left, effort.failure.as_ref()))
     }
 
-    /// Notes an effort; how long the next one has to wait.
+    /// Notes an attempt, and returns how long the next one has to wait.
     pub(crate) fn made(
         &mut self,
         subject: Subject,

@@ -1,4 +1,4 @@
-//! Which objects are in the caches: whose they are, and who is to be woken when something happens to one.
+//! Indexes the cached objects by owner, and knows which objects to enqueue when one changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use super::names::Name;
 use crate::wire::limits::MARK_LENGTH;
 use crate::wire::read::hex;
 
-/// Which object it is: its kind, by number, its namespace and its name.
+/// The key of an object: the index of its kind, its namespace and its name.
 pub(crate) type Key = (usize, Option<String>, String);
 
-/// What the caches hold, by name and by owner.
+/// The cached objects, by name and by owner.
 ///
-/// Labels and annotations say whose an object is, and who may write objects anywhere may say anything there. An object
-/// is believed to be somebody's only where its owner reference has the uid and it lives beside its owner (whoever may
-/// write there may also write the owner), or where the status of the owner records it ([`mark`]).
+/// Labels and annotations name the owner of an object, but anyone who may write the object can forge them. OKT believes
+/// them in two cases: an owner reference has the uid and the object is in the namespace of its owner (who may write
+/// there may also write the owner), or the status of the owner records the object ([`mark`]).
 pub(crate) struct Index {
     kinds: Vec<Kind>,
     /// Whether the owners live in namespaces.
     namespaced: bool,
-    /// By the uid that the labels say they were made for.
+    /// Owned objects, by the owner's uid in their label.
     owned: HashMap<String, BTreeMap<Key, Arc<Kept>>>,
-    /// By the uid of an owner the marks that its status records.
+    /// The marks that the status of an owner records, by its uid.
     recorded: HashMap<String, BTreeSet<String>>,
-    /// Whose they are.
+    /// The owner of each owned object.
     owners: HashMap<Key, Owner>,
     pub(crate) referred: HashMap<Key, Arc<Kept>>,
-    /// Who refers to what, whether it is there or not.
+    /// The objects that refer to a key, whether an object of that key exists or not.
     pub(crate) referrers: HashMap<Key, BTreeSet<Name>>,
     pub(crate) refers: HashMap<Name, BTreeSet<Key>>,
-    /// What was taken in since a list was begun, which it may not show yet.
+    /// Objects taken from responses since a list began: the list may lack them.
     pub(crate) taken: BTreeSet<Key>,
     /// Owned kinds that cannot be listed, and why.
     pub(crate) unlisted: BTreeMap<usize, Unlisted>,
@@ -45,7 +45,7 @@ pub(crate) struct Index {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unlisted {
     pub(crate) why: String,
-    /// Nobody knows whether there are any.
+    /// Whether objects of the kind may exist although they cannot be listed.
     pub(crate) may_have_objects: bool,
 }
 
@@ -55,7 +55,7 @@ struct Owner {
     name: Option<Name>,
 }
 
-/// Which of the two caches a kind is in.
+/// The cache that a kind is in, and its index there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     Owned(usize),
@@ -63,7 +63,7 @@ pub(crate) enum Side {
 }
 
 impl Index {
-    /// Knows nothing of objects of these kinds yet.
+    /// Returns an empty index for these owned kinds.
     pub(crate) fn new(kinds: Vec<Kind>, namespaced: bool) -> Self {
         Self {
             kinds,
@@ -79,12 +79,12 @@ impl Index {
         }
     }
 
-    /// Forgets all objects; who refers to what, and what is recorded, is noted anew by those that do.
+    /// Forgets all objects, references and records; later reconciliations note references and records anew.
     pub(crate) fn clear(&mut self) {
         *self = Self::new(std::mem::take(&mut self.kinds), self.namespaced);
     }
 
-    /// Everything that was made for an object.
+    /// Returns the objects that an owner owns.
     pub(crate) fn owned_by(&self, owner: &ObjectMeta) -> BTreeMap<Key, Arc<Kept>> {
         let believed = self.believed(owner);
         believed
@@ -92,7 +92,7 @@ impl Index {
             .collect()
     }
 
-    /// Whether anything was made for an object.
+    /// Returns whether an owner owns any object.
     pub(crate) fn owns_anything(&self, owner: &ObjectMeta) -> bool {
         self.believed(owner).next().is_some()
     }
@@ -111,7 +111,7 @@ impl Index {
         recorded.is_some_and(|recorded| recorded.contains(&mark(&self.kinds[key.0], key)))
     }
 
-    /// Notes what the status of an object records.
+    /// Notes the marks that the status of an owner records.
     pub(crate) fn note_recorded(&mut self, uid: &str, marks: &[String]) {
         if marks.is_empty() {
             self.recorded.remove(uid);
@@ -125,12 +125,12 @@ impl Index {
         }
     }
 
-    /// Forgets what owners recorded that are no more.
+    /// Forgets the records of owners that no longer exist.
     pub(crate) fn keep_recorded(&mut self, alive: impl Fn(&str) -> bool) {
         self.recorded.retain(|uid, _| alive(uid));
     }
 
-    /// Who is to be woken when something happens to an object; nobody where its labels alone name somebody.
+    /// Returns the owner to enqueue when an object changes; none if only labels name an owner.
     fn owner_name(&self, uid: &str, key: &Key, kept: &Kept) -> Option<Name> {
         if self.is_recorded(uid, key) {
             return kept.owner_name.as_deref().map(parsed);
@@ -160,7 +160,7 @@ impl Index {
         match side {
             Side::Owned(number) => {
                 let key = key_of(number, kept);
-                // An event of one that another one has replaced meanwhile.
+                // The event is about an object that another one of the same name has replaced.
                 let other = |own: &Owner| {
                     let there = self.owned.get(&own.uid).and_then(|of| of.get(&key));
                     there.is_some_and(|there| there.meta().uid != kept.meta().uid)
@@ -178,14 +178,14 @@ impl Index {
         }
     }
 
-    /// A list is begun: what is written from now on it may not show.
+    /// Notes that a list begins: it may lack objects written from now on.
     pub(crate) fn begin_list(&mut self, side: Side) {
         if let Side::Owned(number) = side {
             self.taken.retain(|key| key.0 != number);
         }
     }
 
-    /// A list has come: what it lacks is gone.
+    /// Replaces the objects of a kind by a completed list, and returns the objects to enqueue.
     pub(crate) fn replace(&mut self, side: Side, fresh: Vec<Kept>) -> BTreeSet<Name> {
         let mut woken = BTreeSet::new();
         match side {
@@ -212,7 +212,7 @@ impl Index {
     pub(crate) fn put_owned(&mut self, number: usize, kept: Kept) -> BTreeSet<Name> {
         let key = key_of(number, &kept);
         let before = self.detach(&key);
-        // A copy of an object has its labels too, but nobody has applied it.
+        // A copy of an object has its labels too, but OKT has not applied it.
         let Some(uid) = kept.owner.clone().filter(|_| kept.is_applied) else {
             return before.and_then(|it| it.0.name).into_iter().collect();
         };
@@ -224,7 +224,7 @@ impl Index {
         let mut old = None;
         if let Some((before, there)) = before {
             woken.extend(before.name.clone());
-            // A name that was rubbed out is remembered.
+            // If the owner's name was removed from the object, keep the known one.
             owner.name = owner.name.or(before.name);
             old = there;
         }
@@ -247,7 +247,7 @@ impl Index {
         gone.and_then(|it| it.0.name).into_iter().collect()
     }
 
-    /// Takes an object out: whose it was, and what was known of it.
+    /// Removes an object and returns its owner and its cached version.
     fn detach(&mut self, key: &Key) -> Option<(Owner, Option<Arc<Kept>>)> {
         let owner = self.owners.remove(key)?;
         let mut there = None;
@@ -272,7 +272,7 @@ impl Index {
     }
 }
 
-/// What is known of a kind and is not in a list.
+/// Returns the known keys of a kind that a list lacks.
 fn lacking<'a>(number: usize, known: impl Iterator<Item = &'a Key>, fresh: &[Kept]) -> Vec<Key> {
     let listed: BTreeSet<Key> = fresh.iter().map(|kept| key_of(number, kept)).collect();
     known
@@ -281,7 +281,9 @@ fn lacking<'a>(number: usize, known: impl Iterator<Item = &'a Key>, fresh: &[Kep
         .collect()
 }
 
-/// What a status records of an object that no owner reference shows to be owned: a hash of its kind, namespace and name.
+/// Returns the mark of an object that has no usable owner reference: a hash of its kind, namespace and name.
+///
+/// The status of its owner records it.
 pub(crate) fn mark(kind: &Kind, key: &Key) -> String {
     let (_, namespace, name) = key;
     let namespace = namespace.as_deref().unwrap_or_default();
@@ -295,7 +297,7 @@ pub(crate) fn key_of(number: usize, kept: &Kept) -> Key {
     (number, meta.namespace.clone(), name)
 }
 
-/// Namespace and name out of the annotation that says for which object another one was made.
+/// Parses the namespace and name in the annotation that names an owner.
 fn parsed(text: &str) -> Name {
     match text.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name.to_owned()),

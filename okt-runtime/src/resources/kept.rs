@@ -1,4 +1,4 @@
-//! An object of another kind as the cache keeps it: whose it is, and all of it as text.
+//! An object of an owned or referenced kind in the cache: its owner, and its content as packed text.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -23,35 +23,35 @@ use crate::cache::pruned;
 /// An object that an application owns or refers to.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// Only what says which object it is.
+    /// Only the metadata that identifies the object and its version.
     meta: ObjectMeta,
-    /// The uid of the object that it was made for.
+    /// The uid of its owner, from the label.
     pub(crate) owner: Option<String>,
-    /// Namespace and name of that object, as an annotation has it: anybody may have put it there.
+    /// The namespace and name of its owner, from the annotation, which anyone who may write the object can forge.
     pub(crate) owner_name: Option<String>,
-    /// The name of that object, where an owner reference has its uid: Kubernetes deletes this one with it.
+    /// The name of its owner, if an owner reference has the owner's uid: then Kubernetes deletes the object with it.
     pub(crate) reference: Option<String>,
-    /// Whether an operator of OKT has applied it.
+    /// Whether an OKT operator applied it.
     pub(crate) is_applied: bool,
-    /// A hash of what was applied last.
+    /// The hash of the last applied declaration.
     pub(crate) applied: Option<String>,
-    /// Whether the operator has to delete it, as it was declared.
+    /// Whether it was declared unowned, so that the operator has to delete it.
     pub(crate) is_unowned: bool,
-    /// In which wave it is deleted, where that was declared.
+    /// The declared deletion wave, if any.
     pub(crate) wave: Option<u32>,
-    /// Whether it may be deleted although its kind holds data.
+    /// Whether it may be pruned although its kind holds data.
     is_prunable: bool,
-    /// Whether all that was applied is owned still, once that was asked.
+    /// Whether OKT still owns all applied fields, once computed.
     whole: OnceLock<bool>,
     text: Packed,
 }
 
 impl Kept {
-    /// Returns the whole object; of its managed fields only what OKT applied.
+    /// Returns the whole object; its managed fields hold only OKT's entries.
     ///
     /// # Errors
     ///
-    /// Where somebody nested it deeper than a parser goes.
+    /// If the object is nested deeper than the parser allows.
     pub(crate) fn value(&self) -> Result<Value, String> {
         serde_json::from_str(&self.text.text()).map_err(|error| error.to_string())
     }
@@ -60,7 +60,7 @@ impl Kept {
         self.text.text()
     }
 
-    /// The same without what is beside its metadata.
+    /// Returns a copy with the metadata alone.
     pub(crate) fn bare(&self) -> Self {
         let text = self.text.text();
         let metadata = pruned::field(&text, &["metadata"]).unwrap_or("{}");
@@ -78,7 +78,7 @@ impl Kept {
             is_applied = true;
             Some(ours)
         })?;
-        // Read without the managed fields, which may be nested as deeply as the object.
+        // Parse without the managed fields, which may be nested as deeply as the object.
         let meta = pruned::field(&text, &["metadata"]).unwrap_or("null");
         let meta: ObjectMeta = serde_json::from_str(&pruned::pruned_metadata(meta, |_| None)?)?;
         let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();
@@ -114,14 +114,14 @@ impl Kept {
         self.meta.deletion_timestamp.is_some()
     }
 
-    /// Whether it may be deleted because it is no longer declared.
+    /// Returns whether the object may be pruned.
     pub(crate) fn may_go(&self, kind: &Kind) -> bool {
         self.is_prunable || !kind.holds_data()
     }
 
-    /// Whether a manager owns all of what has the hash that is [`applied`](Self::applied).
+    /// Returns whether a manager owns all fields of `body`, the declaration with the hash [`applied`](Self::applied).
     ///
-    /// Asked in every turn, it is found out once: what is kept does not change.
+    /// The result is computed once, because a cached version never changes.
     pub(crate) fn is_whole(&self, manager: &str, body: &Value) -> bool {
         *self.whole.get_or_init(|| {
             let object = self.value().unwrap_or_default();
@@ -129,7 +129,7 @@ impl Kept {
         })
     }
 
-    /// Whether this version is older than another one of the same object.
+    /// Returns whether this version is older than another one of the same object.
     pub(crate) fn is_older(&self, than: &Self) -> bool {
         let version = |kept: &Self| kept.meta.resource_version.as_ref()?.parse::<u128>().ok();
         self.meta.uid == than.meta.uid
@@ -137,7 +137,7 @@ impl Kept {
     }
 }
 
-/// Of managed fields the entries of what OKT applied; none where there are none.
+/// Returns OKT's entries of the managed fields; none if there are none.
 fn ours(managers: &str) -> Option<String> {
     let all: Vec<&RawValue> = serde_json::from_str(managers).ok()?;
     let ours: Vec<&str> = (all.into_iter().map(RawValue::get))
@@ -146,7 +146,7 @@ fn ours(managers: &str) -> Option<String> {
     (!ours.is_empty()).then(|| format!("[{}]", ours.join(",")))
 }
 
-/// Whether an entry of managed fields is one of what OKT applied.
+/// Returns whether an entry of the managed fields comes from an apply of OKT.
 fn is_ours(entry: &str) -> bool {
     #[derive(Deserialize)]
     struct Entry {
@@ -171,7 +171,7 @@ impl<'de> Deserialize<'de> for Kept {
     }
 }
 
-/// An object of which a server sends the metadata only.
+/// An object that is watched by its metadata alone.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Bare(pub(crate) Kept);
@@ -238,7 +238,7 @@ impl Resource for Kept {
     }
 }
 
-/// An object of another kind; one that its type cannot read is as good as none.
+/// Deserializes an object; returns none and logs a warning if its type cannot represent it.
 pub(crate) fn decoded<T: DeserializeOwned>(api: &ApiResource, text: &str) -> Option<T> {
     let kind = &api.kind;
     pruned::decode_unquoted(text)
@@ -253,8 +253,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_that_nobody_reads_takes_no_room() {
-        // What does not become smaller by packing it.
+    fn a_metadata_only_object_stores_no_content() {
+        // Content that packing does not make smaller.
         let noise: Vec<u64> = (1..2000_u64)
             .map(|it| it.wrapping_mul(0x9e37_79b9_7f4a_7c15))
             .collect();

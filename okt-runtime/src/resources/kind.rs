@@ -1,4 +1,4 @@
-//! A kind of which an application owns objects, or refers to some: how it is addressed, and where its objects live.
+//! A kind that an application owns or refers to: its API resource and its scope.
 
 use std::any::TypeId;
 use std::fmt;
@@ -8,7 +8,7 @@ use kube::Resource;
 use kube::core::ApiResource;
 use kube::discovery::Scope;
 
-/// How the objects of a kind are addressed.
+/// The API resource of a kind and its scope.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Kind {
     pub(crate) api: ApiResource,
@@ -30,22 +30,22 @@ impl Kind {
         }
     }
 
-    /// Whether the objects of another one are the same, if in another version.
+    /// Returns whether another kind has the same objects, possibly in another version.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.api.group == other.api.group && self.api.plural == other.api.plural
     }
 
-    /// Whether this is the kind of an object that says so of itself.
+    /// Returns whether this kind has this `apiVersion` and `kind`.
     pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {
         self.api.api_version == api_version && self.api.kind == kind
     }
 
-    /// Whether what its objects hold is secret.
+    /// Returns whether the content of its objects is secret.
     pub(crate) fn is_secret(&self) -> bool {
         self.api.group.is_empty() && self.api.kind == "Secret"
     }
 
-    /// Whether its objects hold data that nobody can make again.
+    /// Returns whether its objects hold data that cannot be recreated.
     pub(crate) fn holds_data(&self) -> bool {
         matches!(
             (self.api.group.as_str(), self.api.kind.as_str()),

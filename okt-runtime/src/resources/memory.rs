@@ -1,4 +1,4 @@
-//! What is remembered of what an object owns, from turn to turn.
+//! The memory of an object's resources between reconciliations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,29 +14,29 @@ use crate::clock::after;
 use crate::failure::Failure;
 use crate::wire::object::LifecycleObject;
 
-/// What is remembered of an object's resources from turn to turn; all of it may be lost at any time.
+/// The memory of an object's resources between reconciliations; all of it may be lost at any time.
 #[derive(Debug, Default)]
 pub(crate) struct OwnedMemory {
-    /// How they stood at last.
+    /// The last known status of the resources.
     pub(crate) settlement: OwnedStatus,
-    /// The transition into the state by which they stand so, if this process has found it.
+    /// The transition into the state for which this process determined that status, if any.
     found: Option<u64>,
-    /// The transition into the state on record.
+    /// The transition into the recorded state.
     transition: u64,
     pub(crate) efforts: Efforts,
     accepted: Accepted,
-    /// What the status is to record of them; none where nobody has looked.
+    /// The marks that the object's status should record; none before the first apply.
     pub(crate) to_record: Option<Vec<String>>,
-    /// Since when what is recorded is neither declared nor there.
+    /// Recorded marks of objects that are neither declared nor present, and since when.
     absent: BTreeMap<String, Instant>,
-    /// When they are to be looked at again.
+    /// When the resources are due again.
     pub(crate) due: Option<Instant>,
-    /// Until when it is not reported that a deletion takes its time.
+    /// Until when a slow deletion is not reported.
     pub(crate) patience: Option<Instant>,
 }
 
 impl OwnedMemory {
-    /// Whether there is nothing to remember.
+    /// Returns whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
             settlement,
@@ -47,7 +47,7 @@ impl OwnedMemory {
             to_record: _,
             absent,
             due,
-            // Nothing without a due time.
+            // Counts only with a due time.
             patience: _,
         } = self;
         *settlement == OwnedStatus::AsDeclared
@@ -57,12 +57,12 @@ impl OwnedMemory {
             && due.is_none()
     }
 
-    /// How they stood at last, if this process has found it in the state that this transition led to.
+    /// Returns the last known standing, if this process determined it in the state that this transition led to.
     pub(crate) fn last(&self, transition: u64) -> Option<Standing> {
         (self.found == Some(transition)).then(|| self.standing())
     }
 
-    /// How they stood at last.
+    /// Returns the last known standing.
     pub(crate) fn standing(&self) -> Standing {
         match &self.settlement {
             OwnedStatus::AsDeclared => Standing::AsDeclared,
@@ -73,7 +73,7 @@ impl OwnedMemory {
         }
     }
 
-    /// The object is in the state that this transition led to: what was found by another one is not known of it.
+    /// Notes that the object is in the state that this transition led to, and forgets the standing of any other state.
     pub(crate) fn enter(&mut self, transition: u64) {
         self.transition = transition;
         if self.found.is_some_and(|found| found != transition) {
@@ -82,30 +82,30 @@ impl OwnedMemory {
         }
     }
 
-    /// Whether the application did not say what is declared when it was asked last.
+    /// Returns whether the last attempt for all resources failed, for example because the handler returned an error.
     pub(crate) fn is_silent(&self) -> bool {
         self.efforts.has_failed(&None)
     }
 
-    /// How long until they are to be looked at again, although nothing happens.
+    /// Returns how long until the resources are due again without an event.
     pub(crate) fn due(&self) -> Option<Duration> {
         let due = self.due?;
         Some(due.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether all of them wait; unrelated events do not bring that forward.
+    /// Returns whether a backoff for all resources is running; unrelated events do not shorten it.
     pub(crate) fn waits(&self, pace: &Pace) -> bool {
         self.efforts.wait(&None, pace).is_some()
     }
 
-    /// The application could not say, or Kubernetes did not do it.
+    /// Notes that the handler or Kubernetes failed, and when to retry.
     pub(crate) fn failed(&mut self, failure: Failure, pace: &Pace) {
         let wait = (self.efforts).made(None, pace, Some(failure.clone()));
         self.due = Some(after(wait));
         self.tell(OwnedStatus::Failed(failure));
     }
 
-    /// Brings the cluster to what is declared.
+    /// Applies the declared resources.
     pub(crate) async fn apply<K: LifecycleObject>(
         &mut self,
         site: Site<'_, K>,
@@ -143,10 +143,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_in_one_state_is_not_known_of_another() {
+    fn a_standing_found_in_one_state_does_not_count_in_another() {
         let mut memory = OwnedMemory::default();
         memory.enter(1);
-        assert_eq!(memory.last(1), None, "nobody has looked");
+        assert_eq!(memory.last(1), None, "nothing was observed yet");
         memory.tell(OwnedStatus::Awaited("a map".to_owned()));
         assert_eq!(memory.last(1), Some(Standing::Awaited));
         assert_eq!(

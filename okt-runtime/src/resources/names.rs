@@ -1,4 +1,4 @@
-//! Names out of specs: each names an object in the namespace of its own object, or nothing.
+//! Names from specs: each refers to an object in the namespace of the referring object, or to none.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,18 +6,18 @@ use std::sync::{Mutex, PoisonError};
 
 use super::kind::Kind;
 
-/// Namespace and name of an object.
+/// The namespace and name of an object.
 pub(crate) type Name = (Option<String>, String);
 
-/// How many texts that are no names are logged, so that nobody fills the log with them.
+/// The highest number of invalid names that are logged, so that users cannot flood the log.
 const LOGGED: usize = 1000;
 
-/// How much of a text the log shows, in characters.
+/// The longest part of a text that the log shows, in characters.
 const SHOWN: usize = 80;
 
-/// Returns where an object is looked for: in `namespace`, else in the namespace of the object that names it.
+/// Returns the namespace and name of a referenced object: in `namespace`, else in the namespace of the referring one.
 ///
-/// None where no object can be there: the text is no name, or a kind that lives in namespaces has none.
+/// Returns none if no such object can exist: the name is invalid, or a namespaced kind has no valid namespace.
 pub(crate) fn placed(
     kind: &Kind,
     own: Option<&str>,
@@ -34,29 +34,29 @@ pub(crate) fn placed(
     Some((Some(namespace.to_owned()), name.to_owned()))
 }
 
-/// Whether an object of some kind may have this name: it is one segment of a path.
+/// Returns whether a text can be a name of some kind: one segment of a URL path.
 ///
-/// Most kinds take fewer names, but Kubernetes has some with colons and capital letters (roles, addresses).
+/// Most kinds allow fewer names, but Kubernetes has names with colons and capital letters (roles, addresses).
 pub(crate) fn is_name(text: &str) -> bool {
     let breaks_out = |c: char| matches!(c, '/' | '%') || c.is_control() || c.is_whitespace();
     !matches!(text, "" | "." | "..") && !text.contains(breaks_out)
 }
 
-/// Texts that are no names, each of which is logged once.
+/// Invalid names; OKT logs each once.
 #[derive(Debug, Default)]
 pub(crate) struct Misnamed(Mutex<BTreeSet<u64>>);
 
-/// Whether a text goes to the log.
+/// Whether to log a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Logged {
     Now,
-    /// As the last one.
+    /// Log it as the last one.
     Last,
     No,
 }
 
 impl Misnamed {
-    /// Logs that an object names something that cannot be; an empty text is no mistake.
+    /// Logs that an object refers to an invalid name; an empty text is not an error.
     pub(crate) fn log(&self, who: &Name, kind: &Kind, namespace: Option<&str>, name: &str) {
         if name.is_empty() {
             return;
@@ -92,7 +92,7 @@ impl Misnamed {
     }
 }
 
-/// Whether a text is a name that a namespace can have (RFC 1123).
+/// Returns whether a text can be the name of a namespace (RFC 1123).
 pub(crate) fn is_label(text: &str) -> bool {
     let of_it = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let hangs = text.starts_with('-') || text.ends_with('-');
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_name_is_logged_once_and_not_all_of_a_flood_are() {
+    fn an_invalid_name_is_logged_once_and_the_log_is_limited() {
         let misnamed = Misnamed::default();
         let kind = Kind::of::<Secret>();
         let note = |text: &str| misnamed.note(&kind, None, text);
@@ -148,6 +148,6 @@ mod tests {
             LOGGED - 2
         );
         assert_eq!(flood.iter().filter(|it| **it == Logged::Last).count(), 1);
-        assert_eq!(misnamed.0.lock().expect("nobody panicked").len(), LOGGED);
+        assert_eq!(misnamed.0.lock().expect("not poisoned").len(), LOGGED);
     }
 }

@@ -1,9 +1,9 @@
-//! A declaration without what only a server says, and as a server would store it.
+//! Normalizes a declaration: removes fields that only the server sets, and encodes the rest as the server stores it.
 
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value, json};
 
-/// What only the server says of an object, and what says nothing, is no declaration.
+/// Removes the fields that only the server sets, and nulls.
 pub(crate) fn clean(body: &mut Value) {
     const OF_THE_SERVER: [&str; 8] = [
         "creationTimestamp",
@@ -26,7 +26,7 @@ pub(crate) fn clean(body: &mut Value) {
     without_nulls(body);
 }
 
-/// A server turns the texts of a Secret into data, which are its fields from then on.
+/// Moves the `stringData` of a Secret into `data`, as the server does when it stores the Secret.
 pub(crate) fn encode(secret: &mut Value) {
     let texts = secret
         .as_object_mut()

@@ -1,4 +1,4 @@
-//! Whether an object of the cluster is ready, by what its kind says of itself.
+//! Decides whether an object of the cluster is ready, from its status.
 //!
 //! The rules are those of kstatus (<https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus>), with one
 //! difference: a Job is ready when it is complete, not when it runs.
@@ -10,15 +10,15 @@ use super::kind::Kind;
 /// Why an object is not ready, in a few words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Lack {
-    /// It may become so.
+    /// The object may still become ready.
     Pending(String),
-    /// It will not, unless somebody does something.
+    /// The object does not become ready without intervention.
     Failed(String),
 }
 
-/// Why an object of a kind is not ready; none where it is.
+/// Returns why an object is not ready; none if it is.
 ///
-/// What comes out of a list does not say of which kind it is.
+/// The kind is a parameter because objects from a list lack it.
 pub(crate) fn lack(kind: &Kind, object: &Value) -> Option<Lack> {
     if object["metadata"].get("deletionTimestamp").is_some() {
         return Some(Lack::Pending("is being deleted".to_owned()));
@@ -29,7 +29,7 @@ pub(crate) fn lack(kind: &Kind, object: &Value) -> Option<Lack> {
         && seen < generation
     {
         return Some(Lack::Pending(
-            "its controller has not seen it yet".to_owned(),
+            "its controller has not observed it yet".to_owned(),
         ));
     }
     let (group, kind) = (&*kind.api.group, &*kind.api.kind);
@@ -39,7 +39,7 @@ pub(crate) fn lack(kind: &Kind, object: &Value) -> Option<Lack> {
     pending(group, kind, object).map(Lack::Pending)
 }
 
-/// Why it will not become ready by itself.
+/// Returns why an object cannot become ready without intervention.
 fn failed(group: &str, kind: &str, status: &Value) -> Option<String> {
     let is = |name: &str, wanted: &str| {
         condition(status, name).and_then(|(status, said)| (status == wanted).then_some(said))
@@ -73,7 +73,7 @@ fn pending(group: &str, kind: &str, object: &Value) -> Option<String> {
     }
 }
 
-/// A condition's status and what it says.
+/// Returns the status of a condition, and its reason and message as one text.
 fn condition<'a>(status: &'a Value, name: &str) -> Option<(&'a str, String)> {
     let all = status["conditions"].as_array()?;
     let it = all.iter().find(|it| it["type"] == name)?;
@@ -95,10 +95,10 @@ fn count(have: &Value, want: i64, what: &str) -> Option<String> {
     (have < want).then(|| format!("{have} of {want} replicas are {what}"))
 }
 
-/// Its controller has not said anything yet.
+/// Returns a text if the status has no `observedGeneration`: the controller has not written it yet.
 fn unseen(status: &Value) -> Option<String> {
     let seen = status.get("observedGeneration").is_some();
-    (!seen).then(|| "its controller has not seen it yet".to_owned())
+    (!seen).then(|| "its controller has not observed it yet".to_owned())
 }
 
 fn deployment(object: &Value) -> Option<String> {
@@ -111,13 +111,13 @@ fn deployment(object: &Value) -> Option<String> {
         .or_else(|| count(&status["availableReplicas"], want, "available"))
 }
 
-/// Replicas of an earlier version that are not gone yet.
+/// Counts replicas of an earlier version that still exist.
 fn old(status: &Value) -> Option<String> {
     let old = number(&status["replicas"], 0) - number(&status["updatedReplicas"], 0);
     (old > 0).then(|| format!("{old} replicas of an earlier version are not gone yet"))
 }
 
-/// Replicas that are no longer wanted and not gone yet.
+/// Counts replicas above the wanted number that still exist.
 fn surplus(status: &Value, want: i64) -> Option<String> {
     let surplus = number(&status["replicas"], 0) - want;
     (surplus > 0).then(|| format!("{surplus} replicas too many are not gone yet"))
@@ -181,7 +181,7 @@ fn service(object: &Value) -> Option<String> {
     waits.then(|| "it has no address outside yet".to_owned())
 }
 
-/// Any other kind: what its controller says by the conditions that all know; one that says nothing is ready.
+/// Judges any other kind by the conditions `Reconciling` and `Ready`; without them it is ready.
 fn by_conditions(status: &Value) -> Option<String> {
     let reconciling = condition(status, "Reconciling").filter(|(status, _)| *status == "True");
     let not_ready = || condition(status, "Ready").filter(|(status, _)| *status != "True");

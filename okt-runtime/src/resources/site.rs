@@ -1,4 +1,4 @@
-//! One object, and the place where what it owns is: requests about it, and words for it.
+//! One owner and access to its resources: requests about them, and their names in messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::patience::answer;
 use crate::texts::{chain, said_by_api};
 use crate::wire::object::LifecycleObject;
 
-/// The reason of a failure of an operator that does not lead.
+/// The reason of a failure because this operator is not the leader.
 pub(crate) const NOT_LEADING: &str = "NotLeading";
 
-/// How many things are named in a message.
+/// The highest number of items that a message lists.
 const NAMED: usize = 3;
 
-/// One object, and the place where what it owns is.
+/// One owner and access to its resources.
 pub(crate) struct Site<'a, K> {
     pub(crate) client: &'a Client,
     pub(crate) cluster: &'a Cluster<K>,
     pub(crate) object: &'a K,
-    /// Asked before each write: the lead may be lost between two of them.
+    /// Called before each write, because leadership may be lost between two writes.
     pub(crate) may_write: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
@@ -42,12 +42,12 @@ impl<K: LifecycleObject> Site<'_, K> {
         &self.cluster.watches.owned[key.0]
     }
 
-    /// What was made for the object.
+    /// Returns the objects that the owner owns.
     pub(crate) fn owned(&self) -> BTreeMap<Key, Arc<Kept>> {
         self.cluster.owned(self.object.meta())
     }
 
-    /// What is neither made nor changed nor deleted.
+    /// Returns the objects that the declaration tells OKT to keep as they are.
     pub(crate) fn kept(&self, resources: &Resources) -> BTreeSet<Key> {
         let kept = resources.kept.iter();
         kept.filter_map(|(api, (namespace, name))| {
@@ -60,7 +60,7 @@ impl<K: LifecycleObject> Site<'_, K> {
         .collect()
     }
 
-    /// Deletes an object, and what it owns before it.
+    /// Deletes an object in the foreground: its dependents go first.
     pub(crate) async fn delete(&self, key: &Key, there: &Kept) -> Result<(), Failure> {
         self.check_leader()?;
         let what = self.told(key);
@@ -77,7 +77,7 @@ impl<K: LifecycleObject> Site<'_, K> {
                 tracing::info!(resource = what, "deleted: {why}");
                 Ok(())
             }
-            // Most likely it is gone, and the event is under way; if not, it is told again.
+            // Most likely it is gone and the event is under way; if not, OKT deletes it again.
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(error) => Err(self.failure_of(key, &error)),
         }
@@ -87,16 +87,16 @@ impl<K: LifecycleObject> Site<'_, K> {
     ///
     /// # Errors
     ///
-    /// Where another one leads, or none: whoever comes next goes on.
+    /// If this operator is not the leader; the next leader continues.
     pub(crate) fn check_leader(&self) -> Result<(), Failure> {
         if (self.may_write)() {
             return Ok(());
         }
-        let why = "this operator may not act now; the next one goes on";
+        let why = "this operator may not act now; the leader continues";
         Err(Failure::retry(NOT_LEADING, why))
     }
 
-    /// Asks for a deletion; the answer, which is the object or a status, is not read.
+    /// Sends a delete request; ignores the body of the response, which is the object or a status.
     async fn send_deletion(&self, key: &Key, params: &DeleteParams) -> Result<(), kube::Error> {
         let api = self.api(key);
         let request = Request::new(api.resource_url()).delete(&key.2, params);
@@ -112,12 +112,12 @@ impl<K: LifecycleObject> Site<'_, K> {
         }
     }
 
-    /// What a request about an object that failed comes to.
+    /// Converts the error of a request about an object into a failure.
     pub(crate) fn failure_of(&self, key: &Key, error: &kube::Error) -> Failure {
         failure_of(&self.told(key), self.kind(key).is_secret(), error)
     }
 
-    /// An object, in words.
+    /// Returns the kind and name of an object for messages.
     pub(crate) fn told(&self, key: &Key) -> String {
         let kind = self.kind(key);
         match &key.1 {
@@ -129,7 +129,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 }
 
-/// The first few, and how many more there are.
+/// Joins the first few items, and adds how many more there are.
 pub(crate) fn listed(all: &[String]) -> String {
     let named = &all[..all.len().min(NAMED)];
     let mut text = named.join("; ");
@@ -139,9 +139,10 @@ pub(crate) fn listed(all: &[String]) -> String {
     text
 }
 
-/// What a request about an object that failed comes to.
+/// Converts the error of a request about an object into a failure.
 ///
-/// A server and its webhooks quote what they refuse: of a secret object only the code and the reason are said.
+/// The API server and webhooks quote what they refuse, so the message for a secret object has only the code and the
+/// reason.
 fn failure_of(what: &str, is_secret: bool, error: &kube::Error) -> Failure {
     let kube::Error::Api(status) = error else {
         return Failure::retry(reasons::UNANSWERED, format!("{what}: {}", chain(error)));

@@ -1,4 +1,4 @@
-//! What every applied object carries: whose it is, and a hash of what was applied.
+//! The labels and annotations of every applied object: its owner, and a hash of the declaration.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use okt_core::reasons::resources as reasons;
@@ -12,31 +12,31 @@ use crate::failure::Failure;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read::hex;
 
-/// The label that holds the uid of the object that something was made for.
+/// The label that holds the uid of the owner of an object.
 pub const OWNER_LABEL: &str = "okt.dev/owner";
 
-/// The label that says of which kind that object is.
+/// The label that holds the kind of the owner.
 pub(crate) const OWNER_KIND_LABEL: &str = "okt.dev/owner-kind";
 
-/// The annotation that holds its namespace and name.
+/// The annotation that holds the namespace and name of the owner.
 pub(crate) const OWNER_NAME_ANNOTATION: &str = "okt.dev/owner-name";
 
-/// The annotation that holds a hash of what was applied.
+/// The annotation that holds a hash of the applied declaration.
 pub(crate) const APPLIED_ANNOTATION: &str = "okt.dev/applied";
 
-/// The annotation of what may be deleted although its kind holds data.
+/// The annotation of objects that may be pruned although their kind holds data.
 pub(crate) const PRUNE_ANNOTATION: &str = "okt.dev/prune";
 
-/// What that annotation says.
+/// The value of [`PRUNE_ANNOTATION`].
 pub(crate) const PRUNE_ALLOWED: &str = "allowed";
 
-/// The annotation of what Kubernetes does not delete with the object.
+/// The annotation of objects that Kubernetes does not delete with their owner.
 pub(crate) const UNOWNED_ANNOTATION: &str = "okt.dev/unowned";
 
-/// The annotation that says in which wave something is deleted.
+/// The annotation that holds the deletion wave of an object.
 pub(crate) const WAVE_ANNOTATION: &str = "okt.dev/wave";
 
-/// How the field managers of applied objects begin.
+/// The prefix of OKT's field managers.
 pub(crate) const MANAGER_PREFIX: &str = "okt/";
 
 /// The longest value of a label, in bytes.
@@ -45,7 +45,7 @@ const LABEL_LIMIT: usize = 63;
 /// The longest name of a field manager, in bytes.
 const MANAGER_LIMIT: usize = 128;
 
-/// Who applies objects for objects of a kind, and how they are labelled.
+/// The field manager and the owner label for the objects of a kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) manager: String,
@@ -68,13 +68,13 @@ impl Identity {
         }
     }
 
-    /// Selects what is applied for objects of this kind.
+    /// Returns the label selector of objects that are owned by objects of this kind.
     pub(crate) fn selector(&self) -> String {
         format!("{OWNER_KIND_LABEL}={}", self.owner_kind)
     }
 }
 
-/// A name, or a hash of it where it is too long.
+/// Returns a name, or the prefix and a hash if the name is too long.
 fn fitting(name: String, limit: usize, prefix: &str) -> String {
     if name.len() <= limit {
         name
@@ -85,31 +85,31 @@ fn fitting(name: String, limit: usize, prefix: &str) -> String {
 
 /// An object as it is applied.
 pub(crate) struct Applied {
-    /// Which of the kinds that are owned.
+    /// The index of its kind among the owned kinds.
     pub(crate) kind: usize,
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
-    /// What is sent.
+    /// The body of the apply request.
     pub(crate) body: Value,
-    /// A hash of what was declared.
+    /// A hash of the declaration.
     pub(crate) hash: String,
 }
 
-/// Where the object lives that something is declared for.
+/// The owner of declared objects, and the scope of the operator.
 pub(crate) struct Place<'a, K> {
     pub(crate) object: &'a K,
     pub(crate) kinds: &'a [Kind],
     pub(crate) identity: &'a Identity,
-    /// The only namespace that is looked at, where the operator is limited to one.
+    /// The only watched namespace, if the operator is limited to one.
     pub(crate) namespace: Option<&'a str>,
 }
 
 impl<K: LifecycleObject> Place<'_, K> {
-    /// The object as it is applied.
+    /// Converts a declaration into the object to apply.
     ///
     /// # Errors
     ///
-    /// What only another declaration mends.
+    /// A permanent failure: only another declaration helps.
     pub(crate) fn stamped(&self, declared: &Declared) -> Result<Applied, Failure> {
         let wrong = |what: String| Failure::permanent(reasons::BAD_RESOURCE, what);
         let mut body = declared.object.clone().map_err(wrong)?;
@@ -133,7 +133,7 @@ impl<K: LifecycleObject> Place<'_, K> {
         let text = |name: &str| (metadata.get(name).and_then(Value::as_str)).unwrap_or_default();
         let name = text("name").to_owned();
         if name.is_empty() {
-            let why = format!("a {kind} has no name; what has none cannot be found again");
+            let why = format!("a {kind} has no name; give it one");
             return Err(wrong(why));
         }
         let namespace = self.namespace_of(&self.kinds[index], text("namespace"), &name)?;
@@ -165,7 +165,7 @@ impl<K: LifecycleObject> Place<'_, K> {
         if let Some(reference) = reference {
             let owners = metadata.entry("ownerReferences").or_insert(json!([]));
             let owners = (owners.as_array_mut()).ok_or_else(|| unlike("owner references"))?;
-            // Who writes the own one by hand means the same.
+            // The declaration may already contain this reference.
             owners.retain(|owner| owner["uid"] != reference["uid"]);
             owners.push(reference);
         }
@@ -192,7 +192,7 @@ impl<K: LifecycleObject> Place<'_, K> {
             (false, "", _) => return Ok(None),
             (false, _, _) => {
                 return wrong(format!(
-                    "{kind} {name} names the namespace {declared}; its kind lives in none"
+                    "{kind} {name} names the namespace {declared}; its kind is cluster-scoped"
                 ));
             }
             (true, "", None) => {
@@ -205,13 +205,18 @@ impl<K: LifecycleObject> Place<'_, K> {
         };
         match self.namespace {
             Some(only) if only != namespace => wrong(format!(
-                "{kind} {name} is declared in the namespace {namespace}; this operator looks at {only} only"
+                "{kind} {name} is declared in the namespace {namespace}; this operator watches {only} only"
             )),
             Some(_) | None => Ok(Some(namespace.to_owned())),
         }
     }
 
-    /// The owner reference; Kubernetes collects only what its owner can be seen from.
+    /// Returns the owner reference, or none for an unowned object.
+    ///
+    /// # Errors
+    ///
+    /// A permanent failure if the owner is namespaced and the object is not in its namespace: the garbage collector
+    /// would delete the object as an orphan.
     fn reference(
         &self,
         owner: Owner,
@@ -250,7 +255,7 @@ impl<K: LifecycleObject> Place<'_, K> {
     }
 }
 
-/// Namespace and name of an object, as one text.
+/// Returns the namespace and name of an object as one text.
 pub(crate) fn named(meta: &ObjectMeta) -> String {
     let name = meta.name.as_deref().unwrap_or_default();
     match meta.namespace.as_deref() {

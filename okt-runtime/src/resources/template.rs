@@ -1,4 +1,4 @@
-//! Objects from YAML with places to fill in, by minijinja.
+//! YAML templates of objects, rendered with minijinja.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -17,31 +17,31 @@ use crate::failure::Failure;
 /// The longest template, in bytes.
 const SOURCE_LIMIT: usize = 256 * 1024;
 
-/// The longest text that one may become, in bytes: an API server takes no larger object.
+/// The longest rendered text, in bytes: an API server accepts no larger object.
 const TEXT_LIMIT: usize = 1536 * 1024;
 
-/// The stack on which a template is read, in bytes: for any, and for each byte of it.
+/// The stack for parsing a template, in bytes: a fixed part, and a part per byte of the template.
 ///
-/// The reader calls itself for each operator in a row (`a + a + a`), without a limit.
+/// The parser recurses for each operator in a row (`a + a + a`), without a limit.
 const STACK: usize = 2 * 1024 * 1024;
 const STACK_PER_BYTE: usize = 2048;
 
-/// How much a message shows of the place that is wrong, and of why, in characters.
+/// The longest quotes in a message, in characters: of the wrong place, and of the reason.
 const PLACE: usize = 60;
 const WHY: usize = 200;
 
-/// How many steps filling in may take.
+/// The highest number of steps that rendering may take.
 const FUEL: u64 = 1_000_000;
 
-/// A YAML document with places to fill in (`{{ .. }}`), which makes one object.
+/// A YAML template with placeholders (`{{ .. }}`) that renders to one object.
 ///
 /// The language is that of [minijinja](https://docs.rs/minijinja), without its filters `format` and `indent`, which
-/// take any amount of memory; files cannot be included.
-/// Every value is written as JSON, which is YAML too, so that none can break out of its place:
-/// write `name: {{ name }}` without quotes, and put texts together inside (`{{ name ~ "-web" }}`).
-/// What is not defined is an error, but for filters that make something of nothing (`default`, `join`).
-/// Messages name file, line and what the template says there, never a value that was filled in: it may be secret.
-/// The log at level `debug` has the rest.
+/// may take any amount of memory. A template cannot include files.
+/// OKT writes every value as JSON, which is valid YAML, so that no value can break out of its placeholder:
+/// write `name: {{ name }}` without quotes, and concatenate texts inside (`{{ name ~ "-web" }}`).
+/// An undefined value is an error, except in filters that accept one (`default`, `join`).
+/// Messages name the file, the line and the template's text there, never a value: it may be secret.
+/// The log has the details at level `debug`.
 ///
 /// ```
 /// use okt_runtime::Template;
@@ -67,16 +67,16 @@ const FUEL: u64 = 1_000_000;
 /// # Ok::<(), okt_runtime::TemplateError>(())
 /// ```
 pub struct Template {
-    /// Its own: what others define is nothing to it.
+    /// An environment per template: definitions of other templates do not affect it.
     environment: Environment<'static>,
     file: String,
 }
 
-/// What is wrong with a template; another template, or other values, help.
+/// An error in a template or its values; a retry without a change does not help.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct TemplateError {
     file: String,
-    /// In the template, from 1.
+    /// The line in the template, starting at 1.
     line: Option<usize>,
     why: String,
 }
@@ -91,11 +91,11 @@ impl fmt::Display for TemplateError {
 }
 
 impl Template {
-    /// Reads a template; `file` is how people find it.
+    /// Parses a template; messages name it by `file`.
     ///
     /// # Errors
     ///
-    /// Where it is no template, with the line.
+    /// If the text is not a valid template; the error names the line where it is known.
     pub fn new(file: &str, source: &str) -> Result<Self, TemplateError> {
         if source.len() > SOURCE_LIMIT {
             return Err(TemplateError {
@@ -112,7 +112,7 @@ impl Template {
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::Json);
         environment.set_fuel(Some(FUEL));
         environment.set_debug(true);
-        // They take a width, and so any amount of memory.
+        // Their width argument allows any amount of memory.
         for unbounded in ["format", "indent"] {
             environment.remove_filter(unbounded);
         }
@@ -138,11 +138,11 @@ impl Template {
         }
     }
 
-    /// The object that comes of it with these values.
+    /// Renders the template with these values and declares the resulting object.
     ///
     /// # Errors
     ///
-    /// A permanent failure where a value is missing or fits nowhere, or where no object comes of it.
+    /// A permanent failure if a value is missing or does not fit, or if the result is not one object.
     pub fn declare(&self, values: &impl Serialize) -> Result<Declared, Failure> {
         let object = self.fill_in(values);
         object
@@ -169,20 +169,16 @@ impl Template {
             let line = usize::try_from(line).unwrap_or_default();
             let said = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
             let (file, why) = (&self.file, error.without_snippet());
-            tracing::debug!(
-                file,
-                line,
-                "what comes of the template is no YAML: {why}: {said}"
-            );
-            told(format!("what comes of it is no YAML: {}", no_yaml(why)))
+            tracing::debug!(file, line, "the template renders no YAML: {why}: {said}");
+            told(format!("it renders no YAML: {}", no_yaml(why)))
         })?;
         documents.retain(|document| !document.is_null());
         match documents.len() {
-            0 => Err(told("no object comes of it".to_owned())),
+            0 => Err(told("it renders no object".to_owned())),
             1 if documents[0].is_object() => Ok(documents.remove(0)),
-            1 => Err(told("what comes of it is no object".to_owned())),
+            1 => Err(told("what it renders is no object".to_owned())),
             several => Err(told(format!(
-                "{several} objects come of it; a template makes one"
+                "it renders {several} objects; a template makes one"
             ))),
         }
     }
@@ -197,14 +193,11 @@ impl Template {
             },
             WHY,
         );
-        tracing::debug!(
-            file = self.file,
-            "the template cannot be filled in: {error}"
-        );
+        tracing::debug!(file = self.file, "the template cannot be rendered: {error}");
         let why = match (error.kind(), place) {
-            (ErrorKind::OutOfFuel, _) => "filling it in takes too long".to_owned(),
+            (ErrorKind::OutOfFuel, _) => "rendering it takes too long".to_owned(),
             (ErrorKind::WriteFailure, _) => {
-                format!("more than {TEXT_LIMIT} bytes come of it")
+                format!("it renders more than {TEXT_LIMIT} bytes")
             }
             (ErrorKind::SyntaxError | ErrorKind::UndefinedError, _) | (_, None) => what,
             (_, Some(place)) => format!("`{}`: {what}", shortened(place, PLACE)),
@@ -223,7 +216,7 @@ impl fmt::Debug for Template {
     }
 }
 
-/// Whether the details of an error say nothing but what the template says, and of which type values are.
+/// Returns whether the details of an error quote only the template and the types of values, never a value.
 fn quotes_no_value(kind: ErrorKind, detail: &str) -> bool {
     match kind {
         ErrorKind::SyntaxError
@@ -246,7 +239,7 @@ fn quotes_no_value(kind: ErrorKind, detail: &str) -> bool {
     }
 }
 
-/// Why a text is no YAML, without what stands in it.
+/// Returns why a text is not valid YAML, without quoting the text.
 fn no_yaml(error: &YamlError) -> String {
     let said = match error {
         YamlError::DuplicateMappingKey { .. } => "duplicate mapping key",
@@ -265,7 +258,7 @@ fn no_yaml(error: &YamlError) -> String {
     }
 }
 
-/// The beginning of a text.
+/// Shortens a text to a number of characters.
 fn shortened(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
@@ -275,7 +268,7 @@ fn shortened(text: &str, limit: usize) -> String {
     shown
 }
 
-/// A text that does not grow for ever.
+/// A buffer that refuses to grow beyond [`TEXT_LIMIT`].
 struct Bounded(Vec<u8>);
 
 impl Write for Bounded {

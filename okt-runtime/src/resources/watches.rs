@@ -1,4 +1,4 @@
-//! What an application declares beside its own kind: what it owns in the cluster, and what it refers to.
+//! Declares the other kinds that an application works with: kinds it owns, refers to, or watches.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,7 +18,9 @@ use super::names::Name;
 use crate::texts::panic_text;
 use crate::wire::object::LifecycleObject;
 
-/// The kinds that an application owns and refers to; caches and permissions come from here.
+/// The kinds that your application owns, refers to or watches.
+///
+/// OKT derives its caches and the RBAC roles from them.
 ///
 /// ```
 /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
@@ -32,7 +34,7 @@ use crate::wire::object::LifecycleObject;
 /// ```
 pub struct Watches<K> {
     pub(crate) owned: Vec<Kind>,
-    /// Which of them are watched by their metadata only.
+    /// The indexes in `owned` of the kinds whose metadata alone is watched.
     pub(crate) bare: BTreeSet<usize>,
     pub(crate) referred: Vec<Referred<K>>,
     pub(crate) mapped: Vec<Mapped>,
@@ -40,14 +42,14 @@ pub struct Watches<K> {
     pub(crate) forwards: bool,
 }
 
-/// What an object says of others.
+/// A function that returns the names an object refers to.
 type Says<K, T> = Box<dyn Fn(&K) -> Vec<T> + Send + Sync>;
 
-/// To what an object refers.
+/// The names that an object refers to.
 pub(crate) enum Names<K> {
-    /// By name, in its own namespace.
+    /// Names in the object's own namespace.
     Beside(Says<K, String>),
-    /// In any namespace.
+    /// Names in any namespace.
     Across(Says<K, Name>),
 }
 
@@ -56,7 +58,7 @@ impl<K> Names<K> {
         matches!(self, Self::Across(_))
     }
 
-    /// What an object names; without a namespace it means its own.
+    /// Returns the names that an object refers to; one without a namespace means the object's own.
     pub(crate) fn of(&self, object: &K) -> Vec<Name> {
         match self {
             Self::Beside(names) => names(object).into_iter().map(|it| (None, it)).collect(),
@@ -65,17 +67,17 @@ impl<K> Names<K> {
     }
 }
 
-/// A kind of which objects are referred to.
+/// A kind whose objects are referred to.
 pub(crate) struct Referred<K> {
     pub(crate) kind: Kind,
     pub(crate) config: Config,
     pub(crate) names: Names<K>,
 }
 
-/// Whom an object concerns.
+/// A function that returns the objects to reconcile when an object changes.
 type Concerned = dyn Fn(&Kept) -> Vec<Name> + Send + Sync;
 
-/// A kind whose objects concern others.
+/// A watched kind whose changes enqueue objects.
 pub(crate) struct Mapped {
     pub(crate) kind: Kind,
     pub(crate) config: Config,
@@ -83,11 +85,11 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// Whom an object concerns; where the author's code panics, nobody.
+    /// Returns the objects to reconcile; none if the operator's function panics.
     pub(crate) fn concerned(&self, kept: &Kept) -> Vec<Name> {
         let asked = AssertUnwindSafe(|| (self.concerned)(kept));
         std::panic::catch_unwind(asked).unwrap_or_else(|panic| {
-            tracing::error!(kind = %self.kind, "cannot say whom an object concerns: {}", panic_text(&*panic));
+            tracing::error!(kind = %self.kind, "cannot tell which objects a change concerns: {}", panic_text(&*panic));
             Vec::new()
         })
     }
@@ -107,31 +109,33 @@ impl<K> Default for Watches<K> {
 }
 
 impl<K> Watches<K> {
-    /// Objects of this kind may be declared as resources; a change of one is looked at.
+    /// Declares that the application owns objects of this kind.
     ///
-    /// Of a kind in several versions the first one counts.
+    /// You may declare such objects as resources, and a change of one reconciles its owner.
+    /// If you declare a kind in several versions, the first one counts.
     #[must_use]
     pub fn owns<T: Resource<DynamicType = (), Scope: 'static>>(self) -> Self {
         self.with_owned(Kind::of::<T>(), false)
     }
 
-    /// The same, of which only the metadata is cached: for large objects of whose content nobody asks.
+    /// Does the same as [`owns`](Self::owns), but caches only the metadata: for large objects whose content you do
+    /// not read.
     ///
-    /// They are made, repaired and deleted like others; but [`owned`](crate::Context::owned) has none of them, and
-    /// whether one is ready cannot be said.
+    /// OKT applies, repairs and deletes them like others.
+    /// [`owned`](crate::Context::owned) returns none of them, and OKT cannot check whether one is ready.
     #[must_use]
     pub fn owns_meta<T: Resource<DynamicType = (), Scope: 'static>>(self) -> Self {
         self.with_owned(Kind::of::<T>(), true)
     }
 
-    /// The same for a kind that is no Rust type.
+    /// Does the same as [`owns`](Self::owns) for a kind without a Rust type.
     #[must_use]
     pub fn owns_dynamic(self, api: ApiResource, scope: &Scope) -> Self {
         self.with_owned(Kind::dynamic(api, scope), false)
     }
 
     fn with_owned(mut self, kind: Kind, is_bare: bool) -> Self {
-        // Watched twice, or in two versions, its objects would be taken for two: of which one is not declared.
+        // If a kind were watched twice, or in two versions, each of its objects would count as two, one undeclared.
         match self.owned.iter().position(|it| it.is_same(&kind)) {
             Some(_) if is_bare => {}
             Some(number) => {
@@ -147,13 +151,15 @@ impl<K> Watches<K> {
         self
     }
 
-    /// Objects of this kind that `names` names are read, and a change of one is looked at; they are never written.
+    /// Declares that an object refers to the objects of this kind that `names` returns.
     ///
-    /// A name is one in the object's own namespace, or of an object that lives in none.
-    /// A text that no object can have as its name (`namespace/name`) refers to nothing, and the log says so once.
-    /// An empty text refers to nothing.
+    /// A change of one of them reconciles the object. OKT reads them and never writes them.
+    /// A name means an object in the same namespace, or a cluster-scoped one.
+    /// OKT ignores a text that cannot be the name of an object (`namespace/name`), and logs it once.
+    /// It ignores an empty text without a log line.
     /// For objects in other namespaces use [`refers_across`](Self::refers_across).
-    /// All objects of the kind that the operator may see are cached: see [`refers_among`](Self::refers_among).
+    /// OKT caches all objects of the kind that the operator may read: to limit them, use
+    /// [`refers_among`](Self::refers_among).
     #[must_use]
     pub fn refers<T: Resource<DynamicType = (), Scope: 'static>>(
         self,
@@ -162,7 +168,7 @@ impl<K> Watches<K> {
         self.refers_among::<T>(Config::default(), names)
     }
 
-    /// The same, among those objects only that the selectors of `config` let through.
+    /// Does the same as [`refers`](Self::refers), limited to objects that match the selectors of `config`.
     #[must_use]
     pub fn refers_among<T: Resource<DynamicType = (), Scope: 'static>>(
         self,
@@ -172,15 +178,15 @@ impl<K> Watches<K> {
         self.with_referred(Kind::of::<T>(), config, Names::Beside(Box::new(names)))
     }
 
-    /// Objects of this kind in any namespace, among those that the selectors of `config` let through.
+    /// Declares references to objects of this kind in any namespace that match the selectors of `config`.
     ///
     /// Read them with [`Context::referred_across`](crate::Context::referred_across).
     /// A reference without a namespace means the object's own.
-    /// An operator that is limited to namespaces sees only the namespace of the object.
+    /// An operator that is limited to namespaces reads only the namespace of the object.
     ///
-    /// **Whoever may write the spec reaches every object here that the operator may read**, also where Kubernetes
-    /// would not let that person read it.
-    /// Let the owners of the other namespaces agree first, by a label that `config` selects:
+    /// **Anyone who may write the spec reaches every matching object that the operator may read**, even if Kubernetes
+    /// does not let that person read it.
+    /// Get the consent of the owners of the other namespaces: let `config` select a label that they set:
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Secret;
@@ -209,7 +215,7 @@ impl<K> Watches<K> {
         self.with_referred(Kind::of::<T>(), config, Names::Across(Box::new(names)))
     }
 
-    /// The same as [`refers_among`](Self::refers_among) for a kind that is no Rust type.
+    /// Does the same as [`refers_among`](Self::refers_among) for a kind without a Rust type.
     #[must_use]
     pub fn refers_dynamic(
         self,
@@ -231,19 +237,19 @@ impl<K> Watches<K> {
         self
     }
 
-    /// Handlers run commands in containers: the roles allow that, and to read pods.
+    /// Declares that handlers run commands in containers: the roles allow that, and reading pods.
     ///
-    /// It is a right over all pods where the operator is: whoever has it can do in them what they can.
+    /// The permission covers all pods in the operator's scope: its holder can do whatever those pods can do.
     #[must_use]
     pub fn execs(mut self) -> Self {
         self.execs = true;
         self
     }
 
-    /// Handlers connect to pods and Services through the API server: the roles allow to forward ports, and to
-    /// read pods and Services.
+    /// Declares that handlers connect to pods and Services through the API server: the roles allow port forwarding,
+    /// and reading pods and Services.
     ///
-    /// An operator inside the cluster needs it only to look for the address of a pod.
+    /// An operator inside the cluster needs it only to look up the address of a pod.
     #[must_use]
     pub fn forwards(mut self) -> Self {
         self.forwards = true;
@@ -252,11 +258,11 @@ impl<K> Watches<K> {
 }
 
 impl<K: LifecycleObject> Watches<K> {
-    /// Whenever an object of this kind changes that the selectors of `config` let through, the objects that
-    /// `concerned` names for it are looked at.
+    /// Watches objects of this kind that match the selectors of `config`: when one changes, OKT reconciles the objects
+    /// that `concerned` returns for it.
     ///
-    /// Nothing is cached: what the application wants to know of it, it asks for.
-    /// For what is in another cluster, or no object at all, there is [`Operator::requests`](crate::Operator::pokes).
+    /// OKT does not cache them: your code requests from the API server what it needs.
+    /// For events from outside the cluster use [`Operator::reconcile_on`](crate::Operator::reconcile_on).
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Node;

@@ -1,4 +1,4 @@
-//! Deletion in waves: the highest goes first, and the next one when all of it is gone.
+//! Deletion in waves: the highest wave goes first, and the next one when all of that wave is gone.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use super::kept::Kept;
 use super::site::{Site, listed};
 use crate::wire::object::LifecycleObject;
 
-/// What has to go, in waves.
+/// The objects to delete, in waves.
 pub(crate) struct Going<'a> {
-    /// What goes now.
+    /// The objects of the highest wave, which go now.
     pub(crate) first: Vec<(&'a Key, &'a Arc<Kept>)>,
-    /// How much goes when that is gone.
+    /// The number of objects in lower waves.
     later: usize,
-    /// Whether somebody wants it to be waited for.
+    /// Whether any object declares a wave, so that OKT waits for the deletion.
     is_awaited: bool,
 }
 
@@ -32,12 +32,12 @@ impl<'a> Going<'a> {
         }
     }
 
-    /// What is waited for, in words; none where nobody wants that.
+    /// Describes the objects that OKT waits for; none if no object declares a wave.
     pub(crate) fn awaited<K: LifecycleObject>(&self, site: &Site<'_, K>) -> Option<String> {
         self.left(site).filter(|_| self.is_awaited)
     }
 
-    /// What is not gone yet, in words; none where nothing is left.
+    /// Describes the objects that are not gone yet; none if all are gone.
     pub(crate) fn left<K: LifecycleObject>(&self, site: &Site<'_, K>) -> Option<String> {
         if self.first.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! An application without code for its states: agents do the work of each, and say where it is.
+//! An application without code for its states: agents do the work of each state and observe the application.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ impl<K: LifecycleObject> Delegate<K::State> for Agents<K> {
     type Context = Action<K>;
     type Error = Failure;
 
-    /// Where the agent names no next state, a resting state is stayed in, and any other one left by its Next.
+    /// Has the agent do the work. If it names no next state, the object stays in a resting state or a leaf, and leaves
+    /// any other state by its Next.
     async fn delegate(&self, state: K::State, cx: &Action<K>) -> Result<Answer, Failure> {
         let performed = self.perform(cx).await?;
         let stays = (K::State::GRAPH.get(state.id()))

@@ -1,25 +1,25 @@
-//! The actions that were begun in this process and whose end nobody has taken yet.
+//! The actions that were begun in this process and whose end is not taken yet.
 
 use std::collections::HashMap;
 
 use tokio_util::sync::CancellationToken;
 
-/// From how many on it is looked which of them nobody will come back for.
+/// From this number of actions on, unwanted ones are removed.
 const FEW: usize = 64;
 
-/// How many are noted at most.
+/// The maximum number of actions.
 ///
-/// Where more objects than this have work of which nobody took the end, the oldest are forgotten: if somebody then
-/// decides to have one of them done again, an end that its agent still keeps counts as taken.
+/// If more objects than this have work whose end is not taken, the oldest actions are forgotten. If one of them is then
+/// repeated, an end that its agent still keeps counts as taken.
 const MOST: usize = 16 * 1024;
 
-/// By object, the last action of it.
+/// The last action of each object.
 #[derive(Debug)]
 pub(super) struct Open {
     actions: HashMap<String, Begun>,
-    /// At so many it is looked again.
+    /// At this number of actions unwanted ones are removed.
     many: usize,
-    /// How many were ever begun.
+    /// The number of actions ever begun.
     count: u64,
 }
 
@@ -41,10 +41,9 @@ impl Default for Open {
 }
 
 impl Open {
-    /// Notes that an action is begun; whether it was begun before and its end never taken.
+    /// Notes that an action is begun. Returns whether it was begun before and its end never taken.
     ///
-    /// `unwanted` is cancelled once the action is no longer wanted, or its object is gone: nobody comes back for the
-    /// end of that.
+    /// `unwanted` is cancelled once the action is no longer wanted, or its object is gone: its end is then never taken.
     pub(super) fn begin(
         &mut self,
         object: String,
@@ -71,7 +70,9 @@ impl Open {
             let (_, middle, _) = numbers.select_nth_unstable(MOST / 2);
             let middle = *middle;
             (self.actions).retain(|_, begun| begun.number >= middle);
-            tracing::warn!("of thousands of actions nobody took the end; the oldest are forgotten");
+            tracing::warn!(
+                "the results of thousands of actions were never taken; the oldest are dropped"
+            );
         }
         self.many = (2 * self.actions.len()).clamp(FEW, MOST);
     }
@@ -84,12 +85,12 @@ impl Open {
 
 #[cfg(test)]
 mod tests {
-    //! What is kept, and what is not.
+    //! Tests that open actions are kept, and others are not.
 
     use super::*;
 
     #[test]
-    fn an_action_is_lost_sight_of_until_its_end_is_taken() {
+    fn an_action_is_open_until_its_end_is_taken() {
         let mut open = Open::default();
         let wanted = CancellationToken::new();
         assert!(!open.begin("a".to_owned(), "a.1", wanted.clone()));
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_oldest_are_forgotten() {
+    fn above_the_maximum_the_oldest_are_forgotten() {
         let mut open = Open::default();
         let wanted = CancellationToken::new();
         for number in 0..3 * MOST {

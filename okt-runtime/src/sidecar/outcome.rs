@@ -1,4 +1,4 @@
-//! What came of work at an agent, in the words of the operator.
+//! The outcome of work at an agent, as a result or failure of the operator.
 
 use okt_core::Lifecycle;
 use okt_core::reasons;
@@ -10,13 +10,13 @@ use crate::failure::Failure;
 /// Work that an agent has done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Performed<S> {
-    /// The state that the agent names as the next one: one that an edge leads to from here.
+    /// The next state that the agent names; an edge leads to it.
     pub event: Option<S>,
-    /// What there is to say of it, for people.
+    /// The agent's message, for people.
     pub message: String,
 }
 
-/// What an action that has ended comes to.
+/// Converts the report of an action that has ended.
 pub(super) fn of_report<S: Lifecycle>(
     state: S,
     report: ActionReport,
@@ -34,12 +34,9 @@ pub(super) fn of_report<S: Lifecycle>(
         }
         Phase::Cancelled => Err(Failure::retry(
             reasons::CANCELLED,
-            format!(
-                "somebody cancelled the work of {} at the agent",
-                state.name()
-            ),
+            format!("the work of {} was cancelled at the agent", state.name()),
         )),
-        // The two others are no ends; a client does not take them for one.
+        // `Pending` and `Running` are no ends; a client does not return them as one.
         Phase::Unknown | Phase::Pending | Phase::Running => Err(unknown(state, repeats_unknown)),
     }
 }
@@ -69,10 +66,10 @@ fn leads<S: Lifecycle>(from: S, to: S) -> bool {
     (S::GRAPH.get(from.id())).is_some_and(|state| state.targets().any(|target| target == to.id()))
 }
 
-/// Nobody knows whether the work was done.
+/// Returns the failure of work with an unknown outcome.
 fn unknown<S: Lifecycle>(state: S, repeats: bool) -> Failure {
     let message = format!(
-        "nobody knows whether the work of {} was done: its agent ended while it was under way; look at the application, then change the spec to have it done again",
+        "it is unknown whether the work of {} was done: its agent ended during the work; check the application, then change the spec to repeat the work",
         state.name()
     );
     if repeats {
@@ -82,12 +79,12 @@ fn unknown<S: Lifecycle>(state: S, repeats: bool) -> Failure {
     }
 }
 
-/// The operator itself did not want the work any more; nobody looks at this.
+/// Returns the failure of work that the operator itself cancelled; it is ignored.
 pub(super) fn withdrawn() -> Failure {
-    Failure::retry(reasons::CANCELLED, "the work was no longer wanted")
+    Failure::retry(reasons::CANCELLED, "the work was cancelled")
 }
 
-/// What a request that got no good answer comes to.
+/// Converts the error of a request to a failure.
 pub(super) fn of_error<S: Lifecycle>(
     state: S,
     error: &ClientError,
@@ -105,11 +102,11 @@ pub(super) fn of_error<S: Lifecycle>(
     }
 }
 
-/// What a refusal comes to.
+/// Converts a refusal to a failure.
 ///
-/// A permanent failure ends the waiting for good, or leads out of the state, so it stands only where nothing but
-/// another spec helps: not where an agent or an operator of another version is rolled out, and not where this
-/// operator may be the one that leads no more.
+/// A permanent failure ends the retries, or leads out of the state, so it is used only if nothing but another spec
+/// helps. It is not used if an agent or operator of another version may be rolled out, or if this operator may have
+/// lost the leadership.
 fn of_problem(problem: &Problem) -> Failure {
     let reason = match problem.code {
         Code::Other => "AgentRefused".to_owned(),
@@ -127,7 +124,7 @@ fn of_problem(problem: &Problem) -> Failure {
     }
 }
 
-/// What an endpoint that cannot be used comes to.
+/// Converts the error of an endpoint to a failure.
 pub(super) fn of_endpoint(error: &EndpointError) -> Failure {
     let message = error.to_string();
     if error.is_permanent() {

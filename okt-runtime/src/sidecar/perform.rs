@@ -1,4 +1,4 @@
-//! Work, from the action of an operator to what came of it at the agent.
+//! Work at an agent, from the action of the operator to the outcome.
 
 use std::time::Duration;
 
@@ -15,39 +15,39 @@ use crate::failure::Failure;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
 
-/// How long an operator that an agent takes for an older one waits to hear that it leads no more, before it says so.
+/// How long an operator that an agent refuses as outdated waits to lose the leadership, before it reports the refusal.
 const FENCED: Duration = Duration::from_mins(1);
 const FENCED_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long an agent may not answer before people are told: most trouble is over sooner.
+/// How long an agent may not answer before the progress reports it: most problems are over sooner.
 const TROUBLE: Duration = Duration::from_secs(10);
 
 impl<K: LifecycleObject> Agents<K> {
-    /// Has the agent do the work of the state that an action is for.
+    /// Has the agent do the work of the action's state.
     ///
     /// # Flow
     ///
-    /// The agent is asked under the name `<uid>.<transition>`, with `.<k>` for the k-th run and `-<token>` where the
-    /// id of the action ends in `@<token>`, until it has done the work; its progress is passed on.
-    /// Cancelled, this returns when the agent has ended the work; dropped, as when the operator stops, it leaves
-    /// the work alone, and the next operator finds it by its name.
+    /// The operator asks the agent until the work is done, and passes on its progress. The agent knows the action as
+    /// `<uid>.<transition>`, with `.<k>` for the k-th run and `-<token>` if the id of the action ends in `@<token>`.
+    /// If the action is cancelled, this returns when the agent has ended the work. If this future is dropped, as when
+    /// the operator stops, the work continues, and the next operator finds it by its name.
     ///
     /// # Guarantees
     ///
-    /// However often operator and agent restart, work that succeeded is not done again, and work of which nobody
-    /// knows what became of it is not begun again before somebody has decided so.
+    /// However often operator and agent restart, work that succeeded is not repeated, and work with an unknown outcome
+    /// is not repeated without a decision to do so.
     ///
     /// # Errors
     ///
-    /// | what | reason | tried again |
+    /// | error | reason | retried |
     /// |---|---|---|
-    /// | the agent says that the work failed | the agent's | as the agent says |
-    /// | nobody knows whether it was done | `OutcomeUnknown` | no, unless [`repeat_unknown`](Self::repeat_unknown): the state's `on_error` is taken at once, or the object is stalled |
-    /// | somebody cancelled it at the agent | `Cancelled` | yes |
+    /// | the agent reports that the work failed | the agent's | as the agent says |
+    /// | the outcome is unknown | `OutcomeUnknown` | no, unless [`repeat_unknown`](Self::repeat_unknown): the object takes the state's `on_error` at once, or is stalled |
+    /// | the work was cancelled at the agent | `Cancelled` | yes |
     /// | the agent names a state that no edge leads to | `NoEdge` | no |
-    /// | the agent refuses | the code of the refusal | `NoSuchWork`, `ForeignOwner` and mistakes of a client are not, other ones are |
+    /// | the agent refuses | the code of the refusal | no for `NoSuchWork`, `ForeignOwner` and mistakes of a client; yes for others |
     ///
-    /// An agent that does not answer is asked until the time of the attempt is up: the work may be under way.
+    /// An agent that does not answer is asked until the attempt times out, because the work may be under way.
     pub async fn perform(&self, action: &Action<K>) -> Result<Performed<K::State>, Failure> {
         let state = action.state().ok_or_else(|| {
             Failure::retry("NoState", "the object is in no state that the graph knows")
@@ -61,7 +61,8 @@ impl<K: LifecycleObject> Agents<K> {
         let mut tell = |news: News<'_>| tell(action, &mut trouble, news);
         let carried = loop {
             let carried = client.carry(&order, action.cancelled(), &mut tell).await;
-            // A gate may be late: an operator that leads no more has to change nothing, not even a status.
+            // The loss of the leadership may be noticed late: an operator that is no longer the leader must change
+            // nothing, not even a status.
             match &carried {
                 Err(error) if is_fenced(error) && began.elapsed() < FENCED => {
                     tracing::warn!(action = %order.id, "{error}");
@@ -86,16 +87,17 @@ impl<K: LifecycleObject> Agents<K> {
         }
     }
 
-    /// Notes that an action is under way; whether an end of it that the agent still keeps was taken before.
+    /// Notes that an action is under way. Returns whether an end that the agent still keeps was taken before.
     ///
-    /// It was if this operator has decided to do the work (again), and did not itself lose sight of it meanwhile.
+    /// That is so if this operator decided to start or repeat the work, and did not itself leave an earlier end
+    /// untaken.
     fn begin(&self, action: &Action<K>, name: &str) -> bool {
         let uid = owner_of(action.object()).uid;
         let lost_sight = (self.open()).begin(uid, name, action.cancellation.clone());
         !action.resumed() && !lost_sight
     }
 
-    /// Notes that what came of an action is taken.
+    /// Notes that the outcome of an action is taken.
     fn end(&self, order: &Order) {
         self.open().end(&order.request.owner.uid);
     }
@@ -131,8 +133,7 @@ impl<K: LifecycleObject> Agents<K> {
     }
 }
 
-/// The id of an action as its agent knows it, and as part of the name of a file: [`Action::id`] has signs that
-/// neither takes.
+/// Returns the id of an action as its agent knows it. It is valid in file names, unlike [`Action::id`].
 ///
 /// ```
 /// use okt_runtime::sidecar::id_at_agent;
@@ -143,14 +144,14 @@ pub fn id_at_agent(id: &str) -> String {
     id.replace('/', ".").replace(read::TOKEN, "-")
 }
 
-/// When the work was recorded in the object's status, the same for every request for the same attempt.
+/// Returns when the work was recorded in the object's status: the same for every request of the same attempt.
 fn recorded_at<K: LifecycleObject>(object: &K) -> Timestamp {
     let position = (object.status_of()).and_then(|status| status.lifecycle.as_ref());
     let begun = position.and_then(|position| position.action.as_ref()?.started_at);
     (begun.or_else(|| position?.since)).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// Transition and run of an action (e.g. 12 and 2 of `7c5d/12/2` and of `7c5d/12/2@k3x9`).
+/// Returns the transition and run of an action (e.g. 12 and 2 of `7c5d/12/2` and of `7c5d/12/2@k3x9`).
 fn numbers(id: &str) -> Option<(u64, u64)> {
     let mut parts = read::plain(id).split('/').skip(1);
     let transition = parts.next()?.parse().ok()?;
@@ -165,7 +166,7 @@ fn is_fenced(error: &ClientError) -> bool {
     error.code() == Some(Code::Fenced)
 }
 
-/// Passes on what people may want to know while the work is under way.
+/// Reports progress and lasting problems of the work.
 fn tell<K: LifecycleObject>(action: &Action<K>, since: &mut Option<Instant>, news: News<'_>) {
     match news {
         News::Going(report) => {
@@ -181,7 +182,7 @@ fn tell<K: LifecycleObject>(action: &Action<K>, since: &mut Option<Instant>, new
     }
 }
 
-/// How far an action is, in words.
+/// Returns the progress of an action as text.
 fn words_of(report: &ActionReport) -> String {
     let Some(progress) = &report.progress else {
         return String::new();

@@ -1,4 +1,4 @@
-//! Where the application is, as its agent says.
+//! Observes the application through its agent.
 
 use std::time::Duration;
 
@@ -10,17 +10,16 @@ use crate::author::context::Context;
 use crate::author::observation::Observation;
 use crate::wire::object::LifecycleObject;
 
-/// How long an answer is waited for: less than a look may take in all.
+/// The time limit of a request: less than an observation may take in all.
 const LIMIT: Duration = Duration::from_secs(8);
 
 impl<K: LifecycleObject> Agents<K> {
-    /// Asks the agent where the application is.
+    /// Observes the application through its agent.
     ///
-    /// An agent that does not answer, and an application that does not answer its agent, are unreachable, never
-    /// absent.
-    /// What an agent says that was made for another graph counts as far as its names are known here.
-    /// An agent that belongs to another namespace and name, or to a newer object of the same ones, is unreachable:
-    /// what it sees is that object's application.
+    /// An agent that does not answer, and an application that does not answer its agent, are unreachable, never absent.
+    /// An answer of an agent for another graph counts as far as this graph has its names.
+    /// An agent that belongs to another namespace and name, or to a newer object of the same ones, is unreachable: it
+    /// observes that object's application.
     pub async fn observe(&self, cx: &Context<K>) -> Observation<K::State> {
         let client = match (self.find)(cx.object()) {
             Ok(client) => client,
@@ -61,7 +60,7 @@ fn sighting<K: LifecycleObject>(object: &K, status: AgentStatus) -> Observation<
     })
 }
 
-/// Why the agent is not ours, if so; it refuses our work for the same reason.
+/// Returns why the agent belongs to another object, if it does; the agent refuses the work for the same reason.
 fn foreign(us: &Owner, status: &AgentStatus) -> Option<String> {
     let own = us.object();
     if let Some(object) = status.object.as_ref().filter(|object| **object != own) {
@@ -127,7 +126,7 @@ mod tests {
         assert_eq!(
             foreign(&us, &status(None, None)),
             None,
-            "it belongs to nobody yet"
+            "it belongs to no object yet"
         );
     }
 }

@@ -1,14 +1,14 @@
-//! What led to a transition, in the words of the history in a status.
+//! The cause of a transition as text in the history of a status.
 
 use okt_core::decide::{By, Go, Why};
 
-/// What stands before the word of a jump.
+/// The prefix of the cause of a jump.
 const JUMP: &str = "Jump";
 
-/// What stands before the word of a re-entry out of a leaf.
+/// The prefix of the cause of a re-entry from a leaf.
 const REENTRY: &str = "Reentry";
 
-/// Every word that a history may have.
+/// Every cause that a history may have.
 const WORDS: [Why; 12] = [
     Why::Created,
     Why::Adopted,
@@ -24,7 +24,7 @@ const WORDS: [Why; 12] = [
     Why::OnChange,
 ];
 
-/// Returns the words for a transition, such as `DesiredState` or `Jump:Observed`.
+/// Returns the text for a transition, such as `DesiredState` or `Jump:Observed`.
 pub(crate) fn words(go: Go) -> String {
     let why = go.why.as_str();
     match go.by {
@@ -34,13 +34,13 @@ pub(crate) fn words(go: Go) -> String {
     }
 }
 
-/// Returns what led to a transition; none where somebody else wrote the words.
+/// Parses the cause of a transition; returns none if another writer wrote the text.
 pub(crate) fn why(words: &str) -> Option<Why> {
     let (_, why) = words.split_once(':').unwrap_or(("", words));
     WORDS.into_iter().find(|cause| cause.as_str() == why)
 }
 
-/// Whether a transition was a jump.
+/// Returns whether a transition was a jump.
 pub(crate) fn is_jump(words: &str) -> bool {
     words.split_once(':').is_some_and(|(by, _)| by == JUMP)
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_cause_is_read_back() {
         let to = okt_core::StateId::UNKNOWN;
         for why in WORDS {
             for by in [By::Entry, By::Child, By::Trigger, By::Jump, By::Reentry] {

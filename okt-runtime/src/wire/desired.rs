@@ -1,4 +1,4 @@
-//! What a spec asks for: a state to be kept in, and a state to be gone through once.
+//! The lifecycle field of a spec: the desired state, and a visit.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,22 +14,22 @@ pub const REQUEST_LIMIT: usize = 253;
 
 /// A state by its wire name, which the graph may not know.
 ///
-/// An unknown name decodes: it concerns one object only, and that one says so in its conditions.
+/// An unknown name is not a decoding error: it affects one object only, whose conditions report it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StateName<S> {
     /// A state of the graph, by its present or a former name.
     Known(S),
-    /// Some other word.
+    /// A name that the graph does not know.
     Unknown(String),
 }
 
 impl<S: Lifecycle> StateName<S> {
-    /// Reads a wire name.
+    /// Parses a wire name.
     pub fn of(name: &str) -> Self {
         S::from_name(name).map_or_else(|| Self::Unknown(name.to_owned()), Self::Known)
     }
 
-    /// The wire name; the present one where it was a former one.
+    /// Returns the wire name; for a former name the present one.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Known(state) => state.name(),
@@ -37,7 +37,7 @@ impl<S: Lifecycle> StateName<S> {
         }
     }
 
-    /// The state, if the graph knows it.
+    /// Returns the state, if the graph knows it.
     pub fn known(&self) -> Option<S> {
         match self {
             Self::Known(state) => Some(*state),
@@ -74,8 +74,8 @@ impl<'de, S: Lifecycle> Deserialize<'de> for StateName<S> {
 /// ```yaml
 /// spec:
 ///   lifecycle:
-///     state: Running                                  # to be kept in; by default the graph's own choice
-///     visit: { state: Servicing, request: nightly-7 } # to be gone through once per request
+///     state: Running                                  # the desired state; the graph has a default
+///     visit: { state: Servicing, request: nightly-7 } # a visit, once per request
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(
@@ -83,19 +83,19 @@ impl<'de, S: Lifecycle> Deserialize<'de> for StateName<S> {
     bound(serialize = "S: Lifecycle", deserialize = "S: Lifecycle")
 )]
 pub struct Desired<S> {
-    /// The state to be kept in; where there is none, the first resting state on the Next way from the entry.
+    /// The desired state; by default the first resting state or leaf on the Next path from the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StateName<S>>,
-    /// Any text; a new one asks again, out of a holding state or a leaf.
+    /// Any text; a new one requests the desired state again, which leads out of a holding state or a leaf.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// A state to be gone through once.
+    /// A state to visit once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit: Option<Visit<S>>,
 }
 
 impl<S> Desired<S> {
-    /// Nothing is wished.
+    /// No desired state, request or visit.
     pub(crate) const NONE: Self = Self {
         state: None,
         request: None,
@@ -109,16 +109,16 @@ impl<S> Default for Desired<S> {
     }
 }
 
-/// A wish to go through a state once.
+/// A visit: a one-time detour through a state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(
     rename_all = "camelCase",
     bound(serialize = "S: Lifecycle", deserialize = "S: Lifecycle")
 )]
 pub struct Visit<S> {
-    /// The state.
+    /// The state to visit.
     pub state: StateName<S>,
-    /// Any text; the same state is visited once per text.
+    /// Any text; the object visits the same state once per text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request: String,
 }
@@ -137,16 +137,16 @@ impl<S: Lifecycle> JsonSchema for Desired<S> {
         let home = graph.home().map_or("", |home| graph.name_of(home));
         let mut schema = json_schema!({
             "type": "object",
-            "description": "Where the application should be in its life.",
+            "description": "The desired state of the application.",
             "properties": {
                 "state": {
                     "type": "string",
-                    "description": format!("The state to be kept in; {home} where none is given."),
+                    "description": format!("The state to keep; {home} by default."),
                     "enum": names::<S>(|state| !state.is_passing()),
                 },
                 "request": {
                     "type": "string",
-                    "description": "Any text; a new one asks again, out of a state that holds or a leaf.",
+                    "description": "Any text; a new one asks again, also in a holding state or a leaf.",
                     "maxLength": REQUEST_LIMIT,
                 },
             },
@@ -156,7 +156,7 @@ impl<S: Lifecycle> JsonSchema for Desired<S> {
             schema.pointer_mut("/properties").and_then(|p| p.as_object_mut()).map(|properties| {
                 properties.insert("visit".into(), json!({
                     "type": "object",
-                    "description": "A state to be gone through once; then the object goes on to the desired state again.",
+                    "description": "A state to pass through once; the object then returns to the desired state.",
                     "required": ["state"],
                     "properties": {
                         "state": { "type": "string", "enum": visits },
@@ -173,7 +173,7 @@ impl<S: Lifecycle> JsonSchema for Desired<S> {
     }
 }
 
-/// The wire names, former ones included, of the states a spec may ask for and that are of the chosen kind.
+/// Returns the wire names, former ones included, of the chosen states that a spec may request.
 fn names<S: Lifecycle>(chosen: impl Fn(&okt_core::State<'static>) -> bool) -> Vec<&'static str> {
     S::GRAPH
         .iter()

@@ -1,21 +1,21 @@
-//! How much a status holds, so that it is accepted whatever happens.
+//! The limits of a status, so that the API server accepts every write.
 
 use okt_core::names::STATE_LIMIT;
 
-/// The longest action id: a uid, a 20-digit and a 10-digit number, a time of 16 digits and what is between.
+/// The longest action id, in bytes: a uid, a 20-digit and a 10-digit number, a time of 16 digits, and separators.
 pub(crate) const ID_LIMIT: usize = 96;
 /// The longest progress message, in bytes.
 pub(crate) const PROGRESS_LIMIT: usize = 256;
 /// The longest reason of a failure, in bytes: one word, which conditions repeat.
 pub(crate) const REASON_LIMIT: usize = STATE_LIMIT;
-/// The longest message of a failure, in bytes: two conditions repeat it, so it is what a status must be able to hold thrice.
+/// The longest message of a failure, in bytes: two conditions repeat it, so a status must have room for three copies.
 pub(crate) const FAILURE_LIMIT: usize = 512;
-/// How many transitions the history holds.
+/// The highest number of transitions in the history.
 pub(crate) const HISTORY_LIMIT: usize = 10;
-/// How many objects an object may own where no owner reference shows it.
+/// The highest number of owned objects without a usable owner reference.
 pub(crate) const RECORDED_LIMIT: usize = 64;
-/// How many digits an entry of `recordedResources` has.
+/// The number of hexadecimal digits of an entry of `recordedResources`.
 pub(crate) const MARK_LENGTH: usize = 24;
-/// How many conditions a status holds. The operator writes 29 at most; a limit near that would let the conditions of
-/// others make every write of the operator fail.
+/// The highest number of conditions. The operator writes 29 at most; with a limit near that, conditions of other
+/// writers would make every write of the operator fail.
 pub(crate) const CONDITIONS_LIMIT: usize = 256;

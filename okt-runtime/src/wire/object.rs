@@ -1,4 +1,4 @@
-//! Which resources have a lifecycle: what is asked of the types that a user declares.
+//! The traits of resources with a lifecycle.
 
 use std::fmt::Debug;
 
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::wire::desired::Desired;
 use crate::wire::status::Status;
 
-/// A spec with a lifecycle field; derived.
+/// A spec with a lifecycle field; derive it with `#[derive(LifecycleSpec)]`.
 ///
 /// ```
 /// use okt_runtime::{Desired, LifecycleSpec};
@@ -31,16 +31,16 @@ pub trait LifecycleSpec {
     /// The states.
     type State: Lifecycle;
 
-    /// What is wished.
+    /// Returns the lifecycle field.
     fn lifecycle(&self) -> &Desired<Self::State>;
 
-    /// Takes the wish out, where what is left of the spec is what counts.
+    /// Resets the lifecycle field, where only the rest of the spec counts.
     fn forget_lifecycle(&mut self);
 }
 
 /// A custom resource whose spec has a lifecycle field and whose status is a [`Status`] of the same states.
 ///
-/// Implemented for every such type; `#[derive(CustomResource, LifecycleSpec)]` makes one.
+/// OKT implements it for every such type; `#[derive(CustomResource, LifecycleSpec)]` generates one.
 pub trait LifecycleObject:
     Resource<DynamicType = ()>
     + CustomResourceExt
@@ -54,15 +54,15 @@ pub trait LifecycleObject:
 {
     /// The states.
     type State: Lifecycle;
-    /// What the application adds to the status.
+    /// The fields that the application adds to the status.
     type Extra: Extra;
-    /// The spec.
+    /// The type of the spec.
     type Spec: LifecycleSpec<State = Self::State> + Clone + Serialize;
 
-    /// The spec.
+    /// Returns the spec.
     fn spec_of(&self) -> &Self::Spec;
 
-    /// The status, if there is one.
+    /// Returns the status, if there is one.
     fn status_of(&self) -> Option<&Status<Self::State, Self::Extra>>;
 }
 
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// What an application may add to its status: a struct that can be written, read, described and compared.
+/// The fields that an application may add to its status: a struct that is serializable and comparable, with a schema.
 pub trait Extra:
     Clone
     + Debug
@@ -124,12 +124,12 @@ impl<E> Extra for E where
 {
 }
 
-/// Whether objects of a kind have a lifecycle.
+/// Returns whether objects of a kind have a lifecycle.
 pub(crate) fn has_lifecycle<K: LifecycleObject>() -> bool {
     lifecycle_of::<K>().is_some()
 }
 
-/// The lifecycle of the objects of a kind, if they have one.
+/// Returns the graph of the objects of a kind, if they have a lifecycle.
 pub(crate) fn lifecycle_of<K: LifecycleObject>() -> Option<&'static Graph<'static>> {
     let graph = K::State::GRAPH;
     (!graph.states.is_empty()).then_some(graph)

@@ -1,27 +1,22 @@
-//! From what is stored to what is decided on: the record and the wishes of an object as numbers.
+//! Converts the stored position and the desired state of an object into the numbers that the core decides on.
 
 use std::borrow::Cow;
 
 use jiff::Timestamp;
 use okt_core::decide::Why;
-use okt_core::facts::{DesiredState, Named, Visit as VisitFact};
-use okt_core::record::{
-    Action, DesiredRecord, Outcome as CoreOutcome, Phase as CorePhase, Record, Recorded,
-    VisitRecord,
-};
+use okt_core::facts::{DesiredState, DesiredVisit, Named};
+use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitRecord};
 use okt_core::{Graph, Lifecycle, StateId, draw};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::wire::cause;
 use crate::wire::desired::{Desired, REQUEST_LIMIT, StateName};
-use crate::wire::status::{
-    Outcome, Phase, Position, RecordedAction, RecordedDesired, RecordedVisit, Transition,
-};
+use crate::wire::status::{Position, RecordedAction, RecordedDesired, RecordedVisit, Transition};
 
-/// The record behind a stored position.
+/// Converts a stored position into a record.
 ///
-/// A revision that a foreign status lacks is taken to be the present one: nobody asked for anything.
+/// If another writer's status lacks a revision, the present one counts: then nothing has changed.
 pub(crate) fn record<S: Lifecycle>(
     position: Option<&Position<S>>,
     deleting: bool,
@@ -42,8 +37,8 @@ pub(crate) fn record<S: Lifecycle>(
         visit: position.visit.as_ref().map(visit_record::<S>),
         revision: number(&position.revision).unwrap_or(present),
         changed: number(&position.changed).unwrap_or(present),
-        // Somebody else may have moved the object: the action on record is then that of another state,
-        // and the work of this one was never seen to end.
+        // Another writer may have moved the object: then the recorded action belongs to another state, and the work of
+        // this state has no known end.
         action: position
             .action
             .as_ref()
@@ -56,17 +51,17 @@ fn id<S: Lifecycle>(name: &StateName<S>) -> StateId {
     name.known().map_or(StateId::UNKNOWN, Lifecycle::id)
 }
 
-/// The state before this one, from the history.
+/// Returns the previous state, from the history.
 fn left<S: Lifecycle>(position: &Position<S>) -> StateId {
     last(position).map_or(StateId::UNKNOWN, |last| id(&StateName::<S>::of(&last.from)))
 }
 
-/// What led into the present state, from the history.
+/// Returns the cause of the transition into the present state, from the history.
 pub(crate) fn cause<S: Lifecycle>(position: &Position<S>) -> Option<Why> {
     cause::why(&last(position)?.cause)
 }
 
-/// The transition into the present state; none where somebody else moved the object.
+/// Returns the transition into the present state; none if another writer moved the object.
 fn last<S>(position: &Position<S>) -> Option<&Transition> {
     let last = position.history.last();
     last.filter(|last| last.transition == position.transition)
@@ -79,7 +74,7 @@ fn desired_record<S: Lifecycle>(recorded: Option<&RecordedDesired>) -> DesiredRe
             transition: desired.transition,
             reached: desired.reached,
         },
-        // A status that somebody else wrote: whatever is wished now was wished before.
+        // Another writer wrote the status: the present desired state counts as unchanged.
         None => DesiredRecord {
             state: Named::Unknown,
             transition: 0,
@@ -92,33 +87,23 @@ fn visit_record<S: Lifecycle>(recorded: &RecordedVisit) -> VisitRecord {
     VisitRecord {
         state: StateName::<S>::of(&recorded.state).named(),
         transition: recorded.transition,
-        outcome: match recorded.outcome {
-            Outcome::Pending => CoreOutcome::Pending,
-            Outcome::Reached => CoreOutcome::Reached,
-            Outcome::Refused => CoreOutcome::Refused,
-            Outcome::Overtaken => CoreOutcome::Overtaken,
-            Outcome::NotReplayed => CoreOutcome::NotReplayed,
-        },
+        outcome: recorded.outcome,
     }
 }
 
-fn action(recorded: &RecordedAction) -> Action {
-    Action {
+fn action(recorded: &RecordedAction) -> ActionRecord {
+    ActionRecord {
         run: run(&recorded.id),
         attempt: recorded.attempt.max(1),
-        phase: match recorded.phase {
-            Phase::Pending => CorePhase::Pending,
-            Phase::Done => CorePhase::Done,
-            Phase::Failed => CorePhase::Failed,
-        },
+        phase: recorded.phase,
         generation: recorded.generation,
         leaving: recorded.leaving,
     }
 }
 
-/// The id of the work of a state, as the position records it.
+/// Returns the id of the work of a state, as the position records it.
 ///
-/// The one that was [minted](mint) when the work was recorded; a plain one where somebody else wrote the position.
+/// It is the id [minted](mint) when the work was recorded, or a plain one if another writer wrote the position.
 pub(crate) fn action_id<S>(
     position: Option<&Position<S>>,
     uid: &str,
@@ -131,14 +116,16 @@ pub(crate) fn action_id<S>(
     recorded.map_or(plain, |action| action.id.clone())
 }
 
-/// A new id for the work of a state, which no other work has: not even where the history of the cluster went back and
-/// the same transition is made again, because the time at which it is recorded is part of it.
+/// Returns a new, unique id for the work of a state.
+///
+/// The id contains the time, so that it is unique even if the history of the cluster went back and the same transition
+/// happens again.
 pub(crate) fn mint(uid: &str, transition: u64, number: u32, now: Timestamp) -> String {
     let plain = plain_id(uid, transition, number);
     format!("{plain}{TOKEN}{:x}", now.as_millisecond())
 }
 
-/// What stands before the time in an id.
+/// The separator before the time in an id.
 pub(crate) const TOKEN: char = '@';
 
 fn plain_id(uid: &str, transition: u64, number: u32) -> String {
@@ -148,24 +135,24 @@ fn plain_id(uid: &str, transition: u64, number: u32) -> String {
     }
 }
 
-/// The transition whose work an id names.
+/// Returns the transition in an id.
 fn transition_of(id: &str) -> Option<u64> {
     plain(id).split('/').nth(1)?.parse().ok()
 }
 
-/// Which run within its transition an id names.
+/// Returns the run within the transition in an id, starting at 1.
 fn run(id: &str) -> u32 {
     (plain(id).splitn(3, '/').nth(2))
         .and_then(|run| run.parse().ok())
         .unwrap_or(1)
 }
 
-/// An id without its time.
+/// Returns an id without its time.
 pub(crate) fn plain(id: &str) -> &str {
     id.split(TOKEN).next().unwrap_or(id)
 }
 
-/// What the spec wishes, against what is recorded.
+/// Compares the desired state of the spec with the recorded one.
 pub(crate) fn desired<S: Lifecycle>(
     desired: &Desired<S>,
     recorded: Option<&RecordedDesired>,
@@ -177,7 +164,7 @@ pub(crate) fn desired<S: Lifecycle>(
             let before = StateName::<S>::of(&recorded.state);
             (
                 desired_name(desired).as_ref() != Some(&before),
-                // Taking a request back asks for nothing.
+                // Removing a request requests nothing.
                 desired.request.is_some() && request(desired) != recorded.request,
             )
         }
@@ -189,7 +176,7 @@ pub(crate) fn desired<S: Lifecycle>(
     }
 }
 
-/// What is wished, by the spec or by default.
+/// Returns the desired state, from the spec or the default.
 pub(crate) fn desired_name<S: Lifecycle>(desired: &Desired<S>) -> Option<StateName<S>> {
     desired
         .state
@@ -205,7 +192,7 @@ fn bounded_name<S: Lifecycle>(name: StateName<S>) -> StateName<S> {
     }
 }
 
-/// The request as it is recorded.
+/// Returns the request in its recorded form.
 pub(crate) fn request<S>(desired: &Desired<S>) -> Option<String> {
     desired
         .request
@@ -213,7 +200,7 @@ pub(crate) fn request<S>(desired: &Desired<S>) -> Option<String> {
         .map(|request| bounded(request).into_owned())
 }
 
-/// A text as it is recorded: one that an older CRD let through is recorded by its hash, which tells it apart as well.
+/// Returns a text in its recorded form: a hash replaces a text that is too long, which an older CRD may have accepted.
 pub(crate) fn bounded(text: &str) -> Cow<'_, str> {
     if text.len() <= REQUEST_LIMIT {
         Cow::Borrowed(text)
@@ -222,23 +209,23 @@ pub(crate) fn bounded(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The visit the spec wishes, against what is recorded.
+/// Compares the visit of the spec with the recorded one.
 pub(crate) fn visit<S: Lifecycle>(
     desired: &Desired<S>,
     recorded: Option<&RecordedVisit>,
-) -> Option<VisitFact> {
+) -> Option<DesiredVisit> {
     let visit = desired.visit.as_ref()?;
     let same = recorded.is_some_and(|recorded| {
         StateName::<S>::of(&recorded.state) == bounded_name(visit.state.clone())
             && recorded.request == bounded(&visit.request)
     });
-    Some(VisitFact {
+    Some(DesiredVisit {
         state: visit.state.named(),
         fresh: !same,
     })
 }
 
-/// A hash of what handlers act upon.
+/// Returns a hash of the input of handlers.
 pub(crate) fn revision(of: &impl Serialize) -> u64 {
     let text = serde_json::to_vec(of).unwrap_or_default();
     let digest = Sha256::digest(&text);
@@ -248,7 +235,7 @@ pub(crate) fn revision(of: &impl Serialize) -> u64 {
         .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// A revision on the wire.
+/// Returns the text of a revision in a status.
 pub(crate) fn text(revision: u64) -> String {
     format!("{revision:016x}")
 }
@@ -257,7 +244,7 @@ fn number(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// A digest as hexadecimal digits.
+/// Returns a digest as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         text.push_str(&format!("{byte:02x}"));
@@ -265,12 +252,12 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A hash of the graph.
+/// Returns a hash of the graph.
 pub(crate) fn graph_hash(graph: &Graph<'_>) -> String {
     format!("sha256:{}", hex(&Sha256::digest(draw::json(graph))))
 }
 
-/// A number that tells the jitter of one object from that of another.
+/// Returns a seed, so that objects have different jitter.
 pub(crate) fn seed(uid: &str) -> u64 {
     revision(&uid)
 }

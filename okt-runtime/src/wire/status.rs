@@ -1,10 +1,11 @@
-//! What a status says: the position in the graph, what led there, and the conditions.
+//! The status of an object: the position in the graph, its history, and the conditions.
 
 use std::marker::PhantomData;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::Lifecycle;
+use okt_core::record::{Phase, VisitOutcome};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -15,19 +16,20 @@ use crate::wire::limits::{FAILURE_LIMIT, REASON_LIMIT};
 
 /// The status of a resource with a lifecycle, for `#[kube(status = "Status<MyState>")]`.
 ///
-/// `Extra` is what the application adds; its fields stand beside the others in `status`.
+/// `Extra` has the fields that the application adds to `status`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Status<S, Extra = ()> {
-    /// The generation of the spec that all of this is about; -1 in a fresh object.
+    /// The generation of the spec that this status describes; -1 in a new object.
     pub observed_generation: Option<i64>,
-    /// The position; none before the first turn.
+    /// The position; none before the first reconciliation.
     pub lifecycle: Option<Position<S>>,
-    /// Conditions, those of others included.
+    /// The conditions, including those of other writers.
     pub conditions: Vec<Condition>,
-    /// What the object owns in the cluster where no owner reference shows it: a hash of the kind, the namespace and the
-    /// name of each. It is recorded before it is created, and only what stands here is believed to be owned.
+    /// Owned objects without a usable owner reference: a hash of the kind, the namespace and the name of each.
+    ///
+    /// OKT records an object before it creates it, and takes only recorded ones for owned.
     pub recorded_resources: Vec<String>,
-    /// What the application adds.
+    /// The fields that the application adds.
     pub extra: Extra,
 }
 
@@ -43,7 +45,7 @@ impl<S, Extra: Default> Default for Status<S, Extra> {
     }
 }
 
-/// The part of a status that OKT owns, conditions aside.
+/// The position of an object: the part of the status that OKT owns, except conditions.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(
     rename_all = "camelCase",
@@ -52,25 +54,26 @@ impl<S, Extra: Default> Default for Status<S, Extra> {
 pub struct Position<S> {
     /// The state.
     pub state: StateName<S>,
-    /// When it was entered.
+    /// When the object entered the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// How many transitions the object has made.
+    /// The number of transitions so far.
     #[serde(default)]
     pub transition: u64,
-    /// How many of them were jumps.
+    /// The number of jumps among them.
     #[serde(default)]
     pub jumps: u64,
-    /// Transitions since the wish was new, the deletion began or the object stayed put.
+    /// The number of transitions since the desired state changed, the deletion began or the object stayed in a state
+    /// for long. The loop guard uses it.
     #[serde(default)]
     pub rounds: u32,
-    /// The wish to be kept in a state, as it was recorded.
+    /// The recorded desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<RecordedDesired>,
-    /// The last visit, as it was recorded.
+    /// The last recorded visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit: Option<RecordedVisit>,
-    /// A hash of what handlers act upon: at the arrival, or what the last run since took.
+    /// A hash of the input of handlers: at the arrival in the state, or of the last run since.
     #[serde(default)]
     pub revision: String,
     /// The revision at the last `on_change` edge, else at the first state or re-entry.
@@ -82,93 +85,76 @@ pub struct Position<S> {
     /// The failure that led into this state, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RecordedFailure>,
-    /// The path walked so far, loops folded.
+    /// The path so far, loops folded.
     #[serde(default)]
     pub trail: String,
     /// The last transitions, oldest first.
     #[serde(default)]
     pub history: Vec<Transition>,
-    /// A hash of the graph that wrote the last transition.
+    /// A hash of the graph of the operator that wrote the last transition.
     #[serde(default)]
     pub graph: String,
     #[serde(skip)]
     pub(crate) of: PhantomData<S>,
 }
 
-/// The wish to be kept in a state, as it was recorded.
+/// The recorded desired state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedDesired {
-    /// The wished state, by the spec or by default.
+    /// The desired state, from the spec or the default.
     pub state: String,
     /// The request, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// The object's transition when the wish was first recorded.
+    /// The object's transition number when the desired state was first recorded.
     #[serde(default)]
     pub transition: u64,
-    /// Whether the object is there, with its work ended well.
+    /// Whether the object is in the desired state and the work there succeeded.
     #[serde(default)]
     pub reached: bool,
 }
 
-/// A visit, as it was recorded.
+/// A recorded visit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedVisit {
-    /// The state to go through.
+    /// The state to visit.
     pub state: String,
-    /// The request.
+    /// The request of the visit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request: String,
-    /// The object's transition when the visit was first recorded.
+    /// The object's transition number when the visit was first recorded.
     #[serde(default)]
     pub transition: u64,
-    /// What became of it.
+    /// The outcome of the visit.
     #[serde(default)]
-    pub outcome: Outcome,
+    pub outcome: VisitOutcome,
 }
 
-/// What became of a visit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub enum Outcome {
-    /// It is still to be made.
-    Pending,
-    /// Its state was gone through, and the work there ended well.
-    Reached,
-    /// There was no way to it from where the object rested, or no such visit.
-    Refused,
-    /// A newer one took its place, or it was taken out of the spec.
-    Overtaken,
-    /// It was found in the spec when nothing was recorded: it may have been made before.
-    #[default]
-    #[serde(other)]
-    NotReplayed,
-}
-
-/// The work of a state, as it was recorded.
+/// The recorded work of a state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedAction {
-    /// Names this piece of work for ever: `<uid>/<transition>@<time>`, with `/<k>` after the transition for the k-th
-    /// revision.
+    /// The permanent, unique id of this work: `<uid>/<transition>@<time>`, with `/<k>` after the transition for the
+    /// k-th revision.
     pub id: String,
-    /// The attempt, from 1; only attempts that a trigger counts are recorded.
+    /// The attempt number, starting at 1; only attempts that a trigger counts are recorded.
     #[serde(default)]
     pub attempt: u32,
-    /// How far it is.
+    /// The phase of the work.
     #[serde(default)]
     pub phase: Phase,
-    /// The generation that the last attempt acted upon.
+    /// The generation that the last attempt acted on.
     #[serde(default)]
     pub generation: i64,
-    /// It was begun while the object was being deleted.
+    /// Whether the work began while the object was being deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaving: bool,
-    /// When it was recorded, before it was started.
+    /// When the work was recorded, before it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// What it says of its progress.
+    /// The progress message of the work.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Why the last attempt failed.
@@ -176,23 +162,10 @@ pub struct RecordedAction {
     pub failure: Option<RecordedFailure>,
 }
 
-/// How far an action is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub enum Phase {
-    /// Ended well.
-    Done,
-    /// Failed for good.
-    Failed,
-    /// To be started, running, or to be tried again; whatever else somebody wrote there is taken for this.
-    #[default]
-    #[serde(other)]
-    Pending,
-}
-
 /// Why an attempt failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RecordedFailure {
-    /// One word.
+    /// The reason, one word.
     pub reason: String,
     /// The details.
     #[serde(default)]
@@ -200,7 +173,7 @@ pub struct RecordedFailure {
 }
 
 impl RecordedFailure {
-    /// A failure in texts that a status can hold.
+    /// Creates a failure whose texts are cut to fit the status.
     pub(crate) fn new(reason: &str, message: &str) -> Self {
         Self {
             reason: cut(reason, REASON_LIMIT),
@@ -212,22 +185,22 @@ impl RecordedFailure {
 /// One transition of the history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Transition {
-    /// Its number, from 1.
+    /// The number of the transition, starting at 1.
     pub transition: u64,
-    /// The state that was left; none for the first.
+    /// The state that the object left; empty for the first transition.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub from: String,
-    /// The state that was entered.
+    /// The state that the object entered.
     pub to: String,
-    /// When.
+    /// When the transition happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// What led there (e.g. `DesiredState`).
+    /// The cause (e.g. `DesiredState`).
     #[serde(default)]
     pub cause: String,
 }
 
-/// The fields of a status as they are read: whatever is not OKT's is the application's.
+/// The fields of a status when it is read; fields that are not OKT's belong to the application.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "S: Lifecycle"))]
 struct Read<S> {
@@ -251,13 +224,13 @@ impl<'de, S: Lifecycle, Extra: DeserializeOwned + Default> Deserialize<'de> for 
             lifecycle: read.lifecycle,
             conditions: read.conditions,
             recorded_resources: read.recorded_resources,
-            // It is computed anew in every turn, so an older shape of it must not cost the position.
+            // Every reconciliation computes it anew, so an older shape of it must not lose the position.
             extra: serde_json::from_value(Value::Object(read.rest)).unwrap_or_default(),
         })
     }
 }
 
-/// The fields of a status as they are written.
+/// The fields of a status when it is written.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase", bound(serialize = "S: Lifecycle"))]
 struct Written<'a, S> {

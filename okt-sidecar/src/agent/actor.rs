@@ -1,7 +1,7 @@
-//! The actor: the only one who changes what is remembered, one step after the other.
+//! The actor: the only one that changes the memory, one step after the other.
 //!
-//! A step is a verdict of the rules, a line of the journal, and then what follows from it.
-//! What everybody may read stands on the [`Board`], so nobody waits for the actor but who asks for a change.
+//! A step is a verdict of the rules, a line in the journal, and then its consequences.
+//! Readers use the [`Board`], so only requests for a change wait for the actor.
 
 mod record;
 pub(super) mod requests;
@@ -30,13 +30,13 @@ use crate::wire::{
 };
 use crate::work::{Fault, NotRemembered, Offer, Order, Work};
 
-/// The longest name of a state that a result carries, in bytes.
+/// The limit for the name of a state and the reason in a result, in bytes.
 const WORD_LIMIT: usize = 128;
 
-/// What came of a request: an answer, and whether the request itself has begun something.
+/// The channel for the answer to a request: whether the request itself has begun something, and the report.
 pub(super) type Reply = oneshot::Sender<Result<(bool, ActionReport), Problem>>;
 
-/// What is asked of the actor.
+/// A request to the actor.
 #[derive(Debug)]
 pub(super) enum Command {
     Ask {
@@ -64,7 +64,7 @@ pub(super) enum Command {
     },
 }
 
-/// The only one who changes what is remembered.
+/// The only one that changes the memory.
 pub(super) struct Actor<W> {
     pub(super) work: Arc<W>,
     pub(super) settings: Arc<Settings>,
@@ -74,39 +74,39 @@ pub(super) struct Actor<W> {
     pub(super) board: watch::Sender<Board>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) commands: mpsc::Receiver<Command>,
-    /// For what the work says.
+    /// A sender for the notes of the work.
     pub(super) own: mpsc::Sender<Command>,
     pub(super) stop: CancellationToken,
     pub(super) under_way: Option<UnderWay>,
-    /// The end of the last attempt, as long as it is not on disk.
+    /// The end of the last attempt, until it is on disk.
     pub(super) unrecorded: Option<Change>,
     pub(super) heal: Option<Heal>,
 }
 
-/// The attempt that is under way.
+/// The running attempt.
 pub(super) struct UnderWay {
     id: ActionId,
     live: Arc<Live>,
     course: Course,
     cancellation: CancellationToken,
-    /// It was told to end because the agent is being stopped.
+    /// Whether it was cancelled because the agent is stopping.
     interrupted: bool,
     begun: Instant,
     ending: AbortOnDropHandle<Ending>,
 }
 
-/// How far a stop is.
+/// The progress of a stop.
 #[derive(Clone, Copy)]
 enum Stop {
     No,
-    /// What runs may end until then.
+    /// Running work may end until then.
     Finishing(Instant),
-    /// What runs was told to end, and is given up then.
+    /// Running work is cancelled, and is given up then.
     Ending(Instant),
 }
 
 impl<W: Work> Actor<W> {
-    /// Lives until it is told to stop and nothing runs any more.
+    /// Runs until it is stopped and nothing runs any more.
     pub(super) async fn run(mut self) {
         self.take_up().await;
         let mut stop = Stop::No;
@@ -130,7 +130,7 @@ impl<W: Work> Actor<W> {
                     Stop::No => {}
                     Stop::Finishing(_) => {
                         self.interrupt();
-                        // Time to be told, to be dropped, and to have its leftovers ended.
+                        // The time to cancel the work, drop it, and clean up its leftovers.
                         let limit = self.settings.cancel_limit + Duration::from_secs(5);
                         stop = Stop::Ending(Instant::now() + limit);
                     }
@@ -143,7 +143,7 @@ impl<W: Work> Actor<W> {
         }
     }
 
-    /// Makes the journal ready, and goes on with what an agent that is gone has left.
+    /// Makes the journal writable, and continues with what an earlier agent has left.
     async fn take_up(&mut self) {
         if self.board.borrow().blind().is_some() {
             return;
@@ -151,7 +151,7 @@ impl<W: Work> Actor<W> {
         let course = self.memory.under_way().cloned().map(|action| {
             let mut action = Remembered::clone(&action);
             let repeatable = self.offers.iter().any(|offer| {
-                // What is not offered any more cannot be done again either.
+                // Work that is no longer offered cannot be repeated either.
                 offer.state == action.report.state && offer.repeatable
             });
             let course = if repeatable && !action.report.cancelling {
@@ -216,7 +216,7 @@ impl<W: Work> Actor<W> {
         });
     }
 
-    /// Tells what runs to end because the agent is being stopped.
+    /// Cancels the running attempt because the agent is stopping.
     fn interrupt(&mut self) {
         if let Some(under_way) = &mut self.under_way {
             under_way.interrupted = true;
@@ -224,7 +224,7 @@ impl<W: Work> Actor<W> {
         }
     }
 
-    /// Records the end of what was under way.
+    /// Records the end of the running attempt.
     async fn ended(&mut self, ending: Ending) {
         self.metrics.running(false);
         let Some(under_way) = self.under_way.take() else {
@@ -243,8 +243,7 @@ impl<W: Work> Actor<W> {
             }
             Ending::Returned(Err(fault)) if report.cancelling => (Phase::Cancelled, Some(fault)),
             Ending::Panicked(_) | Ending::Dropped if report.cancelling => (Phase::Cancelled, None),
-            // Neither done nor failed: what stands in the journal makes the next agent go on with it, or call it
-            // unknown.
+            // Neither done nor failed: by the journal the next agent resumes it, or reports `Unknown`.
             _ if under_way.interrupted => return,
             Ending::Returned(Err(fault)) => (Phase::Failed, Some(fault)),
             Ending::Panicked(text) => {
@@ -277,14 +276,15 @@ impl<W: Work> Actor<W> {
         self.record_end().await;
     }
 
-    /// Records the end of the last attempt, before anybody is told of it.
+    /// Records the end of the last attempt before it is published.
     async fn record_end(&mut self) {
         let Some(change) = self.unrecorded.take() else {
             return;
         };
         let report = change.action.as_ref().map(|action| &action.report);
         match self.record(change.clone()).await {
-            // What is said to have ended is never begun again, however soon the agent itself ends.
+            // An end is published only after it is on disk, so a crash cannot make the next agent begin the attempt
+            // again.
             Ok(()) => {
                 if let Some(report) = report {
                     let (phase, reason) = (report.phase, &report.reason);
@@ -307,12 +307,12 @@ impl<W: Work> Actor<W> {
     }
 }
 
-/// How the attempt under way ends; never, where there is none.
+/// Returns how the running attempt ends; without one it never returns.
 async fn ending(under_way: Option<&mut UnderWay>) -> Ending {
     match under_way {
         None => std::future::pending().await,
         Some(under_way) => (&mut under_way.ending).await.unwrap_or_else(|error| {
-            // What holds the attempt does not panic; if it does, the attempt has ended by that.
+            // If the task that holds the attempt panics, the attempt has ended.
             Ending::Panicked(panic_text(error).unwrap_or_default())
         }),
     }

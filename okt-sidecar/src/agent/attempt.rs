@@ -1,4 +1,4 @@
-//! One attempt: the future of the work, held so that neither a panic nor a hang of it reaches anything else.
+//! One attempt: runs the future of the work so that neither its panic nor its hang affects anything else.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -18,23 +18,23 @@ use super::output::cut;
 use crate::wire::Progress;
 use crate::work::{Done, Fault, Leftover, NotRemembered, Order, Said, Task, Waiting, Work};
 
-/// How long one try to end what is left of an attempt may take.
+/// The timeout of one call of [`Work::recover`].
 const RECOVER_LIMIT: Duration = Duration::from_mins(1);
 
-/// How long it is waited between two of them.
+/// The time between two calls of [`Work::recover`].
 const RECOVER_EVERY: Duration = Duration::from_secs(5);
 
-/// The longest text of a progress, in bytes.
+/// The limit for the text of a progress, in bytes.
 const PROGRESS_LIMIT: usize = 256;
 
-/// What an attempt begins with.
+/// The first step of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Course {
-    /// The work.
+    /// Do the work.
     Perform,
-    /// The end of what an agent that is gone has left, then the work.
+    /// Clean up what an earlier agent has left, then do the work.
     Resume,
-    /// The end of what an agent that is gone has left; the work is not begun.
+    /// Clean up what an earlier agent has left, and do not begin the work.
     CleanUp,
 }
 
@@ -43,13 +43,13 @@ pub(super) enum Course {
 pub(super) enum Ending {
     /// The work returned.
     Returned(Result<Done, Fault>),
-    /// It panicked, with this text.
+    /// The work panicked, with this text.
     Panicked(String),
-    /// It was cancelled and did not return, or was not begun at all.
+    /// The work was cancelled and did not return, or was not begun at all.
     Dropped,
 }
 
-/// What an attempt needs.
+/// The input of an attempt.
 pub(super) struct Attempt<W> {
     pub(super) work: Arc<W>,
     pub(super) order: Order,
@@ -60,7 +60,7 @@ pub(super) struct Attempt<W> {
 }
 
 impl<W: Work> Attempt<W> {
-    /// Lives through the attempt.
+    /// Runs the attempt to its end.
     pub(super) async fn run(self) -> Ending {
         match self.course {
             Course::Perform => {}
@@ -76,7 +76,7 @@ impl<W: Work> Attempt<W> {
         };
         let work = Arc::clone(&self.work);
         let mut performing = AbortOnDropHandle::new(tokio::spawn(async move {
-            // The call itself may panic too, so it stands inside.
+            // The call itself may panic too, so it is inside the task.
             work.perform(&task).await
         }));
         let too_long = async {
@@ -87,7 +87,7 @@ impl<W: Work> Attempt<W> {
             joined = &mut performing => joined,
             () = too_long => {
                 performing.abort();
-                // A future that blocks its thread goes on until it does not: nothing is said before.
+                // A future that blocks its thread continues until it stops blocking. The attempt does not end before.
                 performing.await
             }
         };
@@ -100,7 +100,7 @@ impl<W: Work> Attempt<W> {
         }
     }
 
-    /// Ends what is left of the attempt, however often that has to be tried.
+    /// Cleans up what is left of the attempt, and retries until it succeeds.
     async fn recover(&self) {
         loop {
             let left = Leftover {
@@ -118,8 +118,8 @@ impl<W: Work> Attempt<W> {
                 Ok(Err(error)) => panic_text(error).unwrap_or_default(),
                 Err(_) => format!("no end within {RECOVER_LIMIT:?}"),
             };
-            tracing::warn!(id = %self.order.id, why, "what is left of an attempt cannot be ended");
-            let message = format!("what is left of this attempt cannot be ended: {why}");
+            tracing::warn!(id = %self.order.id, why, "cannot clean up after an attempt");
+            let message = format!("cannot clean up after this attempt: {why}");
             self.speech.progress(Progress {
                 percent: None,
                 message,
@@ -129,7 +129,7 @@ impl<W: Work> Attempt<W> {
     }
 }
 
-/// What a task says that has panicked; nothing where it was aborted.
+/// Returns the text of a panicked task, or `None` if the task was aborted.
 pub(super) fn panic_text(error: JoinError) -> Option<String> {
     let payload: Box<dyn Any + Send> = error.try_into_panic().ok()?;
     let text = (payload.downcast_ref::<&str>().map(ToString::to_string))
@@ -137,7 +137,7 @@ pub(super) fn panic_text(error: JoinError) -> Option<String> {
     Some(text.unwrap_or_else(|| "a panic without a text".to_owned()))
 }
 
-/// Takes what the work of one attempt says to where it is kept.
+/// Passes the reports of one attempt to where they are kept.
 #[derive(Debug)]
 pub(super) struct Speech {
     pub(super) live: Arc<Live>,
@@ -146,7 +146,7 @@ pub(super) struct Speech {
 }
 
 impl Speech {
-    /// What the attempt has remembered.
+    /// Returns the notes of the attempt.
     pub(super) fn notes(&self) -> BTreeMap<String, Value> {
         let board = self.board.borrow();
         (board.memory.action(&self.live.id))

@@ -1,4 +1,4 @@
-//! The board: what everybody may read at any time, without waiting for the actor that writes it.
+//! The board: the state that every request may read at any time without waiting for the actor that writes it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,23 +9,23 @@ use super::memory::{Memory, Remembered};
 use super::output::Output;
 use crate::wire::{ActionId, ActionReport, Code, Problem, Progress, Seen, Sighting};
 
-/// How many attempts' output is kept.
+/// The number of attempts whose output is kept.
 const OUTPUTS: usize = 8;
 
-/// What everybody may read.
+/// The state that every request may read.
 #[derive(Debug)]
 pub(super) struct Board {
-    /// What is remembered, and on disk.
+    /// The memory, as it is on disk.
     pub(super) memory: Memory,
-    /// Where the application was last seen.
+    /// The last observation of the application.
     pub(super) sighting: Sighting,
-    /// When that look was begun.
+    /// When that observation began.
     pub(super) observed: Option<Instant>,
-    /// Grows when an action ends: a look that was begun before must not be believed after.
+    /// A counter that grows when an action ends. An observation that began before the end is dropped.
     pub(super) observations: u64,
     /// The last attempts, the newest last.
     live: VecDeque<Arc<Live>>,
-    /// The agent is being stopped.
+    /// Whether the agent is stopping.
     pub(super) stopping: bool,
     /// Why nothing can be recorded.
     pub(super) trouble: Option<Trouble>,
@@ -34,13 +34,13 @@ pub(super) struct Board {
 /// Why nothing can be recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Trouble {
-    /// The journal was not to be read: nothing is known of any action.
+    /// The journal cannot be read, so no action is known.
     Damaged(String),
-    /// The last write failed; what is remembered is known.
+    /// The last write failed. The memory is valid.
     Failing(String),
 }
 
-/// What an attempt says while it is under way.
+/// The progress and output of an attempt.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) id: ActionId,
@@ -50,7 +50,7 @@ pub(super) struct Live {
 }
 
 impl Board {
-    /// Of an agent that starts with this memory.
+    /// Creates the board of an agent that starts with this memory.
     pub(super) fn new(memory: Memory, trouble: Option<Trouble>) -> Self {
         Self {
             memory,
@@ -63,7 +63,7 @@ impl Board {
         }
     }
 
-    /// Keeps what an attempt says from now on.
+    /// Adds the progress and output of a new attempt.
     pub(super) fn begin(&mut self, live: Arc<Live>) {
         self.live.retain(|old| old.id != live.id);
         self.live.push_back(live);
@@ -72,14 +72,14 @@ impl Board {
         }
     }
 
-    /// What was seen before does not say what an action has done.
+    /// Drops the observation, because it does not show what the ended action has done.
     pub(super) fn unobserve(&mut self) {
         self.sighting = Sighting::of(Seen::Unobserved);
         self.observed = None;
         self.observations += 1;
     }
 
-    /// Where the application was last seen, and how long ago.
+    /// Returns the last observation with its age.
     pub(super) fn seen(&self) -> Sighting {
         let mut sighting = self.sighting.clone();
         sighting.age_ms = (self.observed)
@@ -87,12 +87,12 @@ impl Board {
         sighting
     }
 
-    /// What an attempt of this action says.
+    /// Returns the progress and output of this action's last attempt.
     pub(super) fn live(&self, id: &ActionId) -> Option<&Arc<Live>> {
         self.live.iter().find(|live| live.id == *id)
     }
 
-    /// How an action goes at this moment.
+    /// Returns the current report about an action.
     pub(super) fn report(&self, action: &Remembered) -> ActionReport {
         let mut report = action.report.clone();
         if !report.phase.is_final()
@@ -104,7 +104,7 @@ impl Board {
         report
     }
 
-    /// Why no action can be taken, if so.
+    /// Returns why the agent takes no action, if it takes none.
     pub(super) fn unready(&self) -> Option<Problem> {
         if self.stopping {
             return Some(Problem::new(Code::Stopping, "the agent is being stopped"));
@@ -112,7 +112,7 @@ impl Board {
         (self.trouble.as_ref()).map(|trouble| Problem::new(Code::CannotRecord, trouble.text()))
     }
 
-    /// That nothing is known of any action, if so.
+    /// Returns why no action is known, if the journal is damaged.
     pub(super) fn blind(&self) -> Option<Problem> {
         match &self.trouble {
             Some(Trouble::Damaged(why)) => Some(Problem::new(Code::CannotRecord, why)),
@@ -130,7 +130,7 @@ impl Trouble {
 }
 
 impl Live {
-    /// Of an attempt that has said nothing; of its output `limit` bytes of each end are kept.
+    /// Creates an empty progress and an output that keeps `limit` bytes of each end.
     pub(super) fn new(id: ActionId, attempt: u32, limit: usize) -> Self {
         Self {
             id,
@@ -140,23 +140,23 @@ impl Live {
         }
     }
 
-    /// Says how far the attempt is.
+    /// Sets the progress.
     pub(super) fn say(&self, progress: Progress) {
         *lock(&self.progress) = Some(progress);
     }
 
-    /// How far it says it is.
+    /// Returns the last progress.
     pub(super) fn progress(&self) -> Option<Progress> {
         lock(&self.progress).clone()
     }
 
-    /// What it prints.
+    /// Returns the output.
     pub(super) fn output(&self) -> MutexGuard<'_, Output> {
         lock(&self.output)
     }
 }
 
-/// What is kept here is whole after each statement, so a panic elsewhere does not spoil it.
+/// The data is valid after each statement, so a panic of another holder does not corrupt it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! All open connections: never more than a bounded number, and never so that those who say nothing keep others out.
+//! The open connections: their number is limited, and silent ones do not keep others out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::metrics::Metrics;
 
-/// All open connections.
+/// The open connections.
 #[derive(Debug)]
 pub(super) struct Connections {
     most: usize,
@@ -24,39 +24,39 @@ struct Open {
 #[derive(Debug)]
 struct Connection {
     stage: Stage,
-    /// Whether it ever asked for anything.
+    /// Whether a request has ever arrived on it.
     known: bool,
-    /// Grows with time.
+    /// A counter that grows with time.
     since: u64,
     closed: CancellationToken,
 }
 
-/// What happens on a connection; those that come first make room first.
+/// The stage of a connection; connections in earlier stages are closed first to make room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Stage {
-    /// Nothing.
+    /// No request arrives or is being answered.
     Silent,
-    /// A request has begun to arrive, its body has not ended.
+    /// A request has begun to arrive, and its body has not ended.
     Arriving,
     /// A request is being answered.
     Answering,
 }
 
-/// A connection that is open; it is no longer when this is dropped.
+/// An open connection. Dropping it removes the connection from the count.
 #[derive(Debug)]
 pub(super) struct Place {
     key: u64,
     connections: Arc<Connections>,
-    /// Ends when the connection has to make room for another one.
+    /// Cancelled when the connection has to make room for another one.
     pub(super) closed: CancellationToken,
 }
 
-/// A request that is being answered, or arrives.
+/// A request that arrives or is being answered.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Place>);
 
 impl Connections {
-    /// None yet, and never more than this many.
+    /// Creates an empty set with this limit.
     pub(super) fn new(most: usize, metrics: Arc<Metrics>) -> Arc<Self> {
         Arc::new(Self {
             most: most.max(1),
@@ -65,11 +65,12 @@ impl Connections {
         })
     }
 
-    /// A place for another one.
+    /// Returns a place for another connection.
     ///
-    /// Where there is none left, the one that has been silent for longest makes room, first of all one that never
-    /// asked for anything; where none is silent, the one that has sent its request for longest; nothing where all
-    /// are being answered.
+    /// If none is free, it closes the connection that has been silent longest, preferring one that never sent a
+    /// request.
+    /// If none is silent, it closes the one whose request has been arriving longest.
+    /// If all are being answered, it returns `None`.
     pub(super) fn admit(self: &Arc<Self>) -> Option<Arc<Place>> {
         let mut open = self.open();
         if open.connections.len() >= self.most {
@@ -110,7 +111,7 @@ impl Connections {
 }
 
 impl Place {
-    /// The head of a request has arrived.
+    /// Notes that the head of a request has arrived.
     pub(super) fn busy(self: &Arc<Self>) -> Busy {
         self.goes_on(Stage::Arriving);
         Busy(Arc::clone(self))
@@ -129,7 +130,7 @@ impl Place {
 }
 
 impl Busy {
-    /// All of the request has arrived; the connection makes no room until it is answered.
+    /// Notes that the whole request has arrived. The connection is not closed to make room until it is answered.
     pub(super) fn arrived(&self) {
         self.0.goes_on(Stage::Answering);
     }
@@ -151,7 +152,7 @@ impl Drop for Busy {
 
 #[cfg(test)]
 mod tests {
-    //! Who makes room for whom.
+    //! Which connection is closed to make room.
 
     use std::sync::Arc;
 
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_is_silent_for_longest_makes_room() {
+    fn the_connection_that_is_silent_longest_makes_room() {
         let connections = Connections::new(3, Arc::new(Metrics::new()));
         let [used, silent, later] = std::array::from_fn(|_| connections.admit().unwrap());
         drop(used.busy());
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_does_not_end_makes_room_where_nobody_is_silent() {
+    fn an_arriving_request_makes_room_if_no_connection_is_silent() {
         let connections = Connections::new(3, Arc::new(Metrics::new()));
         let [slow, slower, silent] = std::array::from_fn(|_| connections.admit().unwrap());
         let (_slow, slower_busy) = (slow.busy(), slower.busy());

@@ -1,4 +1,4 @@
-//! Why an agent cannot serve.
+//! The errors of starting and serving an agent.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::tls::TlsError;
 use super::token::TokenError;
 
-/// An agent cannot serve.
+/// An error that keeps an agent from serving.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The journal cannot be used.
@@ -18,42 +18,43 @@ pub enum ServeError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Others than this machine could give orders; a token helps, or certificates of clients, or an address of loopback.
+    /// The address is not loopback, and requests would not be authenticated. Use a token, client certificates or
+    /// loopback.
     #[error(
         "listen on {0}: a token, or certificates of clients, are needed on anything but loopback"
     )]
     NoToken(String),
-    /// The agent would listen nowhere.
+    /// There is no address and no socket to listen on.
     #[error("an agent needs an address or a socket to listen on")]
     Nowhere,
-    /// The place is taken, or not allowed; a retry may help.
+    /// The address is in use or not permitted. A retry may help.
     #[error("listen on {place}")]
     Listen {
-        /// Where it should have listened.
+        /// The address or socket.
         place: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The agent has ended without being told to, which is a mistake in it; a new start goes on with its journal.
+    /// The agent has ended unexpectedly, which is a bug. A new start continues with its journal.
     #[error("the agent has ended by itself")]
     Ended,
 }
 
-/// A journal cannot be used.
+/// An error that keeps a journal from being used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Another agent uses it; ends with that agent.
+    /// Another agent uses the journal. A retry helps after that agent has ended.
     #[error("the journal {} belongs to an agent that runs", .0.display())]
     Locked(PathBuf),
-    /// The directory cannot be used; a retry helps once somebody has mended it.
+    /// The directory cannot be used. A retry helps after its cause is fixed.
     #[error("open the journal {}", .path.display())]
     Open {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Something stands in it that no agent has written; only a person can tell what was done.
+    /// The journal holds a line that no agent has written. Only a person can find out what was done.
     #[error("{0}")]
     Damaged(String),
 }

@@ -1,14 +1,15 @@
-//! The journal: what an agent must not forget, on disk before anything follows from it.
+//! The journal: the agent's memory on disk. The agent writes each change before it acts on it.
 //!
-//! A file of lines, each a checksum (CRC-32 in eight hexadecimal digits), a blank, and a [`Change`] as JSON.
-//! A line is added by one write and one `fsync`; from time to time the file is written anew with what is still
-//! remembered, and takes the place of the old one by a rename.
+//! It is a file of lines. Each line is a checksum (CRC-32 in eight hexadecimal digits), a blank, and a [`Change`] as
+//! JSON.
+//! One write and one `fsync` add a line. From time to time the agent writes a new file with its present memory and
+//! renames it over the old one.
 //!
-//! - A **torn last line** is one whose `fsync` never returned, so nothing followed from it: it is cut off.
-//! - **Any other damaged line** is one that something may have followed from: the journal is not used, since
-//!   guessing could begin work twice.
-//! - After a **write that failed** nobody knows what of it is on disk: before the next line the whole file is
-//!   written anew.
+//! - A **torn last line** is one whose `fsync` never returned. Nothing followed from it, so the agent drops it.
+//! - **Any other damaged line** is one that something may have followed from. The agent does not use the journal,
+//!   because a guess could begin work twice.
+//! - After a **failed write** it is unknown how much of it is on disk. Before the next line the agent rewrites the
+//!   whole file.
 
 mod files;
 
@@ -21,21 +22,21 @@ pub(super) use self::files::Step;
 use super::error::JournalError;
 use super::memory::{Change, Memory};
 
-/// From which size on the file is written anew, if that makes it shorter by half at least, in bytes.
+/// The size in bytes from which on the file is rewritten, once it has also doubled since the last rewrite.
 const COMPACT_FROM: u64 = 1024 * 1024;
 
-/// The journal of an agent; no other one can open it as long as this one is there.
+/// The journal of an agent. No other agent can open it while this value exists.
 pub(super) struct Journal {
     files: Files,
-    /// How long the file is.
+    /// The length of the file, in bytes.
     length: u64,
-    /// How long it was when it was last written anew.
+    /// The length of the file after the last rewrite, in bytes.
     compact: u64,
-    /// What is on disk may not be what is remembered.
+    /// Whether the file may differ from the memory.
     suspect: bool,
 }
 
-/// Something stands in a journal that no agent has written; a retry does not help.
+/// The journal holds a line that no agent of this version has written. A retry does not help.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}:{line}: {why}; see what was done, then move the file away", .file.display())]
 pub(super) struct Damage {
@@ -44,16 +45,16 @@ pub(super) struct Damage {
     why: String,
 }
 
-/// What a journal was found to be.
+/// An opened journal.
 pub(super) enum Opened {
-    /// What it remembers; written anew before the first line is added.
+    /// The journal with its memory. The first change rewrites the file.
     Usable(Journal, Memory),
-    /// Not to be used; the lock is held none the less.
+    /// The journal is damaged and must not be used. The value still holds the lock.
     Damaged(Journal, Damage),
 }
 
 impl Journal {
-    /// Opens the journal in this directory, which is made where it is missing.
+    /// Opens the journal in this directory, and creates a missing directory.
     ///
     /// # Errors
     ///
@@ -72,21 +73,21 @@ impl Journal {
         })
     }
 
-    /// Whether the next line needs the whole file to be written anew.
+    /// Returns whether the next line needs a rewrite of the whole file.
     pub(super) fn is_suspect(&self) -> bool {
         self.suspect
     }
 
-    /// How long the file is, in bytes.
+    /// Returns the length of the file, in bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Writes a change that follows what is remembered; when this returns a crash no longer undoes it.
+    /// Appends a change to the memory. After this returns, a crash does not undo it.
     ///
     /// # Errors
     ///
-    /// It is not known to be on disk, and nothing may follow from it.
+    /// The change may not be on disk, so nothing may follow from it.
     pub(super) fn add(&mut self, memory: &Memory, change: &Change) -> std::io::Result<()> {
         let bloated = self.length > COMPACT_FROM.max(2 * self.compact);
         if self.suspect || bloated {
@@ -101,11 +102,11 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the whole file anew.
+    /// Rewrites the whole file.
     ///
     /// # Errors
     ///
-    /// The old file is still in its place, or the new one is.
+    /// Either the old file or the new one is in place.
     pub(super) fn rewrite(&mut self, memory: &Memory) -> std::io::Result<()> {
         self.suspect = true;
         let mut content = Vec::new();
@@ -126,7 +127,7 @@ fn line(change: &Change) -> std::io::Result<Vec<u8>> {
     Ok(format!("{sum:08x} {json}\n").into_bytes())
 }
 
-/// What the lines of a journal lead to.
+/// Rebuilds the memory from the lines of a journal.
 pub(super) fn read(file: &Path, content: &[u8]) -> Result<Memory, Damage> {
     let mut memory = Memory::default();
     let mut rest = content;
@@ -136,7 +137,7 @@ pub(super) fn read(file: &Path, content: &[u8]) -> Result<Memory, Damage> {
         number += 1;
         match change(text) {
             Ok(change) => memory.apply(change),
-            // A file system may make a file longer before what is written is in it, which then reads as zeros.
+            // A file system may extend a file before it writes the data, which then reads as zeros.
             Err(_) if after.is_empty() && text.contains(&0) => break,
             Err(why) => {
                 return Err(Damage {

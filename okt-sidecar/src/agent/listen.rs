@@ -1,4 +1,4 @@
-//! Where an agent listens: TCP addresses, and Unix sockets whose permissions are the protection.
+//! The listeners of an agent: TCP addresses, and Unix sockets that their permissions protect.
 
 use std::fmt;
 use std::fs;
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, UnixListener};
 use super::error::ServeError;
 use super::tls::Files;
 
-/// A place where an agent listens.
+/// An address or a socket that an agent listens on.
 ///
 /// ```
 /// use okt_sidecar::Listen;
@@ -39,23 +39,23 @@ pub(super) enum Place {
 }
 
 impl Listen {
-    /// A TCP address; port 0 takes a free one.
+    /// Returns a TCP address. Port 0 takes a free port.
     ///
-    /// On anything but loopback the agent needs a [token](super::Agent::token_file), or clients with
+    /// An address other than loopback needs a [token](super::Agent::token_file) or clients with
     /// [certificates](Self::mutual_tls).
     pub fn tcp(address: SocketAddr) -> Self {
         Self(Place::Tcp { address, tls: None })
     }
 
-    /// A Unix socket, which only the user of the agent can use; no token is asked for.
+    /// Returns a Unix socket that only the agent's user can connect to. It asks for no token.
     ///
-    /// A socket of this name on which nobody listens is taken over.
+    /// If nothing listens on an existing socket of this name, the agent replaces it.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self(Place::Unix { path, mode: 0o600 })
     }
 
-    /// The permissions of a Unix socket; has no meaning for TCP.
+    /// Sets the permissions of a Unix socket; it has no effect on TCP.
     #[must_use]
     pub fn mode(mut self, permissions: u32) -> Self {
         match &mut self.0 {
@@ -65,8 +65,9 @@ impl Listen {
         self
     }
 
-    /// TLS with this certificate (its chain) and key, both files in the PEM format, read again when they change;
-    /// has no meaning for a Unix socket.
+    /// Enables TLS with a certificate (its chain) and a key, both as PEM files. The agent reads them again when they
+    /// change.
+    /// It has no effect on a Unix socket.
     #[must_use]
     pub fn tls(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         match &mut self.0 {
@@ -82,10 +83,10 @@ impl Listen {
         self
     }
 
-    /// TLS, where clients too prove who they are: with a certificate that one of those in `client_ca` has signed.
+    /// Enables TLS that requires a client certificate signed by one of those in `client_ca`.
     ///
-    /// A client without one cannot say anything, so no token is needed.
-    /// The authority should sign certificates of operators and nothing else: whoever has one may give orders.
+    /// A client without one cannot send a request, so no token is needed.
+    /// The authority should sign certificates of operators only, because each of them may request work.
     #[must_use]
     pub fn mutual_tls(
         self,
@@ -103,7 +104,7 @@ impl Listen {
         this
     }
 
-    /// Whether anybody but this machine can come in.
+    /// Returns whether another machine can connect.
     pub(super) fn is_exposed(&self) -> bool {
         match &self.0 {
             Place::Tcp { address, .. } => !address.ip().to_canonical().is_loopback(),
@@ -121,7 +122,7 @@ impl fmt::Display for Listen {
     }
 }
 
-/// A place that is listened to.
+/// An open listener.
 pub(super) enum Door {
     Tcp(TcpListener),
     Unix(
@@ -131,7 +132,7 @@ pub(super) enum Door {
 }
 
 impl Door {
-    /// Begins to listen.
+    /// Opens the listener.
     pub(super) async fn open(listen: &Listen) -> Result<(Self, Listen), ServeError> {
         let failed = |source| ServeError::Listen {
             place: listen.to_string(),
@@ -153,7 +154,7 @@ impl Door {
     }
 }
 
-/// The file of a Unix socket; it goes with the listener, unless another one has taken its place.
+/// The file of a Unix socket. Dropping it removes the file, unless another socket has replaced it.
 pub(super) struct SocketFile {
     path: PathBuf,
     device: u64,
@@ -178,7 +179,7 @@ fn unix(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
         }
         Ok(_) => match std::os::unix::net::UnixStream::connect(path) {
             Ok(_) => {
-                let error = "somebody listens there";
+                let error = "another process listens there";
                 return Err(io::Error::new(ErrorKind::AddrInUse, error));
             }
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
@@ -187,7 +188,7 @@ fn unix(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    // Under another name until it can be used, so that there is always one here.
+    // The socket has another name until it is usable, so that there is always a usable one under `path`.
     let mut own = path.as_os_str().to_owned();
     own.push(format!(".{}", std::process::id()));
     let own = PathBuf::from(own);
@@ -214,10 +215,10 @@ fn unix(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
     }
 }
 
-/// How many connections may wait to be accepted.
+/// The number of connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// A socket with its permissions that nobody can connect to yet: it does not listen.
+/// Creates a socket with its permissions that refuses connections, because it does not listen yet.
 fn closed(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -233,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_can_connect_to_a_socket_before_it_has_its_permissions() {
+    fn a_socket_takes_no_connection_before_it_has_its_permissions() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         let socket = closed(&path, 0o620).unwrap();

@@ -1,7 +1,7 @@
-//! What an agent remembers: whose requests it takes, and the actions that it must not begin again.
+//! The memory of an agent: whose requests it takes, and the actions that it must not begin again.
 //!
-//! It changes by [`Change`]s only, each of which is a line of the journal: what is on disk and what is in memory
-//! come about in the same way.
+//! Only [`Change`]s modify it. Each of them is a line of the journal, so the memory and the file are built in the same
+//! way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,116 +13,115 @@ use sha2::{Digest, Sha256};
 
 use crate::wire::{ActionId, ActionReport, Fence, ObjectRef, Owner};
 
-/// How many actions are remembered that may be forgotten, for people.
+/// The number of forgettable actions that are kept for people.
 const KEPT: usize = 32;
 
-/// How many actions are remembered in all; more of them than this must not be forgotten only where an operator
-/// never acknowledges.
+/// The limit for all remembered actions. It is reached only if an operator never acknowledges.
 pub(super) const REMEMBERED_LIMIT: usize = 512;
 
-/// How many ids are remembered that were cancelled before they were asked for: a request on its way arrives soon.
+/// The number of ids kept that were cancelled before they were requested. A request on its way arrives soon.
 const WITHDRAWN: usize = 64;
 
-/// How many uids of earlier owners are remembered: none of them comes back.
+/// The number of uids kept of earlier owners, which never get the agent back.
 const SUPERSEDED: usize = 64;
 
-/// What an agent remembers.
+/// The memory of an agent.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Memory {
-    /// Whose request was taken last; its namespace and name are those that the agent belongs to.
+    /// The owner of the last request taken. The agent belongs to its namespace and name.
     pub(super) owner: Option<Owner>,
-    /// The last request that was taken, with the highest epoch.
+    /// The fence of the last request taken, with the highest epoch.
     pub(super) fence: Fence,
     /// The uids of earlier owners, the newest last.
     superseded: VecDeque<String>,
-    /// In the order in which their last attempts were recorded.
+    /// The actions, in the order in which their last attempts were recorded.
     actions: Vec<Arc<Remembered>>,
-    /// Cancelled before they were asked for, the newest last.
+    /// The ids that were cancelled before they were requested, the newest last.
     withdrawn: VecDeque<ActionId>,
 }
 
-/// An action that is remembered.
+/// A remembered action.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Remembered {
-    /// What is told of it.
+    /// The report.
     pub(super) report: ActionReport,
-    /// For which object.
+    /// The object that requested it.
     pub(super) owner: Owner,
-    /// How new the request for its last attempt was.
+    /// The fence of the request for its last attempt.
     pub(super) fence: Fence,
-    /// Of its input; see [`fingerprint`].
+    /// The hash of its input; see [`fingerprint`].
     pub(super) fingerprint: String,
-    /// Empty once it has ended.
+    /// The input; empty after the action has ended.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) input: Map<String, Value>,
-    /// What its work remembered; empty once it has ended.
+    /// The notes of its work; empty after the action has ended.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) notes: BTreeMap<String, Value>,
 }
 
-/// One step from what was remembered to what is remembered next: all of it or nothing.
+/// One change of the memory, which is applied as a whole or not at all.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Change {
-    /// From now on the requests of this owner are taken.
+    /// The new owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<Owner>,
-    /// The last request that was taken, with the highest epoch.
+    /// The fence of the last request taken, with the highest epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fence: Option<Fence>,
-    /// The uids of owners that another one has superseded.
+    /// The uids of owners that a newer owner has superseded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) superseded: Vec<String>,
-    /// An action as it is from now on.
+    /// The new state of an action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) action: Option<Remembered>,
-    /// What the work of an action remembers.
+    /// A note of an action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<Note>,
-    /// Actions that are remembered no longer.
+    /// The actions to forget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) forgotten: Vec<ActionId>,
-    /// Actions that were cancelled and not asked for yet.
+    /// The actions that were cancelled before they were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) withdrawn: Vec<ActionId>,
 }
 
-/// What the work of an action remembers.
+/// A note of an action.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Note {
-    /// Of which action.
+    /// The id of the action.
     pub(super) id: ActionId,
-    /// A later note under the same key takes the place of the earlier one.
+    /// The key. A later note under the same key replaces the earlier one.
     pub(super) key: String,
-    /// What is remembered.
+    /// The value.
     pub(super) value: Value,
 }
 
 impl Memory {
-    /// All actions, in the order in which their last attempts were recorded.
+    /// Returns all actions, in the order in which their last attempts were recorded.
     pub(super) fn actions(&self) -> &[Arc<Remembered>] {
         &self.actions
     }
 
-    /// The action of this id.
+    /// Returns the action of this id.
     pub(super) fn action(&self, id: &ActionId) -> Option<&Arc<Remembered>> {
         self.actions.iter().find(|action| action.report.id == *id)
     }
 
-    /// The action that is under way.
+    /// Returns the running action.
     pub(super) fn under_way(&self) -> Option<&Arc<Remembered>> {
-        // The newest one: nothing is begun while another one is under way.
+        // It is the newest one, because nothing begins while another action runs.
         (self.actions.last()).filter(|action| !action.report.phase.is_final())
     }
 
-    /// Whether an action was cancelled before it was asked for.
+    /// Returns whether an action was cancelled before it was requested.
     pub(super) fn is_withdrawn(&self, id: &ActionId) -> bool {
         self.withdrawn.contains(id)
     }
 
-    /// Takes a step.
+    /// Applies a change.
     pub(super) fn apply(&mut self, change: Change) {
         let Change {
             owner,
@@ -166,14 +165,14 @@ impl Memory {
         extend(&mut self.superseded, superseded, SUPERSEDED);
     }
 
-    /// The step that takes an attempt of a request, at this moment by the agent's clock.
+    /// Returns the change that takes an attempt of a request, at this time of the agent's clock.
     pub(super) fn taken(&self, action: Remembered, now: Timestamp) -> Change {
         let (owner, superseded) = match &self.owner {
-            // As it was recorded first.
+            // Keep the owner as it was first recorded.
             Some(owner) if owner.uid == action.owner.uid => (owner.clone(), Vec::new()),
             before => {
                 let mut owner = action.owner.clone();
-                // A time that has not come yet would keep every later object out until it has.
+                // A time in the future would keep every later object out until then.
                 owner.created_at = owner.created_at.min(now);
                 let uids = before.iter().map(|before| before.uid.clone());
                 (owner, uids.collect())
@@ -189,24 +188,24 @@ impl Memory {
         }
     }
 
-    /// The namespace and name that the agent belongs to: those of its settings, or of its owner.
+    /// Returns the namespace and name that the agent belongs to: those of its settings, or else of its owner.
     pub(super) fn object(&self, of_settings: Option<&ObjectRef>) -> Option<ObjectRef> {
         (of_settings.cloned()).or_else(|| self.owner.as_ref().map(Owner::object))
     }
 
-    /// Whether another owner has taken the place of the one with this uid.
+    /// Returns whether another owner has superseded the one with this uid.
     pub(super) fn is_superseded(&self, uid: &str) -> bool {
         self.superseded.iter().any(|past| past == uid)
     }
 
-    /// Forgets to whom the agent belongs and which requests are too old; what was done is remembered.
+    /// Forgets the owner and the fence, but keeps the actions.
     pub(super) fn free(&mut self) -> Option<Owner> {
         self.fence = Fence::default();
         self.superseded.clear();
         self.owner.take()
     }
 
-    /// The steps that lead here from nothing.
+    /// Returns the changes that build this memory from an empty one.
     pub(super) fn changes(&self) -> impl Iterator<Item = Change> {
         let first = Change {
             owner: self.owner.clone(),
@@ -222,14 +221,15 @@ impl Memory {
         std::iter::once(first).chain(actions)
     }
 
-    /// What may be forgotten when a request of this owner and fence is taken: neither an action that is as new as
-    /// the newest, nor one whose end nobody has acknowledged, nor those that people may want to see.
+    /// Returns the actions to forget when a request of this owner and fence is taken.
+    /// It keeps actions that run or are at least as new as the request, those whose end is not acknowledged, and the
+    /// last [`KEPT`] for people.
     pub(super) fn forgettable(&self, owner: &Owner, fence: Fence) -> Vec<ActionId> {
         let old: Vec<_> = (self.actions.iter())
             .filter(|action| {
                 let newest = action.owner.uid == owner.uid
                     && (action.fence.transition, action.fence.run) >= (fence.transition, fence.run);
-                // Whoever asked for the action of an object that is gone does not come back for its end.
+                // An object that is gone does not ask for its action's end any more.
                 let awaited = action.owner.uid == owner.uid && !action.report.acknowledged;
                 action.report.phase.is_final() && !newest && !awaited
             })
@@ -240,17 +240,17 @@ impl Memory {
     }
 }
 
-/// Adds these, and forgets the oldest beyond `most`.
+/// Appends values, and drops the oldest beyond `most`.
 fn extend<T>(to: &mut VecDeque<T>, new: Vec<T>, most: usize) {
     to.extend(new);
     let many = to.len().saturating_sub(most);
     to.drain(..many);
 }
 
-/// Tells two inputs apart, whatever the order of their fields.
+/// Returns a hash of an input that does not depend on the order of its fields.
 pub(super) fn fingerprint(input: &Map<String, Value>) -> String {
     fn object(fields: &Map<String, Value>, digest: &mut Sha256) {
-        // In the order of their names: other crates can turn on that serde_json keeps the order of a text.
+        // Sort by name, because a feature of another crate can make `serde_json` keep the order of the text.
         let sorted: BTreeMap<_, _> = fields.iter().collect();
         digest.update(format!("{{{}:", sorted.len()));
         for (name, value) in sorted {

@@ -1,4 +1,4 @@
-//! What an agent counts, for Prometheus; the labels are bounded by its states, its paths and the protocol.
+//! The metrics of an agent, for Prometheus. The labels are bounded by its states, its paths and the protocol.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::wire::{Phase, Seen};
 
-/// What an agent counts.
+/// The metrics of an agent.
 #[derive(Debug)]
 pub(super) struct Metrics {
     registry: Registry,
@@ -52,7 +52,7 @@ struct Closed {
 }
 
 impl Metrics {
-    /// Nothing counted yet.
+    /// Creates metrics that are all zero.
     pub(super) fn new() -> Self {
         let mut own = Registry::with_prefix("okt_sidecar");
         let registry = &mut own;
@@ -68,7 +68,7 @@ impl Metrics {
             request_seconds: known(
                 registry,
                 "request_seconds",
-                "How long answers took, those that wait for the end of an action apart",
+                "Duration of answers, except those that wait for the end of an action",
                 Histogram::new(answer_buckets),
             ),
             actions: known(
@@ -91,8 +91,8 @@ impl Metrics {
             ),
             observations: known(
                 registry,
-                "looks",
-                "Looks at the application",
+                "observations",
+                "Observations of the application",
                 Family::default(),
             ),
             journal_bytes: known(
@@ -123,15 +123,15 @@ impl Metrics {
         }
     }
 
-    /// All of it as text, in the format of `OpenMetrics`.
+    /// Returns all metrics as text in the `OpenMetrics` format.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a String fails only where a metric does, and these do not.
+        // Writing to a String fails only if a metric fails, and these do not.
         let _ = encode(&mut text, &self.registry);
         text
     }
 
-    /// A request was answered.
+    /// Counts an answered request.
     pub(super) fn answered(
         &self,
         method: &'static str,
@@ -150,7 +150,7 @@ impl Metrics {
         }
     }
 
-    /// An attempt has ended.
+    /// Counts an ended attempt.
     pub(super) fn ended(&self, state: &str, phase: Phase, took: Duration) {
         let action = Action {
             state: state.to_owned(),
@@ -160,12 +160,12 @@ impl Metrics {
         self.action_seconds.observe(took.as_secs_f64());
     }
 
-    /// Whether an action is under way.
+    /// Sets whether an action is running.
     pub(super) fn running(&self, running: bool) {
         self.running.set(running.into());
     }
 
-    /// The application was looked at.
+    /// Counts an observation of the application.
     pub(super) fn observed(&self, seen: &Seen) {
         let seen = match seen {
             Seen::Unobserved => "unobserved",
@@ -176,7 +176,7 @@ impl Metrics {
         self.observations.get_or_create(&Observe { seen }).inc();
     }
 
-    /// The journal was written, or not.
+    /// Sets the length of the journal, and counts a failed write.
     pub(super) fn wrote(&self, length: u64, well: bool) {
         self.journal_bytes
             .set(i64::try_from(length).unwrap_or(i64::MAX));
@@ -185,19 +185,19 @@ impl Metrics {
         }
     }
 
-    /// So many connections are open.
+    /// Sets the number of open connections.
     pub(super) fn connected(&self, connections: usize) {
         self.connections
             .set(i64::try_from(connections).unwrap_or(i64::MAX));
     }
 
-    /// A connection was closed before it was done.
+    /// Counts a connection that was closed early.
     pub(super) fn closed(&self, reason: &'static str) {
         self.closed.get_or_create(&Closed { reason }).inc();
     }
 }
 
-/// A metric that stands in the text from now on.
+/// Registers a metric.
 fn known<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
     registry.register(name, help, metric.clone());
     metric

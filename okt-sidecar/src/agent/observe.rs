@@ -1,4 +1,4 @@
-//! Looking where the application is, on the agent's own time.
+//! The observation of the application, at the agent's own interval.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::settings::Settings;
 use crate::wire::{Seen, Sighting, TEXT_LIMIT};
 use crate::work::Work;
 
-/// How many events of a sighting are told.
+/// The limit for the events of one observation.
 const EVENTS: usize = 16;
 
-/// Looks again and again, and at once after an action has ended.
+/// Observes repeatedly, and at once after an action has ended.
 pub(super) async fn observe_on<W: Work>(
     work: Arc<W>,
     board: watch::Sender<Board>,
@@ -39,7 +39,7 @@ pub(super) async fn observe_on<W: Work>(
             joined = &mut observe => {
                 let sighting = joined.unwrap_or_else(|error| {
                     let why = panic_text(error).unwrap_or_default();
-                    Sighting::unreachable(format!("the look panicked: {why}"))
+                    Sighting::unreachable(format!("the observation panicked: {why}"))
                 });
                 begun.tell(&board, &metrics, sighting);
             }
@@ -49,11 +49,11 @@ pub(super) async fn observe_on<W: Work>(
                 end(observe).await;
             }
             () = ended(&mut news, begun.observations) => {
-                // It may have been asked before the end, so its answer is of no use.
+                // The observation may have begun before the end, so its result is useless.
                 let ending = end(observe);
                 tokio::pin!(ending);
                 if timeout(settings.observe_timeout, &mut ending).await.is_err() {
-                    let why = "the look before does not end";
+                    let why = "the observation before does not end";
                     let now = Begun { observations: board.borrow().observations, ..begun };
                     now.tell(&board, &metrics, Sighting::unreachable(why));
                     ending.await;
@@ -68,7 +68,7 @@ pub(super) async fn observe_on<W: Work>(
     }
 }
 
-/// When a look was begun.
+/// When an observation began.
 #[derive(Clone, Copy)]
 struct Begun {
     observations: u64,
@@ -77,7 +77,7 @@ struct Begun {
 }
 
 impl Begun {
-    /// Tells what was seen, unless an action has ended since the look was begun.
+    /// Publishes the observation, unless an action has ended since it began.
     fn tell(self, board: &watch::Sender<Board>, metrics: &Metrics, mut sighting: Sighting) {
         sighting.observed_at = Some(self.timestamp);
         sighting.age_ms = None;
@@ -97,7 +97,7 @@ impl Begun {
     }
 }
 
-/// Ends a look; one that blocks its thread goes on until it does not, and there must not be two of them.
+/// Aborts an observation, and waits until it has ended: one that blocks its thread continues, and two must not overlap.
 async fn end(observe: AbortOnDropHandle<Sighting>) {
     observe.abort();
     let _ = observe.await;
@@ -110,7 +110,7 @@ async fn ended(news: &mut watch::Receiver<Board>, observations: u64) {
         .await
         .is_err()
     {
-        // The board is gone, and with it whoever would be told.
+        // The board is gone, and the agent with it.
         std::future::pending::<()>().await;
     }
 }

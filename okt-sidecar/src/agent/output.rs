@@ -1,8 +1,8 @@
-//! What an action prints: the beginning and the end of it, however much it is.
+//! The output of an action: the agent keeps its beginning and its end.
 
 use std::collections::VecDeque;
 
-/// What is kept of the output of one attempt.
+/// The kept output of one attempt.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     limit: usize,
@@ -11,21 +11,21 @@ pub(super) struct Output {
     total: u64,
 }
 
-/// A piece of what is kept.
+/// A part of the kept output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
-    /// Where the first byte of it stood in all that was printed.
+    /// The position of the first byte in the whole output.
     pub(super) from: u64,
     /// The bytes.
     pub(super) bytes: Vec<u8>,
-    /// How much was printed.
+    /// The size of the whole output, in bytes.
     pub(super) total: u64,
-    /// How many bytes were dropped in the middle.
+    /// The number of bytes dropped from the middle.
     pub(super) gap: u64,
 }
 
 impl Output {
-    /// Nothing yet; of the beginning and of the end `limit` bytes each are kept.
+    /// Creates an empty output that keeps `limit` bytes of the beginning and `limit` bytes of the end.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -35,7 +35,7 @@ impl Output {
         }
     }
 
-    /// Takes what is printed.
+    /// Adds printed bytes.
     pub(super) fn print(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let (first, rest) = bytes.split_at(bytes.len().min(self.limit - self.head.len()));
@@ -46,12 +46,12 @@ impl Output {
         self.tail.extend(rest);
     }
 
-    /// How much was printed, in bytes.
+    /// Returns the size of the whole output, in bytes.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// What is kept from this byte on: up to the gap, or from its end on.
+    /// Returns the kept output from this byte on: up to the gap, or from the gap's end on.
     pub(super) fn piece(&self, from: u64) -> Piece {
         let head = self.head.len() as u64;
         let tail = self.total - self.tail.len() as u64;
@@ -77,12 +77,12 @@ impl Output {
     }
 }
 
-/// What is kept is shorter than memory is.
+/// The kept output fits into memory, so an offset fits into `usize`.
 fn index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
-/// A text of at most this many bytes; where it is cut it ends with an ellipsis.
+/// Truncates a text to this many bytes. A truncated text ends with an ellipsis.
 pub(super) fn cut(mut text: String, limit: usize) -> String {
     if text.len() > limit {
         text.truncate(text.floor_char_boundary(limit.saturating_sub('…'.len_utf8())));
@@ -93,7 +93,7 @@ pub(super) fn cut(mut text: String, limit: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! What is kept of what.
+    //! Which parts of the output are kept.
 
     use super::{Output, cut};
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_between_characters() {
+    fn a_text_is_truncated_between_characters() {
         assert_eq!(cut("äää".into(), 6), "äää");
         assert_eq!(cut("ääää".into(), 6), "ä…");
     }

@@ -1,6 +1,6 @@
-//! What becomes of a request: the rules of `docs/sidecar.md`, from what is remembered to an answer.
+//! The rules of `docs/sidecar.md`: they decide from the memory how to answer a request.
 //!
-//! No I/O and no clock; what a verdict asks for is done by the actor.
+//! They use no I/O and no clock. The actor carries out a verdict.
 
 use super::memory::{Memory, REMEMBERED_LIMIT, Remembered, fingerprint};
 use crate::wire::{
@@ -9,7 +9,7 @@ use crate::wire::{
 };
 use crate::work::Offer;
 
-/// What the rules look at beside the request.
+/// The input of the rules besides the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing<'a> {
     pub(super) memory: &'a Memory,
@@ -21,44 +21,44 @@ pub(super) struct Standing<'a> {
     pub(super) seen: &'a Seen,
 }
 
-/// What becomes of a request for work.
+/// The verdict on a request for work.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Asked {
-    /// Nothing.
+    /// Refuse it.
     Refuse(Problem),
-    /// It is answered with what is known.
+    /// Answer with the known report.
     Tell,
-    /// This attempt is recorded, then begun.
+    /// Record this attempt, then begin it.
     Begin { attempt: u32 },
-    /// It is recorded as one that was cancelled, and not begun.
+    /// Record it as cancelled, and do not begin it.
     Withdrawn,
 }
 
-/// What becomes of a request to cancel.
+/// The verdict on a request to cancel.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Cancelled {
-    /// Nothing.
+    /// Refuse it.
     Refuse(Problem),
-    /// It has ended.
+    /// Answer with the known report, because the action has ended.
     Tell,
-    /// It is told to end.
+    /// Cancel the running action.
     End,
-    /// It was not asked for yet: should the request still arrive, nothing is begun.
+    /// Remember the id, because it was not requested yet: if the request still arrives, nothing begins.
     Remember,
 }
 
-/// What becomes of an acknowledgement.
+/// The verdict on an acknowledgement.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Acknowledged {
-    /// Nothing.
+    /// Refuse it.
     Refuse(Problem),
-    /// It was acknowledged before.
+    /// Answer with the known report, because it was acknowledged before.
     Tell,
-    /// It is recorded.
+    /// Record it.
     Take,
 }
 
-/// Rules 2 to 11 of a request for work, and which of 13 and 14 applies; rule 1 is applied before, 12 after.
+/// Applies rules 2 to 11 to a request for work, and chooses between 13 and 14. Rule 1 is applied before, rule 12 after.
 pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionRequest) -> Asked {
     let Standing {
         memory,
@@ -70,12 +70,12 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
     } = standing;
     let refuse = |code, detail: String| Asked::Refuse(Problem::new(code, detail));
 
-    // 1 and 2: an absurd epoch, and a deposed operator.
+    // 1 and 2: an implausible epoch, or an operator that has lost the leadership.
     if let Err(fenced) = epoch(memory, request.fence.epoch) {
         return Asked::Refuse(fenced);
     }
 
-    // 3 and 4: an id names one piece of work for ever, which is begun again only where its end was taken.
+    // 3 and 4: an id always names the same work, which begins again only after its end was acknowledged.
     let known = memory.action(id);
     if let Some(known) = known {
         if let Some(what) = difference(known, request) {
@@ -91,7 +91,7 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
         }
     }
 
-    // 5 and 6: another object, one that was deleted, or a view of one that is old.
+    // 5 and 6: another object, a deleted object, or a stale view of the object.
     if let Err(problem) = belongs(memory, object, request) {
         return Asked::Refuse(problem);
     }
@@ -108,7 +108,7 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
         return refuse(Code::OtherGraph, detail);
     }
 
-    // 9 to 11: not now.
+    // 9 to 11: refusals that pass.
     if stopping {
         return refuse(Code::Stopping, "the agent is being stopped".to_owned());
     }
@@ -134,7 +134,7 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
         }
     }
 
-    // 12, as far as it does not need the disk: what must not be forgotten is bounded too.
+    // 12, as far as it does not need the disk: the number of actions that must not be forgotten is limited.
     let forgotten = memory.forgettable(&request.owner, request.fence).len();
     if known.is_none() && memory.actions().len() - forgotten >= REMEMBERED_LIMIT {
         let detail = format!("{REMEMBERED_LIMIT} actions are not acknowledged");
@@ -148,7 +148,7 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
     }
 }
 
-/// Rules 5 and 6: whether the agent belongs to the owner of a request, and the request is not an old one of it.
+/// Applies rules 5 and 6: the agent belongs to the owner of the request, and the request is not stale.
 fn belongs(
     memory: &Memory,
     object: Option<&ObjectRef>,
@@ -194,7 +194,7 @@ fn belongs(
     Ok(())
 }
 
-/// In what a request asks for other work than what is known under its id.
+/// Returns in which field a request differs from the known work of its id.
 fn difference(known: &Remembered, request: &ActionRequest) -> Option<&'static str> {
     let (own, theirs) = (known.fence, request.fence);
     if known.report.state != request.state {
@@ -210,7 +210,7 @@ fn difference(known: &Remembered, request: &ActionRequest) -> Option<&'static st
     }
 }
 
-/// What becomes of a request to cancel.
+/// Decides about a request to cancel.
 pub(super) fn cancelled(memory: &Memory, id: &ActionId, of_epoch: u64) -> Cancelled {
     if let Err(fenced) = epoch(memory, of_epoch) {
         return Cancelled::Refuse(fenced);
@@ -222,7 +222,7 @@ pub(super) fn cancelled(memory: &Memory, id: &ActionId, of_epoch: u64) -> Cancel
     }
 }
 
-/// What becomes of an acknowledgement.
+/// Decides about an acknowledgement.
 pub(super) fn acknowledged(
     memory: &Memory,
     id: &ActionId,
@@ -252,12 +252,12 @@ pub(super) fn acknowledged(
     }
 }
 
-/// That nothing is known of an id.
+/// Returns the refusal of an unknown id.
 pub(super) fn no_such_action(id: &ActionId) -> Problem {
     Problem::new(Code::NoSuchAction, format!("nothing is known of {id}"))
 }
 
-/// Whether an operator of this term is not yet deposed, and the term is none that no operator can have.
+/// Refuses an epoch that is below the highest one taken, or implausibly far above it.
 fn epoch(memory: &Memory, epoch: u64) -> Result<(), Problem> {
     let highest = memory.fence.epoch;
     if epoch < highest {
@@ -275,7 +275,7 @@ fn epoch(memory: &Memory, epoch: u64) -> Result<(), Problem> {
 
 fn place(seen: &Seen) -> String {
     match seen {
-        Seen::Unobserved => "not yet looked at".to_owned(),
+        Seen::Unobserved => "not observed yet".to_owned(),
         Seen::In { state } => format!("in {state}"),
         Seen::Absent => "absent".to_owned(),
         Seen::Unreachable { .. } => "unreachable".to_owned(),

@@ -1,4 +1,5 @@
-//! Serving: connections from the doors to the service, each bounded in time, all of them in number.
+//! The server: passes connections from the listeners to the service, with a time limit each and a limit for their
+//! number.
 
 use std::future::Future;
 use std::io;
@@ -30,16 +31,16 @@ use super::token::Token;
 use super::{Agent, Started};
 use crate::work::Work;
 
-/// How often it is looked whether the token or a certificate has changed.
+/// The interval of the checks whether the token or a certificate has changed.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// How long connections may still take after the agent has stopped.
+/// The time that connections get to finish after the agent has stopped.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// The longest head of a request, in bytes.
+/// The limit for the head of a request, in bytes.
 const HEAD_LIMIT: usize = 16 * 1024;
 
-/// An agent that listens, and answers as soon as it is [run](Self::run).
+/// An agent that listens. It answers after [`run`](Self::run) was called.
 pub struct Bound<W> {
     agent: Agent<W>,
     token: Option<Arc<Token>>,
@@ -48,11 +49,11 @@ pub struct Bound<W> {
 }
 
 impl<W: Work> Agent<W> {
-    /// Serves at these places until it is told to stop, and then stops as [`Started::stop`] does.
+    /// Serves on these listeners until `stop` returns, and then stops as [`Started::stop`] does.
     ///
     /// # Errors
     ///
-    /// [`ServeError`]; nothing was begun, [`ServeError::Ended`] apart.
+    /// [`ServeError`]. No work was begun, except with [`ServeError::Ended`].
     pub async fn serve(
         self,
         listens: impl IntoIterator<Item = Listen>,
@@ -61,7 +62,7 @@ impl<W: Work> Agent<W> {
         self.bind(listens).await?.run(stop).await
     }
 
-    /// Listens at these places; the work begins when it is [run](Bound::run).
+    /// Opens these listeners. The agent starts with [`run`](Bound::run).
     ///
     /// # Errors
     ///
@@ -70,7 +71,7 @@ impl<W: Work> Agent<W> {
         self,
         listens: impl IntoIterator<Item = Listen>,
     ) -> Result<Bound<W>, ServeError> {
-        // Files that are read once, before there is anything to hold up.
+        // The files are read once, before the agent runs, so blocking is harmless.
         let token = (self.token.as_deref()).map(Token::read).transpose()?;
         let mut doors = Vec::new();
         let mut opened = Vec::new();
@@ -100,12 +101,12 @@ impl<W: Work> Agent<W> {
 }
 
 impl<W: Work> Bound<W> {
-    /// The places where it listens, as asked for, with the port that was taken where none was named.
+    /// Returns the listeners, with the port that was taken instead of port 0.
     pub fn listens(&self) -> &[Listen] {
         &self.listens
     }
 
-    /// The TCP addresses among them.
+    /// Returns the TCP addresses of the listeners.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.listens.iter().filter_map(|listen| match &listen.0 {
             Place::Tcp { address, .. } => Some(*address),
@@ -113,7 +114,7 @@ impl<W: Work> Bound<W> {
         })
     }
 
-    /// Serves until it is told to stop, and then stops as [`Started::stop`] does, answering until it has.
+    /// Serves until `stop` returns, and then stops as [`Started::stop`] does. It answers requests until it has stopped.
     ///
     /// # Errors
     ///
@@ -177,7 +178,7 @@ async fn stopped(mut started: Started, stop: impl Future<Output = ()>) -> Result
     }
 }
 
-/// Reads the token and the certificates again and again.
+/// Reads the token and the certificates periodically.
 async fn refresh(token: Option<Arc<Token>>, certificates: Vec<Arc<Tls>>) {
     if token.is_none() && certificates.is_empty() {
         return;
@@ -205,7 +206,7 @@ async fn refresh(token: Option<Arc<Token>>, certificates: Vec<Arc<Tls>>) {
     }
 }
 
-/// What stands behind a door.
+/// What a listener needs to serve its connections.
 #[derive(Clone)]
 struct Doorway {
     router: Router,
@@ -231,7 +232,7 @@ impl Doorway {
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection cannot be taken");
-                        // Such as too many open files, which passes, though not at once.
+                        // For example too many open files, which passes, but not at once.
                         sleep(Duration::from_millis(100)).await;
                     }
                 },
@@ -239,7 +240,7 @@ impl Doorway {
                 () = self.closing.cancelled() => break,
             }
         }
-        // Nobody is let in any more while the last ones are being answered.
+        // Refuse new connections while the last ones are being answered.
         drop(door);
         while open.join_next().await.is_some() {}
     }
@@ -275,7 +276,7 @@ impl Doorway {
             if request.body().is_end_stream() {
                 busy.arrived();
             } else {
-                // Whoever reads the body says when it has ended.
+                // The reader of the body reports when it has arrived.
                 request.extensions_mut().insert(Arc::clone(&busy));
             }
             let router = router.clone();
@@ -309,7 +310,7 @@ async fn accept(door: &Door) -> io::Result<Box<dyn Stream>> {
     match door {
         Door::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
-            // Answers are short: each is sent at once.
+            // Answers are short: send each at once.
             stream.set_nodelay(true)?;
             Ok(Box::new(stream))
         }

@@ -1,4 +1,4 @@
-//! The paths of the protocol, and what answers each of them.
+//! The paths of the protocol and their handlers.
 
 pub(super) mod body;
 mod problem;
@@ -33,35 +33,35 @@ use crate::wire::{
     VERSION, Versions, WAIT_LIMIT,
 };
 
-/// What the answers are made from.
+/// The state that the handlers use.
 #[derive(Debug)]
 pub(super) struct Front {
     pub(super) settings: Arc<Settings>,
     pub(super) boot_id: String,
-    /// Sorted by name.
+    /// The offered states, sorted by name.
     pub(super) states: Vec<String>,
     pub(super) board: watch::Receiver<Board>,
     pub(super) commands: mpsc::Sender<Command>,
     pub(super) metrics: Arc<Metrics>,
-    /// As many as may wait for the end of an action.
+    /// One permit for each request that may wait for the end of an action.
     pub(super) waits: Semaphore,
     pub(super) places: Places,
 }
 
-/// Who may come in.
+/// Who may use a listener.
 #[derive(Clone, Debug)]
 pub(super) enum Entrance {
-    /// Whoever has a way to the door.
+    /// Everyone who can connect.
     Open,
-    /// Whoever names this machine as the host: a browser on it can be led here by a name of somebody else.
+    /// Requests that name this machine as their host. A foreign name could lead a browser on the machine to the agent.
     ThisMachine,
-    /// Whoever carries the token.
+    /// Requests that carry the token.
     Token(Arc<Token>),
 }
 
 type Answer = Result<Response, Problem>;
 
-/// All paths, and what answers there.
+/// Returns all paths with their handlers.
 pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Front>>)> {
     vec![
         ("/lifecycle", get(versions)),
@@ -82,7 +82,7 @@ pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Front>>)> {
     ]
 }
 
-/// The service behind one door.
+/// Returns the service of one listener.
 pub(super) fn router(front: Arc<Front>, entrance: Entrance) -> Router {
     let mut router = Router::new();
     for (path, methods) in paths() {
@@ -95,7 +95,7 @@ pub(super) fn router(front: Arc<Front>, entrance: Entrance) -> Router {
         .with_state(front)
 }
 
-/// Lets in who may come in, and counts.
+/// Checks who may use the listener, and counts the request.
 async fn door(
     State((front, entrance)): State<(Arc<Front>, Entrance)>,
     path: Option<MatchedPath>,
@@ -110,7 +110,7 @@ async fn door(
         _ => "other",
     };
     let path = path.as_ref().map_or("other", MatchedPath::as_str);
-    // The table's own text: a label must live as long as the agent.
+    // Use the text of the table, because a label must be `'static`.
     let path = (paths().into_iter())
         .map(|(known, _)| known)
         .find(|known| *known == path)
@@ -202,7 +202,7 @@ async fn action(
             action.report.attempt != first.attempt || action.report.phase.is_final()
         })
     });
-    // Whether it has ended, the time is over, or the agent has: what is known is the answer.
+    // The action has ended, the time is over, or the agent has stopped: answer with the known report.
     let _ = timeout(limit, news).await;
     Ok(Json(front.report(&id)?).into_response())
 }
@@ -292,7 +292,7 @@ async fn output(
         let piece = live.output().piece(from);
         (piece.from, piece.bytes, piece.total, piece.gap)
     } else {
-        // Printed before this agent was there, or long ago.
+        // The output is from an earlier agent, or too old to be kept.
         let total = action.report.output_bytes;
         (total, Vec::new(), total, total)
     };
@@ -355,7 +355,7 @@ impl Front {
         Ok(board.report(action))
     }
 
-    /// Has the actor do something, and waits for what came of it, though not for ever.
+    /// Sends a command to the actor, and waits for its answer with a time limit.
     async fn command(
         &self,
         command: impl FnOnce(Reply) -> Command,
@@ -375,7 +375,7 @@ impl Front {
             Ok(answer) => answer.map_err(|_| gone())?,
             Err(_) => Err(Problem::new(
                 Code::Overloaded,
-                format!("nothing was recorded within {limit:?}; ask again what came of it"),
+                format!("nothing was recorded within {limit:?}; ask again for the result"),
             )),
         }
     }

@@ -1,14 +1,14 @@
-//! What an agent is set to.
+//! The settings of an agent.
 
 use std::time::Duration;
 
 use crate::wire::{AgentInfo, ObjectRef};
 
-/// What an agent is set to.
+/// The settings of an agent.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) agent: AgentInfo,
-    /// The namespace and name that it belongs to; none leaves that to the first owner.
+    /// The namespace and name that the agent belongs to; `None` takes those of the first owner.
     pub(super) object: Option<ObjectRef>,
     pub(super) graph: Option<String>,
     pub(super) observe_every: Duration,

@@ -1,4 +1,4 @@
-//! Agents without a socket, most of them under paused time: how actions go, and what a crash leaves.
+//! Agents without a socket, mostly under paused time: the course of actions, and what a crash leaves.
 
 mod belonging;
 mod codes;

@@ -1,4 +1,5 @@
-//! The certificate of an agent, and those that clients must prove: from files, read again when they change.
+//! The certificate of an agent, and the authority for client certificates: from files that are read again when they
+//! change.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,16 +14,16 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-/// The files that TLS needs.
+/// The files for TLS.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Files {
     pub(super) certificate: PathBuf,
     pub(super) key: PathBuf,
-    /// Whose signature the certificates of clients must have; none asks for no certificate.
+    /// The authority that must have signed client certificates; `None` asks clients for no certificate.
     pub(super) client_ca: Option<PathBuf>,
 }
 
-/// What the files hold.
+/// The certificates from the files.
 pub(super) struct Tls {
     files: Files,
     current: RwLock<Current>,
@@ -33,7 +34,7 @@ struct Current {
     acceptor: TlsAcceptor,
 }
 
-/// A certificate cannot be used; a retry helps once somebody has mended the files.
+/// A certificate cannot be used. A retry helps after the files are fixed.
 #[derive(Debug, thiserror::Error)]
 #[error("read the certificates of TLS, {files}: {why}")]
 pub struct TlsError {
@@ -72,11 +73,11 @@ impl Tls {
         }
     }
 
-    /// Reads the files again, where they have changed; the certificates stay as they are where that fails.
+    /// Reads the files again if they have changed. If that fails, the certificates stay as they are.
     ///
     /// # Errors
     ///
-    /// The files do not fit together, such as between the writing of the one and the other; later they may.
+    /// The files do not fit together, for example while they are being replaced. A retry may help later.
     pub(super) fn refresh(&self) -> Result<(), TlsError> {
         let known = (self.current.read())
             .unwrap_or_else(PoisonError::into_inner)
@@ -92,19 +93,19 @@ impl Tls {
         Ok(())
     }
 
-    /// Whether clients must prove who they are.
+    /// Returns whether clients must present a certificate.
     pub(super) fn asks_clients(&self) -> bool {
         self.files.client_ca.is_some()
     }
 
-    /// What takes the next connection.
+    /// Returns the acceptor for the next connection.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         current.acceptor.clone()
     }
 }
 
-/// Nothing where the files are as they were.
+/// Reads the files. Returns `None` if they have not changed.
 fn read(files: &Files, known: Option<[u8; 32]>) -> Result<Option<Current>, String> {
     let content = |file: &PathBuf| {
         std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))
@@ -153,7 +154,7 @@ fn chain_of(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(chain)
 }
 
-/// Lets in clients whose certificate one of these has signed.
+/// Returns a verifier that accepts clients whose certificate one of these has signed.
 fn verifier(
     pem: &[u8],
     provider: Arc<CryptoProvider>,

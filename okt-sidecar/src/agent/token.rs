@@ -1,4 +1,4 @@
-//! The token that requests over TCP carry: from a file, read again when it changes.
+//! The bearer token of requests over TCP: from a file that is read again when it changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use axum::http::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The longest token, in bytes.
+/// The limit for a token, in bytes.
 const LIMIT: u64 = 4096;
 
-/// A token, or rather what tells it from others.
+/// The hash of a token.
 #[derive(Debug)]
 pub(super) struct Token {
     file: PathBuf,
-    /// None while the file holds no token.
+    /// `None` while the file holds no token.
     digest: RwLock<Option<[u8; 32]>>,
 }
 
-/// A token cannot be used; a retry helps once somebody has mended the file.
+/// The token cannot be used. A retry helps after the file is fixed.
 #[derive(Debug, thiserror::Error)]
 #[error("read the token {}: {why}", .file.display())]
 pub struct TokenError {
@@ -29,7 +29,7 @@ pub struct TokenError {
 }
 
 impl Token {
-    /// What stands in this file.
+    /// Reads the token from this file.
     pub(super) fn read(file: &Path) -> Result<Self, TokenError> {
         Ok(Self {
             file: file.to_owned(),
@@ -37,11 +37,11 @@ impl Token {
         })
     }
 
-    /// Reads the file again; nobody is admitted while it holds no token, so removing the file revokes the token.
+    /// Reads the file again. Without a token every request is refused, so removing the file revokes the token.
     ///
     /// # Errors
     ///
-    /// The file holds no token now; trying again later may help.
+    /// The file holds no token now. A retry may help later.
     pub(super) fn refresh(&self) -> Result<(), TokenError> {
         let read = read(&self.file);
         let digest = read.as_ref().ok().copied();
@@ -49,7 +49,7 @@ impl Token {
         read.map(drop)
     }
 
-    /// Whether a request carries it; how long that takes does not tell how much of it was right.
+    /// Returns whether a request carries the token. The comparison takes constant time.
     pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
         let mut given = headers.get_all(AUTHORIZATION).iter();
         let (Some(given), None) = (given.next(), given.next()) else {

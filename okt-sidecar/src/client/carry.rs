@@ -1,4 +1,4 @@
-//! An action, carried to its end: asked for, waited for, taken, whatever is lost or restarted on the way.
+//! Driving an action to its end: request it, wait for it, acknowledge it, whatever is lost or restarted on the way.
 
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -11,76 +11,75 @@ use crate::wire::{Acknowledgement, ActionId, ActionReport, ActionRequest, Code, 
 /// How long the agent is asked to wait for the end of an action before it answers.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// An agent that answers sooner does not wait, and is asked at a pace of our own.
+/// An agent that answers sooner than this does not wait. The client then pauses between its requests.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// The first and the longest pause between two requests for the same.
+/// The first and the longest pause between two requests of the same kind.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// How long an application may be in none of the states that a request names: it is looked at again soon.
+/// How long the application may be in none of the states that a request names: the agent observes it again soon.
 const WRONG_STATE: Duration = Duration::from_secs(30);
 
-/// How often an acknowledgement is sent before it is left to the next action.
+/// How often an acknowledgement is sent before it is left to a later action.
 const ACKNOWLEDGEMENTS: u32 = 2;
 
-/// A piece of work for an agent.
+/// An action that an agent should do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Order {
-    /// Its name.
+    /// The id of the action.
     pub id: ActionId,
-    /// What is asked for.
+    /// The request.
     pub request: ActionRequest,
-    /// Whether another attempt is wanted, after an end that was taken before.
+    /// Whether to begin another attempt if the last one has ended without success.
     ///
-    /// Without it the end of an attempt that is not acknowledged is what comes of the order: nobody has taken it.
+    /// If `false`, the end of an attempt that is not acknowledged yet is the result of the order.
     pub again: bool,
 }
 
-/// What is heard of an order on the way.
+/// A report on the way to the end of an order.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
-    /// How the action goes.
+    /// The action has not ended yet.
     Going(&'a ActionReport),
-    /// Something is in the way, and the request is sent again after a while.
+    /// A request failed, and is retried after a pause.
     Trouble(&'a ClientError),
 }
 
-/// How an order ended.
+/// The end of an order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Carried {
     /// The action has ended.
     ///
-    /// The end is acknowledged, unless it is unknown: that stays with the agent until somebody has decided to
-    /// have another attempt ([`Order::again`]), so that no crash makes one by itself.
+    /// The end is acknowledged, unless its phase is [`Phase::Unknown`]. The agent keeps an unknown end until a caller
+    /// decides on another attempt ([`Order::again`]), so that no crash begins one.
     Ended(ActionReport),
-    /// It was cancelled and nothing of it runs any more; none where the agent knows of no such action.
+    /// The action was cancelled and nothing of it runs any more; `None` if the agent does not know it.
     Withdrawn(Option<ActionReport>),
 }
 
 impl Client {
-    /// Carries an action to its end, or cancels it when `cancelled` ends.
+    /// Drives an action to its end, or cancels it when `cancelled` returns.
     ///
     /// # Flow
     ///
-    /// The action is asked for until the agent has taken it, waited for until it has ended, and its end is
-    /// acknowledged.
-    /// An older action of the same object that is in the way is cancelled, since whoever asks has moved on; for
-    /// that of another object this waits.
-    /// Ends of older actions that nobody has acknowledged are acknowledged too: they are of no use any more.
+    /// It requests the action until the agent has taken it, waits until it has ended, and acknowledges its end.
+    /// If an older action of the same object runs, it cancels that one, because the object has moved on. It waits for
+    /// an action of another object.
+    /// It also acknowledges the ends of older actions, because they are no longer needed.
     ///
     /// # Guarantees
     ///
-    /// Whatever answer is lost, and whoever restarts, the action is begun no more often than it was decided.
-    /// Dropped, this leaves the action alone: whoever carries the same order next finds it.
+    /// Lost answers and restarts do not begin more attempts than the caller decided on.
+    /// Dropping the future leaves the action alone; the next call with the same order finds it.
     ///
     /// # Caveats
     ///
-    /// It goes on asking an agent that does not answer, without end: put a limit around it.
+    /// It keeps requesting an agent that does not answer, without end: set a timeout around it.
     ///
     /// # Errors
     ///
-    /// What asking again does not mend within the patience that one call has;
-    /// [`ClientError::retry_helps`] says whether another call may.
+    /// An error that did not pass within the time that one call retries it.
+    /// [`ClientError::retry_helps`] tells whether another call may succeed.
     pub async fn carry(
         &self,
         order: &Order,
@@ -103,7 +102,7 @@ struct Carrier<'a, N> {
     client: &'a Client,
     order: &'a Order,
     news: N,
-    /// How long before the next request for the same.
+    /// The pause before the next request of the same kind.
     pause: Duration,
     again: bool,
     since: Instant,
@@ -121,7 +120,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
             let Some(report) = self.wait(asked, cancelled.as_mut()).await? else {
                 return self.withdraw().await;
             };
-            // Taken before, and meanwhile another attempt was decided.
+            // It ended before this call, and the caller wants another attempt.
             if std::mem::take(&mut self.again) && report.phase != Phase::Succeeded {
                 self.acknowledge_surely(&report).await?;
                 continue;
@@ -133,7 +132,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         }
     }
 
-    /// Asks until the agent has taken the action; none where it was cancelled before.
+    /// Requests the action until the agent has taken it. Returns `None` if it was cancelled before.
     async fn ask(
         &mut self,
         mut cancelled: Pin<&mut impl Future<Output = ()>>,
@@ -141,11 +140,11 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         let (id, request) = (&self.order.id, &self.order.request);
         self.pause = PAUSES.0;
         loop {
-            // Not broken off half-way: the request might still arrive after the one that cancels it.
+            // The request is not dropped half-way, because it might arrive after the one that cancels it.
             match self.client.ask(id, request).await {
                 Ok(asked) => {
                     if asked.began {
-                        // What it began is new: nothing that ended before is left to be taken.
+                        // The attempt is new, so there is no earlier end to acknowledge first.
                         self.again = false;
                         self.tidy().await;
                     }
@@ -155,7 +154,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
                     if let Some(running) = in_the_way(&error) {
                         self.make_way(running).await;
                     }
-                    // It may have begun the attempt that was decided: what is found ended next is that one.
+                    // The request may have begun the wanted attempt, so the next end found is that attempt's.
                     self.again &= !may_have_arrived(&error);
                     self.trouble(error)?;
                 }
@@ -166,7 +165,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         }
     }
 
-    /// Waits until the action has ended; none where it was cancelled before.
+    /// Waits until the action has ended. Returns `None` if it was cancelled before.
     async fn wait(
         &mut self,
         mut report: ActionReport,
@@ -225,9 +224,9 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         }
     }
 
-    /// Cancels the action that is in the way, if it is an older one of the same object.
+    /// Cancels the running action if it is an older one of the same object.
     ///
-    /// It is older if it is the same object's, because the request was not refused as the older one.
+    /// An action of the same object is older, because otherwise the request would have been refused as stale.
     async fn make_way(&self, running: &ActionId) {
         let owner = &self.order.request.owner.uid;
         let Ok(status) = self.client.status().await else {
@@ -237,14 +236,14 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         let runs = (status.action.as_ref())
             .is_some_and(|action| action.id == *running && !action.phase.is_final());
         if is_ours && runs && *running != self.order.id {
-            // Whatever comes of it, the request is sent again, and tells.
+            // The result does not matter, because the request is retried anyway.
             let _ = (self.client)
                 .cancel(running, self.order.request.fence.epoch)
                 .await;
         }
     }
 
-    /// Acknowledges the ends of older actions: their object is further, so nobody takes them any more.
+    /// Acknowledges the ends of older actions, because their object has moved on.
     async fn tidy(&self) {
         let Ok(actions) = self.client.actions().await else {
             return;
@@ -256,7 +255,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         }
     }
 
-    /// Acknowledges an end; where that does not succeed it is left to the action after the next.
+    /// Acknowledges an end. If that fails, a later action acknowledges it.
     async fn acknowledge(&self, id: &ActionId, attempt: u32) {
         let epoch = self.order.request.fence.epoch;
         for _ in 0..ACKNOWLEDGEMENTS {
@@ -268,7 +267,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         }
     }
 
-    /// Acknowledges an end, without which there is no other attempt.
+    /// Acknowledges an end until it succeeds, because otherwise the agent begins no other attempt.
     async fn acknowledge_surely(&mut self, report: &ActionReport) -> Result<(), ClientError> {
         let taken = Acknowledgement {
             attempt: report.attempt,
@@ -283,7 +282,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         }
     }
 
-    /// Tells of an error that asking again may mend, and returns another one.
+    /// Reports an error that a retry may fix, and returns any other error.
     fn trouble(&mut self, error: ClientError) -> Result<(), ClientError> {
         if passes(&error, self.since.elapsed()) {
             (self.news)(News::Trouble(&error));
@@ -293,8 +292,8 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         }
     }
 
-    /// The same where the agent has taken the action, which goes on whatever is wrong with the requests for it:
-    /// only a newer operator, or object, ends the waiting.
+    /// Handles an error after the agent has taken the action, which continues whatever happens to requests.
+    /// Only a newer operator or object ends the waiting.
     fn trouble_meanwhile(&mut self, error: ClientError) -> Result<(), ClientError> {
         if let Some(Code::Fenced | Code::ForeignOwner) = error.code() {
             return self.trouble(error);
@@ -303,7 +302,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         Ok(())
     }
 
-    /// Waits before the next request; breaks where the order was cancelled.
+    /// Pauses before the next request, and breaks if the order was cancelled.
     async fn rest(
         &mut self,
         cancelled: Pin<&mut impl Future<Output = ()>>,
@@ -322,7 +321,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
     }
 }
 
-/// The action that a request was refused for.
+/// Returns the running action that made the agent refuse the request.
 fn in_the_way(error: &ClientError) -> Option<&ActionId> {
     let problem = error.problem()?;
     (problem.code == Code::Busy)
@@ -330,7 +329,7 @@ fn in_the_way(error: &ClientError) -> Option<&ActionId> {
         .flatten()
 }
 
-/// Whether the request may have been taken although this is what came back.
+/// Returns whether the agent may have taken the request despite this error.
 fn may_have_arrived(error: &ClientError) -> bool {
     matches!(
         error,
@@ -338,7 +337,7 @@ fn may_have_arrived(error: &ClientError) -> bool {
     ) || error.code() == Some(Code::Overloaded)
 }
 
-/// Whether an error is waited out; other ones are shown to whoever can mend them.
+/// Returns whether to wait until an error passes. Other errors are returned to the caller.
 fn passes(error: &ClientError, waited: Duration) -> bool {
     match error {
         ClientError::Unanswered { .. } | ClientError::Foreign { .. } => true,

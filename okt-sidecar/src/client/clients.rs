@@ -1,4 +1,4 @@
-//! Many agents, spoken to from one process: one client for each, what they have in common shared.
+//! The clients of many agents in one process: one client for each, with shared transports.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use super::Client;
 use super::endpoint::{Address, Endpoint, EndpointError};
 use super::transport::Transport;
 
-/// How long a client is kept that nobody asks for.
+/// How long an unused client is kept.
 const IDLE: Duration = Duration::from_mins(10);
 
 /// How long certificates are used before they are read again.
 const FRESH: Duration = Duration::from_mins(10);
 
-/// The clients of many agents; each is made when it is first asked for, and forgotten when it was not for ten minutes.
+/// The clients of many agents. Each is created on first use, and dropped after ten minutes without use.
 ///
-/// Certificates are read again every ten minutes, so that new ones need no restart.
+/// The certificates are read again every ten minutes, so new ones need no restart.
 ///
 /// ```
 /// use okt_sidecar::client::{Clients, Endpoint};
@@ -35,7 +35,7 @@ pub struct Clients(Mutex<Kept>);
 struct Kept {
     clients: HashMap<Endpoint, Entry>,
     transports: HashMap<Trust, (Transport, Instant)>,
-    /// With how many clients the unused ones are looked for.
+    /// The number of clients from which on unused ones are dropped.
     full: usize,
 }
 
@@ -46,24 +46,24 @@ struct Entry {
     used: Instant,
 }
 
-/// What the certificates of agents are checked against, and with which one the client proves itself.
+/// The certificates that the agents are verified with, and the client's own certificate.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Trust {
     NoTls,
     Tls {
-        /// None: the machine's.
+        /// `None` uses those of the machine.
         ca_file: Option<PathBuf>,
         identity: Option<(PathBuf, PathBuf)>,
     },
 }
 
 impl Clients {
-    /// The client of an agent.
+    /// Returns the client of an agent.
     ///
     /// # Errors
     ///
-    /// The certificates cannot be read, or TLS cannot be set up with them; a retry helps when they have changed.
-    /// [`EndpointError::Unsafe`]: only another endpoint helps.
+    /// The certificates cannot be read, or TLS cannot be set up with them. A retry helps after they have changed.
+    /// [`EndpointError::Unsafe`]: a retry does not help; use another endpoint.
     pub fn of(&self, endpoint: &Endpoint) -> Result<Client, EndpointError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -87,7 +87,7 @@ impl Clients {
 }
 
 impl Kept {
-    /// All agents over TCP share what the same certificates make possible; a socket has a client of its own.
+    /// Returns a transport. Agents over TCP share one for each set of certificates; a socket has its own.
     fn transport(
         &mut self,
         endpoint: &Endpoint,
@@ -109,7 +109,7 @@ impl Kept {
         towards
     }
 
-    /// Forgets those that nobody has used; looked for rarely enough to cost nothing.
+    /// Drops unused clients, rarely enough to be cheap.
     fn make_room(&mut self, now: Instant) {
         if self.clients.len() < self.full.max(64) {
             return;

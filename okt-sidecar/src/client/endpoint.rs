@@ -1,4 +1,4 @@
-//! Where an agent is, and how it is spoken to.
+//! The address of an agent, and how to connect to it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,10 +11,10 @@ use http::uri::Scheme;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-/// How long an answer is waited for.
+/// The default timeout for an answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where an agent is, and how it is spoken to.
+/// The address of an agent, and how to connect to it.
 ///
 /// ```
 /// use okt_sidecar::client::Endpoint;
@@ -38,63 +38,64 @@ pub struct Endpoint {
     pub(super) timeout: Duration,
 }
 
-/// Where requests go.
+/// The address.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Address {
-    /// The beginning of every URL, without the last slash.
+    /// The prefix of every URL, without a trailing slash.
     Url(String),
     /// The path of a socket.
     Unix(PathBuf),
 }
 
-/// Where the token comes from.
+/// The source of the token.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum TokenSource {
     Text(String),
     File(PathBuf),
 }
 
-/// What an endpoint names cannot be used.
+/// An error of an endpoint.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointError {
-    /// It is no address of an agent; only another one helps.
+    /// The text is not an address of an agent. A retry does not help.
     #[error("`{address}` is no address of an agent: {why}")]
     Address {
-        /// What was given.
+        /// The text.
         address: String,
-        /// What is wrong with it, and what would be right.
+        /// The cause, and how to fix it.
         why: &'static str,
     },
-    /// What the endpoint would send or check is not safe at its address; only another endpoint helps.
+    /// The endpoint would send a token or skip a verification that is not safe at its address. A retry does not help;
+    /// use another endpoint.
     #[error("cannot speak to `{address}`: {why}")]
     Unsafe {
         /// The address.
         address: String,
-        /// What is not safe there, and what would be.
+        /// The cause, and how to fix it.
         why: &'static str,
     },
-    /// A file cannot be read, or holds nothing that can be used; a retry helps when it has changed.
+    /// A file cannot be read or used. A retry helps after it has changed.
     #[error("cannot use {}: {why}", .path.display())]
     File {
-        /// Which one.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: String,
     },
-    /// The token cannot stand in a header; only another one helps.
+    /// The token has characters that a header cannot carry. A retry does not help.
     #[error("the token has characters that no header may have")]
     Token,
     /// TLS cannot be set up.
     #[error("cannot set up TLS: {why}")]
     Tls {
-        /// Why.
+        /// The cause.
         why: String,
     },
 }
 
 impl EndpointError {
-    /// Whether only another endpoint helps.
+    /// Returns whether only another endpoint helps.
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Address { .. } | Self::Unsafe { .. } | Self::Token => true,
@@ -104,12 +105,12 @@ impl EndpointError {
 }
 
 impl Endpoint {
-    /// An agent at a URL (`http://host:port`, `https://host:port`, a path before the protocol's own is allowed),
-    /// or behind a socket (`unix:/path`).
+    /// Returns the endpoint of an agent at a URL (`http://host:port` or `https://host:port`, optionally with a path
+    /// prefix), or at a socket (`unix:/path`).
     ///
     /// # Errors
     ///
-    /// The text is neither; only another one helps.
+    /// The text is neither. A retry does not help.
     pub fn parse(address: &str) -> Result<Self, EndpointError> {
         let wrong = |why| EndpointError::Address {
             address: address.to_owned(),
@@ -131,7 +132,7 @@ impl Endpoint {
             return Err(wrong("it names no host"));
         }
         if uri.query().is_some() || address.contains(['@', '#']) {
-            return Err(wrong("a user, a query or a fragment has no place in it"));
+            return Err(wrong("it must not have a user, a query or a fragment"));
         }
         let scheme = uri.scheme_str().unwrap_or_default();
         let rest = address.get(scheme.len()..).unwrap_or_default();
@@ -139,7 +140,7 @@ impl Endpoint {
         Ok(Self::at(Address::Url(scheme.to_ascii_lowercase() + rest)))
     }
 
-    /// An agent behind a Unix socket.
+    /// Returns the endpoint of an agent at a Unix socket.
     pub fn unix(path: impl AsRef<Path>) -> Self {
         Self::at(Address::Unix(path.as_ref().to_owned()))
     }
@@ -155,36 +156,37 @@ impl Endpoint {
         }
     }
 
-    /// The token that the agent asks for; see [`token_file`](Self::token_file).
+    /// Sets the token; see [`token_file`](Self::token_file).
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(TokenSource::Text(token.into()));
         self
     }
 
-    /// The file that holds the token; read again when the agent refuses what it held.
+    /// Sets the file with the token. The client reads it again when the agent refuses the last token.
     ///
-    /// A token is sent only over `https://`, over a Unix socket, or to a loopback address.
-    /// Give each agent a token of its own, in a file named after the namespace and name of its object: whoever gets
-    /// hold of one agent's token then has no other agent.
+    /// The client sends a token only over `https://`, over a Unix socket, or to a loopback address.
+    /// Give each agent its own token, in a file named after the namespace and name of its object: a stolen token then
+    /// opens only one agent.
     #[must_use]
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.token = Some(TokenSource::File(path.into()));
         self
     }
 
-    /// The certificates (PEM) that the agent's is checked against, instead of the machine's; read when a client
-    /// is made.
+    /// Sets the authority certificates (PEM) that verify the agent, instead of the machine's. They are read when a
+    /// client is created.
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.ca_file = Some(path.into());
         self
     }
 
-    /// The name that the agent's certificate must be for, instead of the host of the address.
-    ///
-    /// Where the host comes from the spec of an object, its author could name a host of theirs, with a certificate of
-    /// its own: a name made of the namespace and name of the object can be proved by its agent only.
+    /// Sets the name that the agent's certificate must have, instead of the host of the address.
+    /// If the host comes from the spec of an object, the user who writes the spec could enter their own host with a
+    /// valid certificate.
+    /// certificate.
+    /// A name made of the namespace and name of the object can be proved by its agent only.
     ///
     /// ```
     /// use okt_sidecar::client::Endpoint;
@@ -198,8 +200,7 @@ impl Endpoint {
         self
     }
 
-    /// The certificate (its chain) that the client proves itself with, and its key, both files of PEM; read when a
-    /// client is made.
+    /// Sets the client's certificate (its chain) and key, both as PEM files. They are read when a client is created.
     #[must_use]
     pub fn identity_files(
         mut self,
@@ -210,7 +211,7 @@ impl Endpoint {
         self
     }
 
-    /// How long an answer is waited for, beyond what the agent was asked to wait; 10 s by default.
+    /// Sets the timeout for an answer, in addition to the time that the agent was asked to wait. The default is 10 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -218,13 +219,13 @@ impl Endpoint {
     }
 }
 
-/// A connection, whatever it goes over.
+/// A connection over any transport.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl Endpoint {
-    /// Refuses to send a token where others can read it, and to leave out a proof that was asked for.
+    /// Refuses to send a token where others can read it, and to skip a verification that was asked for.
     pub(super) fn check(&self) -> Result<(), EndpointError> {
         let refuse = |why| {
             Err(EndpointError::Unsafe {
@@ -250,7 +251,7 @@ impl Endpoint {
         matches!(&self.address, Address::Url(url) if url.starts_with("https:"))
     }
 
-    /// Whether requests stay on this machine, whoever answers for names.
+    /// Returns whether requests stay on this machine, independent of name resolution.
     fn is_local(&self) -> bool {
         let url = match &self.address {
             Address::Unix(_) => return true,
@@ -266,7 +267,7 @@ impl Endpoint {
         self.token.is_some()
     }
 
-    /// A connection on which anything can be sent; none where that needs TLS.
+    /// Opens a raw connection. Returns `None` if the endpoint needs TLS.
     pub(crate) async fn connect(&self) -> Option<std::io::Result<Box<dyn Stream>>> {
         Some(match &self.address {
             Address::Unix(path) => match UnixStream::connect(path).await {
@@ -307,7 +308,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The token is not shown.
+/// Formats the endpoint without its token.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")

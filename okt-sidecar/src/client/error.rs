@@ -1,58 +1,58 @@
-//! Why a request got no good answer, and whether asking again helps.
+//! The errors of requests, and whether a retry helps.
 
 use super::endpoint::EndpointError;
 use crate::wire::{ActionId, Code, Problem};
 
-/// Why a request got no good answer.
+/// The error of a request.
 ///
-/// [`retry_helps`](Self::retry_helps) says whether the same request may get one later.
+/// [`retry_helps`](Self::retry_helps) tells whether the same request may succeed later.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The agent refused.
+    /// The agent refused the request.
     #[error("the agent refused: {0}")]
     Refused(#[source] Problem),
-    /// There was no answer, or only a part of one: nobody knows whether the request arrived.
+    /// There was no answer or only a part of one, so the request may or may not have arrived.
     #[error("the agent does not answer: {why}")]
     Unanswered {
-        /// What became of the request; the same for the same trouble.
+        /// The cause; stable for the same cause.
         why: String,
     },
-    /// There was an answer, but none of this protocol: something else listens there, or stands in between.
+    /// There was an answer, but not of this protocol: another program answers, possibly a proxy.
     #[error("the answer ({status}) is none of an agent: {detail}")]
     Foreign {
-        /// The status of the answer.
+        /// The HTTP status of the answer.
         status: u16,
-        /// What is wrong with it.
+        /// The cause.
         detail: String,
     },
-    /// The agent speaks no version that this client speaks.
+    /// The agent supports no version that this client supports.
     #[error("the agent speaks {}, this client v1", .spoken.join(", "))]
     NoCommonVersion {
-        /// What it speaks.
+        /// The versions that the agent supports.
         spoken: Vec<String>,
     },
-    /// The agent had begun an action and knows it no more: its records are lost.
+    /// The agent had begun an action and no longer knows it: its records are lost.
     #[error("the agent has forgotten the action {id}, which it had taken: its records are lost")]
     Forgotten {
-        /// The action.
+        /// The id of the action.
         id: ActionId,
     },
-    /// The request cannot be sent: it is too long; another one helps.
+    /// The request cannot be sent, because it is too long. A retry does not help.
     #[error("cannot send the request: {detail}")]
     Unsendable {
-        /// Why.
+        /// The cause.
         detail: String,
     },
-    /// What the endpoint names cannot be used.
+    /// The endpoint cannot be used.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
 }
 
 impl ClientError {
-    /// Whether the same request may get a good answer later, though nobody has changed anything.
+    /// Returns whether the same request may succeed later without a change.
     ///
-    /// After other errors it is of no use until somebody has.
+    /// After other errors a retry does not help until their cause is fixed.
     pub fn retry_helps(&self) -> bool {
         match self {
             Self::Refused(problem) => problem.retry,
@@ -63,7 +63,7 @@ impl ClientError {
         }
     }
 
-    /// What the agent said, if it refused.
+    /// Returns the problem of a refusal.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) => Some(problem),
@@ -76,7 +76,7 @@ impl ClientError {
         }
     }
 
-    /// The code of the refusal, if it is one.
+    /// Returns the code of a refusal.
     pub fn code(&self) -> Option<Code> {
         self.problem().map(|problem| problem.code)
     }

@@ -1,4 +1,4 @@
-//! The token of an agent: given, or in a file that may change.
+//! The token of an agent, from a text or from a file that may change.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use http::HeaderValue;
 
 use super::endpoint::{EndpointError, TokenSource};
 
-/// The longest token that is read, in bytes.
+/// The limit for a token, in bytes.
 const LIMIT: u64 = 16 * 1024;
 
-/// The token of an agent, and what was last read of it.
+/// The source of a token, and the token that was last read.
 #[derive(Debug)]
 pub(super) struct Token {
     source: Option<TokenSource>,
@@ -26,7 +26,7 @@ impl Token {
         }
     }
 
-    /// What stands in `Authorization`; none where there is no token.
+    /// Returns the `Authorization` header, or `None` without a token.
     pub(super) async fn header(&self) -> Result<Option<HeaderValue>, EndpointError> {
         let Some(source) = &self.source else {
             return Ok(None);
@@ -42,7 +42,7 @@ impl Token {
         Ok(Some(header))
     }
 
-    /// Reads the file again; whether there is another token in it.
+    /// Reads the file again. Returns whether it holds another token.
     pub(super) async fn renew(&self) -> Result<bool, EndpointError> {
         let Some(TokenSource::File(path)) = &self.source else {
             return Ok(false);
@@ -74,7 +74,7 @@ impl std::fmt::Debug for TokenSource {
     }
 }
 
-/// Reads a token from a file, beside the threads that serve: a mounted one may hang.
+/// Reads a token from a file on a blocking thread, because a mounted file may hang.
 async fn read(path: PathBuf) -> Result<HeaderValue, EndpointError> {
     let file = path.clone();
     let text = tokio::task::spawn_blocking(move || text_of(&file)).await;

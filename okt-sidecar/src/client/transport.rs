@@ -29,28 +29,28 @@ use super::endpoint::{Address, Endpoint, EndpointError};
 use super::error::ClientError;
 use crate::wire::BODY_LIMIT;
 
-/// How long a connection may take to come about.
+/// The timeout for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a connection is kept for the next request, and how many to one agent: it is asked a few things at a time.
+/// How long an idle connection is kept, and how many for each agent: there are few requests at a time.
 const IDLE: Duration = Duration::from_mins(1);
 const IDLE_CONNECTIONS: usize = 4;
 
-/// Who asks.
+/// The `User-Agent` of requests.
 const AGENT: &str = concat!("okt-sidecar/", env!("CARGO_PKG_VERSION"));
 
-/// The body of a request, as a service in this process gets it.
+/// The request body that a service in this process receives.
 pub(crate) type ServiceBody = Full<Bytes>;
 
 type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// What carries requests; clones share their connections.
+/// The transport of requests; clones share their connections.
 #[derive(Clone)]
 pub(super) struct Transport {
-    /// The beginning of every URL.
+    /// The prefix of every URL.
     base: Arc<str>,
     way: BoxCloneSyncService<Request<ServiceBody>, Response<AnswerBody>, BoxError>,
-    /// With which certificates, over TLS.
+    /// The TLS configuration, over TLS.
     tls: Option<Arc<ClientConfig>>,
 }
 
@@ -60,13 +60,13 @@ pub(super) struct Ask {
     path: String,
     body: Option<Bytes>,
     kind: &'static str,
-    /// The longest answer that is read, in bytes.
+    /// The limit for the answer, in bytes.
     limit: usize,
-    /// How much longer than usual the answer may take.
+    /// The time that the answer may take beyond the timeout.
     longer: Duration,
 }
 
-/// An answer, whatever it says.
+/// An answer with any status.
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -97,7 +97,7 @@ impl Ask {
         })
     }
 
-    /// With any body, said to be of this kind.
+    /// Sets a body with this content type.
     pub(super) fn with(mut self, body: Bytes, kind: &'static str) -> Self {
         self.body = Some(body);
         self.kind = kind;
@@ -114,7 +114,7 @@ impl Ask {
         self
     }
 
-    /// Among the paths of a version.
+    /// Prefixes the path with this version.
     pub(super) fn under(mut self, version: &str) -> Self {
         self.path = format!("/lifecycle/{version}{}", self.path);
         self
@@ -122,13 +122,13 @@ impl Ask {
 }
 
 impl Transport {
-    /// The way to an endpoint.
+    /// Creates the transport to an endpoint.
     pub(super) fn of(endpoint: &Endpoint) -> Result<Self, EndpointError> {
         endpoint.check()?;
         Self::shared(endpoint)?.towards(endpoint)
     }
 
-    /// What the ways to all endpoints of the same certificates are made of.
+    /// Creates a transport that all endpoints with the same certificates can share.
     pub(super) fn shared(endpoint: &Endpoint) -> Result<Self, EndpointError> {
         Ok(match &endpoint.address {
             Address::Unix(path) => Self::over(pooled(Socket(path.as_path().into()))),
@@ -137,7 +137,7 @@ impl Transport {
         })
     }
 
-    /// The way to another endpoint over what this one is made of.
+    /// Returns a transport to another endpoint over the same connections.
     pub(super) fn towards(&self, endpoint: &Endpoint) -> Result<Self, EndpointError> {
         let way = match (&self.tls, &endpoint.server_name) {
             (Some(tls), Some(name)) => {
@@ -145,7 +145,7 @@ impl Transport {
                     why: format!("`{name}` is no name that a certificate could be for"),
                 };
                 let name = ServerName::try_from(name.clone()).map_err(wrong)?;
-                // Connections of its own: another agent at the same address has another name.
+                // It needs its own connections, because agents at the same address may have different names.
                 Self::secured(Arc::clone(tls), Some(name))
             }
             (_, _) => self.clone(),
@@ -156,7 +156,7 @@ impl Transport {
         })
     }
 
-    /// Over TLS, to those who prove this name, or else the host of the URL.
+    /// Creates a transport over TLS to servers that prove this name, or else the host of the URL.
     fn secured(tls: Arc<ClientConfig>, name: Option<ServerName<'static>>) -> Self {
         let builder = HttpsConnectorBuilder::new()
             .with_tls_config(ClientConfig::clone(&tls))
@@ -194,7 +194,7 @@ impl Transport {
         }
     }
 
-    /// Sends a request and reads its answer, within `timeout` and what the request grants beyond it.
+    /// Sends a request and reads its answer, within `timeout` plus the request's own extra time.
     pub(super) async fn send(
         &self,
         ask: &Ask,
@@ -268,14 +268,14 @@ impl fmt::Debug for Transport {
 
 type Reading = Pin<Box<dyn Future<Output = Result<Collected<Bytes>, BoxError>> + Send>>;
 
-/// All of a body, if it is not longer than this.
+/// Reads a whole body, up to this limit.
 ///
 /// Boxed, because the compiler does not see that an async block with a limited body in it is `Send`.
 fn whole(body: AnswerBody, limit: usize) -> Reading {
     Box::pin(Limited::new(body, limit).collect())
 }
 
-/// The beginning of every URL of an endpoint.
+/// Returns the prefix of every URL of an endpoint.
 fn base(endpoint: &Endpoint) -> Arc<str> {
     match &endpoint.address {
         Address::Url(url) => url.as_str().into(),
@@ -283,9 +283,9 @@ fn base(endpoint: &Endpoint) -> Arc<str> {
     }
 }
 
-/// A client that keeps its connections.
+/// Creates a client that keeps its connections.
 ///
-/// It follows no redirects and asks no proxy, so that a token goes nowhere else.
+/// It follows no redirects and uses no proxy, so a token reaches no other host.
 fn pooled<C>(connector: C) -> legacy::Client<C, ServiceBody>
 where
     C: Connect + Clone + Send + Sync + 'static,
@@ -305,7 +305,7 @@ fn tcp() -> HttpConnector {
     tcp
 }
 
-/// Connects to one socket, whatever the URL says.
+/// Connects to one socket, for every URL.
 #[derive(Clone)]
 struct Socket(Arc<Path>);
 
@@ -324,8 +324,7 @@ impl tower::Service<Uri> for Socket {
     }
 }
 
-/// Trusts what is signed by the certificates of a file, or by those of the machine; proves who the client is, where
-/// it has a certificate.
+/// Configures TLS with the authorities of a file or of the machine, and with the client's certificate if it has one.
 fn tls(endpoint: &Endpoint) -> Result<ClientConfig, EndpointError> {
     let wrong = |why: String| EndpointError::Tls { why };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -372,7 +371,7 @@ fn unanswered(error: &(dyn Error + 'static)) -> ClientError {
     ClientError::Unanswered { why: chain(error) }
 }
 
-/// An error with its causes, none said twice.
+/// Joins an error and its causes, without repetitions.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -387,7 +386,7 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// A body in JSON.
+/// Encodes a body as JSON.
 fn body(value: &impl Serialize) -> Result<Bytes, ClientError> {
     let body = serde_json::to_vec(value).map_err(|error| ClientError::Unsendable {
         detail: error.to_string(),

@@ -1,4 +1,4 @@
-//! Asking for work: once, a thousand times, while there is other work, and for what there is not.
+//! Requests for work: once, a thousand times, while other work runs, and for unknown work.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::world::{Check, Stop, World, expect, same};
 use crate::client::ClientError;
 use crate::wire::{Code, Phase};
 
-/// How many requests are sent at once.
+/// The number of concurrent requests.
 const AT_ONCE: usize = 1000;
 
 pub(super) async fn begins_once(world: &mut World<'_>) -> Check {
@@ -33,7 +33,7 @@ pub(super) async fn thousand_at_once(world: &mut World<'_>) -> Check {
     for _ in 0..AT_ONCE {
         let (client, work) = (world.client.clone(), work.clone());
         asked.spawn(async move {
-            // Who is sent away asks again, as an operator would.
+            // A client that was refused retries, as an operator would.
             for _ in 0..50 {
                 match client.ask(&work.id, &work.request).await {
                     Err(error) if passes(&error) => {
@@ -55,7 +55,7 @@ pub(super) async fn thousand_at_once(world: &mut World<'_>) -> Check {
         same("the attempt", attempt, 1)?;
         began += usize::from(first);
     }
-    // The one answer that said so may be the one that was lost.
+    // The one answer with 201 may have been lost.
     expect(began <= 1, || {
         format!("{began} of {AT_ONCE} answers are 201")
     })?;
@@ -63,7 +63,7 @@ pub(super) async fn thousand_at_once(world: &mut World<'_>) -> Check {
     same("the attempt at the end", report.attempt, 1)
 }
 
-/// Whether an agent that has too much to do may answer so.
+/// Returns whether an overloaded agent may answer like this.
 fn passes(error: &ClientError) -> bool {
     match error.code() {
         Some(code) => code == Code::Overloaded,

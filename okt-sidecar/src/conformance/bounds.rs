@@ -1,4 +1,4 @@
-//! Requests that are malformed, huge, or never finished.
+//! Requests that are malformed, huge or unfinished.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::world::{Check, Stop, World, expect};
 use crate::wire::{BODY_LIMIT, Code};
 
-/// How many connections are left half open, and when each should be closed.
+/// The number of half-open connections, and the time within which each must be closed.
 const HALF_OPEN: usize = 300;
 const CLOSED: Duration = Duration::from_secs(20);
 
@@ -78,7 +78,7 @@ pub(super) async fn media_type(world: &mut World<'_>) -> Check {
         .map(drop)
 }
 
-/// Opens connections on which half a request is sent, and waits until all are closed.
+/// Opens connections, sends half a request on each, and waits until all are closed.
 pub(super) async fn slow(world: &mut World<'_>) -> Check {
     let Some(endpoint) = world.endpoint.clone() else {
         return Err(Stop::Skipped("there are no connections to be opened"));
@@ -89,7 +89,7 @@ pub(super) async fn slow(world: &mut World<'_>) -> Check {
         let Some(connection) = connection else {
             return Err(Stop::Skipped("connections with TLS are not left half open"));
         };
-        // One that is closed at once is as good.
+        // A connection that is closed at once is fine too.
         let Ok(mut connection) = connection else {
             continue;
         };

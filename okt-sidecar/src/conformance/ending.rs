@@ -1,4 +1,4 @@
-//! Results, acknowledged or not; cancelling, waiting, output.
+//! Results and acknowledgements; cancelling, waiting, output.
 
 use std::time::Duration;
 
@@ -175,7 +175,7 @@ pub(super) async fn unobserved_after_end(world: &mut World<'_>) -> Check {
     let work = world.brief();
     let report = world.done(&work, Phase::Succeeded).await?;
     let application = world.client.status().await?.application;
-    // Both times are the agent's own.
+    // Both times are of the agent's clock.
     let before = match (application.observed_at, report.ended_at) {
         (Some(observed), Some(ended)) => observed < ended,
         (None, _) => application.seen != Seen::Unobserved,

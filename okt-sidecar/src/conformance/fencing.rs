@@ -1,4 +1,4 @@
-//! What is older than what was taken: epochs, transitions and runs, owners; and what was made for another graph.
+//! Stale requests: by epoch, transition and run, or owner; and requests for another graph.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(super) async fn acknowledging(world: &mut World<'_>) -> Check {
     })
 }
 
-/// Has the agent take a higher epoch.
+/// Makes the agent take a higher epoch.
 async fn raise(world: &mut World<'_>) -> Check {
     world.epoch += 1;
     let work = world.brief();
@@ -78,7 +78,7 @@ pub(super) async fn restored(world: &mut World<'_>) -> Check {
     world.done(&higher, Phase::Succeeded).await?;
     lower.request.fence.recorded_at = higher.request.fence.recorded_at + Duration::from_millis(1);
     world.done(&lower, Phase::Succeeded).await?;
-    // What is recorded next, as after this.
+    // Later work after this must be taken too.
     let next = world.brief();
     world.done(&next, Phase::Succeeded).await.map(drop)
 }
@@ -122,7 +122,7 @@ pub(super) async fn newer_owner(world: &mut World<'_>) -> Check {
     let before = world.brief();
     world.done(&before, Phase::Succeeded).await?;
     let mut work = world.brief();
-    // Its transitions are its own, and begin again.
+    // The new owner counts its own transitions from 1.
     work.request.owner.uid.push_str("-next");
     work.request.owner.created_at += Duration::from_secs(1);
     work.request.fence.transition = 1;

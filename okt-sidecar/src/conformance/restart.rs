@@ -1,4 +1,4 @@
-//! An agent that is killed, and started again with the same records.
+//! An agent that is killed and started again with the same records.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use super::world::{Check, Stop, World, expect, same};
 use crate::wire::{Code, Phase};
 
-/// How long an agent may take to start.
+/// The time limit for the start of an agent.
 const START: Duration = Duration::from_secs(30);
 
 pub(super) async fn guesses_nothing(world: &mut World<'_>) -> Check {
@@ -18,7 +18,7 @@ pub(super) async fn guesses_nothing(world: &mut World<'_>) -> Check {
     kill(world).await?;
     let status = world.client.status().await?;
     expect(status.boot_id != before, || "bootId is the same".to_owned())?;
-    // What is left of the attempt is ended first, and until then it is said to be under way.
+    // The agent first cleans up what is left of the attempt. Until then it reports the action as running.
     let until = Instant::now() + START;
     let report = loop {
         let report = world.client.report(&work.id, Duration::ZERO).await?;

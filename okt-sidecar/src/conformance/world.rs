@@ -1,4 +1,4 @@
-//! One agent under test, and words to say what is expected of it.
+//! The agent under test, and helpers for expectations.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Owner, Phase, Problem,
 };
 
-/// How long the agent may take for what takes a moment.
+/// The time limit for steps that should take a moment.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Why a check ends early.
+/// The reason why a check ends early.
 #[derive(Debug)]
 pub(super) enum Stop {
     Broken(String),
@@ -32,10 +32,10 @@ impl From<ClientError> for Stop {
     }
 }
 
-/// What a check comes to.
+/// The result of a check.
 pub(super) type Check<T = ()> = Result<T, Stop>;
 
-/// Breaks a rule, unless this is so.
+/// Breaks the rule, unless `so` is true.
 pub(super) fn expect(so: bool, seen: impl FnOnce() -> String) -> Check {
     if so {
         Ok(())
@@ -44,14 +44,14 @@ pub(super) fn expect(so: bool, seen: impl FnOnce() -> String) -> Check {
     }
 }
 
-/// Breaks a rule, unless both are the same.
+/// Breaks the rule, unless both values are equal.
 pub(super) fn same<T: PartialEq + Debug>(what: &str, seen: T, expected: T) -> Check {
     expect(seen == expected, move || {
         format!("{what} is {seen:?}, not {expected:?}")
     })
 }
 
-/// An agent under test, spoken to as one owner whose transitions rise.
+/// The agent under test, and the owner that the test pretends to be. Its transitions rise.
 pub(super) struct World<'s> {
     pub(super) client: Client,
     pub(super) restart: Option<&'s (dyn Fn() -> Killed + Send + Sync)>,
@@ -59,15 +59,15 @@ pub(super) struct World<'s> {
     pub(super) states: States,
     pub(super) owner: Owner,
     pub(super) epoch: u64,
-    /// When the first work was recorded; each transition is a second later.
+    /// When the first work was recorded. Each transition is recorded a second later.
     pub(super) recorded_at: Timestamp,
     transition: u64,
-    /// What was wrong with refusals that had the right code.
+    /// The faults of refusals that had the right code.
     wrong_problems: Vec<String>,
     refusals: usize,
 }
 
-/// A piece of work that can be asked for.
+/// A piece of work to request.
 #[derive(Clone)]
 pub(super) struct Work {
     pub(super) id: ActionId,
@@ -75,7 +75,7 @@ pub(super) struct Work {
 }
 
 impl<'s> World<'s> {
-    /// As an object that was created just now, in a term after all others.
+    /// Creates the owner: an object that was created just now, in an epoch above all others.
     pub(super) async fn enter(subject: &'s Subject) -> Check<Self> {
         let client = subject.client.clone();
         let status = client.status().await?;
@@ -84,7 +84,7 @@ impl<'s> World<'s> {
         let created_at = (status.owner.as_ref()).map_or(now, |owner| now.max(owner.created_at));
         let created_at = created_at + Duration::from_millis(1);
         let uid = format!("conformance-{:x}", now.as_nanosecond());
-        // An agent that belongs to an object is asked as a later object of the same name.
+        // An agent that belongs to an object gets a later object of the same name.
         let (namespace, name) = match status.object {
             Some(object) => (object.namespace, object.name),
             None => (String::new(), "conformance".to_owned()),
@@ -108,7 +108,7 @@ impl<'s> World<'s> {
         })
     }
 
-    /// Ends whatever is under way.
+    /// Cancels any running action and waits for its end.
     pub(super) async fn rest(&mut self) -> Check {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -125,7 +125,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// New work of a state, of the next transition.
+    /// Returns new work of a state, in the next transition.
     pub(super) fn work(&mut self, state: &str) -> Work {
         self.transition += 1;
         let recorded_at = self.recorded_at + Duration::from_secs(self.transition);
@@ -167,7 +167,7 @@ impl<'s> World<'s> {
         Ok(self.client.ask(&work.id, &work.request).await?)
     }
 
-    /// Asks, and expects that this began an attempt.
+    /// Requests work, and expects that this begins an attempt.
     pub(super) async fn begin(&self, work: &Work) -> Check<ActionReport> {
         let asked = self.ask(work).await?;
         expect(asked.began, || {
@@ -176,7 +176,7 @@ impl<'s> World<'s> {
         Ok(asked.report)
     }
 
-    /// Begins work and waits for its end, which is of this phase.
+    /// Requests work and waits for its end, which must have this phase.
     pub(super) async fn done(&self, work: &Work, phase: Phase) -> Check<ActionReport> {
         self.begin(work).await?;
         let report = self.ended(&work.id).await?;
@@ -197,7 +197,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Waits until an action is under way.
+    /// Waits until an action runs.
     pub(super) async fn running(&self, id: &ActionId) -> Check {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -229,7 +229,7 @@ impl<'s> World<'s> {
         let path = format!("/lifecycle/v1{path}");
         let first = (self.client).raw(method.clone(), path.clone(), body.clone(), true);
         match first.await {
-            // An agent may close a connection that is kept just when it is used again; it answers on another one.
+            // An agent may close an idle connection just when it is used again. Another connection works.
             Err(error) if error.code().is_none() && error.retry_helps() => {
                 Ok(self.client.raw(method, path, body, true).await?)
             }
@@ -237,7 +237,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Asks for work with a body of its own.
+    /// Requests work with a custom body.
     pub(super) async fn put(&self, id: &str, body: &Value) -> Check<Reply> {
         let body = Bytes::from(body.to_string());
         let path = format!("/actions/{id}");
@@ -245,14 +245,14 @@ impl<'s> World<'s> {
             .await
     }
 
-    /// Sends work, and expects this refusal.
+    /// Requests work, and expects this refusal.
     pub(super) async fn refused(&mut self, work: &Work, code: Code) -> Check<Problem> {
         let body = serde_json::to_value(&work.request).map_err(|e| Stop::Broken(e.to_string()))?;
         let reply = self.put(work.id.as_str(), &body).await?;
         self.is_refusal(&reply, code)
     }
 
-    /// Expects that an answer is this refusal; what is wrong with its document is kept for the check of these.
+    /// Expects that an answer is this refusal. Faults of its document are kept for [`problem_documents`].
     pub(super) fn is_refusal(&mut self, reply: &Reply, code: Code) -> Check<Problem> {
         let status = reply.status.as_u16();
         let (expected, mender, retry) = code.meaning();
@@ -294,7 +294,7 @@ impl<'s> World<'s> {
     }
 }
 
-/// What the checks before have noticed of all refusals.
+/// Checks the faults that the earlier checks have found in refusals.
 pub(super) async fn problem_documents(world: &mut World<'_>) -> Check {
     if world.refusals == 0 {
         let work = world.work("NoSuchState-conformance");

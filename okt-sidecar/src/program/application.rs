@@ -1,6 +1,6 @@
-//! The application as a process: started by the agent, or found; stopped kindly, then by force.
+//! The application as a process: started by the agent or found; stopped gracefully, then killed.
 //!
-//! Nobody starts it but the work of a state: when it ends, the agent says that it is down.
+//! Only the work of a state starts it. If it ends, the agent reports that it is down.
 
 use std::future::pending;
 use std::io;
@@ -21,37 +21,37 @@ use super::recognise::{self, FirstSeen};
 use super::users;
 use crate::work::Fault;
 
-/// The process of the application, as far as there is one.
+/// The process of the application, if there is one.
 pub(crate) struct Application {
     pub(crate) config: config::Application,
     pub(crate) launcher: Launcher,
     pub(crate) notes: Arc<Notes>,
-    /// How the one that this agent started has ended.
+    /// How the process that this agent started has ended.
     pub(crate) ended: Arc<Mutex<Option<String>>>,
-    /// The pid file, as it was when it was seen first.
+    /// The pid file, as it was first seen.
     pub(crate) first_seen: Mutex<Option<FirstSeen>>,
 }
 
-/// The name of its note.
+/// The name of the application's note.
 const NOTE: &str = "application";
 
-/// For what is left of a group whose first process has ended.
+/// The grace period for what is left of a group whose first process has ended.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// For what does not end by KILL.
+/// The time limit for processes to end after KILL.
 const LIMIT: Duration = Duration::from_secs(30);
 
 impl Application {
-    /// The process, if there is one.
+    /// Finds the process, if there is one.
     ///
     /// # Errors
     ///
-    /// Nobody knows.
+    /// It is unknown whether there is one.
     pub(crate) async fn find(&self) -> Result<Option<Stat>, String> {
         if let Some(noted) = self.notes.read(NOTE)
             && proc::lives(&noted)
         {
-            // It may have ended since, and another one have its number.
+            // It may have ended since, and its id may be reused.
             let now = proc::stat(noted.pid);
             return Ok(now.filter(|now| now.start == noted.start && now.lives()));
         }
@@ -109,14 +109,14 @@ impl Application {
             .map_err(|why| format!("the command of `recognise` says {pid}: {why}"))
     }
 
-    /// The user whose process the application is.
+    /// Returns the user that the application's process must have.
     fn owner(&self) -> Result<u32, String> {
         let around = &self.config.around;
         let person = users::find(around.user.as_deref(), around.group.as_deref())?;
         Ok(person.map_or_else(|| rustix::process::geteuid().as_raw(), |person| person.uid))
     }
 
-    /// Starts it unless it runs; `note` has to have written down who it is before it begins.
+    /// Starts the application unless it runs. `note` must record its identity before it begins.
     pub(crate) async fn start<N>(&self, note: impl FnOnce(Identity) -> N) -> Result<(), Fault>
     where
         N: Future<Output = Result<(), String>>,
@@ -158,7 +158,7 @@ impl Application {
         tokio::spawn(async move {
             let how = match group.follow().await {
                 Ok(status) => super::exit::how(status),
-                Err(error) => format!("has ended, nobody knows how: {error}"),
+                Err(error) => format!("has ended in an unknown way: {error}"),
             };
             tracing::warn!(pid, "the application {how}");
             *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
@@ -166,12 +166,12 @@ impl Application {
         Ok(())
     }
 
-    /// Whether this is the process of the application.
+    /// Returns whether this is the process of the application.
     pub(crate) fn is(&self, process: &Identity) -> bool {
         self.notes.read(NOTE).as_ref() == Some(process) && proc::lives(process)
     }
 
-    /// How the application that this agent has started last has ended, if it has.
+    /// Returns how the application that this agent started last has ended, if it has.
     pub(crate) fn ended(&self) -> Option<String> {
         self.ended
             .lock()
@@ -183,7 +183,7 @@ impl Application {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = how;
     }
 
-    /// Stops it: one signal after another, then KILL for its whole group; done when nothing of it runs.
+    /// Stops the application: one signal after another, then KILL for its whole group. Returns when nothing of it runs.
     pub(crate) async fn stop(&self) -> Result<(), Fault> {
         let found = self
             .find()
@@ -230,7 +230,7 @@ impl Application {
     }
 }
 
-/// The whole group of a process that leads one, itself too; otherwise only itself.
+/// Returns the whole group of a process that leads one, including itself; otherwise only the process.
 fn members(main: &Stat) -> Vec<Stat> {
     if main.group != main.pid || !alive(main) {
         return vec![main.clone()];
@@ -245,7 +245,7 @@ fn alive(process: &Stat) -> bool {
     proc::stat(process.pid).is_some_and(|now| now.start == process.start && now.lives())
 }
 
-/// Ends when this process has ended.
+/// Returns when this process has ended.
 async fn gone(process: &Stat) {
     let watched = Pid::from_raw(process.pid).and_then(|pid| proc::watch(pid).ok());
     if alive(process) {
@@ -260,7 +260,7 @@ async fn gone(process: &Stat) {
     }
 }
 
-/// Ends processes whose leader is gone: they are given a moment to notice.
+/// Ends processes whose leader is gone, after a grace period.
 async fn end_these(group: &[Stat]) -> io::Result<()> {
     let begun = Instant::now();
     while group.iter().any(alive) {

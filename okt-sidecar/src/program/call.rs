@@ -1,4 +1,4 @@
-//! A request as a step of the work of a state: what it carries, and what its answer means.
+//! An HTTP request as a step of a state's work: its content, and the meaning of its answer.
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
@@ -68,7 +68,7 @@ impl Attempt<'_> {
     }
 }
 
-/// What an application says in the headers of its answer.
+/// Reads the result that an application reports in the headers of its answer.
 fn said(answered: &Answered) -> Told {
     let header = |name| {
         answered

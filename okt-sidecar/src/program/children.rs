@@ -1,7 +1,7 @@
-//! The processes whose parent this one is: who is waited for, and who has to be cleared away.
+//! The child processes of the agent: awaited ones, and zombies to reap.
 //!
-//! An agent takes over what its descendants leave behind (`PR_SET_CHILD_SUBREAPER`; as process 1 of a container it
-//! does so anyhow), so that nothing of them stays as a zombie, wherever it runs.
+//! The agent adopts the orphans of its descendants (`PR_SET_CHILD_SUBREAPER`; process 1 of a container does so anyway),
+//! so that none stays a zombie.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,33 +15,33 @@ use tokio::sync::Notify;
 
 use super::proc;
 
-/// The children that somebody waits for; shared by its clones.
+/// The awaited children; clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Children {
     awaited: Arc<Mutex<BTreeSet<i32>>>,
     left: Arc<Notify>,
 }
 
-/// Between two looks for zombies, however many end.
+/// The pause between two searches for zombies.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Children {
-    /// Starts a child that is waited for until [`leave`](Self::leave).
+    /// Starts a child that is awaited until [`leave`](Self::leave).
     pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
-        // Held over the start: a child that ends at once must not be cleared away as nobody's.
+        // The lock is held during the start, so that a child that ends at once is not reaped as an orphan.
         let mut awaited = self.lock();
         let child = command.spawn()?;
         awaited.insert(child.id().cast_signed());
         Ok(child)
     }
 
-    /// Nobody waits for this one any more; it is cleared away when it has ended, if it was not yet.
+    /// Stops awaiting a child. It is reaped when it has ended, unless it was reaped already.
     pub(crate) fn leave(&self, pid: i32) {
         self.lock().remove(&pid);
         self.left.notify_one();
     }
 
-    /// Takes over what descendants leave behind, and clears it away for ever.
+    /// Adopts the orphans of descendants, and reaps zombies forever.
     pub(crate) async fn reap(&self) -> io::Result<()> {
         set_child_subreaper(Some(getpid()))?;
         let mut ended = signal(SignalKind::child())?;
@@ -74,7 +74,7 @@ impl Children {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<i32>> {
-        // A set of numbers is whole whatever happened to its last holder.
+        // A set of numbers is valid after a panic of its last holder.
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,22 +14,22 @@ use super::config::Surroundings;
 use super::launch::{Held, Launch, Launcher, NotStarted};
 use super::proc::Identity;
 
-/// A command and what it may take.
+/// A command and its limits.
 pub(crate) struct Command<'a> {
     /// The program and its arguments.
     pub(crate) words: &'a [String],
     pub(crate) around: &'a Surroundings,
     pub(crate) environment: &'a [(String, String)],
-    /// Between TERM and KILL.
+    /// The time between TERM and KILL.
     pub(crate) grace: Duration,
     pub(crate) deadline: Instant,
 }
 
-/// How it ended; nothing of its group is left.
+/// How a command ended; nothing of its group is left.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    /// Why it was ended by the agent.
+    /// Why the agent ended it.
     pub(crate) cut: Option<Cut>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum NotRun {
     Follow(#[from] io::Error),
 }
 
-/// From which of the two it was printed.
+/// The output stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stream {
     Out,
@@ -60,10 +60,10 @@ pub(crate) enum Stream {
 }
 
 impl Command<'_> {
-    /// Runs it.
+    /// Runs the command.
     ///
-    /// `note` must have written down who it is before it begins; `said` gets what it prints, at once and in pieces,
-    /// and must not wait.
+    /// `note` must record its identity before it begins. `said` receives its output at once, in pieces, and must not
+    /// block.
     pub(crate) async fn run<N>(
         &self,
         launcher: &Launcher,
@@ -97,7 +97,7 @@ impl Command<'_> {
             () = sleep_until(self.deadline) => Some(Cut::TimedOut),
         };
         if cut.is_some() {
-            // It is no program yet that could do anything kindly.
+            // The process has not become the command yet, so a grace period is useless.
             group.end(Duration::ZERO).await;
             let status = group.reap()?;
             return Ok(Ended { status, cut });
@@ -112,7 +112,7 @@ impl Command<'_> {
                 () = pipes.read(&mut said) => {}
             }
         };
-        // What it has left behind in its group goes too, and is listened to: it may be stuck in printing.
+        // Whatever it has left in its group ends too. Its output is still read, because it may block on writing.
         {
             let mut end = pin!(group.end(self.grace));
             loop {
@@ -129,14 +129,14 @@ impl Command<'_> {
     }
 }
 
-/// What a command prints, to both.
+/// The pipes for the output of a command.
 struct Pipes {
     out: Option<Receiver>,
     err: Option<Receiver>,
     buffer: Vec<u8>,
 }
 
-/// What is read at once; also what a pipe holds.
+/// How much is read at once, in bytes; also the capacity of a pipe.
 const PIECE: usize = 64 * 1024;
 
 impl Pipes {
@@ -151,24 +151,24 @@ impl Pipes {
         Ok((pipes, Stdio::from(to_out), Stdio::from(to_err)))
     }
 
-    /// Reads one piece; never ends when both are closed.
+    /// Reads one piece; never returns if both pipes are closed.
     async fn read(&mut self, said: &mut impl FnMut(Stream, &[u8])) {
         let stream = tokio::select! {
             () = readable(self.out.as_ref()) => Stream::Out,
             () = readable(self.err.as_ref()) => Stream::Err,
         };
         self.piece(stream, said);
-        // Who prints without end must not keep the thread from timers and cancellation.
+        // Endless output must not keep the thread from timers and cancellation.
         tokio::task::yield_now().await;
     }
 
-    /// What stands in the pipes still; somebody outside of the group may write on, and is not listened to.
+    /// Reads what is left in the pipes. Processes outside of the group may write more, which is ignored.
     fn rest(&mut self, said: &mut impl FnMut(Stream, &[u8])) {
         for (stream, pipe) in [(Stream::Out, &self.out), (Stream::Err, &self.err)] {
             let Some(pipe) = pipe else {
                 continue;
             };
-            // Past the runtime, which may not have heard yet that something stands there.
+            // Read directly, because the runtime may not know yet that the pipe is readable.
             for _ in 0..16 {
                 match rustix::io::read(pipe, &mut self.buffer) {
                     Ok(0) | Err(_) => break,
@@ -200,7 +200,7 @@ impl Pipes {
 
 async fn readable(pipe: Option<&Receiver>) {
     match pipe {
-        // An error shows when it is read.
+        // The read that follows returns the error.
         Some(pipe) => drop(pipe.readable().await),
         None => std::future::pending().await,
     }
@@ -208,7 +208,7 @@ async fn readable(pipe: Option<&Receiver>) {
 
 #[cfg(test)]
 mod tests {
-    //! What is in the way of a start.
+    //! Starts that hang.
 
     use std::future::pending;
     use std::time::Duration;
@@ -219,13 +219,13 @@ mod tests {
     use super::{Command, Cut, Launcher, Surroundings};
 
     #[tokio::test]
-    async fn a_start_that_hangs_is_ended_in_time() {
+    async fn a_start_that_hangs_is_ended_within_its_limit() {
         let directory = tempfile::tempdir().unwrap();
         let hangs = directory.path().join("hangs");
-        // As one whose directory is where nobody answers: its gate stays as it is.
+        // Like a command whose directory is on a hanging mount: its gate does not open.
         let text = "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n";
-        // Written by another process: what this one holds open for writing, another test's child may hold, too, and
-        // then it cannot be run.
+        // Another process writes the file: a file that this process has open for writing may be inherited by another
+        // test's child, and then cannot be executed.
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 700 \"$1\"", "sh"]);
         let written = shell.arg(&hangs).arg(text).status().unwrap();
@@ -266,11 +266,11 @@ mod tests {
                 |_, _| {},
             );
             let ended = timeout(Duration::from_secs(20), run).await;
-            let ended = ended.expect("it is not waited for").unwrap();
+            let ended = ended.expect("run returns in time").unwrap();
             assert_eq!(ended.cut, Some(cut));
             assert!(
                 !proc::lives(leader.as_ref().unwrap()),
-                "the launcher is left"
+                "the launcher still runs"
             );
         }
     }

@@ -1,12 +1,12 @@
-//! What the configuration file says; `docs/sidecar-config.md` explains it to users.
+//! The configuration of the agent; `docs/sidecar-config.md` explains the file to users.
 //!
-//! | what | file |
+//! | content | file |
 //! |---|---|
 //! | from the file's tree to these types | `read` |
-//! | the fields of a table, what is left over | `fields` |
+//! | the fields of a table, and unknown ones | `fields` |
 //! | the tree, with the place of each value | `tree` |
-//! | what is wrong, all of it at once | `complaints` |
-//! | what this machine has: programs, users, files | `machine` |
+//! | all errors of a file | `complaints` |
+//! | the machine: programs, users, files | `machine` |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ mod tree;
 pub use self::complaints::ConfigError;
 pub(crate) use self::fields::is_state;
 
-/// What an agent is told by its file.
+/// The configuration of an agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     pub(crate) listen: Listen,
@@ -33,7 +33,7 @@ pub struct Config {
     pub(crate) tls: Option<Tls>,
     pub(crate) data: PathBuf,
     pub(crate) scratch: PathBuf,
-    /// The object that the agent belongs to; none leaves that to the first request.
+    /// The object that the agent belongs to; `None` takes that of the first request.
     pub(crate) object: Option<ObjectRef>,
     pub(crate) graph: Option<String>,
     pub(crate) limits: Limits,
@@ -42,12 +42,12 @@ pub struct Config {
     pub(crate) states: BTreeMap<String, Job>,
 }
 
-/// Whether what a file names must be there.
+/// Whether the programs, users and files that a configuration names must exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Machine {
-    /// This is the machine that the file is for: its programs, users and files must exist.
+    /// This is the machine that the configuration is for, so they must exist.
     Here,
-    /// It is for another one: only the file itself is checked.
+    /// The configuration is for another machine, so only the file itself is checked.
     Elsewhere,
 }
 
@@ -56,12 +56,12 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong, each with line and key; only another file (or machine) helps.
+    /// All mistakes, each with its line and key. A retry helps only after the file (or the machine) has changed.
     pub fn read(file: &Path, machine: Machine) -> Result<Self, ConfigError> {
         read::read(file, machine)
     }
 
-    /// The same for a text that stands in `file`.
+    /// Reads and checks the text of `file`.
     ///
     /// ```
     /// use std::path::Path;
@@ -80,7 +80,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// As [`Config::read`].
+    /// See [`Config::read`].
     pub fn parse(file: &Path, text: &str, machine: Machine) -> Result<Self, ConfigError> {
         read::parse(file, text, machine)
     }
@@ -96,11 +96,11 @@ pub(crate) enum Listen {
 pub(crate) struct Tls {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
-    /// Clients must prove a certificate that one of these has signed.
+    /// The authority that must have signed client certificates.
     pub(crate) client_ca: Option<PathBuf>,
 }
 
-/// How much an agent takes; what the file does not say is left to the agent.
+/// The limits of the agent; `None` uses the agent's default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) connections: Option<usize>,
@@ -108,18 +108,18 @@ pub(crate) struct Limits {
     pub(crate) stopping: Option<Duration>,
 }
 
-/// The process that the agent runs, or only knows.
+/// The process that the agent runs, or only watches.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Application {
-    /// Without one it is only watched and stopped.
+    /// Without a command the agent only watches and stops it.
     pub(crate) command: Option<Vec<String>>,
     pub(crate) around: Surroundings,
-    /// One signal after another, each with the time that it is given; KILL comes last and is not named.
+    /// The signals to stop it, each with its grace period. KILL always comes last and is not listed.
     pub(crate) stop: Vec<StopStep>,
     pub(crate) recognise: Option<Recognise>,
-    /// What the agent's own end means for it; none leaves that to whether the agent is process 1.
+    /// What happens to it when the agent ends; `None` decides by whether the agent is process 1.
     pub(crate) on_exit: Option<OnExit>,
-    /// What is answered while no process is there; none asks the probe all the same.
+    /// The answer while no process runs; `None` asks the probe anyway.
     pub(crate) down: Option<Answer>,
 }
 
@@ -129,11 +129,11 @@ pub(crate) struct StopStep {
     pub(crate) wait: Duration,
 }
 
-/// How a process is found that this agent did not start.
+/// How to find a process that this agent did not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Recognise {
     PidFile(PidFile),
-    /// It prints the process id, or nothing.
+    /// The command prints the process id, or nothing.
     Command(Vec<String>),
 }
 
@@ -153,19 +153,19 @@ pub(crate) struct Probe {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Asks {
-    /// `exits` says what an exit code means; without it the first line of its output does.
+    /// `exits` maps exit codes to answers; without it, the first line of the output is the answer.
     Command {
         command: Vec<String>,
         exits: BTreeMap<u16, Answer>,
     },
-    /// `statuses` says what a status means; without it the first line of the body does.
+    /// `statuses` maps HTTP statuses to answers; without it, the first line of the body is the answer.
     Http {
         url: url::Url,
         statuses: BTreeMap<u16, Answer>,
     },
 }
 
-/// What a probe's answer means.
+/// The meaning of a probe's answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     Absent,
@@ -177,13 +177,13 @@ pub(crate) enum Answer {
 pub(crate) struct Job {
     pub(crate) steps: Vec<Step>,
     pub(crate) around: Surroundings,
-    /// After the steps: it is done when the probe sees this state.
+    /// The work is done when the probe observes this state after the steps.
     pub(crate) until: Option<String>,
     pub(crate) timeout: Duration,
-    /// Between TERM and KILL.
+    /// The time between TERM and KILL.
     pub(crate) grace: Duration,
     pub(crate) repeatable: bool,
-    /// Exit codes of commands after which only another spec helps.
+    /// The exit codes of commands that are permanent errors.
     pub(crate) permanent: BTreeSet<i32>,
 }
 
@@ -198,9 +198,9 @@ pub(crate) enum Step {
 pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) url: url::Url,
-    /// What is sent; none sends the task as JSON, as `OKT_INPUT` and the other variables have it.
+    /// The body; `None` sends the task as JSON, with the content of `OKT_INPUT` and the other variables.
     pub(crate) body: Option<String>,
-    /// None: all of 200 to 299.
+    /// The successful statuses; if it is empty, 200 to 299.
     pub(crate) expect: BTreeSet<u16>,
     pub(crate) permanent: BTreeSet<u16>,
 }
@@ -233,7 +233,7 @@ pub(crate) enum Verb {
     Restart,
 }
 
-/// As whom and where a process runs.
+/// The user, group, environment and directory of a process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Surroundings {
     pub(crate) user: Option<String>,

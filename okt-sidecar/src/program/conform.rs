@@ -1,4 +1,4 @@
-//! The conformance test of agents as a command, for agents in whatever language.
+//! The conformance test as a command, for agents in any language.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -11,40 +11,41 @@ use crate::conformance::{Report, States, Subject, names};
 /// Which agent is checked, and by what work.
 #[derive(Args, Debug)]
 pub struct Conform {
-    /// Where it is: `http://host:port`, `https://host:port` or `unix:/path`
+    /// The address of the agent: `http://host:port`, `https://host:port` or `unix:/path`
     address: String,
-    /// A state whose work takes a moment and succeeds
+    /// A state whose work is short and succeeds
     #[arg(long, value_name = "STATE")]
     brief: String,
-    /// A state whose work fails, and may be tried again
+    /// A state whose work fails and may be retried
     #[arg(long, value_name = "STATE")]
     failing: String,
-    /// A state whose work goes on until it is cancelled
+    /// A state whose work runs until it is cancelled
     #[arg(long, value_name = "STATE")]
     endless: String,
     /// The file with the agent's token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The certificates (PEM) that the agent's is checked against, instead of the machine's
+    /// The certificates (PEM) that verify the agent's certificate, instead of those of this machine
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// The name that the agent's certificate must be for, instead of the host of the address
+    /// The name in the agent's certificate, instead of the host of the address
     #[arg(long, value_name = "NAME")]
     server_name: Option<String>,
-    /// The certificate and the key (PEM) to prove who asks
+    /// The client certificate and its key (PEM)
     #[arg(long, value_names = ["CERTIFICATE", "KEY"], num_args = 2)]
     identity_files: Option<Vec<PathBuf>>,
-    /// A command for `sh -c` that kills the agent as kill -9 does and starts it again; without it that is not checked
+    /// A command for `sh -c` that kills the agent with SIGKILL and starts it again; without it, restarts are not checked
     #[arg(long, value_name = "COMMAND")]
     restart: Option<String>,
-    /// Only these checks
+    /// Run only these checks
     #[arg(long, value_name = "CHECK", num_args = 1..)]
     only: Vec<String>,
 }
 
 /// Checks an agent and prints a line for each rule.
 ///
-/// Ends with 0 where every rule is kept, with 1 where one is broken, with 2 where the agent cannot be asked as said.
+/// Exits with 0 if every rule is kept, with 1 if one is broken, and with 2 if the agent cannot be tested with these
+/// arguments.
 pub fn conform(conform: Conform) -> ExitCode {
     match check(conform) {
         Ok(report) => {

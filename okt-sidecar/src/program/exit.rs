@@ -1,9 +1,9 @@
-//! How a process has ended, in words.
+//! The exit status of a process, as text.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// How a process has ended, behind its name.
+/// Returns how a process has ended, to follow its name in a message.
 pub(super) fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with {code}"),
@@ -16,7 +16,7 @@ pub(super) fn how(status: ExitStatus) -> String {
     }
 }
 
-/// Those that processes end by, on every architecture of Linux but MIPS and SPARC.
+/// The signals that usually end processes, with their numbers on every Linux architecture but MIPS and SPARC.
 const SIGNALS: [(i32, &str); 12] = [
     (1, "HUP"),
     (2, "INT"),

@@ -1,4 +1,4 @@
-//! Texts that are nearly right, of people and of the application: each is read or refused, and nothing panics.
+//! Almost valid texts of people and of the application: each is read or refused, without a panic.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ states:
 ";
 
 #[test]
-fn every_configuration_is_taken_or_its_mistakes_are_told() {
+fn every_configuration_is_accepted_or_its_mistakes_are_reported() {
     let lines: Vec<&str> = FILE.lines().collect();
     check(700, |dice| {
         let mut text = lines.clone();
@@ -75,7 +75,7 @@ fn every_configuration_is_taken_or_its_mistakes_are_told() {
 }
 
 #[test]
-fn a_configuration_that_is_deep_or_refers_to_itself_without_end_is_refused() {
+fn a_configuration_that_is_too_deep_or_expands_without_end_is_refused() {
     for text in [
         "[".repeat(100_000),
         "{a: ".repeat(100_000),
@@ -101,7 +101,7 @@ fn every_pid_file_names_one_process_or_none() {
 }
 
 #[test]
-fn every_result_of_a_command_is_taken_or_its_line_is_told() {
+fn every_result_of_a_command_is_accepted_or_refused_with_its_line() {
     let seed = b"event: Reviewing\nmessage: 3 of 4 files\nreason: DiskFull\npermanent: true\n";
     check(20_000, |dice| {
         let text = String::from_utf8_lossy(&dice.bytes(seed)).into_owned();
@@ -112,7 +112,7 @@ fn every_result_of_a_command_is_taken_or_its_line_is_told() {
 }
 
 #[test]
-fn every_answer_of_a_probe_is_taken_or_why_not_is_told() {
+fn every_answer_of_a_probe_is_accepted_or_refused_with_a_reason() {
     check(20_000, |dice| {
         let text = dice.bytes(b"Running Promoted Upgradable\nmore\n");
         if let Err(why) = probe::read(&text) {
@@ -125,10 +125,10 @@ fn every_answer_of_a_probe_is_taken_or_why_not_is_told() {
 }
 
 #[test]
-fn every_line_of_the_kernel_is_a_process_or_none() {
+fn every_stat_line_of_the_kernel_is_a_process_or_none() {
     let seed = b"7 (a) Z 1 (b) S 3 5 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4711 9 9";
     check(20_000, |dice| {
-        // A process chooses its name.
+        // A process chooses its own name.
         let text = String::from_utf8_lossy(&dice.bytes(seed)).into_owned();
         let _ = proc::parse(&text);
     });

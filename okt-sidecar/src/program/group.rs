@@ -1,4 +1,4 @@
-//! A group of processes that the agent has started, from its first process to the end of its last one.
+//! A process group that the agent has started, from its first process to the end of its last one.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,14 +12,14 @@ use tokio::time::{Instant, sleep};
 use super::children::Children;
 use super::proc::{self, Identity, Stat};
 
-/// Under which key a task remembers what it has started.
+/// The key of the note about a started group.
 pub(super) const GROUP: &str = "group";
 
 /// A group and its leader, a child of this process.
 ///
-/// The leader is not waited for before the group has ended: until then nobody else can get its id, so that a
-/// signal for the group reaches nobody else.
-/// Dropped, all of it is killed.
+/// The leader is not reaped before the group has ended. Until then no other process can get its id, so a signal for the
+/// group reaches no other process.
+/// Dropping the value kills the whole group.
 pub(crate) struct Group {
     identity: Identity,
     pid: Pid,
@@ -30,7 +30,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Starts a command that becomes the leader of a group, all of which has `OKT_RUN` = `run`.
+    /// Starts a command that becomes the leader of a group. All its processes have `OKT_RUN` = `run`.
     pub(super) fn spawn(
         children: &Children,
         command: &mut Command,
@@ -42,7 +42,7 @@ impl Group {
         let (pid, start, exit) = match found {
             Ok(found) => found,
             Err(error) => {
-                // It waits for a permission that never comes.
+                // It waits for a permission that never comes, so it has not begun anything.
                 child.kill()?;
                 child.wait()?;
                 children.leave(child.id().cast_signed());
@@ -75,22 +75,22 @@ impl Group {
         &self.identity
     }
 
-    /// Ends when the leader has ended, whatever the others do.
+    /// Returns when the leader has ended, even if others still run.
     pub(crate) async fn exited(&self) {
-        // It can fail only when the runtime is shut down.
+        // It can fail only when the runtime shuts down.
         let _ = self.exit.readable().await;
     }
 
-    /// Ends all of it: TERM, and KILL for what is left after `grace`; returns when nothing is left.
+    /// Ends the whole group: TERM, and KILL for what is left after `grace`. Returns when nothing is left.
     pub(crate) async fn end(&self, grace: Duration) {
         let all = |signal| {
-            // An error means that nobody is there, or nobody who may be signalled; the look that follows tells.
+            // An error means that there is no process, or none that may be signalled. The check that follows finds out.
             let _ = kill_process_group(self.pid, signal);
         };
         end(&self.identity, grace, all).await;
     }
 
-    /// How the leader has ended, once it has.
+    /// Returns the exit status of the leader, once it has ended.
     pub(crate) fn reap(mut self) -> io::Result<ExitStatus> {
         self.keep = true;
         let status = self.child.wait();
@@ -98,9 +98,9 @@ impl Group {
         status
     }
 
-    /// Waits for the leader's end, for as long as the agent lives, and ends nothing.
+    /// Waits for the leader's end as long as the agent lives, and ends nothing.
     pub(crate) fn follow(self) -> impl Future<Output = io::Result<ExitStatus>> {
-        // At once, and not when this is polled first: the agent may end before that.
+        // Set it now and not at the first poll, because the agent may end before that.
         let mut this = self;
         this.keep = true;
         async move {
@@ -119,9 +119,9 @@ impl Drop for Group {
     }
 }
 
-/// Ends what is left of a group that another agent has started, or this one has given up.
+/// Ends what is left of a group that another agent has started, or that this agent has given up.
 ///
-/// Returns whether nothing of it is left; what does not end within `limit` is told in the log.
+/// Returns whether nothing of it is left. Processes that do not end are logged.
 pub(crate) async fn end_left(leader: &Identity, grace: Duration, limit: Duration) -> bool {
     let each = |signal| {
         for process in proc::group(leader).unwrap_or_default() {
@@ -140,7 +140,7 @@ async fn end(leader: &Identity, grace: Duration, signal: impl Fn(Signal)) {
         return;
     }
     signal(Signal::TERM);
-    // One that was stopped would not hear of it.
+    // A stopped process would not handle the signal.
     signal(Signal::CONT);
     let begun = Instant::now();
     let mut pause = Duration::from_millis(2);
@@ -165,7 +165,7 @@ async fn end(leader: &Identity, grace: Duration, signal: impl Fn(Signal)) {
 
 fn left(leader: &Identity) -> Vec<Stat> {
     proc::group(leader).unwrap_or_else(|error| {
-        // Not being able to look is no proof that nobody is there; what was signalled is looked for again.
+        // A failed search does not prove that the group is gone, so at least the leader counts as left.
         tracing::warn!(%error, "cannot read /proc");
         proc::stat(leader.pid).into_iter().collect()
     })
@@ -175,7 +175,7 @@ fn left(leader: &Identity) -> Vec<Stat> {
 mod tests {
     use super::*;
 
-    /// A process that leads a group, and what is noted of it.
+    /// Starts a process that leads a group, and returns its identity.
     fn leader(run: &str) -> (Child, Identity) {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new("sleep");
@@ -199,12 +199,12 @@ mod tests {
         assert!(end_left(note, Duration::ZERO, Duration::from_secs(5)).await);
         assert!(
             child.try_wait().expect("a child").is_none(),
-            "{note:?} has ended another one"
+            "the note {note:?} ended another process"
         );
     }
 
     #[tokio::test]
-    async fn nobody_is_ended_who_has_only_the_id_of_one_that_was() {
+    async fn a_process_that_only_reuses_the_id_of_a_noted_one_is_not_ended() {
         let (mut child, own) = leader("now");
         let earlier = Identity {
             start: own.start - 1,
@@ -229,9 +229,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_inherited_the_mark_is_ended_also_when_its_leader_is_gone() {
+    async fn processes_with_the_inherited_mark_are_ended_after_their_leader_is_gone() {
         let (mut child, own) = leader("marked");
-        // As if the leader of this group had been another process, which is gone.
+        // As if the leader of this group had been another process that is gone.
         let gone = Identity {
             start: own.start - 1,
             ..own

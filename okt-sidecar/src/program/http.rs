@@ -1,4 +1,4 @@
-//! Requests to the application: one answer, bounded in time and length.
+//! HTTP requests to the application: one answer, with limits for its time and length.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use super::config::Method;
 /// How much of an answer's body is read, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
 
-/// Asks the application; shared by its clones.
+/// A client for the application; clones share it.
 #[derive(Clone)]
 pub(crate) struct Http(reqwest::Client);
 
-/// An answer, the beginning of its body at least.
+/// An answer, with at least the beginning of its body.
 pub(crate) struct Answered {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
-/// No answer came.
+/// The error of a request without an answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoAnswer {
     #[error("no answer in time")]
@@ -33,7 +33,7 @@ pub(crate) enum NoAnswer {
 
 impl Http {
     pub(crate) fn new() -> Result<Self, reqwest::Error> {
-        // A redirect is an answer like others, and no proxy is asked: the application is here and nowhere else.
+        // No redirects and no proxy: the application runs here.
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
@@ -84,7 +84,7 @@ impl Http {
     }
 }
 
-/// The innermost cause says what it is, such as "Connection refused".
+/// Returns the innermost cause, such as "Connection refused".
 fn why(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
@@ -93,10 +93,10 @@ fn why(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// A URL as messages name it: without user, password and query, which may be secret.
+/// Returns a URL for messages: without user, password and query, which may be secret.
 pub(super) fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // Only a URL that cannot have them refuses, and then there are none.
+    // A URL that refuses them has none.
     let _ = (url.set_username(""), url.set_password(None));
     url.set_query(None);
     url.into()

@@ -1,4 +1,4 @@
-//! The work of a state: its steps one after another, and what came of them.
+//! The work of a state: its steps one after another, and their result.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::work::Program;
 use crate::wire::Seen;
 use crate::work::{Done, Fault, Task};
 
-/// Under which key a task remembers the application that it has started.
+/// The key of the note about the application that a task has started.
 const APPLICATION: &str = "application";
 
-/// When the application is stopped once more that did not stop.
+/// The pause before another attempt to stop an application that did not stop.
 const STOP_AGAIN: Duration = Duration::from_secs(1);
 
 impl Program {
@@ -55,14 +55,14 @@ pub(super) struct Attempt<'a> {
     job: &'a Job,
     pub(super) task: &'a Task,
     scratch: &'a Scratch,
-    /// The process of the application that this attempt has started, also before it was resumed.
+    /// The process of the application that this attempt has started, possibly before it was resumed.
     started: Mutex<Option<Identity>>,
     pub(super) deadline: Instant,
 }
 
 impl Attempt<'_> {
-    /// What this attempt has started is stopped again when it is cancelled; when it takes too long it is left: it
-    /// may be recovering, and being stopped then would make it begin again.
+    /// Runs the attempt. If it is cancelled, it stops the application that it has started.
+    /// After a timeout it leaves the application running: it may be recovering, and a stop would make it begin again.
     async fn live(&self) -> Result<Done, Fault> {
         if let Some(note) = self.task.notes().get(APPLICATION)
             && let Ok(identity) = serde_json::from_value(note.clone())
@@ -76,13 +76,13 @@ impl Attempt<'_> {
             && let (Some(application), Some(started)) = (&self.program.application, started)
             && application.is(&started)
         {
-            // Cancelled is what has ended: until it has, this is tried again, as long as the agent lets it.
+            // A cancelled attempt must leave nothing running, so this is retried as long as the agent allows.
             while let Err(fault) = application.stop().await {
                 let (reason, why) = (fault.reason, fault.message);
                 tracing::warn!(
                     reason,
                     why,
-                    "what was started and is cancelled does not stop"
+                    "the application that a cancelled attempt started does not stop"
                 );
                 sleep(STOP_AGAIN).await;
             }
@@ -106,7 +106,7 @@ impl Attempt<'_> {
         if let Some(state) = &self.job.until {
             self.until(state).await?;
         }
-        // What commands say of it counts more than what the last request was answered.
+        // The result of the commands takes precedence over the answer of the last request.
         let told = self
             .scratch
             .told()
@@ -158,7 +158,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Notes down who it is that this attempt begins.
+    /// Records the identity of a process that this attempt starts.
     async fn note(&self, key: &str, identity: &Identity) -> Result<(), String> {
         let note = serde_json::to_value(identity).map_err(|error| error.to_string())?;
         let noted = self.task.remember(key, note).await;
@@ -236,7 +236,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Waits until the probe sees this state.
+    /// Waits until the probe observes this state.
     async fn until(&self, state: &str) -> Result<(), Fault> {
         let started = self.started().is_some();
         let wait = async {

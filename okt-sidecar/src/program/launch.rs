@@ -1,11 +1,12 @@
-//! A process that begins nothing before it is told to: who it is has to be on disk first.
+//! A process that begins nothing before its identity is on disk.
 //!
-//! The agent starts itself as `okt-sidecar launch`, which has no environment and no other arguments.
-//! The launcher reads its order from a socket, becomes the user of the command, and only then takes the environment
-//! of the command and becomes its program: no privileged process loads what a command's environment names, such as
-//! `LD_PRELOAD`, and nobody else can read what stands in that environment.
-//! If the agent dies before the order is sent whole, the socket ends and so does the launcher: no command ever runs
-//! that no record knows of.
+//! The agent starts itself as `okt-sidecar launch`, without an environment and without other arguments.
+//! The launcher reads its order from a socket and becomes the user of the command. Only then it takes the environment
+//! of the command and becomes its program.
+//! So no privileged process loads libraries that a command's environment names, such as `LD_PRELOAD`, and other users
+//! cannot read that environment.
+//! If the agent dies before it has sent the whole order, the socket closes and the launcher exits: no command runs
+//! without a record.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -29,37 +30,37 @@ use super::config::Surroundings;
 use super::group::Group;
 use super::users::{self, Person};
 
-/// What starts processes: this program.
+/// Starts processes with this program as the launcher.
 #[derive(Clone)]
 pub(crate) struct Launcher {
     pub(crate) children: Children,
     program: PathBuf,
 }
 
-/// What is to be started.
+/// The process to start.
 pub(crate) struct Launch<'a> {
     pub(crate) command: &'a [String],
     pub(crate) around: &'a Surroundings,
-    /// Beside what `around` says.
+    /// Variables in addition to those of `around`.
     pub(crate) environment: &'a [(String, String)],
     pub(crate) out: Stdio,
     pub(crate) err: Stdio,
 }
 
-/// A process that waits for its permission; dropped, it ends.
+/// A process that waits for its order. It exits if the value is dropped.
 pub(crate) struct Held {
     pub(crate) group: Group,
     pub(crate) gate: Gate,
 }
 
-/// What a held process waits at.
+/// The channel through which a held process gets its order.
 pub(crate) struct Gate {
     socket: UnixStream,
-    /// A line of JSON, sent when the process may go on.
+    /// The order as a line of JSON, which is sent when the process may continue.
     order: Vec<u8>,
 }
 
-/// Something could not be started; whether a retry helps depends on what is in the way.
+/// A process could not be started; whether a retry helps depends on the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot run {program}: {why}")]
 pub(crate) struct NotStarted {
@@ -67,11 +68,11 @@ pub(crate) struct NotStarted {
     why: String,
 }
 
-/// What the launcher is told.
+/// The order for the launcher.
 #[derive(Serialize, Deserialize)]
 struct Order {
     command: Vec<String>,
-    /// All of it: nothing else is inherited.
+    /// The whole environment: nothing else is inherited.
     environment: BTreeMap<String, Vec<u8>>,
     directory: Option<PathBuf>,
     uid: Option<u32>,
@@ -80,7 +81,7 @@ struct Order {
 }
 
 impl Launcher {
-    /// Starts children that are waited for here.
+    /// Creates a launcher whose children are awaited here.
     pub(crate) fn new(children: Children) -> Self {
         Self {
             children,
@@ -88,7 +89,7 @@ impl Launcher {
         }
     }
 
-    /// With another program in the place of this one.
+    /// Creates a launcher that runs another program.
     #[cfg(test)]
     pub(super) fn by(program: PathBuf) -> Self {
         Self {
@@ -97,7 +98,7 @@ impl Launcher {
         }
     }
 
-    /// Starts a process, leader of a group of its own, that waits for [`Gate::open`].
+    /// Starts a process that leads its own group and waits for [`Gate::open`].
     pub(crate) fn hold(&self, launch: Launch<'_>) -> Result<Held, NotStarted> {
         let program = launch.command.first().cloned().unwrap_or_default();
         self.try_hold(launch).map_err(|error| NotStarted {
@@ -147,14 +148,14 @@ impl Launcher {
     }
 }
 
-/// Where programs are looked for if the agent itself was started without `PATH`.
+/// The search path for programs if the agent itself was started without `PATH`.
 pub(super) const DEFAULT_PATH: &str =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The variables that a command of the agent's own user, or of another person, has from the agent: where programs
-/// are, the language, the time zone, and who it is.
+/// Returns the variables that a command inherits from the agent: search path, language, time zone and user.
+/// `other` is the command's user, if it is not the agent's.
 ///
-/// Everything else of the agent's own environment may be a secret of the agent, or decide what a process loads.
+/// The rest of the agent's environment may be secret, or decide which libraries a process loads.
 fn inherited(
     other: Option<&Person>,
     own: impl Iterator<Item = (OsString, OsString)>,
@@ -166,7 +167,7 @@ fn inherited(
         };
         let fits = match name.as_str() {
             "PATH" | "LANG" | "LANGUAGE" | "TZ" => true,
-            // Those of another user are found below.
+            // Those of another user are added below.
             "HOME" | "USER" | "LOGNAME" => other.is_none(),
             name => name.starts_with("LC_"),
         };
@@ -182,18 +183,18 @@ fn inherited(
 }
 
 impl Gate {
-    /// Lets the process become its program; ends when it has.
+    /// Lets the process become its program, and returns when it has.
     ///
-    /// That may take long: its directory, or the program itself, may be where nobody answers.
+    /// That may take long if its directory or the program is on a hanging mount.
     ///
     /// # Errors
     ///
-    /// Why it did not become its program.
+    /// The cause why it did not become its program.
     pub(crate) async fn open(self) -> Result<(), String> {
         let told = async {
             let mut gate = tokio::net::UnixStream::from_std(self.socket)?;
             gate.write_all(&self.order).await?;
-            // The socket ends when the launcher has become the program; before that it says what is wrong.
+            // The socket closes when the launcher has become the program; before that the launcher writes errors to it.
             let mut wrong = String::new();
             gate.read_to_string(&mut wrong).await?;
             io::Result::Ok(wrong)
@@ -206,21 +207,21 @@ impl Gate {
     }
 }
 
-/// The launcher: waits for its order on standard input, then becomes the program that the order names.
+/// Runs the launcher: it waits for its order on standard input, then becomes the program of the order.
 ///
-/// Must be called before there is any other thread: who a process is belongs to its threads.
+/// Call it before there is any other thread, because each thread has its own user and groups.
 pub fn launch() -> ExitCode {
     let Ok(mut gate) = (io::stdin().as_fd().try_clone_to_owned()).map(UnixStream::from) else {
         return ExitCode::from(2);
     };
     let mut order = Vec::new();
     let read = BufReader::new(&gate).read_until(b'\n', &mut order);
-    // An order without its end: the agent is gone, and nobody wants this any more.
+    // An incomplete order means that the agent is gone.
     if read.is_err() || order.pop() != Some(b'\n') {
         return ExitCode::SUCCESS;
     }
     let Err(error) = become_program(&order);
-    // Nobody may be there to hear it.
+    // The agent may be gone too.
     let _ = gate.write_all(error.to_string().as_bytes());
     ExitCode::from(127)
 }
@@ -247,7 +248,7 @@ fn become_program(order: &[u8]) -> io::Result<Infallible> {
     }
     let environment = order.environment.into_iter();
     let mut command = Command::new(program);
-    // The program is looked for in the PATH of this environment, as the user who this process is by now.
+    // The program is searched in the PATH of this environment, as the user that this process has become.
     command
         .args(order.command.iter().skip(1))
         .env_clear()
@@ -262,11 +263,11 @@ mod tests {
     use crate::program::group::end_left;
 
     #[tokio::test]
-    async fn the_launcher_has_no_environment_and_tells_nobody_what_it_is_told() {
+    async fn the_launcher_has_no_environment_and_passes_on_nothing_that_it_receives() {
         let directory = tempfile::tempdir().unwrap();
         let waits = directory.path().join("waits");
-        // Written by another process: what this one holds open for writing, another test's child may hold, too, and
-        // then it cannot be run.
+        // Another process writes the file: a file that this process has open for writing may be inherited by another
+        // test's child, and then cannot be executed.
         let mut shell = Command::new("sh");
         shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 700 \"$1\"", "sh"]);
         let written = shell.arg(&waits).arg("#!/bin/sh\nread line\n").status();

@@ -1,8 +1,8 @@
-//! Who runs below the agent, noted down for the agent that comes after a kill.
+//! Notes about the processes that the agent runs, for the agent that starts after a kill.
 //!
-//! Nothing here waits for the disk: a note is of use only while its process runs, so only as long as the kernel does,
-//! and the kernel keeps what was written, whoever is killed.
-//! What an action has started is noted in the agent's journal instead.
+//! Nothing is synced to disk: a note is useful only while its process runs, so only as long as the kernel runs, and the
+//! kernel keeps written data when a process is killed.
+//! The processes of an action are noted in the agent's journal instead.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ pub(crate) struct Notes {
 
 impl Notes {
     pub(crate) fn open(directory: &Path) -> io::Result<Self> {
-        // Signals are sent to those who stand here.
+        // Signals are sent to the processes in these notes, so no other user may write them.
         private::directory(directory, 0o700, private::sync)?;
         Ok(Self {
             directory: directory.to_owned(),
@@ -31,14 +31,14 @@ impl Notes {
         self.directory.join(format!("{name}.json"))
     }
 
-    /// Writes it whole or not at all.
+    /// Writes a note as a whole or not at all.
     pub(crate) fn write(&self, name: &str, note: &impl Serialize) -> io::Result<()> {
         let (file, new) = (self.file(name), self.directory.join(format!("{name}.new")));
         fs::write(&new, serde_json::to_vec(note)?)?;
         fs::rename(new, file)
     }
 
-    /// What stands there; a note that cannot be read is of a machine that has failed since, with all that ran.
+    /// Reads a note. One that cannot be read was written before a crash of the machine, which ended its process too.
     pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let text = fs::read(self.file(name)).ok()?;
         let note = serde_json::from_slice(&text);

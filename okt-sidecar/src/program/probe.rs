@@ -1,7 +1,7 @@
-//! Looks where the application is: a command or a request, and what its answer means.
+//! The probe: observes the application with a command or a request, and interprets the answer.
 //!
-//! What it says goes into the status of an object, so no text of an answer is in it but the one that is meant for
-//! that; the log at level `debug` has the text.
+//! Its result appears in the status of an object, so it quotes only the text that is meant for that. The log at level
+//! `debug` has the whole text.
 
 use std::future::pending;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use super::launch::Launcher;
 use super::notes::Notes;
 use crate::wire::{Seen, Sighting};
 
-/// How much of an answer is looked at, in bytes.
+/// How much of an answer is read, in bytes.
 const LONGEST_ANSWER: usize = 4 * 1024;
 
-/// A probe that was asked to end is given no more than this.
+/// The grace period of a probe that has to end.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl Probe {
-    /// Looks once; what `environment` says is for a command.
+    /// Observes once. `environment` is for a command.
     pub(crate) async fn observe(
         &self,
         launcher: &Launcher,
@@ -56,7 +56,7 @@ impl Probe {
             deadline: Instant::now() + self.timeout,
         };
         let note = async |identity| {
-            // A probe ends by itself in time; a full disk must not blind the agent.
+            // A probe ends by itself in time, so a full disk must not stop observations.
             if let Err(error) = notes.write("probe", &identity) {
                 tracing::warn!(%error, "cannot note down the probe");
             }
@@ -116,7 +116,7 @@ impl Probe {
     }
 }
 
-/// What an answer says that stands in the file.
+/// Returns the observation for an answer of the configuration.
 pub(crate) fn meant(answer: &Answer) -> Sighting {
     match answer {
         Answer::Absent => Sighting::of(Seen::Absent),
@@ -124,7 +124,7 @@ pub(crate) fn meant(answer: &Answer) -> Sighting {
     }
 }
 
-/// The first word is the state, the others are events; after `unreachable` they say why.
+/// Parses an answer: the first word is the state, and the others are events or, after `unreachable`, the cause.
 pub(super) fn read(answer: &[u8]) -> Result<Sighting, String> {
     let line = first_line(answer);
     let mut words = line.split_whitespace();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_told_and_not_quoted() {
+    fn what_is_no_answer_is_reported_and_not_quoted() {
         let error = |text: &[u8]| read(text).expect_err("no answer");
         assert_eq!(error(b""), "the answer of the probe is empty");
         assert_eq!(

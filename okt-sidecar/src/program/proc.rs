@@ -1,7 +1,7 @@
-//! What `/proc` says of processes, and signals that reach nobody else.
+//! Processes in `/proc`, and signals that reach only the intended process.
 //!
-//! A process id is given to another process as soon as the first one is gone, so a process is known by its id,
-//! the time of its start and the kernel (and namespace) that counted both.
+//! The kernel reuses process ids, so a process is identified by its id, its start time, and the kernel (and namespace)
+//! that counted both.
 
 use std::fs;
 use std::io;
@@ -13,14 +13,14 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 
-/// A process that cannot be mistaken for another one, whenever it is looked for.
+/// The unique identity of a process, valid at any later time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Identity {
-    /// The boot of the kernel, and the namespace in which the id counts.
+    /// The boot id of the kernel, and the namespace of the process id.
     pub(crate) world: String,
     pub(crate) pid: i32,
-    /// In ticks since the boot.
+    /// The start time, in ticks since the boot.
     pub(crate) start: u64,
     /// The value of `OKT_RUN` that all its descendants have in their environment.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -39,32 +39,32 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// Whether it still does something: a zombie is only an exit code.
+    /// Returns whether the process still runs. A zombie only holds an exit code.
     pub(crate) fn lives(&self) -> bool {
         !matches!(self.state, 'Z' | 'X' | 'x')
     }
 }
 
-/// Kernel and namespace of this process.
+/// Returns the boot id of the kernel and the process id namespace of this process.
 pub(crate) fn world() -> io::Result<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let namespace = fs::read_link("/proc/self/ns/pid")?;
     Ok(format!("{} {}", boot.trim(), namespace.display()))
 }
 
-/// A value that nobody else has.
+/// Returns a unique value.
 pub(crate) fn unique() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?
         .trim()
         .to_owned())
 }
 
-/// What there is of a process; none where it is gone.
+/// Returns the state of a process, or `None` if it is gone.
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// All processes that can be seen, zombies too.
+/// Returns all visible processes, including zombies.
 pub(crate) fn all() -> io::Result<Vec<Stat>> {
     let entries = fs::read_dir("/proc")?;
     let pids = entries
@@ -74,14 +74,14 @@ pub(crate) fn all() -> io::Result<Vec<Stat>> {
 }
 
 pub(super) fn parse(line: &str) -> Option<Stat> {
-    // The name stands in parentheses and may hold anything, parentheses and spaces too.
+    // The name is in parentheses and may contain anything, parentheses and spaces too.
     let (head, tail) = line.rsplit_once(')')?;
     let (pid, name) = head.split_once(" (")?;
     let mut words = tail.split_ascii_whitespace();
     let state = words.next()?.chars().next()?;
     let parent = words.next()?.parse().ok()?;
     let group = words.next()?.parse().ok()?;
-    // The start is field 22, the group field 5.
+    // The start is field 22, the group is field 5.
     let start = words.nth(16)?.parse().ok()?;
     Some(Stat {
         pid: pid.parse().ok()?,
@@ -93,10 +93,10 @@ pub(super) fn parse(line: &str) -> Option<Stat> {
     })
 }
 
-/// The processes of the group that `leader` leads or has led, and that are no zombies.
+/// Returns the processes of the group that `leader` leads or has led, without zombies.
 ///
-/// While the leader is there, even as a zombie, the id of the group is its own.
-/// Later the id may belong to another group, so only processes count that have inherited [`Identity::run`].
+/// While the leader exists, even as a zombie, the id of the group is its own.
+/// Later the id may belong to another group, so only processes that inherited [`Identity::run`] count.
 pub(crate) fn group(leader: &Identity) -> io::Result<Vec<Stat>> {
     if world()? != leader.world {
         return Ok(Vec::new());
@@ -115,7 +115,7 @@ pub(crate) fn group(leader: &Identity) -> io::Result<Vec<Stat>> {
         .collect())
 }
 
-/// Whether `run` stands in the environment that the process was started with.
+/// Returns whether the environment that the process was started with has `run`.
 fn inherited(process: &Stat, run: &str) -> bool {
     let marker = format!("OKT_RUN={run}");
     !run.is_empty()
@@ -125,13 +125,13 @@ fn inherited(process: &Stat, run: &str) -> bool {
         })
 }
 
-/// Whether the process of this identity is there and does something.
+/// Returns whether the process of this identity exists and is not a zombie.
 pub(crate) fn lives(identity: &Identity) -> bool {
     world().is_ok_and(|world| world == identity.world)
         && stat(identity.pid).is_some_and(|it| it.start == identity.start && it.lives())
 }
 
-/// Something that becomes readable when the process ends that has this id now.
+/// Returns a descriptor that becomes readable when the process that now has this id ends.
 pub(crate) fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
     let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
     #[expect(
@@ -141,7 +141,7 @@ pub(crate) fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(descriptor)
 }
 
-/// Sends a signal to exactly this process; it being gone is no error.
+/// Sends a signal to exactly this process. A process that is gone is not an error.
 pub(crate) fn signal(process: &Stat, signal: Signal) -> io::Result<()> {
     let Some(pid) = Pid::from_raw(process.pid) else {
         return Ok(());
@@ -150,7 +150,7 @@ pub(crate) fn signal(process: &Stat, signal: Signal) -> io::Result<()> {
         rustix::io::Errno::SRCH => Ok(()),
         error => Err(io::Error::from(error)),
     };
-    // The descriptor is bound to whoever has the id now; then it is checked who that is.
+    // The descriptor is bound to the process that has the id now. Then its identity is checked.
     let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(descriptor) => descriptor,
         Err(error) => return gone(error),
@@ -161,14 +161,14 @@ pub(crate) fn signal(process: &Stat, signal: Signal) -> io::Result<()> {
     pidfd_send_signal(&descriptor, signal).or_else(gone)
 }
 
-/// How long the kernel has run, in the ticks of [`Stat::start`]; no clock that is set changes it.
+/// Returns the time since the boot, in the ticks of [`Stat::start`]. Setting the clock does not change it.
 pub(crate) fn now() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     let ticks = now.tv_nsec / (1_000_000_000 / TICKS_PER_SECOND);
     u64::try_from(now.tv_sec * TICKS_PER_SECOND + ticks).unwrap_or(0)
 }
 
-/// The real, effective, saved and file system user of a process; none where it is gone.
+/// Returns the real, effective, saved and file system user of a process, or `None` if it is gone.
 pub(crate) fn users(pid: i32) -> Option<[u32; 4]> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
@@ -180,12 +180,12 @@ pub(crate) fn users(pid: i32) -> Option<[u32; 4]> {
     users.try_into().ok()
 }
 
-/// Where a process works.
+/// Returns the working directory of a process.
 pub(crate) fn directory(pid: i32) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd"))
 }
 
-/// What `/proc` counts in, on every architecture that Rust has Linux for.
+/// The ticks of `/proc`, on every architecture for which Rust supports Linux.
 const TICKS_PER_SECOND: i64 = 100;
 
 #[cfg(test)]
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_and_the_agent_count_time_alike() {
+    fn process_start_times_and_the_agents_time_use_the_same_ticks() {
         let before = now();
         let mut child = std::process::Command::new("sleep")
             .arg("60")
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_does_not_reach_a_process_of_another_start() {
+    fn a_signal_does_not_reach_a_process_with_another_start_time() {
         let mut child = std::process::Command::new("sleep")
             .arg("60")
             .spawn()
@@ -234,10 +234,10 @@ mod tests {
             start: found.start - 1,
             ..found.clone()
         };
-        signal(&earlier, Signal::KILL).expect("nobody is there any more");
+        signal(&earlier, Signal::KILL).expect("a process that is gone is not an error");
         assert!(
             child.try_wait().expect("a child").is_none(),
-            "another process was ended"
+            "the signal reached another process"
         );
         signal(&found, Signal::KILL).expect("it is there");
         child.wait().expect("a child");

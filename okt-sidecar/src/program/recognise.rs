@@ -1,11 +1,14 @@
-//! The application that another program has started: known by its pid file, and by what else is true of it.
+//! An application that another program has started: found by its pid file, and verified by further properties.
 //!
-//! Whoever can write the file decides which process it names, and a file outlives its process, whose id another
-//! process gets then.
-//! So a process counts only if it has the name and the user of the application, works in its directory where the
-//! file of the agent says which one that is, and was there already when the agent saw the pid file as it is for the
-//! first time.
-//! Both times are counted since the boot of the machine: no clock that is set changes what is found.
+//! A user who can write the file decides which process it names. A file also outlives its process, whose id the kernel
+//! may reuse.
+//! So a process counts only if all of this is true:
+//!
+//! - It has the name and the user of the application.
+//! - It works in the directory of the configuration, if there is one.
+//! - It already ran when the agent first saw the present version of the pid file.
+//!
+//! Both times are counted since the boot of the machine, so setting the clock does not matter.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -18,29 +21,29 @@ use serde::{Deserialize, Serialize};
 use super::notes::Notes;
 use super::proc::{self, Stat};
 
-/// How an application is known that the agent has not started.
+/// How to find an application that the agent has not started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PidFile {
-    /// It holds the process id, in its first line.
+    /// The file that holds the process id in its first line.
     pub(crate) path: PathBuf,
     /// The name of the process.
     pub(crate) name: String,
-    /// Where the process works.
+    /// The working directory of the process.
     pub(crate) directory: Option<PathBuf>,
 }
 
-/// A pid file as it was written last, and when it was first seen so.
+/// The present version of a pid file, and when the agent first saw it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FirstSeen {
     written: Written,
-    /// The boot of the kernel, and the namespace in which the id counts.
+    /// The boot id of the kernel, and the namespace of the process id.
     world: String,
-    /// In ticks since the boot.
+    /// The time, in ticks since the boot.
     at: u64,
 }
 
-/// What tells two versions of a file apart; the time is not compared with any other one.
+/// Identifies a version of a file. Its time is not compared with other times.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
@@ -50,18 +53,18 @@ struct Written {
     pid: i32,
 }
 
-/// The name of the note for the agent that comes next.
+/// The name of the note for the next agent.
 const NOTE: &str = "pid-file";
 
 /// How much of a pid file is read, in bytes.
 const LONGEST: u64 = 4096;
 
 impl PidFile {
-    /// The process that the file names, if it is the application of this user.
+    /// Returns the process that the file names, if it is the application of this user.
     ///
     /// # Errors
     ///
-    /// Nobody knows whether it is: something cannot be read, or all but the user is right.
+    /// It is unknown whether it is the application: something cannot be read, or all but the user matches.
     pub(crate) fn find(
         &self,
         owner: u32,
@@ -103,7 +106,7 @@ impl PidFile {
                     works_in.map_err(|error| format!("where process {pid} works: {error}"))?
                 }
             };
-            // Below a link both are the same directory.
+            // The path of the configuration may contain links.
             let directory = directory
                 .canonicalize()
                 .unwrap_or_else(|_| directory.clone());
@@ -114,9 +117,9 @@ impl PidFile {
         Ok(is_of(&found, owner)?.then_some(found))
     }
 
-    /// What stands in the file; nothing where there is none, or it names no process.
+    /// Reads the file. Returns `None` if it does not exist or names no process.
     fn read(&self) -> io::Result<Option<Written>> {
-        // Whose file it is may have put something else there: nothing is waited for.
+        // The owner of the file may have replaced it by a pipe, so do not block.
         let opened = File::options()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
@@ -140,18 +143,18 @@ impl PidFile {
     }
 }
 
-/// The process id in the first line; neither the first process of the machine nor this one.
+/// Returns the process id in the first line, unless it is that of process 1 or of the agent.
 pub(super) fn pid_in(text: &[u8]) -> Option<i32> {
     let line = text.split(|byte| *byte == b'\n').next()?;
     let pid = std::str::from_utf8(line).ok()?.trim().parse().ok()?;
     (pid > 1 && pid != rustix::process::getpid().as_raw_nonzero().get()).then_some(pid)
 }
 
-/// Whether a process is there still, which has to be one of this user.
+/// Returns whether a process still exists, which must belong to this user.
 ///
 /// # Errors
 ///
-/// It is another user's, or the agent itself.
+/// The process belongs to another user, or is the agent itself.
 pub(crate) fn is_of(process: &Stat, owner: u32) -> Result<bool, String> {
     let pid = process.pid;
     if pid == rustix::process::getpid().as_raw_nonzero().get() {
@@ -160,7 +163,7 @@ pub(crate) fn is_of(process: &Stat, owner: u32) -> Result<bool, String> {
     let Some(users) = proc::users(pid) else {
         return Ok(false);
     };
-    // Read of this process, and not of one that has its id by now.
+    // Check that the users were read of this process, and not of one that reuses its id.
     if proc::stat(pid).is_none_or(|now| now.start != process.start) {
         return Ok(false);
     }
@@ -173,7 +176,7 @@ pub(crate) fn is_of(process: &Stat, owner: u32) -> Result<bool, String> {
     }
 }
 
-/// The kernel keeps 15 bytes of a name.
+/// Compares names. The kernel keeps 15 bytes of a name.
 fn named(found: &str, name: &str) -> bool {
     found == name || (found.len() == 15 && name.starts_with(found))
 }
@@ -217,7 +220,7 @@ mod tests {
             Notes::open(&self.directory.path().join("notes")).unwrap()
         }
 
-        /// As an agent that has just started.
+        /// Finds the process as an agent that has just started does.
         fn find(&self) -> Result<bool, String> {
             let found = self.file.find(geteuid().as_raw(), &self.notes(), &mut None);
             found.map(|found| found.is_some())
@@ -228,7 +231,7 @@ mod tests {
             file.set_modified(to).unwrap();
         }
 
-        /// As if the file had been seen first at another time.
+        /// Changes when the file was first seen.
         fn seen(&self, change: impl FnOnce(&mut FirstSeen)) {
             let mut seen = self.notes().read(NOTE).unwrap();
             change(&mut seen);
@@ -248,7 +251,7 @@ mod tests {
         let scene = Scene::new(&mut Command::new("sleep"));
         assert_eq!(scene.find(), Ok(true));
         let hour = Duration::from_hours(1);
-        // As after a clock that went back, and after one that went ahead.
+        // As after a clock that was set back, and one that was set ahead.
         for modified in [
             SystemTime::now() - hour,
             SystemTime::UNIX_EPOCH,
@@ -268,7 +271,7 @@ mod tests {
         assert_eq!(scene.find(), Ok(true));
         scene.seen(|seen| seen.at = start - 1);
         assert_eq!(scene.find(), Ok(false));
-        // The file is written anew: that can be by this process.
+        // After the file is rewritten, the process may be the one that wrote it.
         scene.set_modified(SystemTime::now() + Duration::from_secs(1));
         assert_eq!(scene.find(), Ok(true));
         scene.seen(|seen| seen.world = "an earlier boot".to_owned());
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_remembered_where_nothing_can_be_written() {
+    fn the_first_sight_of_the_file_is_kept_in_memory_if_no_note_can_be_written() {
         let scene = Scene::new(&mut Command::new("sleep"));
         let notes = scene.notes();
         std::fs::remove_dir_all(scene.directory.path().join("notes")).unwrap();
@@ -300,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_the_first_process_nor_the_agent_nor_another_name_is_the_application() {
+    fn process_1_the_agent_and_other_names_are_not_the_application() {
         let mut scene = Scene::new(&mut Command::new("sleep"));
         let first = proc::stat(1).map_or_else(|| "init".to_owned(), |first| first.name);
         let own = proc::stat(std::process::id().cast_signed()).unwrap().name;
@@ -318,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_another_user_is_not_the_application_and_that_is_told() {
+    fn a_process_of_another_user_is_not_the_application_and_is_reported() {
         if !geteuid().is_root() {
             eprintln!("not root: not tested with a process of another user");
             return;
@@ -350,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_stands_where_the_pid_file_should_be_is_read_at_once_and_no_further() {
+    fn invalid_pid_files_are_refused_without_blocking_or_reading_further() {
         let scene = Scene::new(&mut Command::new("sleep"));
         let put = |what: &[u8]| std::fs::write(&scene.file.path, what).unwrap();
         for what in [

@@ -1,4 +1,4 @@
-//! From a configuration to an agent that runs, and to its end.
+//! Runs an agent from its configuration to its end.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
@@ -17,24 +17,24 @@ use super::work::Program;
 use crate::agent::{self, Agent, JournalError, ServeError};
 use crate::wire::Owner;
 
-/// An agent could not run.
+/// An error of running an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Another agent uses the directory; it has to end first.
+    /// Another agent uses the directory. A retry helps after that agent has ended.
     #[error("another agent uses {0}: two of them would do everything twice")]
     InUse(PathBuf),
-    /// The machine does not give what is needed; a retry helps once it does.
+    /// The machine lacks a resource. A retry helps once it is available.
     #[error("cannot {what}: {source}")]
     Machine {
-        /// What was to be done.
+        /// The failed operation.
         what: String,
-        /// Why that is not possible.
+        /// The error of the system.
         source: io::Error,
     },
     /// The agent cannot listen, or its journal cannot be used.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// It was told twice to end, and did not wait for the end of what it was doing.
+    /// A second signal ended the agent at once, while it still stopped.
     #[error("ended at once by a second signal")]
     AtOnce,
 }
@@ -59,16 +59,16 @@ pub fn run(config: Config) -> Result<(), RunError> {
         .block_on(live(config))
 }
 
-/// Takes the directory: what runs below one agent is none of another one's business.
+/// Locks the directory, so that no other agent manages the same processes.
 fn lock(data: &Path) -> Result<File, RunError> {
     let what = || cannot(format!("write to {}", data.display()));
-    // Others may pass through it, to files that are given to them, and see nothing.
+    // Others may pass through it to files that are given to them, but may not list it.
     DirBuilder::new()
         .recursive(true)
         .mode(0o711)
         .create(data)
         .map_err(what())?;
-    // The directory may be a volume that others write to: no link of theirs is followed.
+    // The directory may be a volume that others write to, so follow no link.
     let lock = File::options()
         .create(true)
         .write(true)
@@ -101,14 +101,14 @@ async fn live(config: Config) -> Result<(), RunError> {
 
     let stop = CancellationToken::new();
     let served = async {
-        // It ends by itself only when it cannot go on; then the application is left to the next agent.
+        // The agent ends by itself only after a failure; then the application is left to the next agent.
         bound.run(stop.clone().cancelled_owned()).await?;
         program.close().await;
         Ok(())
     };
     let told = async {
         ending.heard().await;
-        tracing::info!("the agent is told to end");
+        tracing::info!("the agent is shutting down");
         stop.cancel();
         ending.heard().await;
     };
@@ -126,7 +126,7 @@ fn journal(config: &Config) -> PathBuf {
 
 /// Frees the agent of a configuration, which must not run; see [`free`](crate::free).
 ///
-/// Returns the owner that it had.
+/// Returns the previous owner.
 ///
 /// # Errors
 ///
@@ -153,7 +153,7 @@ fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
     let config = &program.config;
     let mut agent = Agent::new(Arc::clone(program), journal)
         .observe_every(config.probe.every)
-        // The probe has a limit of its own; this is for two of them and for their ends.
+        // The probe has its own timeout; this one covers two probes and their ends.
         .observe_timeout(config.probe.timeout * 2 + Duration::from_secs(15))
         .cancel_limit(longest_end(config));
     if let Some(object) = &config.object {
@@ -177,7 +177,7 @@ fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
     agent
 }
 
-/// How long it takes at most until nothing of an action is left.
+/// Returns how long it takes at most until nothing of an action is left.
 fn longest_end(config: &Config) -> Duration {
     let graces = config.states.values().map(|job| job.grace);
     let stops = config.application.as_ref().map(|application| {
@@ -187,11 +187,11 @@ fn longest_end(config: &Config) -> Duration {
             .map(|step| step.wait)
             .sum::<Duration>()
     });
-    // A command is ended, then the application that was started before it is stopped again.
+    // The agent ends the command, and then stops the application that was started before it.
     graces.max().unwrap_or_default() + stops.unwrap_or_default() + Duration::from_secs(10)
 }
 
-/// What ends the agent.
+/// The signals that end the agent.
 struct Ending {
     term: Signal,
     int: Signal,

@@ -1,7 +1,6 @@
-//! The files that a command and the agent share: what it needs to know, how far it is, what came of it.
+//! The files that a command and the agent share: input, progress and result.
 //!
-//! `OKT_INPUT` is read by the command, `OKT_PROGRESS` (a pipe with a name, so that nothing piles up) and `OKT_RESULT`
-//! are written by it.
+//! The command reads `OKT_INPUT`, and writes `OKT_PROGRESS` (a named pipe, so that nothing piles up) and `OKT_RESULT`.
 
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -16,13 +15,13 @@ use super::users::Person;
 use crate::private;
 use crate::work::{Done, Fault, Task};
 
-/// A directory of one attempt; removed when it is dropped.
+/// The directory of one attempt. Dropping it removes the directory.
 pub(crate) struct Scratch {
     directory: PathBuf,
     pub(crate) progress: Receiver,
 }
 
-/// What came of a command in its own words.
+/// The result that a command reports.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Told {
     pub(crate) event: Option<String>,
@@ -38,7 +37,7 @@ const LONGEST_RESULT: u64 = 16 * 1024;
 const LONGEST_LINE: usize = 1024;
 
 impl Scratch {
-    /// Makes it, for this person to use.
+    /// Creates the directory for a command that runs as this user.
     pub(crate) fn make(under: &Path, task: &Task, person: Option<&Person>) -> io::Result<Self> {
         let directory = place(under, task.id().as_str(), task.attempt());
         shared(under)?;
@@ -60,7 +59,7 @@ impl Scratch {
             fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
             give(&file, person)?;
         }
-        // Opened for both, it never ends, and whoever opens it for writing does not wait.
+        // Opened for reading and writing, the pipe never ends, and a writer that opens it does not block.
         let receiver = OpenOptions::new()
             .read_write(true)
             .open_receiver(&progress)?;
@@ -71,7 +70,7 @@ impl Scratch {
         })
     }
 
-    /// Where the files are, for the environment of commands.
+    /// Returns the paths of the files, for the environment of commands.
     pub(crate) fn environment(&self) -> [(String, String); 3] {
         [
             ("OKT_INPUT", "input"),
@@ -86,7 +85,7 @@ impl Scratch {
         })
     }
 
-    /// Tells the task what is written to `OKT_PROGRESS`, for ever.
+    /// Passes progress from `OKT_PROGRESS` to the task, forever.
     pub(crate) async fn follow(&self, task: &Task) -> Infallible {
         let mut line = Vec::new();
         let mut buffer = [0; 4096];
@@ -105,16 +104,16 @@ impl Scratch {
                     line.push(*byte);
                 }
             }
-            // Who writes without end must not keep the thread from timers and cancellation.
+            // Endless writing must not keep the thread from timers and cancellation.
             tokio::task::yield_now().await;
         }
     }
 
-    /// What stands in `OKT_RESULT`.
+    /// Reads `OKT_RESULT`.
     pub(crate) fn told(&self) -> Result<Told, String> {
         let mut text = Vec::new();
         let path = self.directory.join("result");
-        // Whose file it is may have put something else there: no link is followed and nothing waited for.
+        // The owner of the file may have replaced it: follow no link and do not block.
         let opened = File::options()
             .read(true)
             .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
@@ -131,9 +130,9 @@ impl Scratch {
     }
 }
 
-/// Makes or checks the directory that holds those of all attempts.
+/// Creates or checks the parent directory of all attempts.
 ///
-/// Whoever may not list it may still pass through it to a directory of its own.
+/// Users who may not list it can still pass through it to their own directory.
 pub(crate) fn shared(under: &Path) -> io::Result<()> {
     private::directory(under, 0o711, private::sync)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", under.display())))
@@ -145,12 +144,12 @@ impl Drop for Scratch {
     }
 }
 
-/// The directory of an attempt.
+/// Returns the directory of an attempt.
 pub(crate) fn place(under: &Path, id: &str, attempt: u32) -> PathBuf {
     under.join(format!("{id}.{attempt}"))
 }
 
-/// Removes it, with whatever was put there.
+/// Removes a directory with all its content.
 pub(crate) fn forget(directory: &Path) {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -169,7 +168,7 @@ fn give(path: &Path, person: Option<&Person>) -> io::Result<()> {
     }
 }
 
-/// A line of progress: a number of a hundred, a text, or both.
+/// Reports a line of progress: a percentage, a text, or both.
 fn say(task: &Task, line: &[u8]) {
     let line = String::from_utf8_lossy(line);
     let line = line.trim();
@@ -216,7 +215,7 @@ pub(super) fn tell(text: &str) -> Result<Told, String> {
 }
 
 impl Told {
-    /// The work was done.
+    /// Returns a success.
     pub(crate) fn done(self) -> Done {
         Done {
             event: self.event,
@@ -224,7 +223,7 @@ impl Told {
         }
     }
 
-    /// The work failed: its own words, or these.
+    /// Returns a failure, with the command's own words or else with these.
     pub(crate) fn fault(self, reason: &str, message: String) -> Fault {
         Fault {
             reason: self.reason.unwrap_or_else(|| reason.to_owned()),
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_nobody_understands_is_told_with_its_line() {
+    fn a_malformed_result_is_refused_with_its_line() {
         let error = |text| tell(text).expect_err("it is wrong");
         assert_eq!(error("done"), "line 1 of OKT_RESULT is not `key: text`");
         assert_eq!(

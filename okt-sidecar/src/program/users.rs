@@ -1,22 +1,22 @@
-//! Users and groups of this machine, as `/etc/passwd` and `/etc/group` have them.
+//! The users and groups of this machine, from `/etc/passwd` and `/etc/group`.
 //!
-//! No other source of names is asked (no LDAP): an agent stands in a container or on a server, where the users
-//! of services are local ones.
+//! No other source (such as LDAP) is used: an agent runs in a container or on a server where the users of services are
+//! local.
 
 use std::fs;
 
-/// As whom a process runs.
+/// The user and groups of a process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Person {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// All groups, the first one too.
+    /// All groups, including the primary one.
     pub(crate) groups: Vec<u32>,
-    /// Name and home of one that is listed.
+    /// The name and home of a listed user.
     pub(crate) listed: Option<(String, String)>,
 }
 
-/// Who that is: a name, or a number; the group is the user's own one unless another one is named.
+/// Finds a user by name or number. The group is the user's own one unless another one is given.
 pub(crate) fn find(user: Option<&str>, group: Option<&str>) -> Result<Option<Person>, String> {
     let entries = |file: &str| fs::read_to_string(file).unwrap_or_default();
     find_in(user, group, &entries("/etc/passwd"), &entries("/etc/group"))
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_a_user_too_and_needs_a_group_where_it_is_not_listed() {
+    fn a_number_is_a_user_too_and_needs_a_group_if_it_is_not_listed() {
         assert_eq!(
             person(Some("70"), None)
                 .expect("listed")

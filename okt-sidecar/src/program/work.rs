@@ -1,4 +1,4 @@
-//! An application whose answers are commands and requests from a file: the `Work` of the program `okt-sidecar`.
+//! The `Work` of the program `okt-sidecar`: an application whose answers are the commands and requests of a file.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -17,22 +17,22 @@ use super::scratch;
 use crate::wire::Sighting;
 use crate::work::{Done, Fault, Leftover, Offer, Task, Work};
 
-/// What an agent does that is told by a file.
+/// An application that a configuration file describes.
 pub(crate) struct Program {
     pub(super) config: Config,
     pub(super) launcher: Launcher,
     pub(super) http: Http,
     pub(super) notes: Arc<Notes>,
     pub(super) application: Option<Application>,
-    /// Held while somebody looks: work that waits for a state looks too.
+    /// Held during an observation: work that waits for a state observes too.
     observing: tokio::sync::Mutex<()>,
 }
 
-/// How long what is left of an earlier agent may take to end before that is called a failure.
+/// How long the processes of an earlier agent may take to end before that counts as a failure.
 const LEFT: Duration = Duration::from_secs(20);
 
 impl Program {
-    /// Makes it ready; what an earlier agent's probe has left is ended.
+    /// Creates it, and ends the probe that an earlier agent has left.
     ///
     /// # Errors
     ///
@@ -68,10 +68,11 @@ impl Program {
         })
     }
 
-    /// What becomes of the application when the agent ends.
+    /// Stops or leaves the application when the agent ends.
     ///
-    /// Unless the file says so: as process 1 of a container, the agent's end is the end of everything, so the
-    /// application is stopped first; elsewhere it outlives the agent and is found again by the next one.
+    /// By default, an agent that is process 1 of a container stops the application first, because everything ends with
+    /// it.
+    /// Elsewhere the application outlives the agent, and the next agent finds it again.
     pub(crate) async fn close(&self) {
         let Some(application) = &self.application else {
             return;
@@ -92,7 +93,7 @@ impl Program {
         }
     }
 
-    /// Whether the application's process is there, for the environment of commands.
+    /// Returns environment variables that tell commands whether the application's process runs.
     pub(super) async fn application_environment(&self) -> Vec<(String, String)> {
         match &self.application {
             Some(application) => environment(&application.find().await),
@@ -100,7 +101,7 @@ impl Program {
         }
     }
 
-    /// Looks where the application is; one look after another.
+    /// Observes the application, one observation after another.
     pub(super) async fn see(&self) -> Sighting {
         let _alone = self.observing.lock().await;
         let mut variables = Vec::new();
@@ -112,7 +113,7 @@ impl Program {
                     Ok(Some(_)) => {}
                     Err(why) => {
                         return Sighting::unreachable(format!(
-                            "nobody knows whether it runs: {why}"
+                            "it is unknown whether it runs: {why}"
                         ));
                     }
                 }

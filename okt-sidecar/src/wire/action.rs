@@ -1,4 +1,4 @@
-//! What an agent is asked to do, and how that goes.
+//! Actions: requests for work, and the reports about it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,10 +9,11 @@ use serde_json::{Map, Value};
 
 use super::owner::{Fence, Owner, strict};
 
-/// The name of one piece of work, chosen by the operator: 1 to 128 of the characters `A-Z a-z 0-9 . _ -`.
+/// The id of an action, chosen by the operator: 1 to 128 of the characters `A-Z a-z 0-9 . _ -`.
 ///
-/// An operator of OKT names it `<uid>.<transition>`, with `.<k>` for the k-th run and `-<token>` where its own name
-/// ends in `@<token>`: the slashes and the `@` of its own spelling would need escapes in a path.
+/// An operator of OKT builds it as `<uid>.<transition>`. It appends `.<k>` for the k-th run, and `-<token>` if its
+/// internal name ends in `@<token>`.
+/// The slashes and the `@` of the internal name would need escapes in a path.
 ///
 /// ```
 /// use okt_sidecar::wire::ActionId;
@@ -26,7 +27,7 @@ use super::owner::{Fence, Owner, strict};
 #[serde(try_from = "String", into = "String")]
 pub struct ActionId(String);
 
-/// A text that cannot name an action; only another text helps.
+/// A text that is not a valid action id. A retry does not help.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "an action id has 1 to 128 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot"
@@ -34,7 +35,7 @@ pub struct ActionId(String);
 pub struct ActionIdError;
 
 impl ActionId {
-    /// The text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -79,26 +80,26 @@ impl From<ActionId> for String {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActionRequest {
-    /// The state whose work is asked for.
+    /// The state whose work is requested.
     pub state: String,
-    /// For which object.
+    /// The object that requests it.
     #[serde(deserialize_with = "strict::owner")]
     pub owner: Owner,
-    /// How new the request is.
+    /// The position of the request in the order of requests.
     #[serde(deserialize_with = "strict::fence")]
     pub fence: Fence,
-    /// The hash of the operator's graph; an agent that is bound to another one refuses.
+    /// The hash of the operator's graph. An agent that is bound to another graph refuses the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<String>,
-    /// The states that the application may be in; any where it is empty.
+    /// The states that the application may be in; empty for any state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub from: Vec<String>,
-    /// What the work needs to know, such as the object's spec.
+    /// The input of the work, such as the object's spec.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub input: Map<String, Value>,
 }
 
-/// How an action goes: the answer to requests for it.
+/// The report about an action: the answer to requests for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(
@@ -106,37 +107,37 @@ pub struct ActionRequest {
     reason = "they are fields of the wire, independent of each other"
 )]
 pub struct ActionReport {
-    /// Its name.
+    /// The id.
     pub id: ActionId,
-    /// The state whose work it is.
+    /// The state whose work the action does.
     pub state: String,
-    /// How far it is.
+    /// The phase.
     pub phase: Phase,
-    /// Which attempt of this id this is, from 1: an ended one that did not succeed is tried again once it is
-    /// acknowledged.
+    /// The attempt number, starting at 1. An attempt that ended without success can be retried after its
+    /// acknowledgement.
     pub attempt: u32,
-    /// Whether this attempt was begun by an agent that is gone, and taken up again by this one.
+    /// Whether an earlier agent began this attempt, and this agent resumed it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub resumed: bool,
-    /// Whether it was told to end.
+    /// Whether it is being cancelled.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cancelling: bool,
-    /// Whether its end was acknowledged.
+    /// Whether the operator has acknowledged its end.
     #[serde(default, skip_serializing_if = "is_false")]
     pub acknowledged: bool,
-    /// The state that a successful action names as the next one; none leaves it to what is wished.
+    /// The state that a successful action names as the next one; `None` leaves the choice to the desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// Why it failed, one word in `PascalCase`.
+    /// The reason of a failure, one word in `PascalCase`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The details, for people; the same for the same failure.
+    /// The details, for people; stable for the same failure.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Whether another attempt is of no use: only another spec helps.
+    /// Whether a retry is useless until the spec changes.
     #[serde(default, skip_serializing_if = "is_false")]
     pub permanent: bool,
-    /// How far it says it is.
+    /// The last progress that it reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
     /// When this attempt was recorded.
@@ -144,7 +145,7 @@ pub struct ActionReport {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// How much it has printed, in bytes; the agent keeps the beginning and the end of it.
+    /// The size of its output, in bytes. The agent keeps the beginning and the end.
     #[serde(default)]
     pub output_bytes: u64,
 }
@@ -153,7 +154,7 @@ pub struct ActionReport {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Actions {
-    /// Those that are remembered, the newest first.
+    /// The actions that the agent remembers, the newest first.
     pub actions: Vec<ActionReport>,
 }
 
@@ -162,49 +163,49 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// How far an action is.
+/// The phase of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Phase {
-    /// Recorded, not begun.
+    /// Recorded, not yet begun.
     Pending,
-    /// Under way.
+    /// Running.
     Running,
-    /// Done; never done again under this id.
+    /// Succeeded. The agent never repeats it under this id.
     Succeeded,
-    /// Not done.
+    /// Failed.
     Failed,
-    /// Begun by an agent that is gone, and not repeatable: nobody knows whether it was done.
+    /// Begun by an earlier agent and not repeatable, so it is unknown whether it was done.
     Unknown,
-    /// Ended because it was no longer wanted; it may have been done in part.
+    /// Cancelled; it may have been done in part.
     Cancelled,
 }
 
 impl Phase {
-    /// Whether nothing more comes of it.
+    /// Returns whether the action has ended.
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
     }
 }
 
-/// How far an action says it is.
+/// The progress that an action reports.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// Of a hundred.
+    /// The percentage, from 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
-    /// For people.
+    /// A message for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// The body of `PUT /lifecycle/v1/actions/{id}/acknowledgement`: the operator has taken the result.
+/// The body of `PUT /lifecycle/v1/actions/{id}/acknowledgement`: the operator has stored the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Acknowledgement {
-    /// Of which attempt.
+    /// The number of the acknowledged attempt.
     pub attempt: u32,
-    /// The operator's term, as in the request.
+    /// The operator's epoch, as in [`Fence::epoch`].
     #[serde(default)]
     pub epoch: u64,
 }

@@ -1,17 +1,17 @@
-//! Whose request it is, and which of two requests is the older one.
+//! The owner of a request, and which of two requests is older.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The object whose application the agent stands beside.
+/// The object that owns the agent's application.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Owner {
-    /// `metadata.uid`: names the object for ever.
+    /// `metadata.uid`, which is unique and permanent.
     pub uid: String,
-    /// `metadata.creationTimestamp`: of two objects of one namespace and name, the newer one has the application.
+    /// `metadata.creationTimestamp`. Of two objects of one namespace and name, the newer one owns the application.
     pub created_at: Timestamp,
     /// `metadata.name`: an agent belongs to one namespace and name.
     pub name: String,
@@ -21,7 +21,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The namespace and name, which a later object of another uid may have too.
+    /// Returns the namespace and name, which a later object of another uid may have too.
     pub fn object(&self) -> ObjectRef {
         ObjectRef {
             namespace: self.namespace.clone(),
@@ -41,7 +41,7 @@ pub struct ObjectRef {
     pub name: String,
 }
 
-/// `namespace/name`, or only the name of a cluster-scoped object.
+/// Formats as `namespace/name`, or as the name of a cluster-scoped object.
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.namespace.is_empty() {
@@ -51,18 +51,19 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// How new a request is: a request that is older than the last one that was taken is refused.
+/// The position of a request in the order of requests. The agent refuses a request that is older than the last one
+/// taken.
 ///
-/// The epoch never falls, whoever asks; see [`is_older_than`](Self::is_older_than) for the other fields.
+/// The epoch never falls, for all owners together; see [`is_older_than`](Self::is_older_than) for the other fields.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fence {
-    /// The operator's term: how often the lead has changed hands (`leaseTransitions`); 0 without a lease.
+    /// The operator's epoch: the number of leader changes (`leaseTransitions`); 0 without a lease.
     #[serde(default)]
     pub epoch: u64,
     /// The object's transition that the action belongs to.
     pub transition: u64,
-    /// Which run within the transition, from 1: the work is done again for a new revision.
+    /// The run within the transition, starting at 1: a new revision repeats the work.
     #[serde(default = "first_run")]
     pub run: u64,
     /// When the operator recorded this work in the object's status, by the operator's clock.
@@ -70,12 +71,12 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// Whether a request is older than the last one that was taken of the same owner, epochs apart.
+    /// Returns whether a request is older than the last one taken of the same owner. It does not compare epochs.
     ///
-    /// It is if its transition and run are lower, and it was not recorded later.
-    /// Lower numbers that were recorded later are new work: after a restore of the cluster's data an object counts its
-    /// transitions from an earlier one again.
-    /// Higher numbers are new work whatever the clock says.
+    /// A request is older if its transition and run are lower and it was not recorded later.
+    /// Lower numbers that were recorded later are new work: after a restore of the cluster's data, an object counts its
+    /// transitions from an earlier number again.
+    /// Higher numbers are new work at any recorded time.
     ///
     /// ```
     /// use okt_sidecar::wire::Fence;
@@ -97,7 +98,7 @@ fn first_run() -> u64 {
     1
 }
 
-/// The same in a request, which must not have fields that nobody knows; an answer may.
+/// Deserializers for requests, which must not have unknown fields; answers may have them.
 pub(super) mod strict {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer};
@@ -123,14 +124,14 @@ pub(super) mod strict {
         recorded_at: Timestamp,
     }
 
-    /// An owner that has no other fields.
+    /// Deserializes an owner and refuses other fields.
     pub(in crate::wire) fn owner<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<super::Owner, D::Error> {
         Owner::deserialize(from)
     }
 
-    /// A fence that has no other fields.
+    /// Deserializes a fence and refuses other fields.
     pub(in crate::wire) fn fence<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<super::Fence, D::Error> {

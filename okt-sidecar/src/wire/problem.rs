@@ -1,48 +1,48 @@
-//! What is wrong with a request, and who can mend it: the body of every refusal, after RFC 9457.
+//! The body of every refusal, after RFC 9457: the cause, and who can fix it.
 
 use serde::{Deserialize, Serialize};
 
 use super::action::ActionId;
 
-/// Why a request was refused.
+/// The cause of a refusal.
 ///
 /// Sent as `application/problem+json`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{code:?}: {detail}")]
 pub struct Problem {
-    /// The status of the answer.
+    /// The HTTP status of the answer.
     pub status: u16,
-    /// What is wrong, for machines.
+    /// The cause, for machines.
     pub code: Code,
-    /// What is wrong, for people.
+    /// The cause, for people.
     pub detail: String,
-    /// Who can mend it.
+    /// Who can fix the cause.
     pub mender: Mender,
-    /// Whether the same request may be taken later.
+    /// Whether a retry of the same request may succeed.
     pub retry: bool,
-    /// The action that is in the way, with [`Code::Busy`].
+    /// The action that is running, with [`Code::Busy`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<ActionId>,
 }
 
-/// Who can mend what is wrong.
+/// Who can fix the cause of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mender {
-    /// Whoever wrote the client: the request is never right.
+    /// The developer of the client: the request is never right.
     Client,
-    /// Whoever runs the operator and the agent: they do not fit together.
+    /// The administrator of operator and agent: they do not fit together.
     Operations,
-    /// Whoever looks after the machine or the container of the agent.
+    /// The administrator of the agent's machine or container.
     Machine,
-    /// Nobody: it passes.
+    /// Time: the cause passes.
     Time,
 }
 
 macro_rules! codes {
     ($( $(#[$doc:meta])* $code:ident = $status:literal, $mender:ident, $retry:literal; )*) => {
-        /// What is wrong with a request.
+        /// The cause of a refusal, for machines.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
         pub enum Code {
             $( $(#[$doc])* $code, )*
@@ -55,7 +55,7 @@ macro_rules! codes {
             /// All codes that an agent of this version sends.
             pub const ALL: &'static [Self] = &[ $( Self::$code, )* ];
 
-            /// The status of the answer, who can mend it, and whether the same request may be taken later.
+            /// Returns the HTTP status, who can fix the cause, and whether a retry of the same request may succeed.
             pub fn meaning(self) -> (u16, Mender, bool) {
                 match self {
                     $( Self::$code => ($status, Mender::$mender, $retry), )*
@@ -67,54 +67,54 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The body is no JSON of the right form, or the id cannot name an action.
+    /// The body is not JSON of the right form, or the id is not a valid action id.
     BadRequest = 400, Client, false;
     /// The token is missing or wrong.
     Unauthorized = 401, Operations, true;
-    /// There is nothing under this path.
+    /// The path does not exist.
     NotFound = 404, Client, false;
-    /// The agent does not speak this version; `GET /lifecycle` lists those that it speaks.
+    /// The agent does not support this version; `GET /lifecycle` lists the supported ones.
     UnsupportedVersion = 404, Operations, false;
-    /// The agent knows no action of this id: it was never asked for, or it was forgotten.
+    /// The agent knows no action of this id: it was never requested, or the agent has forgotten it.
     NoSuchAction = 404, Operations, false;
-    /// There is something under this path, for another method.
+    /// The path exists, but not for this method.
     MethodNotAllowed = 405, Client, false;
     /// The request did not arrive in time.
     TooSlow = 408, Time, true;
-    /// Another action is under way, `running` names it.
+    /// Another action is running; `running` has its id.
     Busy = 409, Time, true;
-    /// The end of another attempt is acknowledged than the last one.
+    /// The acknowledged attempt is not the last one.
     OtherAttempt = 409, Client, false;
-    /// The action has not ended: it cannot be acknowledged.
+    /// The action has not ended, so it cannot be acknowledged.
     NotEnded = 409, Time, true;
-    /// A newer request was taken: another operator leads, or the object is further.
+    /// The agent has taken a newer request: another operator leads, or the object has moved on.
     Fenced = 412, Operations, false;
     /// The agent belongs to another namespace and name, or to a newer object of the same ones.
     ForeignOwner = 412, Operations, false;
-    /// The agent was made for another graph.
+    /// The agent is bound to another graph.
     OtherGraph = 412, Operations, true;
     /// The application is in none of the states that the request names.
     WrongState = 412, Time, true;
-    /// The body is longer than an agent reads, or holds more values.
+    /// The body is longer than the limit of the agent, or holds more values.
     TooLarge = 413, Client, false;
-    /// The request names another host than this machine, and the agent is for this machine only.
+    /// The `Host` of the request is another machine, and the agent serves this machine only.
     ForeignHost = 421, Client, false;
-    /// The body is said to be something else than JSON.
+    /// The content type of the body is not JSON.
     UnsupportedMediaType = 415, Client, false;
-    /// The agent does no work of this state.
+    /// The agent does not do the work of this state.
     NoSuchWork = 422, Operations, false;
-    /// The id names other work already: another state, owner or input.
+    /// The id already names other work: another state, owner or input.
     OtherWork = 422, Client, false;
-    /// The agent is being stopped.
+    /// The agent is stopping.
     Stopping = 503, Time, true;
-    /// The agent has as many requests as it can take.
+    /// The agent has reached its limit of requests.
     Overloaded = 503, Time, true;
-    /// The action cannot be recorded (is the disk full?), so it is not begun.
+    /// The agent cannot record the action, for example because the disk is full, so it does not begin it.
     CannotRecord = 503, Machine, true;
 }
 
 impl Problem {
-    /// A refusal for this reason.
+    /// Returns a refusal with this code.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let (status, mender, retry) = code.meaning();
         Self {

@@ -1,4 +1,4 @@
-//! What an agent says of itself and of its application.
+//! The status of an agent and its application.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::action::ActionReport;
 use super::owner::{Fence, ObjectRef, Owner};
 
-/// The versions that an agent speaks, the answer to `GET /lifecycle`.
+/// The versions that an agent supports: the answer to `GET /lifecycle`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Versions {
-    /// Such as `v1`, the preferred one first.
+    /// The versions, such as `v1`, the preferred one first.
     pub versions: Vec<String>,
 }
 
@@ -18,81 +18,81 @@ pub struct Versions {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentStatus {
-    /// Which program answers.
+    /// The program that answers.
     pub agent: AgentInfo,
-    /// Another one after each start of the agent.
+    /// An id that changes with each start of the agent.
     pub boot_id: String,
-    /// The hash of the graph that the agent was made for (`status.lifecycle.graph` of the object); none where it
-    /// is not bound to one.
+    /// The hash of the graph that the agent is bound to (`status.lifecycle.graph` of the object); `None` if it is not
+    /// bound to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<String>,
-    /// The states whose work the agent can do, sorted by name; other ones are refused with `NoSuchWork`.
+    /// The states whose work the agent does, sorted by name. It refuses others with `NoSuchWork`.
     pub states: Vec<String>,
-    /// Where the application is.
+    /// The last observation of the application.
     pub application: Sighting,
-    /// The action that is under way, or the one that ended last.
+    /// The action that is running, or the one that ended last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ActionReport>,
-    /// The namespace and name that the agent belongs to; none before it was bound.
+    /// The namespace and name that the agent belongs to; `None` before it belongs to an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
-    /// Whose requests are taken; none before the first one.
+    /// The owner of the last request taken; `None` before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
-    /// The last request that was taken, with the highest epoch.
+    /// The fence of the last request taken, with the highest epoch.
     pub fence: Fence,
 }
 
-/// Which program an agent is.
+/// The program of an agent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
-    /// Such as `okt-sidecar`.
+    /// The name, such as `okt-sidecar`.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
 }
 
-/// What was seen of the application when it was last looked at.
+/// The last observation of the application.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sighting {
-    /// What was seen.
+    /// The observed state.
     #[serde(flatten)]
     pub seen: Seen,
-    /// States that what happened to the application leads to, as far as an edge does.
+    /// States that the application's events lead to, if an edge allows it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// When the look was begun; none before the first one.
+    /// When the observation began; `None` before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Timestamp>,
-    /// How long ago that was when the answer was made, in milliseconds: no clocks need to agree.
+    /// The age of the observation when the answer was made, in milliseconds. The clocks need not agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
 }
 
-/// What was seen of the application.
+/// The observed state of the application.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "seen", rename_all = "camelCase")]
 pub enum Seen {
-    /// Nobody has looked since the agent started or since the last action ended; nothing follows from it.
+    /// There is no observation since the agent started or since the last action ended. Draw no conclusion from it.
     Unobserved,
-    /// It is in the state of this name.
+    /// The application is in this state.
     In {
         /// The wire name of the state.
         state: String,
     },
-    /// There is no application.
+    /// The application does not exist.
     Absent,
-    /// It did not answer: nobody knows where it is.
+    /// The application did not answer, so its state is unknown.
     Unreachable {
-        /// Why, for people; the same for the same trouble.
+        /// The cause, for people; stable for the same cause.
         why: String,
     },
 }
 
 impl Sighting {
-    /// Something was seen, just now or never.
+    /// Returns an observation without events and without a time.
     pub fn of(seen: Seen) -> Self {
         Self {
             seen,
@@ -102,19 +102,19 @@ impl Sighting {
         }
     }
 
-    /// The application is in the state of this name.
+    /// Returns the observation of an application in this state.
     pub fn in_state(state: impl Into<String>) -> Self {
         Self::of(Seen::In {
             state: state.into(),
         })
     }
 
-    /// It did not answer.
+    /// Returns the observation of an application that did not answer.
     pub fn unreachable(why: impl Into<String>) -> Self {
         Self::of(Seen::Unreachable { why: why.into() })
     }
 
-    /// The same, and something happened that leads to this state.
+    /// Adds an event that leads to this state.
     #[must_use]
     pub fn event(mut self, state: impl Into<String>) -> Self {
         self.events.push(state.into());

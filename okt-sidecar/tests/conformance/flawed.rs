@@ -1,4 +1,4 @@
-//! A deliberately wrong agent: the real one, with one flaw in what it is asked or in what it answers.
+//! A deliberately wrong agent: the real one, with one flaw in its requests or in its answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,11 +17,11 @@ use tower::ServiceExt;
 
 macro_rules! flaws {
     ($( $flaw:ident => $check:literal, )*) => {
-        /// What is wrong.
+        /// A flaw.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Flaw { $( $flaw, )* }
 
-        /// Every flaw, with the check that has to catch it.
+        /// Every flaw, with the check that must catch it.
         pub(crate) const FLAWS: &[(Flaw, &str)] = &[ $( (Flaw::$flaw, $check), )* ];
     };
 }
@@ -74,10 +74,10 @@ flaws! {
     ProblemsSayRetry => "problem-documents",
 }
 
-/// What the flaws remember.
+/// The state of the flaws.
 #[derive(Default)]
 struct Memory {
-    /// By action, the epoch that first asked for it.
+    /// The epoch of the first request for each action.
     epochs: BTreeMap<String, u64>,
     acknowledged: BTreeSet<String>,
     owner: Option<String>,
@@ -92,7 +92,7 @@ struct Wrong {
     asking: Arc<AtomicUsize>,
 }
 
-/// A client of an agent with this flaw.
+/// Returns a client of an agent with this flaw.
 pub(crate) fn flawed(flaw: Option<Flaw>, agent: Router) -> Client {
     let wrong = Wrong {
         flaw,
@@ -123,7 +123,7 @@ struct Answer {
 }
 
 impl Asked {
-    /// The id, where it is about one action and nothing beneath it.
+    /// Returns the id if the request is about one action and no subpath.
     fn action(&self) -> Option<&str> {
         let id = self.path.strip_prefix("/lifecycle/v1/actions/")?;
         (!id.contains('/')).then_some(id)
@@ -219,7 +219,7 @@ impl Wrong {
         }
     }
 
-    /// What is wrong with how it takes a request.
+    /// Applies the flaws of requests.
     async fn before(&self, asked: &mut Asked) {
         let Some(flaw) = self.flaw else {
             return;
@@ -317,7 +317,7 @@ impl Wrong {
         }
     }
 
-    /// What is wrong with how it answers.
+    /// Applies the flaws of answers.
     #[expect(clippy::too_many_lines, reason = "one arm for each flaw")]
     async fn after(&self, asked: &Asked, crowd: usize, answer: &mut Answer) {
         let Some(flaw) = self.flaw else {
@@ -436,7 +436,7 @@ impl Wrong {
     }
 }
 
-/// Refuses instead.
+/// Replaces the answer by a refusal.
 fn refuse(answer: &mut Answer, status: u16, code: &str) {
     answer.status = StatusCode::from_u16(status).expect("a status");
     answer.header("content-type", "application/problem+json");

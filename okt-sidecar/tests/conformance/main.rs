@@ -1,4 +1,5 @@
-//! The conformance test of agents: the real agent keeps every rule, and a wrong one is caught by the check that names its flaw.
+//! The conformance test of agents: the real agent keeps every rule, and a wrong one is caught by the check for its
+//! flaw.
 
 mod flawed;
 mod real;
@@ -14,7 +15,7 @@ use self::flawed::{FLAWS, Flaw, flawed};
 use self::real::{Machine, states};
 use self::served::{Door, Served};
 
-/// The agent, with this flaw if there is one, and a way to kill it.
+/// Returns the agent, with this flaw if there is one, and a way to kill it.
 async fn subject(flaw: Option<Flaw>) -> Subject {
     let machine = Machine::new(flaw == Some(Flaw::ForgetsAll)).await;
     let service = machine.service();
@@ -40,7 +41,7 @@ async fn the_real_agent_keeps_every_rule() {
     assert!(report.findings.len() > 40, "{}", report.findings.len());
 }
 
-/// The same, over the agent's own listeners.
+/// Returns the same agent on its own listeners.
 async fn listening(door: Door) -> Subject {
     let agent = Served::at(door).await;
     let subject = Subject::new(agent.endpoint(), states()).expect("an endpoint");
@@ -61,7 +62,7 @@ async fn the_real_agent_keeps_every_rule_over_tcp() {
 }
 
 #[tokio::test]
-async fn the_real_agent_is_spoken_to_with_tls_and_over_a_socket() {
+async fn the_real_agent_is_checked_with_tls_and_over_a_socket() {
     for door in [Door::Tls, Door::Unix] {
         let checks = ["status", "begins-once", "cancels", "restart-keeps-results"];
         let report = listening(door).await.only(checks).check().await;
@@ -71,7 +72,7 @@ async fn the_real_agent_is_spoken_to_with_tls_and_over_a_socket() {
 }
 
 #[tokio::test]
-async fn each_flaw_is_caught_by_the_check_that_names_it() {
+async fn each_flaw_is_caught_by_its_check() {
     for (flaw, check) in FLAWS {
         let report = subject(Some(*flaw)).await.only([*check]).check().await;
         assert_eq!(
@@ -84,7 +85,7 @@ async fn each_flaw_is_caught_by_the_check_that_names_it() {
 }
 
 #[tokio::test]
-async fn an_agent_that_forgets_all_when_it_is_killed_is_caught_by_every_check_of_that() {
+async fn an_agent_that_forgets_everything_when_killed_is_caught_by_every_restart_check() {
     let checks = [
         "restart-guesses-nothing",
         "restart-keeps-results",
@@ -106,7 +107,7 @@ async fn an_agent_that_asks_for_no_token_is_caught() {
 
 #[tokio::test]
 async fn an_agent_that_keeps_half_open_connections_is_caught() {
-    // A server without any limit of time.
+    // A server without any timeout.
     let (url, _serving) = serve().await;
     let endpoint = Endpoint::parse(&url).expect("a URL");
     let subject = Subject::new(endpoint, states()).expect("an endpoint");
@@ -115,7 +116,7 @@ async fn an_agent_that_keeps_half_open_connections_is_caught() {
 }
 
 #[tokio::test]
-async fn nothing_that_listens_is_said_to_be_an_agent() {
+async fn an_endpoint_without_a_listener_fails_the_test() {
     let endpoint = Endpoint::parse("http://127.0.0.1:1").expect("a URL");
     let endpoint = endpoint.timeout(Duration::from_secs(5));
     let subject = Subject::new(endpoint, states()).expect("an endpoint");
@@ -127,7 +128,7 @@ fn broken(report: &Report) -> Vec<&'static str> {
     report.broken().map(|finding| finding.check).collect()
 }
 
-/// Serves an agent on loopback, until the guard is dropped.
+/// Serves an agent on loopback until the guard is dropped.
 async fn serve() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
     let machine = Machine::new(false).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

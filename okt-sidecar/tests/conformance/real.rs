@@ -1,4 +1,4 @@
-//! A real agent in this process, with an application that does what the conformance test asks for.
+//! A real agent in this process, with an application for the conformance test.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use okt_sidecar::{Agent, Done, Fault, JournalError, Offer, Started, Task, Work};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-/// The states that the application has work for.
+/// Returns the states that the application has work for.
 pub(crate) fn states() -> States {
     States {
         brief: "Start".to_owned(),
@@ -20,7 +20,7 @@ pub(crate) fn states() -> States {
     }
 }
 
-/// A machine with an agent that can be killed and started again; clones are the same one.
+/// A machine with an agent that can be killed and started again; clones share it.
 #[derive(Clone)]
 pub(crate) struct Machine(Arc<Inner>);
 
@@ -31,7 +31,7 @@ struct Inner {
 }
 
 impl Machine {
-    /// A machine that runs; one that forgets has an empty disk after each restart.
+    /// Returns a running machine. One that forgets has an empty disk after each restart.
     pub(crate) async fn new(forgets: bool) -> Self {
         let machine = Self(Arc::new(Inner {
             disk: Mutex::new(tempfile::tempdir().expect("a directory")),
@@ -58,7 +58,7 @@ impl Machine {
             }
             disk.path().to_owned()
         };
-        // What was killed lets go of the disk when its threads are through.
+        // The killed agent releases the lock when its threads have ended.
         let started = loop {
             let started = Agent::new(Application, directory.clone())
                 .graph("sha256:conformance")
@@ -74,7 +74,7 @@ impl Machine {
         *inner.agent.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
     }
 
-    /// Whatever agent runs there when a request comes.
+    /// Returns a service that forwards each request to the agent that runs at that time.
     pub(crate) fn service(&self) -> Router {
         let machine = self.clone();
         Router::new().fallback(move |request: Request| {
@@ -83,14 +83,14 @@ impl Machine {
                 .as_ref()
                 .map(Started::router);
             async move {
-                let router = agent.expect("nobody asks while it is killed");
+                let router = agent.expect("there are no requests during a restart");
                 router.oneshot(request).await
             }
         })
     }
 }
 
-/// Does what the conformance test asks for.
+/// An application with the states of the conformance test.
 pub(crate) struct Application;
 
 impl Work for Application {

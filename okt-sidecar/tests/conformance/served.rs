@@ -1,4 +1,4 @@
-//! A real agent that listens, on TCP with a token, with TLS, or on a socket, and can be killed.
+//! A real agent that listens on TCP with a token, with TLS, or on a socket, and can be killed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::real::Application;
 /// The token of every agent here.
 const TOKEN: &str = "conformance-conformance";
 
-/// Where an agent listens.
+/// The kind of listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Door {
     Tcp,
@@ -23,7 +23,7 @@ pub(crate) enum Door {
     Unix,
 }
 
-/// An agent that listens; clones are the same one.
+/// An agent that listens; clones share it.
 #[derive(Clone)]
 pub(crate) struct Served(Arc<Inner>);
 
@@ -94,7 +94,7 @@ impl Served {
         agent.bind([self.listen()]).await.expect("it listens")
     }
 
-    /// Kills the agent, and starts it again at the same place.
+    /// Kills the agent, and starts it again on the same listener.
     pub(crate) async fn restart(&self) {
         let inner = &self.0;
         let lock = || inner.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,13 +107,13 @@ impl Served {
         if let Some(address) = bound.addresses().next() {
             *inner.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
         }
-        // Not a handle that counts: the guard of the task is in what the task would hold.
+        // Use a weak reference, because the task's guard is inside of the value that the task would keep alive.
         let served = Arc::downgrade(&self.0);
         let running = tokio::spawn(async move {
             let mut bound = bound;
             loop {
                 match bound.run(std::future::pending()).await {
-                    // What was killed lets go of the disk when its threads are through.
+                    // The killed agent releases the lock when its threads have ended.
                     Err(ServeError::Journal(JournalError::Locked(_))) => {
                         tokio::time::sleep(Duration::from_millis(5)).await;
                     }

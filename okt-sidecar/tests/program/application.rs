@@ -1,4 +1,4 @@
-//! The application as a process: started, found again, stopped, never started by anybody but an action.
+//! The application as a process: started, found again and stopped; only an action starts it.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::site::{Site, say};
 
-/// An application that says when it begins and when it is asked to stop; `trap` is how it takes that.
+/// Returns a configuration of an application that records its beginning and its stop; `trap` handles the stop.
 fn application(trap: &str, rest: &str) -> String {
     let script = json!(format!(
         "trap '{trap}' TERM; echo $$ >> {{dir}}/begun; touch {{dir}}/up; while :; do sleep 0.02; done"
@@ -42,7 +42,7 @@ fn lives(pid: i32) -> bool {
 }
 
 fn is_seen(site: &Site, state: &str) {
-    site.until(format!("it is seen {state}"), |site| {
+    site.until(format!("{state} is observed"), |site| {
         site.seen()["state"] == *state
     });
 }
@@ -52,14 +52,18 @@ fn kill(pid: i32) {
 }
 
 #[test]
-fn an_action_starts_it_and_another_one_stops_it_kindly() {
+fn one_action_starts_it_and_another_stops_it_gracefully() {
     let mut site = Site::running(&application(KIND, ""));
     is_seen(&site, "Down");
     let action = site.done("Starting");
     assert_eq!(action["phase"], "Succeeded", "{action}");
     is_seen(&site, "Running");
     assert_eq!(site.done("Starting")["phase"], "Succeeded");
-    assert_eq!(begun(&site).len(), 1, "what runs was started again");
+    assert_eq!(
+        begun(&site).len(),
+        1,
+        "the running application was started again"
+    );
     let first = main_process(&site);
 
     assert_eq!(site.done("Restarting")["phase"], "Succeeded");
@@ -74,7 +78,7 @@ fn an_action_starts_it_and_another_one_stops_it_kindly() {
 }
 
 #[test]
-fn one_that_does_not_stop_is_killed_with_its_whole_group() {
+fn an_application_that_does_not_stop_is_killed_with_its_whole_group() {
     let script = json!(
         "trap '' TERM; (trap '' TERM; echo $$ > /dev/null; sleep 1000) & echo $$ >> {dir}/begun; wait; while :; do sleep 1; done"
     );
@@ -93,16 +97,16 @@ fn one_that_does_not_stop_is_killed_with_its_whole_group() {
 }
 
 #[test]
-fn nobody_starts_it_again_when_it_ends_by_itself() {
+fn it_is_not_restarted_when_it_ends_by_itself() {
     let mut site = Site::running(&application(KIND, ""));
     site.done("Starting");
     is_seen(&site, "Running");
     kill(main_process(&site));
     is_seen(&site, "Down");
     std::fs::remove_file(site.path("up")).expect("it was not asked to clean up");
-    // Several looks later it is down still.
+    // Several observations later it is still down.
     let before = site.seen()["observedAt"].clone();
-    site.until("it was looked at again", |site| {
+    site.until("it is observed again", |site| {
         site.seen()["observedAt"] != before
     });
     assert_eq!(begun(&site).len(), 1);
@@ -115,7 +119,7 @@ fn nobody_starts_it_again_when_it_ends_by_itself() {
 }
 
 #[test]
-fn it_outlives_a_killed_agent_and_is_found_and_stopped_by_the_next_one() {
+fn it_outlives_a_killed_agent_and_the_next_one_finds_and_stops_it() {
     let mut site = Site::running(&application(KIND, ""));
     site.done("Starting");
     site.kill();
@@ -123,14 +127,14 @@ fn it_outlives_a_killed_agent_and_is_found_and_stopped_by_the_next_one() {
     site.start();
     is_seen(&site, "Running");
     assert_eq!(site.done("Starting")["phase"], "Succeeded");
-    assert_eq!(begun(&site).len(), 1, "there are two of it");
+    assert_eq!(begun(&site).len(), 1, "a second one was started");
     assert_eq!(site.done("Stopping")["phase"], "Succeeded");
     assert!(!lives(main_process(&site)));
     assert_eq!(site.read("bye"), "bye\n");
 }
 
 #[test]
-fn a_note_of_a_process_that_was_is_no_reason_to_touch_the_one_that_has_its_id() {
+fn a_process_that_reuses_the_id_of_the_noted_application_is_not_touched() {
     let mut site = Site::running(&application(KIND, ""));
     site.done("Starting");
     site.kill();
@@ -140,7 +144,7 @@ fn a_note_of_a_process_that_was_is_no_reason_to_touch_the_one_that_has_its_id() 
         .arg("1000")
         .spawn()
         .expect("it runs");
-    // As if its id had been given to a stranger since.
+    // As if its id had been reused by a stranger.
     let note = site.read("data/notes/application.json");
     let old = main_process(&site).to_string();
     site.write(
@@ -153,7 +157,7 @@ fn a_note_of_a_process_that_was_is_no_reason_to_touch_the_one_that_has_its_id() 
     let spared = stranger.try_wait().expect("a child").is_none();
     stranger.kill().expect("a child");
     stranger.wait().expect("a child");
-    assert!(spared, "a stranger was ended");
+    assert!(spared, "an unrelated process was ended");
     assert_eq!(stopped["phase"], "Succeeded");
 }
 
@@ -173,18 +177,18 @@ fn a_start_fails_at_once_when_the_application_ends_before_it_is_ready() {
 }
 
 #[test]
-fn a_start_that_is_cancelled_leaves_nothing() {
+fn a_cancelled_start_leaves_no_process() {
     let mut site = Site::running(&application(KIND, "").replace("touch {dir}/up;", ""));
     let id = site.put("Starting");
     site.until("it has begun", |site| begun(site).len() == 1);
     site.cancel(&id);
     assert_eq!(site.wait(&id)["phase"], "Cancelled");
     assert!(!lives(main_process(&site)));
-    assert_eq!(site.read("bye"), "bye\n", "it was not asked kindly");
+    assert_eq!(site.read("bye"), "bye\n", "it was not stopped gracefully");
 }
 
 #[test]
-fn work_that_is_cancelled_in_a_later_step_stops_what_it_has_started() {
+fn work_that_is_cancelled_in_a_later_step_stops_the_application_that_it_started() {
     let later = "  Later: { steps: [{ application: start }, { command: [sh, -c, 'touch {dir}/later; sleep 600'] }] }\n";
     let mut site = Site::running(&(application(KIND, "") + later));
     let id = site.put("Later");
@@ -194,9 +198,9 @@ fn work_that_is_cancelled_in_a_later_step_stops_what_it_has_started() {
     site.cancel(&id);
     assert_eq!(site.wait(&id)["phase"], "Cancelled");
     assert!(!lives(main_process(&site)));
-    assert_eq!(site.read("bye"), "bye\n", "it was not asked kindly");
+    assert_eq!(site.read("bye"), "bye\n", "it was not stopped gracefully");
 
-    // What ran before is none of its business.
+    // An application that already ran is not stopped.
     site.done("Starting");
     std::fs::remove_file(site.path("later")).expect("it is there");
     let id = site.put("Later");
@@ -209,7 +213,7 @@ fn work_that_is_cancelled_in_a_later_step_stops_what_it_has_started() {
 }
 
 #[test]
-fn a_resumed_start_that_is_cancelled_stops_what_it_had_started_before() {
+fn a_resumed_start_that_is_cancelled_stops_the_application_that_it_started_before() {
     let mut site = Site::running(&application(KIND, "").replace("touch {dir}/up;", ""));
     let id = site.put("Starting");
     site.until("it has begun", |site| begun(site).len() == 1);
@@ -227,14 +231,14 @@ fn a_resumed_start_that_is_cancelled_stops_what_it_had_started_before() {
 }
 
 #[test]
-fn an_agent_that_is_told_to_end_leaves_it_or_stops_it_as_the_file_says() {
+fn a_stopping_agent_leaves_or_stops_the_application_as_configured() {
     let mut site = Site::running(&application(KIND, ""));
     site.done("Starting");
     site.signal(Signal::TERM);
     assert_eq!(site.ended().code(), Some(0));
     assert!(
         lives(main_process(&site)),
-        "it is left, for this agent is not process 1"
+        "it keeps running, because the agent is not process 1"
     );
 
     let mut site = Site::running(&application(KIND, "  onExit: stop\n"));
@@ -245,7 +249,7 @@ fn an_agent_that_is_told_to_end_leaves_it_or_stops_it_as_the_file_says() {
     assert_eq!(site.read("bye"), "bye\n");
 }
 
-/// A process that the agent has not started; it ends with the test, however that ends.
+/// A process that the agent has not started. Dropping it kills the process.
 struct Stranger(std::process::Child);
 
 impl Stranger {
@@ -268,7 +272,7 @@ impl Drop for Stranger {
 }
 
 #[test]
-fn one_that_somebody_else_has_started_is_known_by_its_pid_file() {
+fn an_application_started_by_another_program_is_found_by_its_pid_file() {
     let mut site = Site::running(
         "application:\n  recognise: { pidFile: \"{dir}/pid\", name: sleep }\n  down: Down\n  stop: [{ signal: TERM, wait: 5s }]\n\
          probe: { command: [sh, -c, 'echo Running; echo $OKT_APPLICATION_PID >> {dir}/asked'], every: 50ms }\n\
@@ -281,7 +285,7 @@ fn one_that_somebody_else_has_started_is_known_by_its_pid_file() {
     is_seen(&site, "Running");
     assert!(site.read("asked").lines().all(|line| line == pid));
 
-    // The clock has gone back since: that does not make it dead, nor start another one.
+    // The clock was set back since. The application is still found, and not started twice.
     let file = std::fs::File::options()
         .write(true)
         .open(site.path("pid"))
@@ -290,7 +294,7 @@ fn one_that_somebody_else_has_started_is_known_by_its_pid_file() {
         .expect("its own");
     assert_eq!(site.done("Starting")["phase"], "Succeeded");
     is_seen(&site, "Running");
-    // The process has another name.
+    // A process with another name.
     site.write("pid", &format!("{}\n", std::process::id()));
     let stopped = site.done("Stopping");
     let spared = own.lives();
@@ -300,7 +304,7 @@ fn one_that_somebody_else_has_started_is_known_by_its_pid_file() {
     let last = site.done("Stopping");
     own.0.kill().expect("a child");
     let status = own.0.wait().expect("a child");
-    assert!(spared, "a stranger was ended");
+    assert!(spared, "an unrelated process was ended");
     assert_eq!(
         (&stopped["phase"], &last["phase"]),
         (&json!("Succeeded"), &json!("Succeeded"))
@@ -329,7 +333,7 @@ fn a_pid_file_aims_no_signal_at_another_users_process_nor_at_the_agent() {
     let spared = roots.lives();
     assert!(spared, "a process of root was ended");
     assert_eq!(action["reason"], "NotKnown", "{action}");
-    site.until("it is told whose process that is", |site| {
+    site.until("the owner of the process is reported", |site| {
         let seen = site.seen();
         let why = seen["why"].as_str();
         why.is_some_and(|why| why.contains("is of user 0"))
@@ -341,9 +345,9 @@ fn a_pid_file_aims_no_signal_at_another_users_process_nor_at_the_agent() {
     is_seen(&site, "Down");
 }
 
-/// Needs a namespace of its own, which not every machine gives; where it does not, the test says so.
+/// Needs its own namespace. On a machine that does not allow it, the test reports that.
 #[test]
-fn as_process_1_where_namespaces_are_allowed_the_agent_stops_it_and_clears_orphans_away() {
+fn as_process_1_where_namespaces_are_allowed_the_agent_stops_the_application_and_reaps_orphans() {
     let alone = ["--pid", "--fork", "--mount-proc", "--kill-child"];
     let allowed = std::process::Command::new("unshare")
         .args(alone)

@@ -1,4 +1,4 @@
-//! Commands, well-behaved and others.
+//! Commands, well-behaved and misbehaving.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::site::{Site, peak, say};
 
-/// States with one shell script each, and what else stands with it.
+/// Returns a configuration with one shell script for each state, and further fields for each.
 fn scripts(states: &[(&str, &str, &str)]) -> String {
     let mut text = "probe: { command: [echo, Running] }\nstates:\n".to_owned();
     for (state, script, rest) in states {
@@ -17,7 +17,7 @@ fn scripts(states: &[(&str, &str, &str)]) -> String {
 }
 
 #[test]
-fn a_command_learns_what_it_needs_and_says_what_came_of_it() {
+fn a_command_gets_its_input_and_reports_its_result() {
     let script = "\
         echo \"$OKT_ACTION_ID $OKT_STATE $OKT_ATTEMPT $OKT_RESUMED $OKT_OWNER_NAMESPACE/$OKT_OWNER_NAME $COLOUR\"; \
         cat \"$OKT_INPUT\"; pwd >&2; \
@@ -27,7 +27,7 @@ fn a_command_learns_what_it_needs_and_says_what_came_of_it() {
     let rest = ", environment: { COLOUR: red }, directory: /usr";
     let mut site = Site::running(&scripts(&[("Servicing", script, rest)]));
     let id = site.put_with("Servicing", &json!({ "spec": { "size": 3 } }));
-    site.until("progress is told", |site| {
+    site.until("the progress is reported", |site| {
         site.action(&id)["progress"] == json!({ "percent": 40, "message": "copied" })
     });
     site.write("go", "");
@@ -49,7 +49,7 @@ fn a_command_learns_what_it_needs_and_says_what_came_of_it() {
 }
 
 #[test]
-fn a_failure_says_how_and_whether_another_attempt_is_of_use() {
+fn a_failure_has_a_cause_and_tells_whether_a_retry_helps() {
     let states = [
         ("Plain", "exit 3", ""),
         ("Permanent", "exit 4", ", permanent: [4]"),
@@ -109,7 +109,7 @@ fn steps_follow_each_other_and_end_with_the_first_that_fails() {
 }
 
 #[test]
-fn a_program_that_has_gone_since_is_told() {
+fn a_program_that_was_removed_is_reported() {
     let mut site = Site::new(
         "probe: { command: [echo, Running] }\nstates: { Go: { command: [\"{dir}/tool\"] } }\n",
     );
@@ -129,7 +129,7 @@ fn a_program_that_has_gone_since_is_told() {
 }
 
 #[test]
-fn a_command_that_says_too_much_of_its_progress_is_ended_in_time() {
+fn a_command_with_endless_progress_is_ended_within_its_limits() {
     let script = "yes > \"$OKT_PROGRESS\"";
     let mut site = Site::running(&scripts(&[
         ("Slow", script, ", timeout: 300ms, grace: 200ms"),
@@ -156,13 +156,13 @@ fn a_command_that_ignores_sigterm_is_ended_with_all_that_it_has_started() {
     let action = site.wait(&id);
     assert_eq!(action["reason"], "TimedOut", "{action}");
     assert_eq!(action["message"], "sh took longer than 300ms");
-    assert!(site.of(&id).is_empty(), "something of it runs still");
+    assert!(site.of(&id).is_empty(), "one of its processes still runs");
 
     let id = site.put("Unwanted");
     site.until("it runs", |site| site.output(&id) == "up\n");
     assert_eq!(site.cancel(&id), 202);
     assert_eq!(site.wait(&id)["phase"], "Cancelled");
-    assert!(site.of(&id).is_empty(), "something of it runs still");
+    assert!(site.of(&id).is_empty(), "one of its processes still runs");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_command_may_clean_up_when_it_is_cancelled() {
     site.cancel(&id);
     assert_eq!(site.wait(&id)["phase"], "Cancelled");
     let output = site.output(&id);
-    // Between the two the shell may say that its `sleep` was ended.
+    // Between the two, the shell may print that its `sleep` was ended.
     assert!(
         output.starts_with("up\n") && output.contains("cleaned\n"),
         "{output}"
@@ -188,7 +188,7 @@ fn what_a_command_leaves_in_its_group_ends_with_it_though_it_holds_the_output_op
     let action = site.wait(&id);
     assert_eq!(action["phase"], "Succeeded", "{action}");
     assert_eq!(site.output(&id), "done\n");
-    assert!(site.of(&id).is_empty(), "something of it runs still");
+    assert!(site.of(&id).is_empty(), "one of its processes still runs");
 }
 
 #[test]
@@ -204,14 +204,14 @@ fn what_leaves_the_group_lives_on_and_holds_nothing_up() {
     assert_eq!(action["phase"], "Succeeded", "{action}");
     assert!(
         begun.elapsed() < Duration::from_secs(20),
-        "the daemon's pipe held it up"
+        "the daemon's pipe delayed the end"
     );
     assert_eq!(site.of(&id).len(), 1, "the daemon is gone");
 }
 
 #[test]
 fn orphans_do_not_stay_as_zombies() {
-    // Each of them ends after its parent, and is left to the agent.
+    // Each of them ends after its parent, so the agent adopts it.
     let script = "for n in 1 2 3 4 5; do (setsid sh -c 'sleep 0.2' &) ; done";
     let mut site = Site::running(&scripts(&[("Orphans", script, "")]));
     assert_eq!(site.done("Orphans")["phase"], "Succeeded");
@@ -238,7 +238,7 @@ fn gigabytes_of_output_cost_no_memory() {
     let begun = Instant::now();
     let id = site.put("Loud");
     let action = loop {
-        // The status is answered meanwhile.
+        // The agent answers the status meanwhile.
         assert_eq!(site.seen()["seen"].as_str().map(str::is_empty), Some(false));
         let action = site.action(&id);
         if action["phase"] != "Running" && action["phase"] != "Pending" {
@@ -260,7 +260,7 @@ fn gigabytes_of_output_cost_no_memory() {
 }
 
 #[test]
-fn root_runs_a_command_as_whom_the_file_names_and_others_are_told_that_they_cannot() {
+fn root_runs_a_command_as_the_configured_user_and_other_users_are_refused() {
     let text = scripts(&[(
         "Who",
         "id -un; id -Gn; cat $OKT_INPUT; echo 7 > $OKT_PROGRESS; echo 'event: Done' > $OKT_RESULT",
@@ -268,7 +268,7 @@ fn root_runs_a_command_as_whom_the_file_names_and_others_are_told_that_they_cann
     )]);
     let mut site = Site::new(&text);
     if rustix::process::geteuid().is_root() {
-        // Others have to come as far as the agent's directory.
+        // Other users must be able to reach the agent's directory.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(site.path(""), open).expect("its own");
         site.start();
@@ -335,7 +335,7 @@ fn root_never_loads_what_the_environment_of_a_command_names() {
         say("not root: not tested that root loads nothing for a command");
         return;
     }
-    // The loader of a process writes down what it loads, as the user who the process is.
+    // The loader of a process logs what it loads, as the user of the process.
     let rest =
         ", user: nobody, environment: { LD_DEBUG: libs, LD_DEBUG_OUTPUT: \"{dir}/loads/of\" }";
     let mut site = Site::new(&scripts(&[("Who", "id -u", rest)]));
@@ -434,7 +434,7 @@ fn a_link_in_place_of_the_result_shows_no_file_of_another_user() {
 }
 
 #[test]
-fn what_a_command_prints_last_is_kept() {
+fn the_last_output_of_a_command_is_kept() {
     let mut site = Site::running(&scripts(&[("Short", "printf first; printf last >&2", "")]));
     for _ in 0..40 {
         let id = site.put("Short");

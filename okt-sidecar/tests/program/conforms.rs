@@ -1,4 +1,4 @@
-//! The program keeps the protocol, and checks whether another agent does.
+//! The program conforms to the protocol, and checks whether another agent does.
 
 use std::process::Output;
 
@@ -44,7 +44,7 @@ fn an_agent_made_of_commands_keeps_every_rule() {
 }
 
 #[test]
-fn an_agent_is_freed_by_a_person_while_it_does_not_run() {
+fn a_person_frees_an_agent_that_does_not_run() {
     let mut site = Site::running(WORK);
     site.done("Quick");
     let free = |site: &Site| {
@@ -69,7 +69,7 @@ fn an_agent_is_freed_by_a_person_while_it_does_not_run() {
 }
 
 #[test]
-fn nobody_and_nothing_to_check_are_said_so() {
+fn a_missing_agent_a_bad_address_and_an_unknown_check_are_reported() {
     let site = Site::new(WORK);
     let nobody = conform(&site, "unix:/nowhere/agent.sock", &[]);
     assert_eq!(nobody.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! Bodies that are large and slow, many at once: the agent answers on, and its memory stays small.
+//! Many large and slow bodies at once: the agent still answers, and its memory stays small.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,16 +8,16 @@ use serde_json::json;
 
 use crate::site::{Site, peak};
 
-/// What is allowed beside the program itself, in KiB: 50 MB with one of 10 MB, as it is shipped at most.
+/// The limit for the memory besides the program itself, in KiB: 50 MB minus 10 MB, the maximum of a released program.
 const MEMORY: u64 = 40_000_000 / 1024;
 
-/// The longest body that an agent reads.
+/// The longest body that an agent reads, in bytes.
 const BODY: usize = 256 * 1024;
 
-/// How many of them there are at once; more than the agent keeps connections.
+/// The number of concurrent bodies, which is more than the agent's limit of connections.
 const CROWD: usize = 400;
 
-/// What an agent needs most memory for: as many values as a body may hold, each an object of its own.
+/// Returns the body that needs most memory: as many values as allowed, each in its own object.
 fn dense(state: &str, transition: u64) -> String {
     let nested: Vec<_> = (0..2450).map(|_| r#"{"":1}"#).collect();
     format!(
@@ -27,7 +27,7 @@ fn dense(state: &str, transition: u64) -> String {
     )
 }
 
-/// Somebody who sends a large body, all but its end, as fast as it is taken and then byte by byte.
+/// A client that sends a large body except its end, first as fast as possible and then byte by byte.
 struct Slow {
     stream: UnixStream,
     sent: usize,
@@ -41,9 +41,9 @@ impl Slow {
         slow.send(text).then_some(slow)
     }
 
-    /// Whether the agent is there still.
+    /// Sends more. Returns whether the agent keeps the connection open.
     fn send(&mut self, text: &[u8]) -> bool {
-        // The last kilobyte one byte at a time, its end never.
+        // Send the last kilobyte one byte at a time, and never the last byte.
         let most = if self.sent < text.len() - 1024 {
             text.len() - 1024
         } else {
@@ -54,7 +54,7 @@ impl Slow {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => return false,
         }
-        // An answer is a refusal, and the end of the connection.
+        // Any answer is a refusal that ends the connection.
         let answer = self.stream.read_exact(&mut [0]);
         answer.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     }
@@ -85,7 +85,7 @@ fn hundreds_of_large_bodies_that_come_slowly_neither_stop_the_status_nor_take_me
         while crowd.len() < CROWD {
             match Slow::new(&site, &large) {
                 Some(slow) => crowd.push(slow),
-                // It has none to spare at this moment.
+                // The agent has no free connection at this moment.
                 None => break,
             }
         }
@@ -98,7 +98,7 @@ fn hundreds_of_large_bodies_that_come_slowly_neither_stop_the_status_nor_take_me
             since.elapsed()
         );
         asked += 1;
-        // Small requests pass by the large ones too.
+        // Small requests get past the large ones too.
         if asked == 25 {
             id = Some(site.put("Servicing"));
         }
@@ -107,7 +107,7 @@ fn hundreds_of_large_bodies_that_come_slowly_neither_stop_the_status_nor_take_me
     println!("{most} KiB at most, {asked} times asked");
     assert!(most < MEMORY, "{most} KiB at most, {MEMORY} are allowed");
     drop(crowd);
-    let id = id.expect("it was asked for");
+    let id = id.expect("the work was requested");
     assert_eq!(site.cancel(&id), 202);
     assert_eq!(site.wait(&id)["phase"], json!("Cancelled"));
 }
@@ -118,7 +118,7 @@ fn hundreds_of_dense_bodies_at_once_take_no_memory_either() {
         "probe: { command: [echo, Running] }\nstates: { Servicing: { command: [sleep, \"600\"] } }\n",
     );
     let id = site.put("Servicing");
-    // The agent builds each of these, and refuses it.
+    // The agent decodes each of these, and refuses it.
     let text = String::from_utf8(request(1, &dense("Servicing", 9))).expect("it is text");
     let text = text.replace("host: a", "host: a\r\nconnection: close");
     let mut answered = 0;

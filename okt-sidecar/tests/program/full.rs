@@ -1,7 +1,8 @@
-//! A disk that is full under the program: nothing begins unrecorded, no end is forgotten, and room mends it.
+//! A full disk under the program: nothing begins unrecorded, no end is forgotten, and the agent recovers when there is
+//! room.
 //!
-//! Wherever the tests run, no file may get longer than nothing (`RLIMIT_FSIZE`); where namespaces are allowed, a
-//! file system of its own is really full.
+//! On every machine, files may not grow at all (`RLIMIT_FSIZE`). If namespaces are allowed, a separate file system is
+//! really full too.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::site::{Site, say};
 
-/// What has no room.
+/// The kind of full disk.
 enum Disk {
-    /// Files that may not grow, in a directory that is on a good disk.
+    /// Files that may not grow, in a directory on a disk with room.
     Files,
     /// A small file system that only the agent sees.
     System,
@@ -25,7 +26,7 @@ states:
   Servicing: { command: [sh, -c, 'mkdir {dir}/began.$OKT_ACTION_ID; while [ ! -e {dir}/go ]; do sleep 0.02; done'] }
 ";
 
-/// A write that fails by the limit must not end whoever writes.
+/// A write that fails by the limit must not kill the writer.
 const IGNORE: &str = "trap '' XFSZ; exec \"$@\"";
 
 impl Disk {
@@ -75,7 +76,7 @@ impl Disk {
     }
 }
 
-/// How long the files of an agent may get.
+/// Limits the length of an agent's files.
 fn limit(site: &Site, bytes: Option<u64>) {
     let limit = Rlimit {
         current: bytes,
@@ -93,7 +94,7 @@ fn put(site: &Site, transition: u64) -> (u16, Value) {
     let body = json!({
         "state": "Servicing", "fence": { "transition": transition, "recordedAt": "2026-11-20T10:00:01Z" },
         "owner": { "uid": "u1", "createdAt": "2026-11-20T10:00:00Z", "name": "orders", "namespace": "shop" },
-        // Longer than what may be left of the journal's last block.
+        // Longer than the free rest of the journal's last block.
         "input": { "text": "x".repeat(10_000) },
     });
     let path = format!("/lifecycle/v1/actions/u1.{transition}");
@@ -104,7 +105,7 @@ fn is_ready(site: &Site) -> bool {
     ask(site, "GET", "/readyz", "").0 == 200
 }
 
-/// What is asked for on a full disk does not begin; with room again it is taken, under the same id.
+/// Work that is requested on a full disk does not begin. With room again it is taken under the same id.
 fn begins_nothing(disk: &Disk) -> Site {
     let mut site = Site::new(FILE);
     disk.start(&mut site);
@@ -118,14 +119,14 @@ fn begins_nothing(disk: &Disk) -> Site {
     assert_eq!(refused["retry"], true);
     assert!(!is_ready(&site), "nothing can be recorded");
     let before = site.seen()["observedAt"].clone();
-    site.until("it looks at the application on", |site| {
+    site.until("the agent continues to observe", |site| {
         site.seen()["observedAt"] != before && site.seen()["state"] == "Running"
     });
-    assert!(!site.path("began.u1.1").exists(), "it was begun");
+    assert!(!site.path("began.u1.1").exists(), "the action was begun");
     assert_eq!(ask(&site, "GET", "/lifecycle/v1/actions/u1.1", "").0, 404);
 
     disk.free(&site);
-    site.until("it is ready by itself", is_ready);
+    site.until("the agent becomes ready by itself", is_ready);
     assert_eq!(put(&site, 1).0, 201);
     site.until("it has begun", |site| site.path("began.u1.1").exists());
     site
@@ -152,10 +153,10 @@ fn files_that_cannot_grow_begin_nothing_and_no_end_is_forgotten() {
     );
     assert!(!is_ready(&site));
 
-    // It is on disk as soon as there is room, and another agent knows it.
+    // The end is on disk as soon as there is room, and the next agent knows it.
     disk.free(&site);
     assert_eq!(site.wait("u1.1")["phase"], "Succeeded");
-    site.until("it is ready by itself", is_ready);
+    site.until("the agent becomes ready by itself", is_ready);
     site.kill();
     site.start();
     assert_eq!(site.action("u1.1")["phase"], "Succeeded");
@@ -163,7 +164,7 @@ fn files_that_cannot_grow_begin_nothing_and_no_end_is_forgotten() {
     assert_eq!(site.wait("u1.2")["phase"], "Succeeded");
 }
 
-/// Needs a namespace of its own, which not every machine gives; where it does not, the test says so.
+/// Needs its own namespace. On a machine that does not allow it, the test reports that.
 #[test]
 fn a_full_file_system_where_namespaces_are_allowed_begins_nothing() {
     let own = [
@@ -187,19 +188,19 @@ fn a_full_file_system_where_namespaces_are_allowed_begins_nothing() {
 }
 
 #[test]
-fn an_agent_that_starts_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
+fn an_agent_that_starts_on_a_full_disk_is_not_ready_and_continues_when_there_is_room() {
     let mut site = Site::running(FILE);
     assert_eq!(put(&site, 1).0, 201);
     site.until("it has begun", |site| site.path("began.u1.1").exists());
     site.kill();
     site.start_full("sh", &["-c", &format!("ulimit -S -f 0; {IGNORE}"), "sh"]);
     assert!(!is_ready(&site));
-    // It was interrupted, which no record says yet.
+    // The action was interrupted, but that is not recorded yet.
     let (status, refused) = put(&site, 2);
     assert!(matches!(status, 409 | 503), "{refused}");
     Disk::Files.free(&site);
     assert_eq!(site.wait("u1.1")["phase"], "Unknown");
-    site.until("it is ready by itself", is_ready);
+    site.until("the agent becomes ready by itself", is_ready);
     assert_eq!(put(&site, 2).0, 201);
     site.write("go", "");
     assert_eq!(site.wait("u1.2")["phase"], "Succeeded");

@@ -1,4 +1,4 @@
-//! The agent is killed at any moment, and started again: nothing is done twice, and nothing at the same time.
+//! The agent is killed at any moment and started again: no work is done twice, and no work overlaps.
 
 use std::thread::sleep;
 use std::time::Instant;
@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::site::Site;
 
-/// Work that notes down its beginning and its end, and whether another one was at work.
+/// Returns states whose work records its beginning and its end, and whether another work ran at the same time.
 ///
-/// The lock is held by all that the script starts, and goes with the last of it.
+/// All processes of the script hold the lock, and the last of them releases it.
 fn states() -> String {
     let script = json!(
         "exec 9>{dir}/lock; flock -n 9 || echo overlap >> {dir}/notes; \
@@ -30,7 +30,7 @@ fn count(notes: &str, line: &str) -> usize {
 }
 
 #[test]
-fn an_agent_that_was_killed_ends_what_it_has_left_and_does_not_guess() {
+fn a_killed_agent_leaves_processes_that_the_next_one_ends_without_guessing() {
     let script = "trap '' TERM; echo $$ >> {dir}/pids; sleep 1000 & while :; do sleep 0.05; done";
     let script = json!(script);
     let mut site = Site::running(&format!(
@@ -60,7 +60,7 @@ fn an_agent_that_was_killed_ends_what_it_has_left_and_does_not_guess() {
     });
     assert!(
         site.of(&id).iter().all(|pid| !old.contains(pid)),
-        "the old one runs still"
+        "an old process still runs"
     );
     let action = site.action(&id);
     assert_eq!(
@@ -74,21 +74,21 @@ fn an_agent_that_was_killed_ends_what_it_has_left_and_does_not_guess() {
 }
 
 #[test]
-fn whenever_an_agent_is_killed_nothing_runs_beside_itself_and_nothing_is_done_twice() {
+fn an_agent_killed_at_any_moment_neither_overlaps_nor_repeats_its_work() {
     let mut site = Site::running(&states());
-    // How long it takes here and now.
+    // Measure how long it takes on this machine.
     let since = Instant::now();
     let id = site.put("Once");
     assert_eq!(site.wait(&id)["phase"], "Succeeded");
     let whole = since.elapsed();
-    // No randomness from outside: the moments walk through the life of an action in uneven steps.
+    // The moments are not random: they step unevenly through the life of an action.
     let mut moment = 0;
     let mut unknown = 0;
     for round in 0..24 {
         let state = if round % 2 == 0 { "Once" } else { "Again" };
         let id = site.put(state);
         moment = (moment + 61) % 240;
-        // Twice it is left to its end, however slow the machine has become.
+        // Twice the action is left to its end, however slow the machine has become.
         let long = if round % 12 == 10 { 600 } else { moment };
         sleep(whole * long / 160);
         site.kill();
@@ -99,7 +99,7 @@ fn whenever_an_agent_is_killed_nothing_runs_beside_itself_and_nothing_is_done_tw
             count(&notes, &format!("begin {id} ")),
             count(&notes, &format!("end {id}")),
         );
-        assert!(site.of(&id).is_empty(), "{id} runs still");
+        assert!(site.of(&id).is_empty(), "{id} still runs");
         match (state, action["phase"].as_str()) {
             ("Once", Some("Succeeded")) => assert_eq!((begun, ended), (1, 1), "{id}\n{notes}"),
             ("Once", Some("Unknown")) => {
@@ -114,7 +114,7 @@ fn whenever_an_agent_is_killed_nothing_runs_beside_itself_and_nothing_is_done_tw
         assert_eq!(
             count(&notes, "overlap"),
             0,
-            "{id} ran beside itself\n{notes}"
+            "{id} overlapped itself\n{notes}"
         );
         let body = json!({ "attempt": action["attempt"] }).to_string();
         let path = format!("/lifecycle/v1/actions/{id}/acknowledgement");
@@ -123,12 +123,12 @@ fn whenever_an_agent_is_killed_nothing_runs_beside_itself_and_nothing_is_done_tw
     println!("24 kills: {unknown} of 12 actions that are not repeatable are unknown");
     assert!(
         (1..12).contains(&unknown),
-        "the moments do not hit what they should: {unknown}"
+        "the moments miss the work: {unknown}"
     );
 }
 
 #[test]
-fn an_agent_that_is_told_to_end_waits_for_its_action_and_ends_with_0() {
+fn a_signal_makes_the_agent_wait_for_its_action_and_exit_with_0() {
     let script = json!("sleep 0.3; echo done > {dir}/done");
     let mut site = Site::running(&format!(
         "probe: {{ command: [echo, Running] }}\nstates: {{ Once: {{ command: [sh, -c, {script}] }} }}\n"
@@ -143,7 +143,7 @@ fn an_agent_that_is_told_to_end_waits_for_its_action_and_ends_with_0() {
 }
 
 #[test]
-fn a_second_signal_ends_an_agent_at_once_and_the_next_one_ends_what_is_left() {
+fn a_second_signal_ends_the_agent_at_once_and_the_next_agent_cleans_up() {
     let script = json!("trap '' TERM; while :; do sleep 0.05; done");
     let mut site = Site::running(&format!(
         "probe: {{ command: [echo, Running] }}\nstates: {{ Once: {{ command: [sh, -c, {script}], grace: 100ms }} }}\n"
@@ -172,12 +172,12 @@ fn two_agents_do_not_share_a_directory() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("another agent uses"), "{said}");
     site.kill();
-    // The lock of one that was killed holds nobody up.
+    // The lock of a killed agent does not block the next one.
     site.start();
 }
 
 #[test]
-fn a_wrong_file_ends_it_with_2_and_the_right_one_is_told_so() {
+fn a_wrong_file_exits_with_2_and_a_right_one_is_confirmed() {
     let site = Site::new("probe: { command: [echo, Running], evry: 1s }\n");
     for command in ["check", "run"] {
         let output = site

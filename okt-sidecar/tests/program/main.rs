@@ -1,4 +1,4 @@
-//! The program `okt-sidecar`: its file, and real processes below it.
+//! The program `okt-sidecar`: its configuration file, and real processes that it runs.
 
 mod application;
 mod commands;

@@ -1,4 +1,4 @@
-//! Looking where the application is, and asking it by requests.
+//! Probes of the application, by commands and by requests.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::site::Site;
 
-/// An application that answers requests: by path, a status and what stands below it.
+/// Starts an application that answers requests: each path has a status and a body.
 fn server(answers: &'static [(&str, &str)]) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -57,16 +57,19 @@ fn server(answers: &'static [(&str, &str)]) -> (u16, Arc<Mutex<Vec<String>>>) {
 }
 
 fn sees(site: &Site, wanted: &serde_json::Value) {
-    site.until(format!("{wanted} is seen, not {}", site.seen()), |site| {
-        let seen = site.seen();
-        wanted
-            .as_object()
-            .is_some_and(|it| it.iter().all(|(key, value)| seen[key] == *value))
-    });
+    site.until(
+        format!("{wanted} is observed, not {}", site.seen()),
+        |site| {
+            let seen = site.seen();
+            wanted
+                .as_object()
+                .is_some_and(|it| it.iter().all(|(key, value)| seen[key] == *value))
+        },
+    );
 }
 
 #[test]
-fn a_probe_says_the_state_and_what_has_happened_and_anything_else_is_unreachable() {
+fn a_probe_reports_the_state_and_events_and_any_other_answer_is_unreachable() {
     let site = Site::running(
         "probe: { command: [sh, -c, '. {dir}/answer'], every: 20ms, timeout: 400ms }\n",
     );
@@ -110,7 +113,7 @@ fn a_probe_says_the_state_and_what_has_happened_and_anything_else_is_unreachable
 }
 
 #[test]
-fn exit_codes_may_be_the_answer() {
+fn exit_codes_can_be_mapped_to_answers() {
     let site = Site::running(
         "probe: { command: [sh, -c, 'exit $(cat {dir}/code)'], exits: { 0: Running, 1: Starting, 2: absent }, every: 20ms }\n",
     );
@@ -129,7 +132,7 @@ fn exit_codes_may_be_the_answer() {
 }
 
 #[test]
-fn an_application_is_asked_by_requests() {
+fn an_application_is_probed_and_driven_by_requests() {
     let (port, asked) = server(&[
         ("/where", "200 OK\r\n\r\nRunning Promoted\n"),
         (

@@ -1,4 +1,4 @@
-//! An agent with its directory and a socket, and whatever runs below it: all of it ends with the test.
+//! An agent with its directory and a socket, and the processes that it runs. All of them end with the test.
 
 use std::fmt::Display;
 use std::fs;
@@ -13,15 +13,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// For what takes a moment; on a busy machine that may be long.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The time limit for steps that should take a moment; it is long because the machine may be busy.
+const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Names the site in the environment of its agent, and of all that runs below: one of the few that commands inherit.
+/// The variable that marks the agent and all its processes: one of the few that commands inherit.
 const MARK: &str = "LC_SITE";
 
-/// Tells whoever runs the tests what was left out here, also where the test passes.
+/// Reports to the person who runs the tests what was not tested, also if the test passes.
 pub(crate) fn say(what: &str) {
-    // Where nobody reads there is nobody to tell.
+    // Ignore a closed standard error.
     let _ = writeln!(std::io::stderr(), "{what}");
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// A directory with a configuration: `rest` is what follows where the agent listens; `{dir}` in it is the
+    /// Creates a directory with a configuration: `rest` follows the listener; `{dir}` in it is replaced by the
     /// directory.
     pub(crate) fn new(rest: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
@@ -49,7 +49,7 @@ impl Site {
         site
     }
 
-    /// The same with an agent that runs.
+    /// Creates a site with a running agent.
     pub(crate) fn running(rest: &str) -> Self {
         let mut site = Self::new(rest);
         site.start();
@@ -68,7 +68,7 @@ impl Site {
         fs::write(self.path(name), text).expect("it can be written");
     }
 
-    /// What stands in a file of the directory; nothing where there is none.
+    /// Reads a file of the directory; an empty text if it does not exist.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
@@ -86,19 +86,19 @@ impl Site {
         self.start_with(&[]);
     }
 
-    /// Starts it with these variables in its own environment.
+    /// Starts the agent with these variables in its own environment.
     pub(crate) fn start_with(&mut self, environment: &[(&str, &str)]) {
         let mut command = self.command(&["run", "okt.yaml"]);
         command.envs(environment.iter().copied());
         self.start_as(command, 200);
     }
 
-    /// Starts it as the child of another program, or in the place of one.
+    /// Starts the agent as the child of another program, or in its place.
     pub(crate) fn start_below(&mut self, program: &str, arguments: &[&str]) {
         self.start_by(program, arguments, 200);
     }
 
-    /// The same where it cannot get ready.
+    /// Starts an agent that cannot become ready.
     pub(crate) fn start_full(&mut self, program: &str, arguments: &[&str]) {
         self.start_by(program, arguments, 503);
     }
@@ -140,7 +140,7 @@ impl Site {
         kill_process(pid, signal).expect("it is there");
     }
 
-    /// To the agent that another program has started.
+    /// Signals the agent that another program has started.
     pub(crate) fn signal_below(&self, signal: Signal) {
         let children = format!("/proc/{0}/task/{0}/children", self.pid());
         let children = fs::read_to_string(children).expect("it runs");
@@ -152,13 +152,13 @@ impl Site {
         kill_process(agent, signal).expect("it is there");
     }
 
-    /// As a machine would: nothing is said to it.
+    /// Kills the agent without a graceful shutdown.
     pub(crate) fn kill(&mut self) {
         self.signal(Signal::KILL);
         self.ended();
     }
 
-    /// How the agent ended.
+    /// Waits until the agent has ended, and returns its exit status.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let mut agent = self.agent.take().expect("it runs");
         let begun = Instant::now();
@@ -175,7 +175,7 @@ impl Site {
         }
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds.
     pub(crate) fn until(&self, what: impl Display, mut holds: impl FnMut(&Self) -> bool) {
         let begun = Instant::now();
         while !holds(self) {
@@ -188,7 +188,7 @@ impl Site {
         }
     }
 
-    /// One request; its status and its body.
+    /// Sends one request, and returns the status and the body.
     pub(crate) fn ask(
         &self,
         method: &str,
@@ -220,7 +220,7 @@ impl Site {
         (status, value)
     }
 
-    /// Asks for the work of a state under a new name, and returns the name.
+    /// Requests the work of a state under a new id, and returns the id.
     pub(crate) fn put(&mut self, state: &str) -> String {
         self.put_with(state, &json!({}))
     }
@@ -243,7 +243,7 @@ impl Site {
             .1
     }
 
-    /// Waits for its end.
+    /// Waits for the end of an action.
     pub(crate) fn wait(&self, id: &str) -> Value {
         let mut last = Value::Null;
         let begun = Instant::now();
@@ -258,7 +258,7 @@ impl Site {
         panic!("{id} does not end: {last}\n{}", self.read("log"));
     }
 
-    /// Asks for work and waits for its end.
+    /// Requests work and waits for its end.
     pub(crate) fn done(&mut self, state: &str) -> Value {
         let id = self.put(state);
         self.wait(&id)
@@ -276,13 +276,13 @@ impl Site {
             .1
     }
 
-    /// Where the application was seen last.
+    /// Returns the last observation of the application.
     pub(crate) fn seen(&self) -> Value {
         self.json("GET", "/lifecycle/v1/status", "").1["application"].clone()
     }
 
-    /// The processes below this agent and its predecessors, that agent apart; those that have set `mark` if there
-    /// is one.
+    /// Returns the processes that this agent and its predecessors have started, except the agent; only those with
+    /// `mark` in their environment if it is given.
     pub(crate) fn below(&self, mark: Option<&str>) -> Vec<i32> {
         let site = format!("{MARK}={}", self.text());
         let agent = self.agent.as_ref().map(|agent| agent.id().cast_signed());
@@ -297,7 +297,7 @@ impl Site {
             .collect()
     }
 
-    /// Those of an attempt: they have a variable of this name.
+    /// Returns the processes of an attempt, by a variable in their environment.
     pub(crate) fn of(&self, id: &str) -> Vec<i32> {
         self.below(Some(&format!("OKT_ACTION_ID={id}")))
     }
@@ -317,8 +317,8 @@ impl Drop for Site {
     }
 }
 
-/// The most memory that a process has had, in KiB, without the pages of its program: those of a debug build are many
-/// times those of the one that is shipped.
+/// Returns the peak memory of a process, in KiB, without the pages of its program: a debug build has many times those
+/// of a release build.
 pub(crate) fn peak(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let size = |name: &str| -> u64 {

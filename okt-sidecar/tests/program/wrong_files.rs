@@ -1,4 +1,4 @@
-//! Wrong configuration files and what is said of them, in one text to read.
+//! Wrong configuration files and their errors, in one readable text.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use expect_test::expect_file;
 use okt_sidecar::program::{Config, Machine};
 
-/// A file that is right, to which one thing is done.
+/// A valid file, to which one change is applied.
 const RIGHT: &str = "\
 listen: 127.0.0.1:8470
 data: /var/lib/okt-sidecar
@@ -26,7 +26,7 @@ states:
     timeout: 40m
 ";
 
-/// Either a whole file, or what is replaced in the one that is right.
+/// Either a whole file, or a replacement in the valid one.
 enum Wrong {
     Whole(&'static str),
     Change(&'static str, &'static str),
@@ -215,17 +215,14 @@ application:
 ";
 
 #[test]
-fn each_mistake_is_told_with_its_line_and_key() {
+fn each_mistake_is_reported_with_its_line_and_key() {
     let path = "PATH (";
     let mut read = String::new();
     for (what, wrong) in FILES {
         let text = match wrong {
             Whole(text) => (*text).to_owned(),
             Change(from, to) => {
-                assert!(
-                    RIGHT.contains(from),
-                    "{from:?} is nowhere in the file that is right"
-                );
+                assert!(RIGHT.contains(from), "{from:?} is not in the valid file");
                 RIGHT.replacen(from, to, 1)
             }
         };
@@ -236,7 +233,7 @@ fn each_mistake_is_told_with_its_line_and_key() {
                 .replace('\n', "\n    | "),
         };
         let Err(error) = Config::parse(Path::new("okt.yaml"), &text, Machine::Here) else {
-            panic!("{what}: nothing is said of\n{text}");
+            panic!("{what}: no error is reported for\n{text}");
         };
         let error = error.to_string().replace('\n', "\n  ");
         assert!(
@@ -249,12 +246,12 @@ fn each_mistake_is_told_with_its_line_and_key() {
 }
 
 #[test]
-fn the_file_that_is_right_is_right_here() {
-    Config::parse(Path::new("okt.yaml"), RIGHT, Machine::Here).expect("nothing is wrong");
+fn the_valid_file_is_accepted() {
+    Config::parse(Path::new("okt.yaml"), RIGHT, Machine::Here).expect("the file is valid");
 }
 
 #[test]
-fn a_program_that_is_nowhere_in_path_is_told_with_one_that_is() {
+fn a_program_that_is_not_in_path_is_reported_with_a_suggestion() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("pg_basebackup"), "").expect("a file");
     let text = RIGHT.replacen(
@@ -275,7 +272,7 @@ fn a_program_that_is_nowhere_in_path_is_told_with_one_that_is() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told() {
+fn a_file_that_cannot_be_read_is_reported() {
     let error =
         Config::read(Path::new("/nowhere/okt.yaml"), Machine::Elsewhere).expect_err("nowhere");
     assert_eq!(
@@ -285,7 +282,7 @@ fn a_file_that_cannot_be_read_is_told() {
 }
 
 #[test]
-fn the_example_of_the_docs_is_right() {
+fn the_example_of_the_docs_is_valid() {
     let docs = include_str!("../../../docs/sidecar-config.md");
     let example = docs
         .split_once("```yaml\n")

@@ -1,4 +1,4 @@
-//! An application whose work lasts until it is cancelled, and an agent beside it on a real socket.
+//! An application whose work lasts until it is cancelled, with an agent on a real socket.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Its work lasts until it is cancelled.
+/// An application whose work lasts until it is cancelled.
 pub(crate) struct Endless;
 
 impl Work for Endless {
@@ -32,7 +32,7 @@ impl Work for Endless {
     }
 }
 
-/// An agent on real sockets, in a directory of its own.
+/// An agent on real sockets, with its own directory.
 pub(crate) struct Beside {
     pub(crate) directory: TempDir,
     pub(crate) token: PathBuf,
@@ -44,7 +44,7 @@ pub(crate) struct Beside {
 /// The token that [`Beside::start`] writes.
 pub(crate) const TOKEN: &str = "s3cret";
 
-/// A directory with a token in it, and an agent that would use both.
+/// Returns a directory with a token in it, and an agent that uses both.
 pub(crate) fn prepare() -> (TempDir, PathBuf, Agent<Endless>) {
     let directory = tempfile::tempdir().unwrap();
     let token = directory.path().join("token");
@@ -56,13 +56,13 @@ pub(crate) fn prepare() -> (TempDir, PathBuf, Agent<Endless>) {
     (directory, token, agent)
 }
 
-/// A free port of loopback.
+/// Returns a free port of loopback.
 pub(crate) fn loopback() -> Listen {
     Listen::tcp(SocketAddr::from(([127, 0, 0, 1], 0)))
 }
 
 impl Beside {
-    /// On a free port, with this set differently.
+    /// Starts an agent with these settings and listeners.
     pub(crate) async fn start(
         set: impl FnOnce(Agent<Endless>) -> Agent<Endless>,
         listens: impl FnOnce(&TempDir) -> Vec<Listen>,
@@ -87,7 +87,7 @@ impl Beside {
         self.addresses[0]
     }
 
-    /// Stops it, which must go well.
+    /// Stops the agent, which must succeed.
     pub(crate) async fn stop(self) -> TempDir {
         self.stop.cancel();
         self.serving.await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Those who mean no good: a crowd that says nothing, bodies without end, readers that do not read.
+//! Attackers: many silent connections, endless bodies, clients that do not read.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use crate::application::{Beside, TOKEN, loopback};
 use crate::wire::{ask, exchange, request, status, with_token, work};
 
-/// How much memory this process has, in KiB.
+/// Returns the resident memory of this process, in KiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -19,7 +19,7 @@ fn resident() -> u64 {
         .unwrap()
 }
 
-/// A thousand connections that began a request and say nothing more.
+/// Opens a thousand connections that begin a request and then stay silent.
 async fn half_open(address: SocketAddr) -> Vec<TcpStream> {
     let mut streams = Vec::new();
     for number in 0..1000 {
@@ -51,7 +51,7 @@ async fn a_thousand_half_open_connections_neither_stop_the_status_nor_take_memor
         assert_eq!(status(address).await.status, 200);
         assert!(begun.elapsed() < Duration::from_secs(5));
     }
-    // Both ends of them are in this process.
+    // Both ends of the connections are in this process.
     let grown = resident().saturating_sub(before);
     assert!(grown < 25 * 1024, "{grown} KiB more");
     let metrics = ask(address, &request("GET", "/metrics", "")).await.body;
@@ -66,18 +66,18 @@ async fn a_thousand_half_open_connections_neither_stop_the_status_nor_take_memor
 }
 
 #[tokio::test]
-async fn who_does_not_finish_in_time_is_told_so_or_cut_off() {
+async fn clients_that_do_not_finish_in_time_are_answered_408_or_disconnected() {
     let quick = |agent: okt_sidecar::Agent<_>| agent.request_limit(Duration::from_millis(300));
     let beside = Beside::start(quick, |_| vec![loopback()]).await;
     let address = beside.address();
     let limit = Duration::from_secs(20);
 
-    // A head that does not end.
+    // A head without an end.
     let stream = TcpStream::connect(address).await.unwrap();
     let cut = exchange(stream, "GET /livez HTTP/1.1\r\nHost:").await;
     assert!(cut.is_none_or(|answer| answer.status == 408));
 
-    // A body that does not end.
+    // A body without an end.
     let head = format!(
         "PUT /lifecycle/v1/actions/a HTTP/1.1\r\nHost: agent\r\nAuthorization: Bearer {TOKEN}\r\n\
          Content-Length: 100\r\nConnection: close\r\n\r\n{{"
@@ -99,11 +99,11 @@ async fn who_does_not_finish_in_time_is_told_so_or_cut_off() {
     let mut answer = Vec::new();
     timeout(limit, stream.read_to_end(&mut answer))
         .await
-        .expect("it is closed")
+        .expect("the connection is closed")
         .unwrap();
     assert!(answer.starts_with(b"HTTP/1.1 200"));
 
-    // Somebody who asks and asks and never reads.
+    // A client that sends requests and never reads.
     let (mut reading, mut writing) = TcpStream::connect(address).await.unwrap().into_split();
     let text = with_token(
         "GET",
@@ -113,14 +113,16 @@ async fn who_does_not_finish_in_time_is_told_so_or_cut_off() {
     )
     .replace("Connection: close\r\n", "");
     let flood = async { while writing.write_all(text.as_bytes()).await.is_ok() {} };
-    timeout(limit, flood).await.expect("it is cut off");
+    timeout(limit, flood)
+        .await
+        .expect("the client is disconnected");
     let _ = reading.read(&mut [0]).await;
     assert_eq!(status(address).await.status, 200);
     beside.stop().await;
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_and_the_agent_answers_on() {
+async fn invalid_requests_are_refused_and_the_agent_still_answers() {
     let beside = Beside::start(|agent| agent, |_| vec![loopback()]).await;
     let address = beside.address();
     let put = |body: &str| request("PUT", "/lifecycle/v1/actions/a", body);
@@ -164,7 +166,7 @@ async fn what_is_no_request_is_refused_and_the_agent_answers_on() {
     let text = with_token("PUT", "/lifecycle/v1/actions/a", &work(), &kind);
     assert_eq!(ask(address, &text).await.status, 415);
 
-    // Bodies that are too long, by what is said of them and by what they are.
+    // Bodies that are too long, by their declared length and by their real length.
     let large = " ".repeat(256 * 1024 + 1);
     assert_eq!(ask(address, &put(&large)).await.status, 413);
     let mut chunked = request("PUT", "/lifecycle/v1/actions/a", "")
@@ -173,7 +175,7 @@ async fn what_is_no_request_is_refused_and_the_agent_answers_on() {
         chunked += &format!("2000\r\n{}\r\n", " ".repeat(0x2000));
     }
     assert_eq!(ask(address, &chunked).await.status, 413);
-    // And one that is not long, but would be in memory.
+    // A body that is short, but large in memory.
     let dense = format!("[{}1]", "1,".repeat(5_000));
     let dense = work().replace(
         "\"fence\"",

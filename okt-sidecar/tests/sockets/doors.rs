@@ -1,4 +1,4 @@
-//! Who is let in: tokens, Unix sockets, certificates.
+//! Who may connect: tokens, Unix sockets, certificates.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::application::{Beside, TOKEN, loopback, prepare};
 use crate::wire::{Answer, ask, exchange, request, status, with_token, work};
 
-/// Waits for what is to be so soon.
+/// Waits until a condition holds.
 async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !holds().await {
@@ -55,7 +55,7 @@ async fn only_the_right_token_opens_and_health_needs_none() {
             let answer = ask(address, &with_token("GET", path, "", lines)).await;
             assert_eq!(answer.status, 200, "{path} {answer:?}");
         }
-        // A body is not even read.
+        // The body is not even read.
         let put = with_token(
             "PUT",
             "/lifecycle/v1/actions/a",
@@ -115,7 +115,7 @@ async fn on_loopback_without_a_token_only_requests_to_this_machine_are_answered(
         }
         ask(address, &(text + "Connection: close\r\n\r\n")).await
     };
-    // A name that leads here only since its owner says so: a page of theirs would be let in by a browser.
+    // The owner of a name can make it point to this address, and a browser would then send their page's requests here.
     for hosts in [
         &["evil.example"][..],
         &["evil.example:8470"],
@@ -174,7 +174,7 @@ async fn a_unix_socket_is_for_its_user_and_a_stale_one_is_taken_over() {
     let beside = Beside::start(
         |agent| agent,
         |directory| {
-            // What an agent that was killed leaves.
+            // A killed agent leaves its socket.
             drop(UnixListener::bind(place(directory)).unwrap());
             vec![Listen::unix(place(directory)), loopback()]
         },
@@ -187,7 +187,7 @@ async fn a_unix_socket_is_for_its_user_and_a_stale_one_is_taken_over() {
     let text = with_token("GET", "/lifecycle", "", "");
     assert_eq!(exchange(stream, &text).await.unwrap().status, 200);
 
-    // Nobody takes it from one who listens, nor a file that is none.
+    // The agent replaces neither a socket in use nor another file.
     let (other, _token, agent) = prepare();
     let refused = agent.bind([Listen::unix(&path)]).await;
     assert!(matches!(refused, Err(ServeError::Listen { .. })));
@@ -198,13 +198,10 @@ async fn a_unix_socket_is_for_its_user_and_a_stale_one_is_taken_over() {
     assert_eq!(fs::read_to_string(&file).unwrap().trim(), TOKEN);
 
     let directory = beside.stop().await;
-    assert!(
-        !place(&directory).exists(),
-        "the socket goes with the agent"
-    );
+    assert!(!place(&directory).exists(), "the agent removes its socket");
 }
 
-/// A certificate for `agent`, and its key.
+/// Returns a certificate for `agent` and its key.
 fn certificate() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["agent".to_owned()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem())
@@ -253,7 +250,7 @@ async fn a_certificate_is_used_and_read_again_when_it_changes() {
 
     let (second, second_key) = certificate();
     let at = |name: &str| beside.directory.path().join(name);
-    // Between the two the files do not fit together, and the old pair is used on.
+    // Until both files are replaced they do not fit together, and the old pair stays in use.
     fs::write(at("tls.crt"), &second).unwrap();
     sleep(Duration::from_millis(1200)).await;
     assert_eq!(over_tls(address, &first).await.unwrap().status, 200);

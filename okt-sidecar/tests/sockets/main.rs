@@ -1,4 +1,4 @@
-//! Agents on real sockets: who is let in, and what those who mean no good can do.
+//! Agents on real sockets: who may connect, and what attackers can do.
 
 mod application;
 mod crowd;

@@ -1,4 +1,4 @@
-//! HTTP by hand: what is sent, byte for byte, and what comes back.
+//! HTTP by hand: the bytes of requests and answers.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// A request with the right token, which asks for the connection to be closed.
+/// Returns a request with the right token that asks to close the connection.
 pub(crate) fn request(method: &str, path: &str, body: &str) -> String {
     with_token(
         method,
@@ -25,7 +25,7 @@ pub(crate) fn request(method: &str, path: &str, body: &str) -> String {
     )
 }
 
-/// A request with these further lines in its head.
+/// Returns a request with these additional header lines.
 pub(crate) fn with_token(method: &str, path: &str, body: &str, lines: &str) -> String {
     let length = body.len();
     format!(
@@ -34,12 +34,12 @@ pub(crate) fn with_token(method: &str, path: &str, body: &str, lines: &str) -> S
     )
 }
 
-/// Sends a text and reads the answer until its end.
+/// Sends a text and reads the answer to its end.
 pub(crate) async fn exchange(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     text: &str,
 ) -> Option<Answer> {
-    // The agent may have answered, and closed, before all was sent.
+    // The agent may answer and close the connection before everything is sent.
     let _ = stream.write_all(text.as_bytes()).await;
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes).await;
@@ -52,18 +52,18 @@ pub(crate) async fn exchange(
     })
 }
 
-/// Asks over TCP.
+/// Sends a request over TCP.
 pub(crate) async fn ask(address: SocketAddr, text: &str) -> Answer {
     let stream = TcpStream::connect(address).await.unwrap();
     exchange(stream, text).await.expect("an answer")
 }
 
-/// The status, asked for with the right token.
+/// Requests the status with the right token.
 pub(crate) async fn status(address: SocketAddr) -> Answer {
     ask(address, &request("GET", "/lifecycle/v1/status", "")).await
 }
 
-/// The body of a request for work.
+/// Returns the body of a request for work.
 pub(crate) fn work() -> String {
     r#"{"state":"Servicing","owner":{"uid":"7c5d","createdAt":"2026-11-20T10:00:00Z","name":"orders"},
         "fence":{"epoch":1,"transition":1,"recordedAt":"2026-11-20T10:00:01Z"}}"#

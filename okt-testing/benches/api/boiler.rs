@@ -1,4 +1,4 @@
-//! This file is the kind that the benchmark writes: what a plain operator has, 1.5 KiB as JSON.
+//! The kind of the benchmark: typical of a plain operator, 1.5 KiB as JSON.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const CRD: &str = "boilers.bench.okt.dev";
 
-/// The object; its schema is [`crd`]'s.
+/// The spec; the schema is in [`crd`].
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "bench.okt.dev",
@@ -30,7 +30,7 @@ pub(crate) struct BoilerSpec {
     contact: String,
 }
 
-/// What the operator applies.
+/// The status that the operator applies.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BoilerStatus {
@@ -39,7 +39,7 @@ pub(crate) struct BoilerStatus {
     conditions: Vec<Condition>,
 }
 
-/// Where the boiler is in its life.
+/// The lifecycle state of the boiler.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 struct Lifecycle {
     state: String,
@@ -59,7 +59,7 @@ struct Condition {
     last_transition_time: String,
 }
 
-/// A schema with limits, a list that is merged by key, and a transition rule.
+/// Returns a CRD with limits, a list that is merged by key, and a transition rule.
 fn crd() -> Value {
     let text = |limit: u32| json!({ "type": "string", "maxLength": limit });
     let condition = json!({
@@ -138,7 +138,7 @@ fn crd() -> Value {
     })
 }
 
-/// Applies the CRD and waits until the kind is there to be listed.
+/// Applies the CRD and waits until the kind can be listed.
 pub(crate) async fn declare(client: &Client) -> kube::Result<()> {
     let owner = PatchParams::apply("bench").force();
     let patch = Patch::Apply(crd());
@@ -154,7 +154,7 @@ pub(crate) async fn declare(client: &Client) -> kube::Result<()> {
     boilers.list(&everything).await.map(drop)
 }
 
-/// Takes the kind away again, and all objects with it.
+/// Deletes the CRD, and all its objects with it.
 pub(crate) async fn forget(client: &Client) -> kube::Result<()> {
     let crds = crds(client);
     crds.delete(CRD, &DeleteParams::default()).await.map(drop)
@@ -165,7 +165,7 @@ fn crds(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &ApiResource::from_gvk(&kind))
 }
 
-/// Creates one as a user does.
+/// Creates a boiler as a user does.
 pub(crate) async fn create(boilers: &Api<Boiler>, name: &str) -> kube::Result<Boiler> {
     let mut boiler = Boiler::new(
         name,
@@ -182,7 +182,7 @@ pub(crate) async fn create(boilers: &Api<Boiler>, name: &str) -> kube::Result<Bo
     boilers.create(&PostParams::default(), &boiler).await
 }
 
-/// Applies the status after the last one, on the version that was acted upon.
+/// Applies the status that follows the last one, on the version that was acted upon.
 pub(crate) async fn step(boilers: &Api<Boiler>, last: &Boiler) -> kube::Result<Boiler> {
     let transition = match &last.status {
         Some(status) => status.lifecycle.transition + 1,

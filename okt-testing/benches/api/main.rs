@@ -1,7 +1,7 @@
-//! What the API in the process costs, beside a real server where there is one.
+//! Measures the API in the process, and compares it with a real server if there is one.
 //!
 //! Prints the table of `docs/benchmarks.md`.
-//! The machine may be shared: of several runs the fastest counts, as it was disturbed least.
+//! The machine may be shared: of several runs the fastest counts, because it had the least disturbance.
 
 mod boiler;
 mod memory;
@@ -28,11 +28,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    // First what happens once in a process, then what wants an empty heap.
+    // First the measurement that can be made once in a process, then the one that needs an empty heap.
     let first = one.block_on(Start::once())?;
     let weight = one.block_on(memory::per_object())?;
     let start = one.block_on(Start::fastest())?;
-    // Short runs, as a few of them will be left alone by what else the machine does.
+    // Short runs, so that other work on the machine does not disturb all of them.
     let double =
         two.block_on(async { Figures::of(&ApiServer::new().client(), 20, 4_000).await })?;
     let real = two.block_on(real());
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The same of a real server; it may have to be built first.
+/// Measures a real server; it may have to be built first.
 #[cfg(feature = "kubernetes")]
 async fn real() -> Result<Figures, String> {
     let kubernetes = okt_testing::Kubernetes::start().await;
@@ -59,12 +59,12 @@ async fn real() -> Result<Figures, String> {
     Err("this is built without the feature `kubernetes`".to_owned())
 }
 
-/// How long it takes until the API is there.
+/// The time until the API works.
 #[derive(Clone, Copy)]
 struct Start {
-    /// [`ApiServer::new`] alone.
+    /// The time of [`ApiServer::new`] alone.
     new: Duration,
-    /// Until the first answer about a kind of a CRD that was applied.
+    /// The time until the first response for the kind of an applied CRD.
     answers: Duration,
 }
 

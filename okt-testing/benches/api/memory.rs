@@ -1,4 +1,4 @@
-//! This file weighs objects: what a process grows by for each that its API holds.
+//! Measures the memory that a process needs for each object in its API.
 
 use std::fs;
 
@@ -11,15 +11,15 @@ const OBJECTS: usize = 10_000;
 
 /// Bytes for each object.
 pub(crate) struct PerObject {
-    /// As compact JSON, managed fields and all.
+    /// The size as compact JSON, including managed fields.
     pub(crate) json: usize,
-    /// What the process grew by, all its indexes and its history included.
+    /// The growth of the process, including all indexes and the history.
     pub(crate) resident: usize,
 }
 
 /// Fills an API with objects that were created and had one status applied.
 ///
-/// `None` where the process cannot be weighed.
+/// Returns `None` if the memory of the process cannot be measured.
 pub(crate) async fn per_object() -> kube::Result<Option<PerObject>> {
     let server = ApiServer::new();
     let client = server.client();
@@ -33,7 +33,7 @@ pub(crate) async fn per_object() -> kube::Result<Option<PerObject>> {
         let made = boiler::create(&boilers, &format!("boiler-{n:05}")).await?;
         let shown = boiler::step(&boilers, &made).await?;
         json += serde_json::to_vec(&shown).map_or(0, |text| text.len());
-        // Requests are remembered until a test forgets them, which is not what is weighed here.
+        // Recorded requests are not part of the measurement.
         server.clear_requests();
     }
     let after = resident().unwrap_or(before);
@@ -43,7 +43,7 @@ pub(crate) async fn per_object() -> kube::Result<Option<PerObject>> {
     }))
 }
 
-/// The memory of this process in bytes, as Linux knows it.
+/// Returns the resident memory of this process in bytes, on Linux.
 fn resident() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;

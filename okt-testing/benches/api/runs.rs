@@ -1,4 +1,4 @@
-//! This file times what clients do, the same for any server.
+//! Times the operations of clients, in the same way for any server.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use kube::{
 
 use crate::boiler::{self, Boiler};
 
-/// So many objects are written in turn, and listed.
+/// The number of objects that are written in turn, and listed.
 const OBJECTS: usize = 1_000;
 
-/// So many watches see each change.
+/// The number of watches that receive each change.
 const WATCHES: usize = 20;
 
-/// What one server does.
+/// The throughput of one server.
 pub(crate) struct Figures {
     pub(crate) applies_alone: PerSecond,
     pub(crate) applies: PerSecond,
@@ -26,7 +26,7 @@ pub(crate) struct Figures {
     pub(crate) events: PerSecond,
 }
 
-/// How often something is done within a second.
+/// A rate, in operations per second.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) struct PerSecond(pub(crate) f64);
 
@@ -43,7 +43,7 @@ impl PerSecond {
 }
 
 impl Figures {
-    /// Measures in several runs, of which the fastest counts, each with about so many requests of
+    /// Measures in several runs, of which the fastest counts, each with about `requests` requests of
     /// each sort.
     pub(crate) async fn of(client: &Client, runs: usize, requests: usize) -> kube::Result<Self> {
         boiler::declare(client).await?;
@@ -83,7 +83,7 @@ impl Figures {
     }
 }
 
-/// Does something to all of these, so many at once, each on a task of its own.
+/// Calls `each` for all items, on the given number of concurrent tasks.
 async fn at_once<T, R, F>(
     boilers: &Api<Boiler>,
     tasks: usize,
@@ -114,7 +114,7 @@ where
     Ok(done?.into_iter().flatten().collect())
 }
 
-/// Applies the next status to each object in turn until there were enough.
+/// Applies the next status to each object in turn, about `requests` times in total.
 async fn applies(
     boilers: &Api<Boiler>,
     tasks: usize,
@@ -157,7 +157,7 @@ async fn lists(boilers: &Api<Boiler>) -> kube::Result<PerSecond> {
     Ok(PerSecond::of(1, begun.elapsed()))
 }
 
-/// Changes objects while many watch; counted is what all of them see together.
+/// Changes objects under many watches and measures the events that all watches receive together.
 async fn events(
     boilers: &Api<Boiler>,
     changes: usize,

@@ -1,6 +1,6 @@
-//! A plain controller of kube, without OKT: it makes so many workers as a pool wants.
+//! A plain kube controller, without OKT, that creates the desired number of workers of a pool.
 //!
-//! It is here twice: as many people write it first, and as it is right.
+//! It has two variants: a common wrong one, and a correct one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,21 +19,21 @@ use kube::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// So many workers are wanted; a worker is a `ConfigMap` here, and a machine in earnest.
+/// The desired number of workers; a worker is a `ConfigMap` here, and a machine in production.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "demo.okt.dev", version = "v1", kind = "Pool", namespaced)]
 pub(crate) struct PoolSpec {
     pub(crate) workers: usize,
 }
 
-/// How the controller finds out which workers to make.
+/// How the controller decides which workers to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bookkeeping {
-    /// It counts those in its cache, and makes one more if there are too few. This is wrong: the
-    /// cache does not have the one that it made a moment ago.
+    /// It counts the workers in its cache, and creates one more if there are too few. This is wrong:
+    /// the cache may not contain the worker that it created a moment ago.
     Count,
-    /// It gives each a name that follows from the pool, and makes those that its cache does not
-    /// have. One that is there after all cannot be made twice.
+    /// It derives the name of each worker from the pool, and creates those that its cache does not
+    /// contain. It cannot create the same worker twice.
     Names,
 }
 
@@ -97,7 +97,7 @@ async fn reconcile(pool: Arc<Pool>, context: Arc<Context>) -> kube::Result<Actio
         Err(kube::Error::Api(status)) if status.is_already_exists() => {}
         made => drop(made?),
     }
-    // One after the other; in a second the cache has this one, one should think.
+    // Create the next one in a second, in the belief that the cache contains this one by then.
     Ok(Action::requeue(Duration::from_secs(1)))
 }
 

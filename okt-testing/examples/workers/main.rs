@@ -1,4 +1,4 @@
-//! Shows what a cache that is behind does to a controller that counts: run it by
+//! Shows the effect of a stale cache on a controller that counts. Run it with
 //! `cargo run -p okt-testing --example workers`.
 
 mod controller;
@@ -23,7 +23,7 @@ async fn main() -> Result<(), kube::Error> {
     Ok(())
 }
 
-/// How many workers are made if three are wanted.
+/// Returns the number of workers that are created for a pool of three.
 async fn made(bookkeeping: Bookkeeping, lag: Duration) -> Result<usize, kube::Error> {
     let server = ApiServer::new();
     let client = server.client();

@@ -1,4 +1,4 @@
-//! This file keeps account of writes that are no applies.
+//! This file records the field ownership of writes other than apply.
 
 use serde_json::{Map, Value, json};
 
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{builtin, object};
 
-/// Accounts for a write that is no apply: what changed belongs to `manager`.
+/// Records the ownership of a write other than apply: the changed fields belong to `manager`.
 pub(crate) fn account(scene: Scene<'_>, old: Option<&Value>, new: &mut Value, manager: &Manager) {
     let given = if manager.subresource.is_empty() {
         given(scene, new)
     } else {
-        // Through a subresource nobody changes who owns what by hand.
+        // A client cannot change the ownership through a subresource.
         Given::Nothing
     };
     object::metadata(new).remove("managedFields");
@@ -27,13 +27,13 @@ pub(crate) fn account(scene: Scene<'_>, old: Option<&Value>, new: &mut Value, ma
         Given::Nothing => old.and_then(read).unwrap_or_default(),
     };
     if old.is_some() && shares.is_empty() {
-        // Nobody kept account from the beginning, so nobody begins now.
+        // No ownership was recorded so far, so none is recorded now.
         return;
     }
     if object::text(new, &["kind"]) != scene.kind
         || !typed::check(Some(scene.schema), new, Twins::Allowed).is_empty()
     {
-        // What has not the types of its schema is no longer accounted for.
+        // The ownership of an object whose types differ from its schema is no longer recorded.
         return;
     }
     let bare = match old {
@@ -41,15 +41,15 @@ pub(crate) fn account(scene: Scene<'_>, old: Option<&Value>, new: &mut Value, ma
         None if scene.built_in => builtin::blank(scene.kind),
         None => json!({}),
     };
-    // What does not fit into a version of those who set fields is no longer accounted for either.
+    // The same holds for an object that does not fit a version in which a manager owns fields.
     if take(scene, &bare, &strip(new), &mut shares, manager).is_ok() {
         write(new, shares);
     }
 }
 
-/// Accounts for a write through the scale of an object.
+/// Records the ownership of a write through the scale of an object.
 ///
-/// Who is the first to write the replicas is not accounted for, as on a server.
+/// As on a server, the first writer of the replicas is not recorded.
 pub(crate) fn account_scale(
     scene: Scene<'_>,
     old: &Value,
@@ -60,7 +60,7 @@ pub(crate) fn account_scale(
     let entries = object::at(old, &["metadata", "managedFields"]).cloned();
     object::set(object::metadata(new), "managedFields", entries);
     let field = FieldSet::of_field(replicas);
-    // In another version the replicas may be elsewhere.
+    // In another version the replicas may have another path.
     let field_of = |share: &Share| match scene.sibling(&share.api_version) {
         Some(sibling) => FieldSet::of_field(sibling.replicas.as_deref().unwrap_or_default()),
         None => field.clone(),
@@ -79,12 +79,12 @@ pub(crate) fn account_scale(
     }
     let replicas = object::at(new, &keys).and_then(Value::as_i64);
     if replicas == Some(0) {
-        // To none is, for a scale, the same as to leave it out: nobody owns that.
+        // For a scale, zero replicas are the same as unset replicas, which have no owner.
         if let Some(share) = shares.get_mut(manager) {
             share.fields.subtract(&field);
         }
     } else {
-        // Whoever scales is listed anew, without a time.
+        // The manager that scales gets a new entry, without a time.
         let share = Share {
             fields: field.clone(),
             api_version: scene.api_version.to_owned(),
@@ -95,7 +95,7 @@ pub(crate) fn account_scale(
     write(new, shares);
 }
 
-/// What a client says about who owns what.
+/// The ownership that a client sends.
 enum Given {
     Nothing,
     Reset,
@@ -104,7 +104,7 @@ enum Given {
 
 fn given(scene: Scene<'_>, object: &Value) -> Given {
     match object::at(object, &["metadata", "managedFields"]).and_then(Value::as_array) {
-        // An empty list is dropped from a custom resource before anybody looks at it.
+        // The server drops an empty list from a custom resource before it reads it.
         Some(list) if list.is_empty() && scene.built_in => Given::Reset,
         Some(list) if list.len() == 1 && list[0].as_object().is_some_and(Map::is_empty) => {
             Given::Reset
@@ -117,10 +117,10 @@ fn given(scene: Scene<'_>, object: &Value) -> Given {
     }
 }
 
-/// Gives what an update changes to its manager.
+/// Moves the ownership of the changed fields to the manager of the update.
 ///
 /// # Errors
-/// The object does not fit into a version in which somebody owns fields.
+/// The object does not fit a version in which a manager owns fields.
 pub(super) fn take(
     scene: Scene<'_>,
     old: &Value,

@@ -1,4 +1,4 @@
-//! This file settles who gives up a field that two managers set.
+//! This file resolves conflicts between managers that set the same field.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use super::{
 };
 use crate::refusal::{Cause, Refusal};
 
-/// Takes from the others what this manager sets now.
+/// Moves the ownership of the fields that this manager sets away from the others, or refuses with a conflict unless
+/// `force` is set.
 pub(super) fn settle(
     shares: &mut Shares,
     manager: &Manager,

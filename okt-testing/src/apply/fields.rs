@@ -1,4 +1,4 @@
-//! This file holds sets of fields, as `managedFields` writes them.
+//! This file holds sets of fields, in the notation of `managedFields`.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use smol_str::{SmolStr, SmolStrBuilder};
 
 /// One step of a path, in the notation of `fieldsV1` (e.g. `f:spec`, `k:{"type":"Ready"}`).
 ///
-/// An apply makes and copies hundreds of them, most of them short.
+/// An apply creates and copies hundreds of steps, most of them short.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Step(SmolStr);
 
@@ -19,17 +19,17 @@ impl Step {
         Self(step.finish())
     }
 
-    /// An item of a list that is told apart by keys.
+    /// An item of a list that is identified by its keys.
     pub(crate) fn keys(keys: Map<String, Value>) -> Self {
         Self(format!("k:{}", Value::Object(keys)).into())
     }
 
-    /// An item of a set.
+    /// An item of a set, identified by its value.
     pub(crate) fn item(value: &Value) -> Self {
         Self(format!("v:{value}").into())
     }
 
-    /// An item of a list that is one value, where a message is about it.
+    /// An item of an atomic list, as a message names it.
     pub(crate) fn index(index: usize) -> Self {
         Self(format!("i:{index}").into())
     }
@@ -59,7 +59,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A value as a step shows it.
+/// A value as a step displays it.
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -77,7 +77,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A path as it is shown to people (e.g. `.status.conditions[type="Ready"].status`).
+/// Displays a path for people (e.g. `.status.conditions[type="Ready"].status`).
 pub(crate) fn show(path: &[Step]) -> String {
     path.iter().map(Step::to_string).collect()
 }
@@ -85,11 +85,11 @@ pub(crate) fn show(path: &[Step]) -> String {
 /// A set of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
-    /// In order of their steps, none of which is there twice.
+    /// The branches in the order of their steps; no step occurs twice.
     branches: Vec<Branch>,
 }
 
-/// A step from a set; it is a path of its own, or leads to some, or both.
+/// A step of a set. It is a path itself, leads to further paths, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Branch {
     step: Step,
@@ -104,7 +104,7 @@ impl Branch {
 }
 
 impl FieldSet {
-    /// One field, by the names that lead to it.
+    /// A set of one field, given by the names of its path.
     pub(crate) fn of_field(names: &[String]) -> Self {
         let path: Vec<_> = names.iter().map(|name| Step::field(name)).collect();
         let mut field = Self::default();
@@ -153,7 +153,7 @@ impl FieldSet {
         (!below.is_empty()).then_some(below)
     }
 
-    /// The set of these steps: whether each is a path of its own, and what is below it.
+    /// A set of these steps. The flag says whether the step is a path itself; the set holds the paths below it.
     pub(crate) fn of(branches: impl Iterator<Item = (Step, bool, Self)>) -> Self {
         let branches = branches.map(|(step, member, below)| Branch {
             step,
@@ -161,12 +161,12 @@ impl FieldSet {
             below,
         });
         let mut branches: Vec<_> = branches.filter(|branch| !branch.is_empty()).collect();
-        // Fields of JSON are in order already, unless somebody builds it otherwise.
+        // The fields of a JSON object are in order already, unless `serde_json` is built with another map.
         branches.sort_by(|a, b| a.step.cmp(&b.step));
         Self { branches }
     }
 
-    /// Puts in all paths of another set.
+    /// Adds all paths of another set.
     pub(crate) fn add(&mut self, other: &Self) {
         for theirs in &other.branches {
             match self.find(&theirs.step) {
@@ -180,7 +180,7 @@ impl FieldSet {
         }
     }
 
-    /// Takes out all paths of another set.
+    /// Removes all paths of another set.
     pub(crate) fn subtract(&mut self, other: &Self) {
         for theirs in &other.branches {
             if let Ok(place) = self.find(&theirs.step) {
@@ -194,7 +194,7 @@ impl FieldSet {
         }
     }
 
-    /// Whether a path of one set is a path of the other, or leads to one.
+    /// Whether a path of one set equals a path of the other or leads to one.
     pub(crate) fn meets(&self, other: &Self) -> bool {
         self.branches.iter().any(|ours| {
             let theirs = other.branch(&ours.step);
@@ -218,7 +218,7 @@ impl FieldSet {
         }
     }
 
-    /// Drops a path and all below it.
+    /// Removes a path and all paths below it.
     pub(crate) fn cut(&mut self, path: &[Step]) {
         self.drop_at(path, |branch| {
             branch.member = false;
@@ -226,7 +226,7 @@ impl FieldSet {
         });
     }
 
-    /// Drops one path, but nothing below it.
+    /// Removes one path, but none below it.
     pub(crate) fn remove(&mut self, path: &[Step]) {
         self.drop_at(path, |branch| branch.member = false);
     }
@@ -245,8 +245,8 @@ impl FieldSet {
         }
     }
 
-    /// Visits what is below each step that has something below it, and makes a path of its own of
-    /// those steps for which the visit says so.
+    /// Calls `visit` for each step with paths below it, and adds the step as a path of its own if `visit` returns
+    /// `true`.
     pub(crate) fn each_branch(&mut self, mut visit: impl FnMut(&Step, &mut Self) -> bool) {
         for branch in &mut self.branches {
             if !branch.below.is_empty() {
@@ -255,7 +255,7 @@ impl FieldSet {
         }
     }
 
-    /// All paths, in order.
+    /// Returns all paths, in order.
     pub(crate) fn paths(&self) -> Vec<Vec<Step>> {
         let mut paths = Vec::new();
         self.collect(&mut Vec::new(), &mut paths);
@@ -275,7 +275,7 @@ impl FieldSet {
         }
     }
 
-    /// The set as `fieldsV1`.
+    /// Returns the set as `fieldsV1`.
     pub(crate) fn to_json(&self) -> Value {
         let mut json = Map::new();
         for branch in &self.branches {
@@ -288,7 +288,7 @@ impl FieldSet {
         Value::Object(json)
     }
 
-    /// Reads `fieldsV1`; what is no such thing is an empty set.
+    /// Reads `fieldsV1`; returns an empty set if it is none.
     pub(crate) fn from_json(json: &Value) -> Self {
         let fields = json.as_object().into_iter().flatten();
         let branches = fields.filter(|(key, _)| *key != ".").map(|(key, value)| {

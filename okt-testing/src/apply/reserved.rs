@@ -1,5 +1,4 @@
-//! This file knows the fields that belong to nobody: those that Kubernetes itself sets, and those
-//! that an endpoint ignores.
+//! This file lists the fields without an owner: those that Kubernetes itself sets, and those that an endpoint ignores.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +8,7 @@ use super::{
 };
 use crate::{builtin, object};
 
-/// The fields that a writer through this endpoint may own.
+/// Returns the fields that a writer through this endpoint may own.
 pub(super) fn writable(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -> FieldSet {
     let reset: &[&str] = match (subresource, scene.has_status) {
         ("", true) => &["status"],
@@ -28,7 +27,7 @@ pub(super) fn writable(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -
     set
 }
 
-/// The set without what nobody owns.
+/// Returns the set without the fields that have no owner.
 pub(super) fn own(mut set: FieldSet) -> FieldSet {
     for key in ["apiVersion", "kind", "metadata"] {
         set.remove(&[Step::field(key)]);
@@ -51,14 +50,14 @@ const SYSTEM_FIELDS: [&str; 9] = [
     "resourceVersion",
 ];
 
-/// Whether a field of the metadata is taken out before values are compared and merged.
+/// Whether a field of the metadata is removed before values are compared and merged.
 ///
-/// The name stays: every configuration sets it, so nobody's metadata comes to be empty.
+/// The name stays: every configuration sets it, so the metadata of a manager is never empty.
 fn is_reserved(key: &str) -> bool {
     key != "name" && SYSTEM_FIELDS.contains(&key)
 }
 
-/// A copy of the object without the [reserved](is_reserved) fields.
+/// Returns a copy of the object without the [reserved](is_reserved) fields.
 pub(super) fn strip(object: &Value) -> Value {
     let Value::Object(fields) = object else {
         return object.clone();
@@ -77,7 +76,7 @@ pub(super) fn strip(object: &Value) -> Value {
     Value::Object(bare.collect())
 }
 
-/// An object from which the [reserved](is_reserved) fields are taken out for a while.
+/// An object without its [reserved](is_reserved) fields, which are kept apart.
 #[derive(Debug)]
 pub(crate) struct Bare {
     pub(super) object: Value,
@@ -104,7 +103,7 @@ impl Bare {
         reserved.find_map(|(key, value)| (*key == "managedFields").then_some(value))
     }
 
-    /// The namespace; empty for objects of the cluster.
+    /// The namespace; empty for cluster-scoped objects.
     pub(super) fn namespace(&self) -> &str {
         let mut reserved = self.reserved.iter();
         let namespace = reserved.find(|(key, _)| *key == "namespace");
@@ -112,8 +111,7 @@ impl Bare {
         namespace.unwrap_or_default()
     }
 
-    /// Gives another object the fields that were taken out, but for the account that is about to
-    /// be written anew.
+    /// Copies the reserved fields to another object, except for `managedFields`, which is written anew.
     pub(super) fn lend(&self, other: &mut Value) {
         for (key, value) in &self.reserved {
             if *key != "managedFields" {
@@ -122,15 +120,15 @@ impl Bare {
         }
     }
 
-    /// Whether a configuration says anything else than this object of what Kubernetes itself sets.
+    /// Whether a configuration sets a reserved field to another value than this object has.
     ///
-    /// It comes to nothing, but the apply that brings it counts as one that changes something.
+    /// The value is ignored, but the apply counts as a change.
     pub(super) fn differs_in_system(&self, config: &Self) -> bool {
         let mut given = config.reserved.iter();
         given.any(|given| !self.reserved.contains(given))
     }
 
-    /// The object as it was.
+    /// Returns the object with its reserved fields.
     pub(crate) fn whole(mut self) -> Value {
         for (key, value) in self.reserved {
             object::metadata(&mut self.object).insert(key.to_owned(), value);

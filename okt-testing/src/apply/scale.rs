@@ -11,13 +11,13 @@ use super::{
 };
 use crate::{object, refusal::Refusal};
 
-/// Who sets the replicas elsewhere does it, to the one who scales, in this version.
+/// The version in which a conflict shows the other owners of the replicas.
 const SCALE: &str = "autoscaling/v1";
 
-/// Sets the replicas at a path, as a manager that owns them from then on.
+/// Sets the replicas at a path and makes `manager` their owner.
 ///
 /// # Errors
-/// They are another one's, and `force` is not given.
+/// Another manager owns the replicas, and `force` is not set.
 pub(crate) fn apply_scale(
     scene: Scene<'_>,
     live: &Value,
@@ -30,7 +30,7 @@ pub(crate) fn apply_scale(
     let field = FieldSet::of_field(path);
     let changed = object::at(live, &keys).and_then(Value::as_i64) != Some(number);
     let mut shares = read(live).unwrap_or_default();
-    // No replicas are as good as unsaid in a scale, so they differ from those of anybody else.
+    // In a scale, zero replicas are the same as unset replicas, so they conflict with those of every other manager.
     if changed || number == 0 {
         let mut seen = shares.clone();
         for share in seen.values_mut() {

@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 use super::fields::FieldSet;
 use crate::object;
 
-/// Who writes, and through which door.
+/// The writer of fields, and the endpoint it uses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Manager {
     pub(crate) operation: Operation,
     pub(crate) name: String,
-    /// Who updates in two versions is two managers; who applies is one, and this is empty.
+    /// An updater has one entry per version. An applier has one entry for all versions, and this is empty.
     pub(crate) api_version: String,
     pub(crate) subresource: String,
 }
 
-/// The order is the one of the entries.
+/// The order of the variants is the order of the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
     Apply,
@@ -28,13 +28,13 @@ pub(crate) enum Operation {
 pub(super) struct Share {
     pub(super) fields: FieldSet,
     pub(super) api_version: String,
-    /// None where an apply changed nothing but who owns what.
+    /// `None` if an apply changed only the ownership.
     pub(super) time: Option<String>,
 }
 
 pub(super) type Shares = BTreeMap<Manager, Share>;
 
-/// A manager as a conflict names it.
+/// Returns the manager as a conflict names it.
 pub(super) fn describe(manager: &Manager, share: &Share) -> String {
     let mut text = format!("{:?}", manager.name);
     if !manager.subresource.is_empty() {
@@ -46,12 +46,12 @@ pub(super) fn describe(manager: &Manager, share: &Share) -> String {
     text
 }
 
-/// Who owns what of an object; nothing where its entries cannot be read.
+/// Reads the owners of an object's fields; `None` if an entry is unreadable.
 pub(super) fn read(object: &Value) -> Option<Shares> {
     read_entries(object::at(object, &["metadata", "managedFields"]))
 }
 
-/// Who owns what by these entries; nothing where they cannot be read.
+/// Reads the owners from these entries; `None` if an entry is unreadable.
 pub(super) fn read_entries(entries: Option<&Value>) -> Option<Shares> {
     let entries = entries
         .and_then(Value::as_array)
@@ -88,13 +88,13 @@ pub(super) fn read_entries(entries: Option<&Value>) -> Option<Shares> {
         .collect()
 }
 
-/// As many managers that update are told apart.
+/// The maximum number of separate updaters.
 const UPDATERS: usize = 10;
 
-/// The manager of what was updated long ago.
+/// The manager of the oldest updates after they were merged.
 const ANCIENT: &str = "ancient-changes";
 
-/// Merges the oldest updates into one entry, where there are too many.
+/// Merges the oldest updates into one entry if there are more than [`UPDATERS`].
 pub(super) fn cap(shares: &mut Shares) {
     let mut updaters: Vec<_> = shares
         .iter()
@@ -136,7 +136,7 @@ pub(super) fn cap(shares: &mut Shares) {
     }
 }
 
-/// Writes down who owns what, in the order of a server.
+/// Writes the owners in the order that a server uses.
 pub(super) fn write(object: &mut Value, shares: Shares) {
     let mut shares: Vec<_> = shares
         .into_iter()

@@ -1,6 +1,6 @@
-//! This file walks values by their schema: which fields are set, what differs, how two are merged.
+//! This file walks values along their schema: it collects the fields that are set, finds differences and merges.
 //!
-//! Where there is no schema, maps are owned field by field and lists as a whole.
+//! Without a schema, maps are owned field by field and lists as a whole.
 
 mod check;
 mod compare;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::fields::{FieldSet, Step};
 use crate::schema::{ListType, Schema, Type};
 
-/// Errors in one text, as a server puts them.
+/// Joins errors into one text, in the format of a server.
 pub(crate) fn list(errors: &[String]) -> String {
     match errors {
         [one] => one.clone(),
@@ -25,10 +25,10 @@ pub(crate) fn list(errors: &[String]) -> String {
     }
 }
 
-/// A schema, or none where nothing is declared.
+/// A schema, or `None` if none is declared.
 pub(crate) type Shape<'s> = Option<&'s Schema>;
 
-/// What a node of a schema is walked as.
+/// How a value is treated at a node of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Atom {
     Map,
@@ -36,7 +36,7 @@ enum Atom {
     Scalar,
 }
 
-/// What a value may be, in the order in which it is tried.
+/// The types that a value may have, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Atoms {
     map: bool,
@@ -45,7 +45,7 @@ struct Atoms {
 }
 
 impl Atoms {
-    /// What the schema allows; what is not declared may be anything.
+    /// Returns the types that the schema allows; without a schema, all of them.
     fn of(shape: Shape<'_>) -> Self {
         let kind = shape.and_then(|schema| schema.kind);
         let any = kind.is_none();
@@ -56,7 +56,7 @@ impl Atoms {
         }
     }
 
-    /// What remains of it for a value; a null may be all of it.
+    /// Returns the one of these types that the value has; a null may have all of them.
     fn deduced(self, value: Option<&Value>) -> Self {
         let none = Self {
             map: false,
@@ -85,7 +85,7 @@ impl Atoms {
     }
 }
 
-/// What a value is walked as.
+/// Returns how a value is treated.
 fn atom(shape: Shape<'_>, value: &Value) -> Atom {
     Atoms::of(shape).deduced(Some(value)).first()
 }
@@ -94,7 +94,7 @@ fn is_atomic_map(shape: Shape<'_>) -> bool {
     shape.is_some_and(|schema| schema.atomic_map)
 }
 
-/// How the items of a list are told apart; `None` where the list is one value.
+/// Returns how the items of a list are identified; `None` for an atomic list.
 fn list_type(shape: Shape<'_>) -> Option<&ListType> {
     shape
         .map(|schema| &schema.list)
@@ -109,12 +109,12 @@ fn field_shape<'s>(shape: Shape<'s>, key: &str) -> Shape<'s> {
     shape.and_then(|schema| schema.field(key))
 }
 
-/// Whether the field is one of a struct, and not an entry of a map.
+/// Whether the field is declared by name, and is not an entry of a map.
 fn is_named(shape: Shape<'_>, key: &str) -> bool {
     shape.is_some_and(|schema| schema.properties.contains_key(key))
 }
 
-/// The items of a list; none where there is no list.
+/// The items of a list; empty if there is no list.
 fn items_of(value: Option<&Value>) -> &[Value] {
     value
         .and_then(Value::as_array)
@@ -122,10 +122,10 @@ fn items_of(value: Option<&Value>) -> &[Value] {
         .unwrap_or_default()
 }
 
-/// The step to an item of a list that tells its items apart.
+/// Returns the step to an item of a list whose items are identified.
 ///
 /// # Errors
-/// Why it cannot be told apart.
+/// The reason why the item cannot be identified.
 fn step_to(shape: Shape<'_>, list: &ListType, item: &Value) -> Result<Step, String> {
     let ListType::Map(keys) = list else {
         return match item {
@@ -167,12 +167,12 @@ fn step_to(shape: Shape<'_>, list: &ListType, item: &Value) -> Result<Step, Stri
     Ok(Step::keys(found))
 }
 
-/// The fields that a configuration sets.
+/// Returns the fields that a configuration sets.
 pub(crate) fn fields_of(shape: Shape<'_>, value: &Value) -> FieldSet {
     collect(shape, value).unwrap_or_default()
 }
 
-/// The fields below a value; `None` where it is a field as a whole.
+/// Returns the fields below a value; `None` if the value is owned as a whole.
 fn collect(shape: Shape<'_>, value: &Value) -> Option<FieldSet> {
     match atom(shape, value) {
         Atom::Scalar => None,
@@ -202,7 +202,7 @@ fn collect(shape: Shape<'_>, value: &Value) -> Option<FieldSet> {
     }
 }
 
-/// The items of a list by what tells them apart, in order; those that nothing tells are left out.
+/// Groups the items of a list by their step, in order; leaves out items that cannot be identified.
 fn by_step<'v>(
     shape: Shape<'_>,
     list: &ListType,
@@ -221,9 +221,9 @@ fn by_step<'v>(
     found
 }
 
-/// The value without the fields of a set; `null` where nothing is left.
+/// Returns the value without the fields of a set; `null` if no field is left.
 ///
-/// A list or a map that loses what is below its items is kept, be it empty.
+/// An item that loses all its fields stays as an empty map or list.
 pub(crate) fn without(shape: Shape<'_>, value: &Value, set: &FieldSet) -> Value {
     match atom(shape, value) {
         Atom::Scalar => value.clone(),
@@ -290,7 +290,7 @@ fn keep_empty(was: &Value, rest: Value) -> Value {
     }
 }
 
-/// The set with each struct on the way to a field counted as owned.
+/// Returns the set with each named struct on the way to a field added.
 pub(crate) fn with_named_fields(shape: Shape<'_>, mut set: FieldSet) -> FieldSet {
     name_fields(shape, &mut set);
     set
@@ -307,7 +307,7 @@ fn name_fields(shape: Shape<'_>, set: &mut FieldSet) {
     });
 }
 
-/// Whether two values are the same; numbers are by what they count, not by how they are written.
+/// Whether two values are equal; numbers are compared by value, not by notation.
 pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {

@@ -1,5 +1,5 @@
-//! This file tells what a write changes, as each version of a kind sees it: who set fields in
-//! another version owns what that version calls them.
+//! This file finds the fields that a write changes, in each version of a kind: a manager that set fields in another
+//! version owns them by the names of that version.
 
 use std::{collections::BTreeMap, ptr};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::schema::Schema;
 
-/// What a write sets and removes.
+/// The fields that a write sets and removes.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) set: FieldSet,
@@ -30,7 +30,7 @@ impl Change {
         }
     }
 
-    /// Only what a writer through this endpoint may write.
+    /// Keeps only the fields that a writer through this endpoint may own.
     fn writable(self, scene: Scene<'_>, subresource: &str) -> Self {
         Self {
             set: writable(scene, subresource, self.set),
@@ -39,7 +39,7 @@ impl Change {
     }
 }
 
-/// What a write changes, in its own version and in those in which others own fields.
+/// The fields that a write changes, in its own version and in the versions in which others own fields.
 #[derive(Debug)]
 pub(super) struct Changes {
     pub(super) own: Change,
@@ -47,8 +47,10 @@ pub(super) struct Changes {
 }
 
 impl Changes {
+    /// Compares two states of an object in each of these versions.
+    ///
     /// # Errors
-    /// One of the states does not fit into a version in which somebody owns fields.
+    /// One of the states does not fit a version in which a manager owns fields.
     pub(super) fn find(
         scene: Scene<'_>,
         manager: &Manager,
@@ -68,7 +70,7 @@ impl Changes {
             let schema = convert(scene, version, new)
                 .map_err(|why| format!("failed to convert new object: {why}"))?;
             let change = Change::of(schema, old, new);
-            // Through the main endpoint, a server knows what is not written of one version only.
+            // For a write through the main endpoint, a server ignores the reset fields of the write's own version only.
             let change = match subresource.as_str() {
                 "" => change,
                 _ => change.writable(scene, subresource),
@@ -81,7 +83,7 @@ impl Changes {
         })
     }
 
-    /// Sets these fields, in whatever version.
+    /// A change that sets these fields, in every version.
     pub(super) fn set(fields: FieldSet) -> Self {
         Self {
             own: Change {
@@ -92,28 +94,28 @@ impl Changes {
         }
     }
 
-    /// Takes from a share what is written or removed.
+    /// Removes the changed fields from a share.
     pub(super) fn take_from(&self, share: &mut Share) {
         let change = self.seen_by(share);
         share.fields.subtract(&change.set);
         share.fields.subtract(&change.removed);
     }
 
-    /// What the manager sees who has this share.
+    /// Returns the change in the version of this share.
     pub(super) fn seen_by(&self, share: &Share) -> &Change {
         self.others.get(&share.api_version).unwrap_or(&self.own)
     }
 }
 
-/// Whether fields in this version are those of the version of the write.
+/// Whether fields in this version have the names of the version of the write.
 fn is_own(scene: Scene<'_>, version: &str) -> bool {
     version == scene.api_version || scene.built_in
 }
 
-/// The schema of the version in which somebody owns fields, if an object fits into it.
+/// Returns the schema of the version in which a manager owns fields, if an object fits it.
 ///
 /// # Errors
-/// There is no such version, or the object does not fit.
+/// The version does not exist, or the object does not fit it.
 pub(super) fn convert<'s>(
     scene: Scene<'s>,
     version: &str,
@@ -135,10 +137,10 @@ pub(super) fn convert<'s>(
     }
 }
 
-/// Whether an object fits into all versions in which somebody owns fields.
+/// Checks that an object fits all versions in which a manager owns fields.
 ///
 /// # Errors
-/// It does not.
+/// The object does not fit one of them.
 pub(super) fn check(scene: Scene<'_>, shares: &Shares, object: &Value) -> Result<(), String> {
     for share in shares.values() {
         convert(scene, &share.api_version, object)?;
@@ -146,10 +148,10 @@ pub(super) fn check(scene: Scene<'_>, shares: &Shares, object: &Value) -> Result
     Ok(())
 }
 
-/// Drops what a manager no longer sets and nobody else does.
+/// Removes the fields that a manager no longer sets and no other manager owns.
 ///
 /// # Errors
-/// What there is does not fit into a version in which somebody owns fields.
+/// The object does not fit a version in which a manager owns fields.
 pub(super) fn prune(
     scene: Scene<'_>,
     merged: Value,
@@ -159,7 +161,7 @@ pub(super) fn prune(
     let version = last.api_version;
     let schema = convert(scene, &version, &merged)
         .map_err(|why| format!("failed to convert merged object to last applied version: {why}"))?;
-    // What somebody owns, first in the version of the last time, then in the others.
+    // The owned fields, first in the version of the last apply, then in the others.
     let mut owned = BTreeMap::<(bool, &str), FieldSet>::new();
     for share in shares.values() {
         let is_other = share.api_version != version;
@@ -180,20 +182,20 @@ pub(super) fn prune(
         let mut free = fields(only, &merged);
         free.subtract(owned);
         if !free.meets(&last) {
-            // Nothing that goes with the last configuration is without an owner.
+            // All fields of the last configuration still have an owner.
             return Ok(merged);
         }
     }
     let everything = fields(schema, &merged);
     let mut pruned = typed::without(Some(schema), &merged, &last);
     for (schema, owned) in wanted {
-        // What somebody still owns comes back,
+        // Fields that another manager still owns come back,
         let mut left = fields(schema, &merged);
         left.subtract(&fields(schema, &pruned));
         left.subtract(&owned);
         pruned = typed::without(Some(schema), &merged, &left);
     }
-    // and so does what this manager never owned.
+    // and so do fields that this manager never owned.
     let mut gone = everything;
     gone.subtract(&fields(schema, &pruned));
     Ok(typed::without(

@@ -1,13 +1,13 @@
-//! This file lists what is known of the types of built-in kinds: where a list has keys that
-//! server-side apply or a strategic merge patch goes by, and what is a type of its own and no map.
+//! This file describes the types of built-in kinds: the lists whose keys server-side apply or a strategic merge patch
+//! uses, and the fields that are structs and not maps.
 //!
-//! Texts, numbers and lists that are owned as a whole need not be listed.
+//! Texts, numbers and atomic lists need not be listed.
 
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-/// What is known of a kind, as an `OpenAPI` schema.
+/// Returns the known part of a kind, as an `OpenAPI` schema.
 pub(super) fn known_shape(kind: &str) -> Value {
     let workload = |strategy: &str| {
         let mut spec = json!({ "template": template(), "selector": atomic_map() });
@@ -84,7 +84,7 @@ fn template() -> Value {
     open(json!({ "metadata": metadata(), "spec": POD_SPEC.clone() }))
 }
 
-/// The metadata of what is made by a template.
+/// The metadata of a template.
 fn metadata() -> Value {
     let finalizers =
         json!({ "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } });
@@ -185,29 +185,29 @@ fn quantities() -> Value {
     json!({ "type": "object", "additionalProperties": { "x-kubernetes-int-or-string": true } })
 }
 
-/// A list that is owned as a whole, and left out where it is empty.
+/// An atomic list, which is left out if it is empty.
 fn list() -> Value {
     let item = json!({ "x-kubernetes-preserve-unknown-fields": true });
     json!({ "type": "array", "items": item })
 }
 
-/// A map of texts, which is left out where it is empty.
+/// A map of texts, which is left out if it is empty.
 fn texts() -> Value {
     json!({ "type": "object", "additionalProperties": { "type": "string" } })
 }
 
-/// A map of bytes, where none at all are told from an empty value until they are stored.
+/// A map of bytes. Until it is stored, a missing map differs from an empty one.
 fn bytes() -> Value {
     let value = json!({ "type": "string", "nullable": true });
     json!({ "type": "object", "additionalProperties": value })
 }
 
-/// A type with fields of types of their own, among others.
+/// A struct with these fields, which are structs themselves, among others.
 fn structs(names: &[&str]) -> Value {
     open(fields(names))
 }
 
-/// Fields with types of their own, of which no more is said.
+/// Fields that are structs, described no further.
 fn fields(names: &[&str]) -> Value {
     let fields = names.iter().map(|&name| (name.to_owned(), open(json!({}))));
     fields.collect::<Map<_, _>>().into()
@@ -223,7 +223,7 @@ fn open(properties: impl Into<Value>) -> Value {
     })
 }
 
-/// A list whose items are told apart by keys.
+/// A list whose items are identified by keys.
 fn keyed(keys: &[&str], mut properties: Value) -> Value {
     for &key in keys {
         if properties.get(key).is_none() {
@@ -248,7 +248,7 @@ fn atomic_map() -> Value {
     atomic(open(json!({})))
 }
 
-/// A map that is owned as a whole.
+/// An atomic map.
 fn atomic(mut map: Value) -> Value {
     map["x-kubernetes-map-type"] = "atomic".into();
     map

@@ -1,4 +1,4 @@
-//! This file refuses rules that may cost more than the API server spends on them.
+//! This file refuses rules that exceed the cost limits of the API server.
 
 use super::Rule;
 use crate::{
@@ -6,12 +6,12 @@ use crate::{
     schema::{Additional, Schema, Type},
 };
 
-/// The most that one expression may cost, over all the places of an object where it runs.
+/// The maximum cost of one expression, over all the places of an object where it runs.
 const OF_EXPRESSION: u64 = 10_000_000;
-/// The most that all expressions of a schema may cost.
+/// The maximum cost of all expressions of a schema.
 const OF_SCHEMA: u64 = 100_000_000;
 
-/// Adds to `causes` what is too expensive about the rules of a schema.
+/// Adds the rules of a schema that exceed a cost limit to `causes`.
 pub(crate) fn check_costs(root: &Schema, path: &str, causes: &mut Vec<Cause>) {
     let mut bill = Bill::default();
     bill.add(root, path, Some(1), causes);
@@ -33,7 +33,7 @@ pub(crate) fn check_costs(root: &Schema, path: &str, causes: &mut Vec<Cause>) {
     ));
 }
 
-/// What the rules of a schema cost together.
+/// The total cost of the rules of a schema.
 #[derive(Default)]
 struct Bill {
     total: u64,
@@ -41,7 +41,7 @@ struct Bill {
 }
 
 impl Bill {
-    /// `times` is how often the values of the schema can be in one object, if that is limited.
+    /// Adds the rules of a schema. `times` is the maximum number of its values in one object, if that is limited.
     fn add(&mut self, schema: &Schema, path: &str, times: Option<u64>, causes: &mut Vec<Cause>) {
         let below = match (schema.kind, &schema.additional) {
             (Some(Type::Array), _) => multiply(times, schema.max_items),

@@ -1,7 +1,7 @@
-//! This file checks the types of an expression as the API server does when a CRD is created, and
-//! adds up what evaluating it may cost.
+//! This file checks the types of an expression as the API server does when a CRD is created, and estimates the cost of
+//! its evaluation.
 //!
-//! Both in one walk, because the cost of a call goes by the types and sizes of what it is given.
+//! It does both in one walk, because the cost of a call depends on the types and sizes of its arguments.
 
 mod call;
 
@@ -18,12 +18,12 @@ use super::{
     types::{self, Type},
 };
 
-/// Why an expression cannot be used.
+/// The reason why an expression cannot be used.
 #[derive(Debug)]
 pub(super) enum Mistake {
     /// The server would refuse it too.
     Wrong(String),
-    /// The server knows this name, and the library does not.
+    /// The server knows this name, but the library does not.
     Lacking(String),
 }
 
@@ -35,13 +35,13 @@ impl Mistake {
     }
 }
 
-/// What a rule can name, outermost first.
+/// The names that a rule can use, outermost first.
 pub(super) struct Checker {
     root: Rc<Decl>,
     scope: Vec<(String, Known)>,
     /// The items of a list may be of several types.
     takes_mixed: bool,
-    /// The calls that go by a schema, by their number, and what they need to know of it.
+    /// The calls whose evaluation depends on a schema, by their id, and the part of the schema that they need.
     pub(super) plans: BTreeMap<u64, String>,
 }
 
@@ -66,7 +66,7 @@ impl Checker {
         }
     }
 
-    /// Says what is known of the value of an expression.
+    /// Returns the known facts about the value of an expression.
     pub(super) fn check(&mut self, node: &IdedExpr) -> Result<Known, Mistake> {
         match &node.expr {
             Expr::Unspecified => Ok(Known::of(Type::Dyn)),
@@ -151,14 +151,14 @@ impl Checker {
         }
     }
 
-    /// Where one step leads. What is computed leads to the root, as it does in cel-go.
+    /// Returns the place that one step leads to. A computed value leads to the root, as in cel-go.
     fn below(&self, place: &Place, step: &Step<'_>) -> Place {
         let from = match place {
             Place::Nowhere => return Place::At(Some(Rc::clone(&self.root))),
             Place::At(from) => from,
         };
         Place::At(match (from, step) {
-            // Fields of maps are not looked up there.
+            // cel-go does not look up fields of maps here.
             (Some(from), Step::Field(name)) => from.field(name),
             (from, step) => below(from.as_deref(), step),
         })
@@ -229,7 +229,7 @@ impl Checker {
         })
     }
 
-    /// A value that is given a name, as `optMap` does.
+    /// Checks a value that gets a name, as in `optMap`.
     fn check_binding(&mut self, inner: &ComprehensionExpr) -> Result<Known, Mistake> {
         let bound = self.check(&inner.accu_init)?;
         let before = bound.cost.saturating_add(cost::LIST);
@@ -298,7 +298,7 @@ impl Checker {
         })
     }
 
-    /// What one round costs, what it yields, and the result.
+    /// Returns the cost of one iteration, its entries, and the result.
     fn check_around(
         &mut self,
         inner: &ComprehensionExpr,
@@ -309,7 +309,7 @@ impl Checker {
         let step = self.check(&inner.loop_step)?;
         let round = condition.cost.saturating_add(step.cost);
         let kind = join(&init.kind, &step.kind)?;
-        // The iteration is over, and the accumulator is what the steps made of it.
+        // After the loop only the accumulator is in scope, with the type that the steps gave it.
         self.scope.truncate(outer + 1);
         if let Some((_, accumulator)) = self.scope.last_mut() {
             accumulator.kind = kind;
@@ -327,7 +327,7 @@ enum Step<'s> {
     Key,
 }
 
-/// A comprehension over nothing that only gives a name to a value.
+/// Whether a comprehension iterates over nothing and only names a value.
 fn is_binding(inner: &ComprehensionExpr) -> bool {
     let over_nothing =
         matches!(&inner.iter_range.expr, Expr::List(list) if list.elements.is_empty());

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{refusal::Cause, schema::Schema};
 
-/// What the expressions of one rule have in common.
+/// The common context of the expressions of one rule.
 pub(super) struct Compiler<'c> {
     pub(super) raw: &'c Value,
     pub(super) decl: &'c Rc<Decl>,
@@ -23,7 +23,7 @@ pub(super) struct Compiler<'c> {
 }
 
 impl Compiler<'_> {
-    /// Compiles one expression; what is wrong with it is added to `causes`.
+    /// Compiles one expression and adds its errors to `causes`.
     pub(super) fn compile(
         &self,
         source: &str,
@@ -70,7 +70,7 @@ impl Compiler<'_> {
         None
     }
 
-    /// The rule as the server shows it in a refusal.
+    /// Formats the rule as the server shows it in a refusal.
     fn show(&self) -> String {
         let or = |key: &str, other: Value| self.raw.get(key).cloned().unwrap_or(other);
         format!(
@@ -88,7 +88,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Says whether the texts of a rule, its expressions apart, are as the server wants them.
+/// Checks the texts of a rule except for its expressions.
 pub(super) fn check_texts(
     raw: &Value,
     path: &str,
@@ -138,7 +138,7 @@ pub(super) fn check_texts(
     causes.len() == before
 }
 
-/// No expression has more characters.
+/// The maximum length of an expression, in characters.
 const SOURCE_LIMIT: usize = 100_000;
 
 /// The stack on which an expression is parsed, in bytes.
@@ -151,7 +151,7 @@ fn parse(source: &str) -> Result<IdedExpr, String> {
             "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {SOURCE_LIMIT}"
         ));
     }
-    // The parser may panic, and takes some ten kilobytes of the stack for each bracket.
+    // The parser may panic, and uses some ten kilobytes of the stack for each bracket.
     let outcome = thread::scope(|scope| {
         let parse = || Parser::default().enable_optional_syntax(true).parse(source);
         let parsing = thread::Builder::new().stack_size(STACK);

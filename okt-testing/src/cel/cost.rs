@@ -1,6 +1,6 @@
-//! This file estimates what a call costs at most, in the units of cel-go.
+//! This file estimates the maximum cost of a call, in the units of cel-go.
 //!
-//! The server refuses a CRD by this estimate, so it is the server's and no better one: a text is
+//! The server refuses a CRD by this estimate, so it equals the server's, even where a better one is possible: a text is
 //! as long as its schema allows, and each branch is taken.
 
 use kube::core::cel::cel::common::ast::operators;
@@ -11,28 +11,28 @@ use super::{
     types::Type,
 };
 
-/// Naming a variable or a field.
+/// The cost of naming a variable or a field.
 pub(super) const SELECT: u64 = 1;
-/// Making a list, beside its items.
+/// The cost of making a list, without its items.
 pub(super) const LIST: u64 = 10;
-/// Making a map, beside its entries.
+/// The cost of making a map, without its entries.
 pub(super) const MAP: u64 = 30;
 
-/// Going through one character.
+/// The cost of reading one character.
 const TRAVERSAL: f64 = 0.1;
-/// One character of a regular expression.
+/// The cost of one character of a regular expression.
 const REGEX: f64 = 0.25;
-/// The longest regular expression of a named format.
+/// The length of the longest regular expression of a named format, in characters.
 const FORMAT_REGEX: f64 = 128.0;
 
-/// How many characters, bytes, items or entries a value has.
+/// The number of characters, bytes, items or entries of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) least: u64,
     pub(super) most: u64,
 }
 
-/// The sizes of what is in a list or a map.
+/// The sizes of the entries of a list or a map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entries {
     pub(super) keys: Size,
@@ -90,7 +90,7 @@ impl Entries {
     }
 }
 
-/// The cost of a call without that of its arguments, and the size of what it yields.
+/// Returns the cost of a call without its arguments, and the size of its result.
 pub(super) fn of_call(
     name: &str,
     overload: &Overload,
@@ -134,7 +134,7 @@ pub(super) fn of_call(
         }
         ("ip.isCanonical", _) => (scale(size(0).most, 2.0 * TRAVERSAL), None),
         ("containsIP" | "containsCIDR", _) => {
-            // Addresses have 4 or 16 bytes, compared once or, with the masks, once more and a bit.
+            // Addresses have 4 or 16 bytes. They are compared once; `containsCIDR` also compares the masks.
             let compared = if name == "containsIP" { 4 } else { 4 + 2 + 1 };
             let parsed = if parameter(1, "string") {
                 size(0).traversed()
@@ -194,7 +194,7 @@ fn of_operator(
         | operators::LESS_EQUALS
         | operators::GREATER
         | operators::GREATER_EQUALS => {
-            // An order of anything may be an order of texts.
+            // Values of an open type may be texts.
             let are_texts = arguments
                 .iter()
                 .all(|one| one.kind.is("string") || one.kind.is("bytes") || one.kind.is_open());
@@ -215,7 +215,7 @@ fn of_operator(
     })
 }
 
-/// Whether the order is certainly one of texts.
+/// Whether the operands are certainly texts.
 fn is_text_only(arguments: &[Known]) -> bool {
     arguments
         .iter()
@@ -260,7 +260,7 @@ fn of_list_function(
     }
 }
 
-/// Each item once, and each text in it.
+/// Returns the cost of reading each item once, and each text in it.
 fn over_items(list: &Known) -> u64 {
     let size = list.size_or_any();
     match &list.kind {
@@ -273,7 +273,7 @@ fn over_items(list: &Known) -> u64 {
     }
 }
 
-/// The size of the items of a list that is declared somewhere.
+/// Returns the size of the items of a list, if the schema declares it.
 fn item_size(list: &Known) -> Size {
     let Place::At(Some(decl)) = &list.place else {
         return Size::ANY;
@@ -295,13 +295,13 @@ fn joined(list: &Known, separator: Option<&Known>) -> Size {
     texts.plus(separator.size_or_any().times(gaps))
 }
 
-/// One character more, so that an empty text with a long pattern is not free.
+/// Returns the cost of a match. It counts one character more, so that an empty text with a long pattern is not free.
 fn matched(text: Size, pattern: Size) -> u64 {
     let text = scale(text.most.saturating_add(1), TRAVERSAL);
     text.saturating_mul(scale(pattern.most, REGEX))
 }
 
-/// The size of a text after the longest and the shortest replacements.
+/// Returns the size of a text after the longest and the shortest replacements.
 fn replaced(text: Size, from: Size, to: Size) -> Size {
     let mut count = Size::ZERO;
     let mut kept = Size::ZERO;
@@ -328,7 +328,7 @@ fn pairs(a: Size, b: Size, factor: f64) -> u64 {
     scale(a.times(b).most, factor).saturating_add(1)
 }
 
-/// Whether equality of such values costs one.
+/// Whether comparing such values costs one unit.
 fn is_cheap_to_compare(kind: &Type) -> bool {
     [
         "net.IP",
@@ -340,7 +340,7 @@ fn is_cheap_to_compare(kind: &Type) -> bool {
     .any(|name| kind.is(name))
 }
 
-/// The product, rounded up.
+/// Multiplies and rounds up.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -1,22 +1,22 @@
-//! This file says what a rule may assume of the values of a schema: their types and sizes.
+//! This file declares what a rule may assume about the values of a schema: their types and sizes.
 
 use std::{collections::BTreeMap, rc::Rc};
 
 use super::{types::Type, value::escape};
 use crate::schema::{Additional, ListType, Schema, Type as SchemaType};
 
-/// No request is larger, so nothing in it is.
+/// The maximum size of a request, and so of every value in it.
 pub(super) const REQUEST_BYTES: u64 = 3 * 1024 * 1024;
 
-/// What is known of the values of a schema.
+/// The known facts about the values of a schema.
 #[derive(Debug)]
 pub(super) struct Decl {
     pub(super) shape: Shape,
-    /// The most characters, bytes, items or entries that a value can have.
+    /// The maximum number of characters, bytes, items or entries of a value.
     pub(super) most: u64,
-    /// The fewest bytes that a value takes as JSON.
+    /// The minimum number of bytes of a value as JSON.
     pub(super) least_bytes: u64,
-    /// How items are told apart, if it is a list.
+    /// How the items are identified, if it is a list.
     pub(super) list: ListType,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Shape {
 }
 
 impl Decl {
-    /// Of a schema whose values rules can see.
+    /// Declares a schema; `None` if rules cannot see its values.
     pub(super) fn of(schema: &Schema, is_object: bool) -> Option<Rc<Self>> {
         let plain = |kind, most, least| Some(Self::new(Shape::Plain(kind), most, least));
         if schema.int_or_string {
@@ -59,7 +59,7 @@ impl Decl {
             SchemaType::Object => {
                 if let Additional::Of(values) = &schema.additional {
                     let values = Self::of(values, values.embedded)?;
-                    // Two bytes of a key, its quotes, a colon and a comma.
+                    // A key of two bytes, its quotes, a colon and a comma.
                     let most = schema
                         .max_properties
                         .unwrap_or((REQUEST_BYTES - 2) / (values.least_bytes + 6));
@@ -83,7 +83,7 @@ impl Decl {
         Self::new(Shape::Plain(Type::parse("string")), REQUEST_BYTES - 2, 2)
     }
 
-    /// How often such values can be in one object, where nothing limits it.
+    /// The maximum number of such values in one request.
     pub(super) fn most_in_request(&self) -> u64 {
         REQUEST_BYTES / (self.least_bytes + 1)
     }
@@ -97,7 +97,7 @@ impl Decl {
         }
     }
 
-    /// What is known of the items of a list or the values of a map.
+    /// The declaration of the items of a list or the values of a map.
     pub(super) fn element(&self) -> Option<Rc<Self>> {
         match &self.shape {
             Shape::List(below) | Shape::Map(below) => Some(Rc::clone(below)),
@@ -112,10 +112,10 @@ impl Decl {
         }
     }
 
-    /// What is known of the keys of a map.
+    /// The declaration of the keys of a map.
     pub(super) fn key(&self) -> Option<Rc<Self>> {
         let is_map = matches!(self.shape, Shape::Map(_));
-        // No schema limits them, and the server takes them for empty.
+        // No schema limits the length of keys, and the server assumes that they are empty.
         is_map.then(|| Self::new(Shape::Plain(Type::parse("string")), 0, 2))
     }
 
@@ -161,7 +161,7 @@ fn of_object(schema: &Schema, is_object: bool) -> Rc<Decl> {
             continue;
         }
         let decl = match name.as_str() {
-            // Of an object's own fields rules see these, and without a limit.
+            // Of the fields of an object itself, rules see only these, without a limit.
             "apiVersion" | "kind" if is_object => Some(Decl::text()),
             "metadata" if is_object => {
                 let names = ["name", "generateName"].map(|key| (key.to_owned(), Decl::text()));

@@ -1,20 +1,18 @@
-//! This file tells how deep an expression goes before it is parsed: what parses and evaluates it calls itself
-//! without a limit, and may need 40 kilobytes of the stack each time.
+//! This file limits the depth of an expression before it is parsed: the parser and the evaluator recurse without a
+//! limit, and may need 40 kilobytes of the stack for each level.
 
-/// No expression goes deeper; a server takes some that do, up to 250.
+/// The maximum depth of an expression; a server takes up to 250.
 const LIMIT: usize = 40;
 
 /// Checks that an expression goes no deeper than [`LIMIT`].
 ///
+/// It counts open brackets and, in each of them, the operators in a row that nest (`a + b + c`, `a.b.c`, `a ? b : c`);
+/// `&&`, `||` and commas do not nest. It may count some operators that do not nest, but it misses none.
+///
 /// # Errors
-///
-/// What it uses too much of, for a refusal.
-///
-/// Counted are open brackets and, in each of them, the operators in a row that nest (`a + b + c`, `a.b.c`, `a ? b : c`);
-/// `&&`, `||` and commas do not.
-/// It may count some that do not nest, so nothing deeper gets through.
+/// The exceeded limit, as a text for a refusal.
 pub(super) fn check(source: &str) -> Result<(), String> {
-    // How deep it goes in front of each open bracket, and what is in a row since the last one.
+    // The rows in front of each open bracket, and the row since the last one.
     let mut outer: Vec<Row> = Vec::new();
     let mut row = Row::default();
     let mut rest = source.chars().peekable();
@@ -49,7 +47,8 @@ pub(super) fn check(source: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What nests without brackets: choices, the operators of one of their parts, and the members of an operand.
+/// The operators that nest without brackets: choices, the operators of one of their parts, and the members of an
+/// operand.
 #[derive(Clone, Copy, Default)]
 struct Row {
     choices: usize,
@@ -85,7 +84,7 @@ impl Row {
     }
 }
 
-/// Skips a text to its end; one that does not end is refused by the parser.
+/// Skips a text to its end; the parser refuses an unterminated one.
 fn skip_text(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, quote: char) {
     while let Some(char) = rest.next() {
         match char {
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nests_is_counted_and_what_does_not_is_not() {
+    fn the_depth_counts_nesting_operators_only() {
         for deep in [
             format!("{}1{}", "(".repeat(LIMIT + 1), ")".repeat(LIMIT + 1)),
             format!("1{}", " + 1".repeat(LIMIT + 1)),

@@ -13,7 +13,7 @@ use kube::core::cel::{
 
 use super::{merge, quantifier, text, types};
 
-/// All that a rule can call.
+/// Returns all functions and type names that a rule can use.
 pub(super) fn context() -> Context<'static> {
     let mut context = Context::default().with_all();
     context.add_function("type", |value: Value| -> ResolveResult {
@@ -43,7 +43,7 @@ pub(super) fn context() -> Context<'static> {
     context
 }
 
-/// A type as a value (e.g. what `type(1)` yields).
+/// A type as a value (e.g. the result of `type(1)`).
 #[derive(Debug, PartialEq, Eq)]
 struct TypeName(String);
 
@@ -97,7 +97,7 @@ fn optional(value: Option<Value>) -> Value {
     Value::Opaque(Arc::new(value))
 }
 
-/// The values that are there.
+/// Returns the values that are present.
 fn unwrap(list: &[Value]) -> Value {
     let present = list.iter().filter_map(|item| match item {
         Value::Opaque(opaque) => opaque.downcast_ref::<OptionalValue>()?.value().cloned(),

@@ -1,4 +1,4 @@
-//! This file holds what is known of the value of an expression before there is one.
+//! This file holds the facts that are known about an expression before its evaluation.
 
 use std::rc::Rc;
 
@@ -10,27 +10,27 @@ use super::{
     types::Type,
 };
 
-/// What is known of the value of an expression before there is one.
+/// The facts that are known about the value of an expression before its evaluation.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) kind: Type,
-    /// The most that evaluating it can cost.
+    /// The maximum cost of its evaluation.
     pub(super) cost: u64,
     pub(super) size: Option<Size>,
     pub(super) entries: Option<Entries>,
     pub(super) place: Place,
-    /// The schema of the value, or of what is in the optional.
+    /// The schema of the value, or of the value in the optional.
     pub(super) declared: Option<Rc<Decl>>,
-    /// The number that is written there.
+    /// The number, if the expression is an integer literal.
     pub(super) literal: Option<i64>,
 }
 
-/// Where in the declared values an expression points.
+/// The place among the declared values that an expression points to.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
-    /// It is computed.
+    /// The value is computed.
     Nowhere,
-    /// There, or where nothing is declared.
+    /// This declaration, or a place without one.
     At(Option<Rc<Decl>>),
 }
 
@@ -52,7 +52,7 @@ impl Known {
         self
     }
 
-    /// The size of what is written out, declared or of a fixed size, in this order.
+    /// Sets the size: that of the literal, else the declared maximum, else the fixed size of a scalar.
     pub(super) fn sized(mut self) -> Self {
         if self.size.is_none()
             && let Place::At(Some(decl)) = &self.place
@@ -64,7 +64,7 @@ impl Known {
         self
     }
 
-    /// Of what is written out.
+    /// Returns the facts about a literal.
     pub(super) fn of_literal(literal: &LiteralValue) -> Self {
         let (kind, size) = match literal {
             LiteralValue::Boolean(_) => ("bool", 1),

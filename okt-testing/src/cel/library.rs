@@ -1,8 +1,7 @@
-//! This file knows the functions that rules of Kubernetes 1.36 can call, and with what.
+//! This file lists the functions that rules of Kubernetes 1.36 can call, with their signatures.
 //!
-//! A signature with a dot is a method of the type before it.
-//! Parameters are single letters: `C` has an order, `S` can be summed up, `N` and `M` are numbers,
-//! the others are anything.
+//! A signature with a dot is a method of the type before it. Type parameters are single letters: `C` has an order, `S`
+//! can be summed up, `N` and `M` are numbers, the others are any type.
 
 mod extensions;
 mod standard;
@@ -15,13 +14,13 @@ use self::{
 };
 use super::types::Type;
 
-/// Functions by name, and the ways to call each.
+/// Functions by name, with the signatures of each.
 type Signatures = &'static [(&'static str, &'static [&'static str])];
 
-/// One way to call a function.
+/// One signature of a function.
 pub(super) struct Overload {
     pub(super) is_method: bool,
-    /// The value that a method belongs to comes first.
+    /// The parameter types; the type of a method's receiver comes first.
     pub(super) parameters: Vec<Type>,
     pub(super) result: Type,
 }
@@ -47,7 +46,7 @@ thread_local! {
     };
 }
 
-/// The ways to call a function, if there is one of that name.
+/// Returns the signatures of a function, or `None` if it does not exist.
 pub(super) fn overloads(name: &str) -> Option<Rc<[Overload]>> {
     LIBRARY.with(|library| library.get(name).cloned())
 }

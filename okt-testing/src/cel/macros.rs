@@ -4,8 +4,8 @@ use kube::core::cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators,
 };
 
-/// Writes `a.optMap(x, f)` as `a.hasValue() ? optional.of(f) : optional.none()`, where `x` is
-/// `a.value()`, and `optFlatMap` without the `optional.of`.
+/// Rewrites `a.optMap(x, f)` as `a.hasValue() ? optional.of(f) : optional.none()`, where `x` is `a.value()`, and
+/// `optFlatMap` without the `optional.of`.
 ///
 /// # Errors
 /// The first argument is not a name.

@@ -1,4 +1,4 @@
-//! This file compares and joins lists that are sets or maps by their schema, where order is nothing.
+//! This file compares and joins lists that their schema declares as sets or maps, regardless of their order.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use serde_json::{Value as Json, json};
 use super::decl::{Decl, Shape};
 use crate::schema::ListType;
 
-/// The function that stands for `==` where a declared set or map is compared.
+/// The function that replaces `==` on a declared set or map.
 pub(super) const EQUALS: &str = "@equals";
-/// The function that stands for `+` where something is added to a declared set or map.
+/// The function that replaces `+` on a declared set or map.
 pub(super) const ADD: &str = "@add";
 
-/// How declared values are compared, if not as they are.
+/// Returns how declared values are compared, or `None` if they are compared as they are.
 ///
-/// Rules are evaluated by a library that knows no schemas, so it is written into the rule.
+/// The library that evaluates the rules knows no schemas, so the plan is written into the rule.
 pub(super) fn plan(decl: &Decl) -> Option<Json> {
     match &decl.shape {
         Shape::Plain(_) => None,

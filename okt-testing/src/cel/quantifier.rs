@@ -1,5 +1,5 @@
-//! This file lets `all` and `exists` go on after an item on which they fail, as cel-go does: one
-//! item that decides is enough.
+//! This file lets `all` and `exists` continue after an item whose predicate fails, as cel-go does: one deciding item is
+//! enough.
 
 use std::sync::Arc;
 
@@ -52,11 +52,11 @@ pub(super) fn rewrite(inner: &mut ComprehensionExpr) {
     };
 }
 
-/// An item on which the predicate failed.
+/// The error of an item whose predicate failed.
 #[derive(Debug, PartialEq)]
 struct Failed(ExecutionError);
 
-// The errors of the crate hold floats; none of them is unequal to itself here.
+// The errors of the crate hold floats; none of them is NaN here.
 impl Eq for Failed {}
 
 impl Opaque for Failed {
@@ -65,7 +65,7 @@ impl Opaque for Failed {
     }
 }
 
-/// What was found before and what this item says; `deciding` is what decides.
+/// Combines the result so far with that of this item; the value `deciding` decides the result.
 fn step(cx: &FunctionContext<'_, '_>, deciding: bool) -> ResolveResult {
     let [before, item] = cx.args else {
         return Err(ExecutionError::NoSuchOverload);
@@ -75,13 +75,13 @@ fn step(cx: &FunctionContext<'_, '_>, deciding: bool) -> ResolveResult {
         Ok(Value::Bool(said)) if said == deciding => said.into(),
         Ok(Value::Bool(_)) => before,
         Ok(_) => Value::Opaque(Arc::new(Failed(ExecutionError::NoSuchOverload))),
-        // A name that the crate does not know is nothing of the item.
+        // An unknown name is an error of the rule, not of the item.
         Err(error @ ExecutionError::UndeclaredReference(_)) => return Err(error),
         Err(error) => Value::Opaque(Arc::new(Failed(error))),
     })
 }
 
-/// The verdict, or why there is none.
+/// Returns the result, or the error of an item that failed.
 fn settle(verdict: Value) -> ResolveResult {
     match &verdict {
         Value::Opaque(opaque) => match opaque.downcast_ref::<Failed>() {

@@ -1,5 +1,5 @@
-//! This file makes an expression ready for the `cel` crate (0.13): what the crate gets wrong is
-//! written in another way, and what goes by a schema gets it along.
+//! This file prepares an expression for the `cel` crate (0.13): it rewrites calls that the crate evaluates wrongly, and
+//! adds the schema to calls that depend on it.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use kube::core::cel::cel::{
 
 use super::{merge, quantifier, types::Type};
 
-/// Rewrites these things.
+/// Rewrites these parts of an expression:
 ///
-/// - `a.?b` as `a[?'b']`: on a missing field the library's first fails, and its second is right.
-/// - Comparisons and sums of declared sets and maps, by `plans`, as calls of our own.
-/// - Fields of what is in an optional, and `all` and `exists`.
-/// - The name of a type with dots as one name.
+/// - `a.?b` as `a[?'b']`: the library fails for the first on a missing field, and evaluates the second correctly.
+/// - Comparisons and sums of declared sets and maps, by `plans`, as calls of this crate's functions.
+/// - Fields of a value in an optional, and `all` and `exists`.
+/// - The dotted name of a type as one name.
 pub(super) fn repair(node: &mut IdedExpr, plans: &BTreeMap<u64, String>) {
     if let Some(name) = qualified(node).filter(|name| Type::is_name(name)) {
         node.expr = Expr::Ident(name);
@@ -66,7 +66,7 @@ pub(super) fn repair(node: &mut IdedExpr, plans: &BTreeMap<u64, String>) {
     }
 }
 
-/// A name with dots (e.g. `net.IP`).
+/// Returns a name with dots (e.g. `net.IP`).
 fn qualified(node: &IdedExpr) -> Option<String> {
     match &node.expr {
         Expr::Ident(name) => Some(name.clone()),
@@ -77,7 +77,7 @@ fn qualified(node: &IdedExpr) -> Option<String> {
     }
 }
 
-/// Calls our own function with the plan before the operands.
+/// Calls this crate's function with the plan as the first argument.
 fn merge(node: &mut IdedExpr, plan: &str) {
     if let Expr::Select(select) = &mut node.expr {
         let select = std::mem::take(select);
@@ -109,7 +109,7 @@ fn merge(node: &mut IdedExpr, plan: &str) {
     }
 }
 
-/// `a.b` as `a[?'b']`, where `a` is an optional.
+/// Rewrites `a.b` as `a[?'b']`, where `a` is an optional.
 fn select_of_optional(select: SelectExpr) -> Expr {
     let field = Expr::Literal(LiteralValue::String(select.field.as_str().into()));
     let found = Expr::Call(CallExpr {

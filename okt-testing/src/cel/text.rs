@@ -1,5 +1,4 @@
-//! This file holds the functions on texts and times that the `cel` crate does in another way than
-//! cel-go.
+//! This file holds the functions on texts and times that differ between the `cel` crate and cel-go.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +14,7 @@ use kube::core::cel::{
     },
 };
 
-/// The functions of the crate, as they are.
+/// The functions of the crate, unchanged.
 static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
 
 pub(super) fn add(context: &mut Context<'_>) {
@@ -37,7 +36,7 @@ pub(super) fn add(context: &mut Context<'_>) {
 type OfTime = fn(&Zoned) -> i64;
 type OfSpan = fn(&Duration) -> Option<i64>;
 
-/// The parts of times, and the durations that have them.
+/// The parts of times, and of the durations that have them.
 const PARTS: [(&str, OfTime, OfSpan); 10] = [
     ("getDate", |time| time.day().into(), |_| None),
     ("getDayOfMonth", |time| i64::from(time.day()) - 1, |_| None),
@@ -75,7 +74,7 @@ const PARTS: [(&str, OfTime, OfSpan); 10] = [
     ),
 ];
 
-/// A duration as a schema with that format takes it.
+/// Parses a duration as a schema with that format accepts it.
 pub(super) fn duration(text: &str) -> Option<Value> {
     let argument = Expr::Literal(LiteralValue::String(text.into()));
     match plain(
@@ -90,7 +89,7 @@ pub(super) fn duration(text: &str) -> Option<Value> {
     }
 }
 
-/// Calls the function of the crate.
+/// Calls the crate's own function.
 fn plain(name: &str, args: Vec<IdedExpr>) -> ResolveResult {
     let call = CallExpr {
         func_name: name.to_owned(),
@@ -104,7 +103,7 @@ fn plain(name: &str, args: Vec<IdedExpr>) -> ResolveResult {
     Value::resolve(&node, &PLAIN)
 }
 
-/// Characters, not bytes.
+/// Returns the size; of a text in characters, not bytes.
 fn size(This(value): This<Value>) -> ResolveResult {
     let size = match &value {
         Value::String(text) => text.chars().count(),
@@ -151,14 +150,14 @@ fn to_string(This(value): This<Value>) -> ResolveResult {
     Ok(Value::String(Arc::new(text)))
 }
 
-/// An optional, where the crate has a value or null.
+/// Returns an optional, where the crate returns a value or null.
 fn named_format(name: &str) -> Value {
     let found = plain(&format!("format.{name}"), Vec::new());
     let found = found.map_or_else(|_| OptionalValue::none(), OptionalValue::of);
     Value::Opaque(Arc::new(found))
 }
 
-/// A part of a time in UTC or in the zone that is given, or all of a duration.
+/// Returns a part of a time, in UTC or the given zone, or the whole of a duration in that unit.
 fn part(of: &Value, zone: &[Value], of_time: OfTime, of_span: OfSpan) -> ResolveResult {
     let wrong = |what: &str| ExecutionError::function_error("timestamp", what);
     match of {
@@ -185,7 +184,7 @@ fn to_jiff(time: &DateTime<FixedOffset>) -> Option<Timestamp> {
     Timestamp::new(time.timestamp(), nanos).ok()
 }
 
-/// A name (e.g. `Europe/Rome`) or an offset (e.g. `+02:00`).
+/// Reads a zone name (e.g. `Europe/Rome`) or an offset (e.g. `+02:00`).
 fn read_zone(text: &str) -> Option<TimeZone> {
     let offset = |text: &str| -> Option<i32> {
         let (hours, minutes) = text.split_once(':')?;

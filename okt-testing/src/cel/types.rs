@@ -1,4 +1,4 @@
-//! This file holds the types of CEL and when one may stand for another.
+//! This file holds the types of CEL and their compatibility.
 
 use std::{collections::BTreeMap, fmt, rc::Rc};
 
@@ -7,25 +7,25 @@ use super::decl::Decl;
 /// A type of an expression, or of a parameter of a function.
 #[derive(Clone, Debug)]
 pub(super) enum Type {
-    /// Checked when the rule runs.
+    /// A type that is checked when the rule runs.
     Dyn,
-    /// Not said (e.g. the items of `[]`); whatever it meets decides.
+    /// A type that is not yet known (e.g. of the items of `[]`); the context decides it.
     Open,
     /// A type without parameters, by its name (e.g. `int`, `net.IP`).
     Plain(&'static str),
     List(Rc<Type>),
     Map(Rc<Type>, Rc<Type>),
     Optional(Rc<Type>),
-    /// An object of a schema; two are the same if they stand at the same place of it.
+    /// An object of a schema; two such types are equal if they are at the same place of the schema.
     Object(Rc<Decl>),
-    /// A parameter of a signature; the letter says what it may be.
+    /// A parameter of a signature; the letter restricts its types.
     Parameter(char),
 }
 
 pub(super) const BOOL: Type = Type::Plain("bool");
 pub(super) const TYPE: Type = Type::Plain("type");
 
-/// What a rule can name as a type.
+/// The names that a rule can use as a type.
 pub(super) const NAMES: [&str; 19] = [
     "bool",
     "bytes",
@@ -48,11 +48,11 @@ pub(super) const NAMES: [&str; 19] = [
     "optional_type",
 ];
 
-/// What the parameters of one call stand for.
+/// The types that are bound to the parameters of one call.
 pub(super) type Bindings = BTreeMap<char, Type>;
 
 impl Type {
-    /// The type of that name that can be named in a rule (e.g. `type(self.x) == int`).
+    /// Whether a rule can use this name as a type (e.g. `type(self.x) == int`).
     pub(super) fn is_name(name: &str) -> bool {
         NAMES.contains(&name)
     }
@@ -100,7 +100,7 @@ impl Type {
         matches!(self, Self::Plain(own) if *own == name)
     }
 
-    /// Whether its size is always one.
+    /// Whether the size of its values is always one.
     pub(super) fn is_scalar(&self) -> bool {
         match self {
             Self::Plain(name) => matches!(
@@ -117,7 +117,7 @@ impl Type {
         }
     }
 
-    /// Whether a value of type `given` may be where this type is asked for.
+    /// Whether a value of type `given` is accepted for this type.
     pub(super) fn takes(&self, given: &Self, bound: &mut Bindings) -> bool {
         match (self, given) {
             (Self::Parameter(letter), _) => bind(*letter, given, bound),
@@ -147,7 +147,7 @@ impl Type {
         }
     }
 
-    /// What stands in for anything makes anything of the parameters.
+    /// Binds the parameters of this type to any type, because the value may have any.
     fn release(&self, bound: &mut Bindings) {
         match self {
             Self::Parameter(letter) => {
@@ -162,7 +162,7 @@ impl Type {
         }
     }
 
-    /// Whether `null` may stand for it.
+    /// Whether `null` is accepted for this type.
     fn is_nullable(&self) -> bool {
         match self {
             Self::Object(_) | Self::Optional(_) => true,
@@ -171,7 +171,7 @@ impl Type {
         }
     }
 
-    /// The type with its parameters filled in.
+    /// Returns the type with its parameters filled in.
     pub(super) fn fill(&self, bound: &Bindings) -> Self {
         match self {
             Self::Parameter(letter) => bound.get(letter).cloned().unwrap_or(Self::Open),
@@ -184,7 +184,7 @@ impl Type {
         }
     }
 
-    /// The one type of values of both, if there is one.
+    /// Returns the common type of both, if there is one.
     pub(super) fn join(&self, other: &Self) -> Option<Self> {
         Some(match (self, other) {
             (Self::Open, kind) | (kind, Self::Open) => kind.clone(),
@@ -208,16 +208,16 @@ impl Type {
     }
 }
 
-/// Decides what a parameter stands for, or sees whether that fits.
+/// Binds a parameter to a type, or checks that its binding accepts the type.
 fn bind(letter: char, given: &Type, bound: &mut Bindings) -> bool {
     let name = match given {
         Type::Plain(name) => *name,
         _ => "",
     };
     let allowed = match letter {
-        // What has an order.
+        // Types with an order.
         'C' => given.is_scalar() || matches!(name, "string" | "bytes"),
-        // What can be summed up.
+        // Types that can be summed up.
         'S' => given.is_scalar() && !matches!(name, "bool" | "google.protobuf.Timestamp"),
         'N' | 'M' => matches!(name, "int" | "uint" | "double"),
         _ => true,

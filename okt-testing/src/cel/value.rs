@@ -1,4 +1,4 @@
-//! This file shows an object to CEL: the fields that its schema declares, in their types.
+//! This file converts an object for CEL: the fields that its schema declares, in their types.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::text;
 use crate::schema::{Additional, Schema, Type};
 
-/// The value as an expression sees it.
+/// Converts a value to the form in which an expression sees it.
 pub(crate) fn bind(schema: &Schema, value: &Value) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
@@ -46,14 +46,14 @@ pub(crate) fn bind(schema: &Schema, value: &Value) -> CelValue {
             let mut map = HashMap::with_capacity(fields.len());
             for (key, value) in fields {
                 if value.is_null() && schema.properties.contains_key(key) {
-                    // For a rule a field that is null is not there.
+                    // For a rule, a null field is absent.
                     continue;
                 }
                 let (key, below) = match (schema.properties.get(key), &schema.additional) {
                     (Some(below), _) if below.hidden => continue,
                     (Some(below), _) => (escape(key), below),
                     (None, Additional::Of(below)) => (key.clone(), &**below),
-                    // What is not declared cannot be named in a rule.
+                    // A rule cannot name an undeclared field.
                     (None, _) => continue,
                 };
                 map.insert(Key::String(Arc::new(key)), bind(below, value));
@@ -84,7 +84,7 @@ fn bind_text(schema: &Schema, given: &str) -> CelValue {
     }
 }
 
-/// The name of a property within CEL, where some words and characters are taken.
+/// Returns the CEL name of a property; CEL reserves some words and characters.
 pub(crate) fn escape(name: &str) -> String {
     const RESERVED: [&str; 21] = [
         "true",

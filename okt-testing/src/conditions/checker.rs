@@ -1,4 +1,4 @@
-//! This file remembers what objects were, for those who watch them or have them as YAML.
+//! [`Checker`]: checks a stream of object versions, from a watch or from YAML.
 
 use std::{collections::BTreeMap, error::Error, fmt};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Context, Violation, check, lint};
 use crate::object;
 
-/// Judges objects as they come, each against what it was before.
+/// Checks a stream of objects, each against its previous version.
 ///
 /// # Examples
 ///
@@ -40,7 +40,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// A checker that has seen nothing.
+    /// Creates a checker that has seen no objects.
     pub fn new(context: Context) -> Self {
         Self {
             context,
@@ -48,7 +48,7 @@ impl Checker {
         }
     }
 
-    /// Judges the next version of an object; a CRD is judged by its schema.
+    /// Checks the next version of an object; of a CRD it checks the schema.
     pub fn judge(&mut self, object: &Value) -> Vec<Violation> {
         let before = self.before.insert(identity(object), object.clone());
         if object["kind"] == "CustomResourceDefinition" {
@@ -57,12 +57,12 @@ impl Checker {
         check(before.as_ref(), object, &self.context)
     }
 
-    /// Judges objects in the order in which they are written down, e.g. the output of
-    /// `kubectl get -o yaml`, once or with `--watch`.
+    /// Checks the objects of a YAML text in their order, e.g. the output of `kubectl get -o yaml`,
+    /// with or without `--watch`.
     ///
     /// # Errors
     ///
-    /// The text is no YAML, or holds what is no object; another try does not help.
+    /// The text is no YAML, or contains a document that is no object; a retry does not help.
     pub fn judge_yaml(&mut self, yaml: &str) -> Result<Verdict, NotRead> {
         let objects = read(yaml)?;
         let mut verdict = Verdict::default();
@@ -77,7 +77,7 @@ impl Checker {
     }
 }
 
-/// Which object it is.
+/// Returns the identity of an object.
 fn identity(object: &Value) -> String {
     match object::uid(object) {
         "" => format!("{} {}", object["apiVersion"], name(object)),
@@ -85,7 +85,7 @@ fn identity(object: &Value) -> String {
     }
 }
 
-/// An object as people name it.
+/// Returns the kind, namespace and name of an object, for people.
 fn name(object: &Value) -> String {
     let kind = object::text(object, &["kind"]);
     let name = object::name(object);
@@ -95,7 +95,7 @@ fn name(object: &Value) -> String {
     }
 }
 
-/// What was found in a text.
+/// The violations found in a text.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     objects: usize,
@@ -103,15 +103,15 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The violations, each with the kind and the name of its object.
+    /// Returns the violations, each with the kind and the name of its object.
     pub fn violations(&self) -> impl Iterator<Item = (&str, &Violation)> {
         let found = self.found.iter();
         found.flat_map(|(name, found)| found.iter().map(|violation| (name.as_str(), violation)))
     }
 
-    /// What a command line exits with: 0 where no rule is broken, 1 where one is.
+    /// Returns the exit code for a command line: 0 if no rule is broken, 1 if one is.
     ///
-    /// 2 is for what cannot be read, which is no verdict.
+    /// Use 2 for a text that cannot be read, for which there is no verdict.
     pub fn exit_code(&self) -> u8 {
         u8::from(self.violations().next().is_some())
     }
@@ -138,11 +138,11 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Reads the objects of a YAML (or JSON) text: of all its documents, and of the lists within.
+/// Reads the objects of a YAML (or JSON) text: of all its documents, and of the lists in them.
 ///
 /// # Errors
 ///
-/// The text is no YAML, or holds what is no object; another try does not help.
+/// The text is no YAML, or contains a document that is no object; a retry does not help.
 pub fn read(yaml: &str) -> Result<Vec<Value>, NotRead> {
     let documents: Vec<Value> = documents(yaml)?;
     let mut objects = Vec::new();
@@ -173,7 +173,7 @@ fn flatten(document: Value, objects: &mut Vec<Value>) -> Result<(), NotRead> {
     Ok(())
 }
 
-/// A text that holds something else than objects.
+/// The error for a text that is not YAML or contains something other than objects.
 #[derive(Debug)]
 pub struct NotRead(String);
 

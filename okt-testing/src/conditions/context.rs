@@ -1,17 +1,17 @@
-//! This file says what a checker cannot see in an object.
+//! [`Context`]: the facts about an operator that its objects do not show.
 
 use jiff::Timestamp;
 
 use super::rule::{Violation, rule};
 
-/// What the rules need to know beside the objects.
+/// The facts that the rules need in addition to the objects.
 ///
 /// # Examples
 ///
 /// ```
 /// use okt_testing::conditions::Context;
 ///
-/// // What an operator of certificates declares; somebody else writes the condition of a mesh.
+/// // The conditions of a certificate operator; another controller writes the condition of a mesh.
 /// let context = Context::new().declares(["Ready", "Issued"]).owns(["Ready", "Issued", "Reconciling", "Stalled"]);
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -25,20 +25,20 @@ pub struct Context {
 }
 
 impl Context {
-    /// Nothing is known but what Kubernetes asks of everybody.
+    /// Creates a context with only the rules that hold for every operator.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These condition types are on every object that was visited once.
+    /// Adds condition types that every object has once the operator has written its status.
     #[must_use]
     pub fn declares(mut self, types: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.declared.extend(types.into_iter().map(Into::into));
         self
     }
 
-    /// These condition types are the operator's own, and all others somebody else's; without this
-    /// all are its own.
+    /// Sets the condition types that belong to the operator; all others belong to other controllers.
+    /// Without this call all types belong to the operator.
     #[must_use]
     pub fn owns(mut self, types: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let owned = self.owned.get_or_insert_default();
@@ -46,28 +46,28 @@ impl Context {
         self
     }
 
-    /// The operator has nothing left to do about the object.
+    /// Declares that the operator has nothing left to do for the object.
     #[must_use]
     pub fn settled(mut self) -> Self {
         self.settled = true;
         self
     }
 
-    /// What time it is; times after it are in the future.
+    /// Sets the current time; later times are in the future.
     #[must_use]
     pub fn now(mut self, now: Timestamp) -> Self {
         self.now = Some(now);
         self
     }
 
-    /// The status has at most so many bytes as compact JSON.
+    /// Limits the status to this many bytes as compact JSON.
     #[must_use]
     pub fn status_limit(mut self, bytes: usize) -> Self {
         self.status_limit = Some(bytes);
         self
     }
 
-    /// Does not judge by the rule of this name (e.g. `D07`).
+    /// Leaves out the rule of this name (e.g. `D07`).
     ///
     /// # Panics
     ///

@@ -1,19 +1,19 @@
-//! This file judges the schema of a CRD: what it lets operators write.
+//! Checks the schema of a CRD.
 
 use serde_json::{Value, json};
 
 use super::{Context, Violation};
 
-/// The bounds and the pattern of texts in a condition, as metav1 has them.
+/// The limits of texts in a condition, as in metav1: rule, field, maximum length, needs a pattern.
 const TEXTS: [(&str, &str, u64, bool); 3] = [
     ("S03", "type", 316, true),
     ("S04", "reason", 1024, true),
     ("S05", "message", 32_768, false),
 ];
 
-/// Holds a CRD against the rules for schemas; `previous` is what it was in the last release.
+/// Checks a CRD against the rules for schemas; `previous` is the CRD of the last release.
 ///
-/// Versions that are not served are not judged.
+/// Versions that are not served are not checked.
 ///
 /// # Examples
 ///
@@ -194,7 +194,7 @@ fn status(version: &Value, schema: &Value, breaks: &mut impl FnMut(&str, &str, &
     enums_of_states(status, "status", breaks);
 }
 
-/// States and phases that only a change of the CRD can add to.
+/// Reports states and phases that are enums, to which only a change of the CRD can add values.
 fn enums_of_states(schema: &Value, path: &str, breaks: &mut impl FnMut(&str, &str, &str)) {
     for (key, below) in schema["properties"].as_object().into_iter().flatten() {
         if path == "status" && key == "conditions" {
@@ -228,7 +228,7 @@ fn type_name(name: &str, kind: &str, breaks: &mut impl FnMut(&str, &str, &str)) 
     }
 }
 
-/// Values that a spec may no longer have.
+/// Reports enum values that were removed from the spec.
 fn kept_values(was: &Value, is: &Value, path: &str, breaks: &mut impl FnMut(&str, &str, &str)) {
     if let (Some(was), Some(is)) = (was["enum"].as_array(), is["enum"].as_array()) {
         for gone in was.iter().filter(|value| !is.contains(value)) {

@@ -1,4 +1,4 @@
-//! This file judges one version of an object.
+//! Checks one version of an object.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Context, Violation, conditions_of, find, text};
 
-/// As many conditions have room (the limit of Cluster API).
+/// The maximum number of conditions (the limit of Cluster API).
 const CONDITIONS: usize = 32;
 
 /// The patterns of metav1.Condition.
@@ -22,7 +22,7 @@ static REASON: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$").expect("the pattern is right")
 });
 
-/// Judges an object as it is.
+/// Checks one version of an object.
 pub(super) fn check(object: &Value, context: &Context) -> Vec<Violation> {
     let mut found = Vec::new();
     let generation = object
@@ -32,7 +32,7 @@ pub(super) fn check(object: &Value, context: &Context) -> Vec<Violation> {
         .pointer("/status/observedGeneration")
         .and_then(Value::as_i64);
     if conditions_of(object).next().is_none() && seen.is_none_or(|seen| seen < 0) {
-        // Nobody has been here yet.
+        // No operator has written the status yet.
         return found;
     }
     let mut breaks = |id: &str, about: &str, what: String| {
@@ -74,7 +74,7 @@ pub(super) fn check(object: &Value, context: &Context) -> Vec<Violation> {
     }
     summary(object, &mut breaks);
     deletion_and_pause(object, &mut breaks);
-    // A type with a domain before it is another controller's.
+    // A type with a domain prefix belongs to another controller.
     let own = names.iter().filter(|name| !name.contains('/')).count();
     if own > CONDITIONS {
         let what = format!("{own} of them are too many");
@@ -132,7 +132,7 @@ fn well_formed(condition: &Value, context: &Context, breaks: &mut impl FnMut(&st
     }
 }
 
-/// What Ready says, and what is in its way.
+/// Checks `Ready` against `Reconciling` and `Stalled`.
 fn summary(object: &Value, breaks: &mut impl FnMut(&str, &str, String)) {
     let status = |name: &str| find(object, name).map(|condition| text(condition, "status"));
     let mut in_the_way = Vec::new();

@@ -1,11 +1,11 @@
-//! This file judges what became of an object from one version to another.
+//! Checks the change of an object from one version to the next.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Context, Violation, conditions_of, find, text};
 
-/// Judges two versions of the same object.
+/// Checks two versions of the same object.
 pub(super) fn check(before: &Value, after: &Value, context: &Context) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut breaks = |id: &str, about: &str, what: &str| {
@@ -39,7 +39,7 @@ pub(super) fn check(before: &Value, after: &Value, context: &Context) -> Vec<Vio
             (last, next) if same && last != next => {
                 breaks("D02", name, "has a new time without a new status");
             }
-            // Within the same second a status may come and go.
+            // The status may change twice within the same second.
             _ => {}
         }
         let same_but_for_words =
@@ -61,7 +61,7 @@ fn without_digits(text: &str) -> String {
     text.replace(|char: char| char.is_ascii_digit(), "")
 }
 
-/// Whether nothing differs but times within the status.
+/// Returns whether the versions differ in nothing but times within the status.
 fn is_nothing_new(before: &Value, after: &Value) -> bool {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     let content = |object: &Value| {
@@ -88,7 +88,7 @@ fn forget_times(value: &mut Value) {
     }
 }
 
-/// Conditions that are not the operator's.
+/// Checks that the conditions of other controllers are unchanged.
 fn foreign(
     before: &Value,
     after: &Value,

@@ -1,13 +1,13 @@
-//! This file lists the rules, each with the texts that it comes from.
+//! The rules, each with its source.
 
 use std::fmt;
 
-/// How much a rule weighs.
+/// The severity of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Some consumer is misled where it is broken.
+    /// Breaking the rule misleads some consumer.
     Must,
-    /// Convention, or the comfort of people.
+    /// The rule is a convention, or for the convenience of people.
     Should,
 }
 
@@ -15,13 +15,13 @@ pub enum Level {
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {
-    /// Its name: `S` for what a schema shows, `D` for what objects show.
+    /// The name of the rule: `S` for rules about schemas, `D` for rules about objects.
     pub id: &'static str,
-    /// How much it weighs.
+    /// The severity.
     pub level: Level,
-    /// What it asks for.
+    /// The requirement.
     pub says: &'static str,
-    /// Where it comes from.
+    /// The source of the rule.
     pub source: &'static str,
 }
 
@@ -43,10 +43,10 @@ const fn should(id: &'static str, says: &'static str, source: &'static str) -> R
     }
 }
 
-/// All rules that are judged here.
+/// All rules that are checked here.
 ///
-/// What only an operator's own tests can know (that a failure is for good, that a finalizer went
-/// after the work) is not among them.
+/// Rules that only an operator's own tests can check (that a failure is permanent, that a finalizer
+/// is removed after the work) are not among them.
 pub static RULES: &[Rule] = &[
     must(
         "S01",
@@ -165,21 +165,21 @@ pub static RULES: &[Rule] = &[
     ),
 ];
 
-/// The rule of this name.
+/// Returns the rule of this name.
 pub(super) fn rule(id: &str) -> &'static Rule {
     let found = RULES.iter().find(|rule| rule.id == id);
     found.expect("what is judged is listed")
 }
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
     /// The rule.
     pub rule: &'static Rule,
-    /// What breaks it: a condition type, or a path.
+    /// The condition type or path that breaks it.
     pub about: String,
-    /// How it is broken.
+    /// How it breaks the rule.
     pub what: String,
 }
 

@@ -1,4 +1,4 @@
-//! This file says what server-side apply does.
+//! Behaviours of server-side apply.
 
 use kube::{api::Patch, core::Status};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ async fn an_apply_with_a_version_creates_what_is_not_there_and_changes_nothing_e
 ) -> Outcome {
     let apply = |color: &'static str| async move {
         let mut config = world.widget("a", json!({ "color": color }));
-        // The version of the empty store: no object has it.
+        // No object has this version: it is that of the empty store.
         config.metadata.resource_version = Some("1".to_owned());
         let params = by("m").force();
         (world.widgets())
@@ -49,7 +49,7 @@ async fn an_identical_apply_keeps_the_resource_version(world: &World) -> Outcome
     let made = world
         .apply_spec(&by("m"), "a", json!({ "color": "red" }))
         .await?;
-    // The status that the schema gives is written with the first write.
+    // The defaults of the status are written with the first update.
     let settled = world
         .apply_spec(&by("m"), "a", json!({ "color": "red" }))
         .await?;
@@ -209,7 +209,7 @@ async fn an_undeclared_field_is_500(world: &World) -> Outcome {
     Ok(())
 }
 
-/// Why an apply of this body is refused.
+/// Applies a body and returns why it is refused.
 async fn refused(world: &World, body: Value) -> Result<Status, Failure> {
     refusal(
         world
@@ -295,7 +295,7 @@ async fn an_apply_to_what_has_not_the_types_of_its_schema_is_500(world: &World) 
     world
         .apply_spec(&params, "a", json!({ "color": "red" }))
         .await?;
-    // A list passes for a text with a format; of such an object nobody keeps account.
+    // A list is accepted for a string with a format; such an object gets no managed fields.
     let patched = world
         .merge("a", json!({ "spec": { "started": ["noon"] } }))
         .await?;

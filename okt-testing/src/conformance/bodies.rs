@@ -1,4 +1,4 @@
-//! This file says what the API makes of bodies that are not what they should be.
+//! Behaviours for malformed and unusual request bodies.
 
 use serde_json::json;
 
@@ -79,7 +79,7 @@ async fn an_object_of_a_built_in_kind_need_not_say_what_it_is(world: &World) -> 
         .send("PATCH", &path, &merge, r#"{"kind":null}"#)
         .await?;
     ensure_eq!(reply.code, 200);
-    // A custom resource must say it.
+    // A custom resource needs a kind.
     let reply = post(world, r#"{"metadata":{"name":"a"},"spec":{}}"#).await?;
     ensure_eq!(reply.code, 400);
     let message = reply.message()?;
@@ -195,7 +195,7 @@ async fn a_body_may_be_yaml(world: &World) -> Outcome {
     Ok(())
 }
 
-/// Posts a widget with a field that nobody declared.
+/// Posts a widget with an undeclared field.
 async fn post_unknown(world: &World, validation: &str) -> Result<Reply, Failure> {
     let path = format!("{}?fieldValidation={validation}", world.path());
     let object = json!({

@@ -1,4 +1,4 @@
-//! This file says what the kinds are like that need no CRD.
+//! Behaviours of built-in kinds.
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -141,7 +141,7 @@ async fn a_deployment_has_a_scale_and_a_status_of_its_own(world: &World) -> Outc
     Ok(())
 }
 
-/// A scale of the deployment, to be applied.
+/// Returns an apply patch for the scale of the deployment.
 fn scale(replicas: i32) -> Patch<Value> {
     Patch::Apply(json!({
         "apiVersion": "autoscaling/v1",

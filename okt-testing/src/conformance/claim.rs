@@ -1,4 +1,4 @@
-//! This file is how a behaviour says what must be, and where it was not.
+//! The assertions of behaviours, and [`Failure`].
 
 use core::{fmt, panic::Location};
 use std::{error::Error, time::Duration};
@@ -6,16 +6,15 @@ use std::{error::Error, time::Duration};
 use kube::core::Status;
 use tokio::time::{Instant, sleep};
 
-/// What a check of a behaviour comes to.
+/// The result of a check of a behaviour.
 pub(super) type Outcome = Result<(), Failure>;
 
-/// How often a server is asked again.
+/// The interval of polling a server.
 const POLL: Duration = Duration::from_millis(50);
-/// How long a server may take for what it does some time after the request, e.g. the collection of
-/// garbage.
+/// How long a server may take for asynchronous work, e.g. garbage collection.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// The server behaved otherwise.
+/// The error for a server that behaves differently, with its location in the suite.
 #[derive(Debug)]
 pub struct Failure {
     message: String,
@@ -23,7 +22,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure at the line of the caller.
+    /// Creates a failure at the line of the caller.
     #[track_caller]
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
@@ -32,7 +31,7 @@ impl Failure {
         }
     }
 
-    /// An error with its causes.
+    /// Creates a failure from an error and its causes.
     #[track_caller]
     fn of(error: &dyn Error) -> Self {
         let mut message = error.to_string();
@@ -82,7 +81,7 @@ failures_of!(
     core::num::ParseIntError,
 );
 
-/// What must be there.
+/// An optional value that must be there.
 pub(super) trait Given<T> {
     fn given(self) -> Result<T, Failure>;
 }
@@ -97,7 +96,7 @@ impl<T> Given<T> for Option<T> {
     }
 }
 
-/// What the API refused.
+/// Returns the `Status` of a refused request.
 #[track_caller]
 pub(super) fn refusal<T: fmt::Debug>(outcome: kube::Result<T>) -> Result<Status, Failure> {
     match outcome {
@@ -106,7 +105,7 @@ pub(super) fn refusal<T: fmt::Debug>(outcome: kube::Result<T>) -> Result<Status,
     }
 }
 
-/// Asks until there is an answer; for what a server does some time after the request.
+/// Polls until there is a result, for asynchronous work of the server.
 #[track_caller]
 pub(super) fn eventually<T, Asked>(
     what: &str,
@@ -131,7 +130,7 @@ where
     }
 }
 
-/// Says what must hold.
+/// Requires a condition.
 macro_rules! ensure {
     ($condition:expr $(,)?) => {
         ensure!($condition, "it does not hold: {}", stringify!($condition))
@@ -143,7 +142,7 @@ macro_rules! ensure {
     };
 }
 
-/// Says what must be equal: what there is first, what is expected second.
+/// Requires that two values are equal: first the actual value, then the expected value.
 macro_rules! ensure_eq {
     ($left:expr, $right:expr $(,)?) => {
         ensure_eq!($left, $right, "{}", stringify!($left))
@@ -160,7 +159,7 @@ macro_rules! ensure_eq {
     };
 }
 
-/// Says what must differ.
+/// Requires that two values differ.
 macro_rules! ensure_ne {
     ($left:expr, $right:expr $(,)?) => {
         match (&$left, &$right) {
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_is_what_was_expected_and_where() {
+    fn a_failure_shows_both_values_and_the_location() {
         let text = one().map_err(|failure| failure.to_string());
         let start = "1 + 1\n  is:       2\n  expected: 3\n  (";
         assert!(
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_reported_at_the_line_that_gave_it_up() {
+    fn an_error_is_reported_at_the_line_that_returned_it() {
         let outcome = (|| -> Outcome {
             "x".parse::<u8>()?;
             Ok(())
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn patience_ends() {
+    async fn eventually_fails_after_the_time_limit() {
         let never = || async { Ok(None::<()>) };
         let outcome = eventually("it comes", never).await;
         assert!(

@@ -1,4 +1,4 @@
-//! This file says what is made of CRDs.
+//! Behaviours of CRDs.
 
 use futures::TryStreamExt;
 use kube::{
@@ -156,7 +156,7 @@ async fn a_kind_of_the_cluster_has_no_namespace(world: &World) -> Outcome {
     Ok(())
 }
 
-/// The CRD of another kind in the group of the widgets.
+/// Returns the CRD of another kind in the group of the widgets.
 fn gadgets(world: &World, names: &Value) -> Value {
     let mut crd = world.crd();
     crd["metadata"]["name"] = format!("gadgets.{}", world.group).into();
@@ -167,7 +167,7 @@ fn gadgets(world: &World, names: &Value) -> Value {
     crd
 }
 
-/// Waits for what the server says about the names of a CRD, in JSON.
+/// Waits until the names of a CRD have this status, and returns the CRD as JSON.
 async fn names_of(world: &World, plural: &str, status: &str) -> Result<Value, Failure> {
     let name = format!("{plural}.{}", world.group);
     eventually("the names are looked at", || async {
@@ -219,7 +219,7 @@ async fn a_crd_whose_names_are_taken_is_not_served(world: &World) -> Outcome {
         ensure_eq!(established["status"], "False");
         ensure_eq!(established["reason"], "NotAccepted");
         ensure_eq!(established["message"], "not all names are accepted");
-        // What it has, it has.
+        // The CRD keeps the names that were accepted.
         ensure_eq!(crd["status"]["acceptedNames"]["plural"], "gadgets");
         ensure_eq!(world.send("GET", &list, &[], "").await?.code, 404);
         let name = format!("gadgets.{}", world.group);
@@ -259,7 +259,7 @@ async fn a_name_that_is_given_up_passes_to_who_waits_for_it(world: &World) -> Ou
     waits["metadata"]["name"] = format!("doodads.{}", world.group).into();
     world.create_crd(waits).await?;
     names_of(world, "doodads", "False").await?;
-    // It keeps the one until it gets the other.
+    // The CRD keeps the old name until it gets the new one.
     let asks = json!({ "spec": { "names": { "shortNames": ["wd"] } } });
     let name = format!("gadgets.{}", world.group);
     crds.patch(&name, &params, &Patch::Merge(asks)).await?;

@@ -1,4 +1,4 @@
-//! This file says what deletion does: finalizers, preconditions, owners, collections.
+//! Behaviours of deletion: finalizers, preconditions, owners, collections.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
@@ -37,7 +37,7 @@ async fn a_deletion_answers_with_a_status(world: &World) -> Outcome {
     Ok(())
 }
 
-/// A widget with a finalizer, added as operators do.
+/// Creates a widget and adds a finalizer as operators do.
 async fn with_finalizer(world: &World) -> kube::Result<DynamicObject> {
     world.create("a", json!({})).await?;
     let patch = json!([

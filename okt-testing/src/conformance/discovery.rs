@@ -1,4 +1,4 @@
-//! This file says what the API tells about itself, and how kubectl is shown objects.
+//! Behaviours of discovery, and of tables for kubectl.
 
 use kube::Discovery;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! This file says what lists do: selectors, pages, versions.
+//! Behaviours of lists: selectors, pages, versions.
 
 use kube::{
     Api, ResourceExt,
@@ -119,7 +119,7 @@ async fn an_option_that_is_no_number_is_400(world: &World) -> Outcome {
 async fn any_word_but_false_and_0_sets_a_flag(world: &World) -> Outcome {
     world.create("a", json!({})).await?;
     for (word, watches) in [("yes", true), ("", true), ("0", false), ("False", false)] {
-        // Of a name that comes twice the first counts.
+        // If a parameter is given twice, the first one counts.
         let path = format!("{}?watch={word}&watch=1&timeoutSeconds=1", world.path());
         let reply = world.send("GET", &path, &[], "").await?;
         let first = reply.lines()?.into_iter().next().given()?;

@@ -1,4 +1,4 @@
-//! This file says how the API accounts for who wrote what, in `managedFields`.
+//! Behaviours of `managedFields`.
 
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{
     world::World,
 };
 
-/// The entries, in short: manager, operation, subresource.
+/// Returns the entries in short form: manager, operation, subresource.
 fn entries(object: &DynamicObject) -> Vec<String> {
     let fields = object.metadata.managed_fields.as_deref();
     let short = |entry: &Option<String>| entry.clone().unwrap_or_default();
@@ -22,7 +22,7 @@ fn entries(object: &DynamicObject) -> Vec<String> {
         .collect()
 }
 
-/// The fields of the entry with this number.
+/// Returns the fields of the entry with this index.
 fn fields(object: &DynamicObject, number: usize) -> Option<&Value> {
     let entry = object.metadata.managed_fields.as_ref()?.get(number)?;
     Some(&entry.fields_v1.as_ref()?.0)

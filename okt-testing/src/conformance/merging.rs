@@ -1,4 +1,4 @@
-//! This file says how server-side apply merges lists and maps.
+//! Behaviours of server-side apply for lists and maps.
 
 use kube::api::Patch;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! This file says how objects are created, read, changed and deleted.
+//! Behaviours of creating, reading, changing and deleting objects.
 
 use std::collections::BTreeSet;
 
@@ -112,7 +112,7 @@ async fn a_put_with_the_current_version_is_written(world: &World) -> Outcome {
 
 async fn a_put_that_changes_nothing_keeps_the_resource_version(world: &World) -> Outcome {
     let object = world.create("a", json!({})).await?;
-    // The status that the schema gives is written with the first write.
+    // The defaults of the status are written with the first update.
     let object = world.replace(&object).await?;
     let same = world.replace(&object).await?;
     ensure_eq!(version(&same)?, version(&object)?);

@@ -1,4 +1,4 @@
-//! This file says what the options of a deletion may be, in its body and in its query.
+//! Behaviours of the options of a deletion, in its body and in its query.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn delete(world: &World, query: &str, body: &str) -> Result<Reply, Failure
     world.send("DELETE", &path, headers, body).await
 }
 
-/// Whether the widget `a` is there as if nobody had deleted it.
+/// Returns whether the widget `a` exists and is not being deleted.
 async fn is_untouched(world: &World) -> Result<bool, Failure> {
     let found = world.widgets().get_opt("a").await?;
     Ok(found.is_some_and(|found| found.metadata.deletion_timestamp.is_none()))
@@ -72,7 +72,7 @@ async fn a_deletion_with_a_body_of_another_kind_is_400(world: &World) -> Outcome
     Ok(())
 }
 
-/// The options are sent in a body and in a query, if that can be.
+/// Sends invalid options, once in the body and once in the query.
 async fn invalid(world: &World, body: Value, query: &str, problem: &str) -> Outcome {
     for (query, body) in [("", body.to_string().as_str()), (query, "")] {
         let reply = delete(world, query, body).await?;
@@ -165,7 +165,7 @@ async fn an_empty_precondition_is_one(world: &World) -> Outcome {
     Ok(())
 }
 
-/// A widget with a finalizer, deleted.
+/// Creates a widget with a finalizer and deletes it.
 async fn held(world: &World, query: &str, body: &str) -> Result<Reply, Failure> {
     let mut object = world.widget("a", json!({}));
     object.metadata.finalizers = Some(vec!["okt.dev/a".to_owned()]);

@@ -1,4 +1,4 @@
-//! This file says what JSON, merge and strategic merge patches do.
+//! Behaviours of JSON, merge and strategic merge patches.
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -255,7 +255,7 @@ async fn a_patch_of_an_unknown_media_type_is_415(world: &World) -> Outcome {
     Ok(())
 }
 
-/// Patches a widget that is there.
+/// Patches the widget `a`.
 async fn patch(world: &World, media: &str, body: impl Into<Vec<u8>>) -> Result<Reply, Failure> {
     let path = format!("{}/a?fieldManager=m", world.path());
     let headers = [("content-type", media)];

@@ -1,4 +1,4 @@
-//! This file takes finalizers off what a suite made, so that it can go.
+//! Removes the finalizers of the objects of a suite, so that they can be deleted.
 
 use k8s_openapi::{
     api::core::v1::ConfigMap,
@@ -16,7 +16,7 @@ use super::{
 };
 
 impl World {
-    /// Takes the finalizers off all objects of a CRD.
+    /// Removes the finalizers of all objects of a CRD.
     pub(super) async fn release(&self, crd: &CustomResourceDefinition) -> Result<(), Failure> {
         let version = &crd.spec.versions.first().given()?.name;
         let kind = GroupVersionKind::gvk(&crd.spec.group, version, &crd.spec.names.kind);
@@ -32,7 +32,7 @@ impl World {
                 None => all.clone(),
             };
             if !object.finalizers().is_empty() {
-                // Whoever comes first: it may be gone by now.
+                // The object may be gone by now.
                 let _ = api
                     .patch(&object.name_any(), &PatchParams::default(), &released())
                     .await;
@@ -41,7 +41,7 @@ impl World {
         Ok(())
     }
 
-    /// Takes the finalizers off the `ConfigMap`s of a namespace.
+    /// Removes the finalizers of the `ConfigMap`s of a namespace.
     pub(super) async fn release_maps(&self, namespace: &str) -> Result<(), Failure> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client(), namespace);
         for map in maps.list_metadata(&ListParams::default()).await? {

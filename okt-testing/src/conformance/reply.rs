@@ -1,4 +1,4 @@
-//! This file is an answer as it came, for what kube has no words for.
+//! [`Reply`]: the response to a raw request.
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::claim::{Failure, Given};
 
-/// An answer, whatever it is.
+/// A response of any status.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) code: u16,
@@ -36,7 +36,7 @@ impl Reply {
             .unwrap_or_default()
     }
 
-    /// The events of a watch.
+    /// Returns the events of a watch.
     pub(super) fn lines(&self) -> Result<Vec<Value>, Failure> {
         let lines = self.body.split(|byte| *byte == b'\n');
         let events = lines.filter(|line| !line.is_empty());
@@ -45,7 +45,7 @@ impl Reply {
             .collect::<Result<_, _>>()?)
     }
 
-    /// The sentence of a `Status`.
+    /// Returns the message of a `Status`.
     pub(super) fn message(&self) -> Result<String, Failure> {
         Ok(self.json()?["message"].as_str().given()?.to_owned())
     }

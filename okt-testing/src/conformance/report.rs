@@ -1,12 +1,12 @@
-//! This file says how many behaviours a server has.
+//! [`Report`]: the results of the behaviours.
 
 use core::fmt;
 
 use super::{Behaviour, Failure};
 
-/// What came of each behaviour.
+/// The result of each behaviour.
 ///
-/// Printed it is one line, `45 of 45, further 12 of 12`, and then each failure.
+/// It prints one line, `45 of 45, further 12 of 12`, and then each failure.
 #[derive(Debug, Default)]
 pub struct Report {
     results: Vec<(Behaviour, Result<(), Failure>)>,
@@ -14,29 +14,29 @@ pub struct Report {
 }
 
 impl Report {
-    /// Those that the server does not have, and what it did instead.
+    /// Returns the behaviours that the server does not have, and what it did instead.
     pub fn failures(&self) -> impl Iterator<Item = (&Behaviour, &Failure)> {
         self.results
             .iter()
             .filter_map(|(behaviour, outcome)| Some((behaviour, outcome.as_ref().err()?)))
     }
 
-    /// Adds what came of one more.
+    /// Adds the result of a behaviour.
     pub fn add(&mut self, behaviour: Behaviour, outcome: Result<(), Failure>) {
         self.results.push((behaviour, outcome));
     }
 
-    /// Why something was left behind on the server, if it was; it says nothing of the behaviours.
+    /// Returns why something was left behind on the server, if so; this is not a failed behaviour.
     pub fn left_behind(&self) -> Option<&Failure> {
         self.left.as_ref()
     }
 
-    /// Adds that not everything could be deleted.
+    /// Records that not everything could be deleted.
     pub(super) fn leave(&mut self, why: Failure) {
         self.left = Some(why);
     }
 
-    /// How many behaviours the server has, of those that were checked.
+    /// Returns how many of the checked behaviours the server has.
     ///
     /// # Example
     /// ```
@@ -48,7 +48,7 @@ impl Report {
         format!("{good} of {all}, further {good_further} of {further}")
     }
 
-    /// How many are as they should be, and how many were checked.
+    /// Returns how many behaviours the server has, and how many were checked.
     fn of(&self, numbered: bool) -> (usize, usize) {
         let all = self
             .results

@@ -1,4 +1,4 @@
-//! This file says what CEL rules do.
+//! Behaviours of CEL rules.
 
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ async fn rules_wait_until_the_schema_holds(world: &World) -> Outcome {
     Ok(())
 }
 
-/// What a CRD is refused for whose spec has this rule.
+/// Creates a CRD with this rule on its spec, and returns why it is refused.
 async fn compile(world: &World, rule: Value) -> Result<String, Failure> {
     let world = world.own_group();
     let mut crd = world.crd();

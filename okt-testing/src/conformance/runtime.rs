@@ -1,4 +1,4 @@
-//! This file says that kube's runtime lives on the API: watchers, controllers, finalizers.
+//! Behaviours that kube's runtime needs: watchers, controllers, finalizers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use super::{
     world::{World, version},
 };
 
-/// What a watcher tells, in short.
+/// Returns an event of a watcher in short form.
 fn short(event: &Event<DynamicObject>) -> String {
     match event {
         Event::Init => "INIT".to_owned(),
@@ -120,7 +120,7 @@ async fn a_controller_with_a_finalizer_settles_and_is_silent(world: &World) -> O
         .await?;
         ensure_eq!(object.finalizers(), ["okt.dev/test"]);
 
-        // Its own write comes back to it, and it has nothing more to write.
+        // The controller's own write triggers it, and it has nothing more to write.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let later = world.get("a").await?;
         ensure_eq!(version(&later)?, version(&object)?);

@@ -1,4 +1,4 @@
-//! This file says what the schema of a CRD does to objects.
+//! Behaviours of CRD schemas.
 
 use kube::core::Status;
 use serde_json::{Value, json};
@@ -14,12 +14,12 @@ async fn refuse(world: &World, spec: Value) -> Result<Status, Failure> {
     Ok(status)
 }
 
-/// The one cause, after the head of the message.
+/// Returns the one cause, after the head of the message.
 async fn cause(world: &World, spec: Value) -> Result<String, Failure> {
     let message = refuse(world, spec).await?.message;
     let head = format!("Widget.{} \"a\" is invalid: ", world.group);
     let causes = message.strip_prefix(&head).given()?;
-    // Rules on other fields were not looked at, and the server says so.
+    // The server adds that rules on other fields were not checked.
     let first = causes
         .split_once(", <nil>: ")
         .map_or(causes, |(first, _)| first);
@@ -225,7 +225,7 @@ async fn a_changed_schema_shows_in_what_is_stored(world: &World) -> Outcome {
     })
     .await?;
     let patch = json!({ "spec": { "replicas": 2 } });
-    // What was left as it was is not held against it.
+    // Ratcheting: an invalid value that does not change is accepted.
     world.merge("a", patch).await?;
     let patch = json!({ "spec": { "color": "green" } });
     ensure_eq!(refusal(world.merge("a", patch).await)?.code, 422);

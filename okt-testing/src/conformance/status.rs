@@ -1,4 +1,4 @@
-//! This file says what the status endpoint does.
+//! Behaviours of the status subresource.
 
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::json;
@@ -120,7 +120,7 @@ async fn a_violation_of_the_schema_in_status_is_422(world: &World) -> Outcome {
     Ok(())
 }
 
-/// Applies a phase by force, upon a version.
+/// Applies a phase by force, on a version.
 async fn apply_upon(world: &World, version: &str, phase: &str) -> kube::Result<DynamicObject> {
     let patch = json!({
         "apiVersion": world.api_version(),

@@ -1,4 +1,4 @@
-//! This file gives behaviours what they need, and takes it away again.
+//! [`Suite`]: creates the CRD and the namespaces of the behaviours, and deletes them.
 
 use core::{any::Any, fmt};
 use std::{
@@ -21,12 +21,12 @@ use tokio::time::timeout;
 
 use super::{Behaviour, claim::Failure, world::World};
 
-/// What is labelled so is the suite's own: namespaces and CRDs.
+/// The label of the namespaces and CRDs of a suite.
 pub(super) const LABEL: &str = "conformance.okt.dev/suite";
 
-/// No behaviour may take longer.
+/// The time limit for one behaviour.
 const LIMIT: Duration = Duration::from_mins(3);
-/// As many objects are deleted at the same time.
+/// The number of objects that are deleted at the same time.
 const DELETES: usize = 16;
 
 /// A server that is ready for the checks: the CRD that behaviours share is served.
@@ -40,8 +40,8 @@ impl Suite {
     /// Creates the CRD, and waits until it is served.
     ///
     /// # Errors
-    /// The server does not take the CRD, or does not serve it within 40 seconds. A retry starts
-    /// from the beginning, with a group of its own.
+    /// The server does not accept the CRD, or does not serve it within 40 seconds. A retry starts
+    /// from the beginning, with another group.
     pub async fn start(client: Client) -> Result<Self, Failure> {
         // Several suites may run on one server at the same time.
         let number = RandomState::new().hash_one(0);
@@ -53,7 +53,7 @@ impl Suite {
         match suite.common.create_kind(suite.common.crd()).await {
             Ok(()) => Ok(suite),
             Err(failure) => {
-                // The first failure is the one to tell.
+                // Report the first failure.
                 let _ = suite.finish().await;
                 Err(failure)
             }
@@ -63,7 +63,7 @@ impl Suite {
     /// Checks one behaviour, in a namespace of its own.
     ///
     /// # Errors
-    /// The server behaves otherwise, takes longer than three minutes, or cannot be reached.
+    /// The server behaves differently, takes longer than three minutes, or cannot be reached.
     pub async fn check(&self, behaviour: &Behaviour) -> Result<(), Failure> {
         let number = self.namespaces.fetch_add(1, Ordering::Relaxed);
         let world = self.common.in_namespace(number);
@@ -79,17 +79,17 @@ impl Suite {
         }
     }
 
-    /// Deletes everything that the suite made, and waits for none of it.
+    /// Deletes everything that the suite created, without waiting.
     ///
     /// # Errors
-    /// The server refuses a deletion, or cannot be reached. What stays has the label
-    /// `conformance.okt.dev/suite`.
+    /// The server refuses a deletion, or cannot be reached. Namespaces and CRDs that stay have the
+    /// label `conformance.okt.dev/suite`.
     pub async fn finish(&self) -> Result<(), Failure> {
         let client = self.common.client();
         let own = ListParams::default().labels(&format!("{LABEL}={}", self.common.id));
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
         let namespaces: Api<Namespace> = Api::all(client);
-        // First all finalizers, or the rest is never finished.
+        // Remove all finalizers first, otherwise the deletions never finish.
         for crd in crds.list(&own).await? {
             self.common.release(&crd).await?;
             delete(&crds, &crd.name_any()).await?;
@@ -121,7 +121,7 @@ impl fmt::Debug for Suite {
     }
 }
 
-/// Deletes what may be gone already.
+/// Deletes an object that may be gone already.
 async fn delete<K>(api: &Api<K>, name: &str) -> Result<(), Failure>
 where
     K: Clone + core::fmt::Debug + serde::de::DeserializeOwned,
@@ -132,7 +132,7 @@ where
     }
 }
 
-/// The text of a panic.
+/// Returns the text of a panic.
 fn said(panic: &(dyn Any + Send)) -> &str {
     match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
         (Some(text), _) => text,

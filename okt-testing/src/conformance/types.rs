@@ -1,5 +1,5 @@
-//! This file says what the types of built-in kinds do to objects, as far as operators meet it:
-//! defaults, who owns what, what a status writes, what a generation counts.
+//! Behaviours of the types of built-in kinds, as far as operators need them: defaults, field
+//! ownership, status writes, generations.
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::{
@@ -141,7 +141,7 @@ async fn a_second_deletion_may_say_anew_what_becomes_of_dependents(world: &World
     let api = world.widgets();
     api.create(&PostParams::default(), &object).await?;
     api.delete("a", &DeleteParams::default()).await?;
-    // It is only tried: a garbage collector might come along.
+    // A dry run, because a garbage collector could interfere.
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Foreground),
         dry_run: true,

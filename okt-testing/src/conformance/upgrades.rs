@@ -1,4 +1,4 @@
-//! This file says what becomes of a kind whose CRD changes its versions.
+//! Behaviours of a kind whose CRD changes its versions.
 
 use futures::TryStreamExt;
 use kube::{
@@ -75,7 +75,7 @@ async fn a_version_goes_when_nothing_is_stored_in_it_any_more(world: &World) -> 
     let changed = change(world, &last).await?;
     let stored = changed.status.given()?.stored_versions;
     ensure_eq!(stored, Some(vec![BETA.to_owned()]));
-    // Who set a field in a version that is gone: an apply fails, and an update forgets all.
+    // Managed fields of a removed version: an apply fails, and an update drops all managed fields.
     let status = refusal(apply(world, BETA, "a", "n", json!({ "old": "x" })).await)?;
     ensure_eq!(status.code, 500);
     ensure_eq!(
@@ -122,7 +122,7 @@ async fn an_apply_fails_that_does_not_fit_into_the_version_of_another_manager(
         status.message,
         "failed to convert new object: .spec.new: field not declared in schema"
     );
-    // An update is done all the same, and then nobody owns anything.
+    // An update succeeds, and drops all managed fields.
     let updated = merge(world, BETA, "a", json!({ "spec": { "new": "x" } })).await?;
     ensure_eq!(updated.data["spec"]["new"], "x");
     ensure_eq!(updated.managed_fields().len(), 0);
@@ -226,7 +226,7 @@ async fn what_versions_have_in_common_is_checked_once(world: &World) -> Outcome 
 
 async fn selectable_fields_are_taken_only_where_the_schema_is(world: &World) -> Outcome {
     let world = &world.own_group();
-    // The same in all versions, of which each has a schema of its own.
+    // The selectable fields are the same in all versions, but each version has its own schema.
     let mut same = crd(world, ALPHA);
     for version in [0, 1] {
         same["spec"]["versions"][version]["selectableFields"] =

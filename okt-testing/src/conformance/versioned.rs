@@ -1,4 +1,4 @@
-//! This file is a kind in two versions, and short words for what is done with it.
+//! A kind in two versions, and helpers for it.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -16,8 +16,8 @@ use super::{
 pub(super) const ALPHA: &str = "v1alpha1";
 pub(super) const BETA: &str = "v1beta1";
 
-/// Widgets in two versions, both served: `old` is a field of the first only, `new` and `size` are
-/// of the second.
+/// Returns a CRD of widgets in two versions, both served: only the first has the field `old`, only
+/// the second has `new` and `size`.
 pub(super) fn crd(world: &World, stored: &str) -> Value {
     let spec = |properties: Value| {
         json!({ "openAPIV3Schema": { "type": "object", "properties": {
@@ -50,19 +50,19 @@ pub(super) fn crd(world: &World, stored: &str) -> Value {
     crd
 }
 
-/// The same where both versions have the same schema, in which nothing has a default.
+/// Returns the same CRD with the same schema in both versions, without defaults.
 pub(super) fn twins(world: &World, stored: &str) -> Value {
     let mut crd = crd(world, stored);
     crd["spec"]["versions"][1]["schema"] = crd["spec"]["versions"][0]["schema"].clone();
     for version in [0, 1] {
-        // A server takes those of one version only where that has a schema of its own.
+        // A server accepts selectable fields of one version only if it has its own schema.
         crd["spec"]["versions"][version]["selectableFields"] = json!([]);
     }
     crd["spec"]["versions"][1]["additionalPrinterColumns"] = json!([]);
     crd
 }
 
-/// A place with widgets in both versions.
+/// Returns a world with widgets in both versions.
 pub(super) async fn with(world: &World, crd: fn(&World, &str) -> Value) -> Result<World, Failure> {
     let world = world.own_group();
     world.create_crd(crd(&world, ALPHA)).await?;
@@ -84,7 +84,7 @@ pub(super) async fn served(world: &World, version: &str) -> Outcome {
     .await
 }
 
-/// Changes the CRD, and waits until the server goes by it: then older watches are too old.
+/// Changes the CRD, and waits until the server uses it: then older versions are too old for watches.
 pub(super) async fn change(
     world: &World,
     crd: &Value,

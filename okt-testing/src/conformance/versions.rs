@@ -1,4 +1,4 @@
-//! This file says how the objects of a kind live in several versions, which are converted by name alone.
+//! Behaviours of a kind in several versions that are converted by name alone.
 
 use futures::TryStreamExt;
 use kube::{
@@ -50,7 +50,7 @@ async fn a_version_shows_what_it_knows_and_defaults_are_of_the_one_that_is_store
     create(world, ALPHA, "a", json!({ "color": "red", "old": "x" })).await?;
     let seen = widgets(world, BETA).get("a").await?;
     ensure_eq!(seen.data["spec"], json!({ "color": "red" }));
-    // What the version that is stored does not know is lost, even to who wrote it.
+    // A field that the storage version does not have is lost, also in the response to its writer.
     let made = create(world, BETA, "b", json!({ "new": "x", "color": "red" })).await?;
     ensure_eq!(made.data["spec"], json!({ "color": "red" }));
     let fields = fields_of(&made, "unknown").given()?;
@@ -172,7 +172,7 @@ async fn who_applies_is_one_manager_and_who_updates_is_one_for_each_version(
         json!({ "color": "red", "old": "x" }),
     )
     .await?;
-    // What it sets no more goes, whatever the version.
+    // A field that the manager no longer sets is removed, whatever the version.
     let applied = apply(world, BETA, "a", "m", json!({ "color": "red" })).await?;
     ensure_eq!(applied.data["spec"], json!({ "color": "red" }));
     let entries = applied.managed_fields();

@@ -1,4 +1,4 @@
-//! This file says what watches tell.
+//! Behaviours of watches.
 
 use std::{pin::pin, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
     world::{World, version},
 };
 
-/// Watches from a version until `count` events came; what they are, in short.
+/// Watches from a version until `count` events came, and returns them in short form.
 async fn see(
     world: &World,
     params: &WatchParams,
@@ -89,7 +89,7 @@ async fn a_watch_from_a_version_to_come_tells_nothing_before_it(world: &World) -
         Ok::<_, Failure>((made, format!("ADDED {name}")))
     };
     let api = world.widgets();
-    // Others write to the same server: it may be there before anything is made here.
+    // Other clients write to the same server, so the version may exist before the watch starts.
     let (from, events) = loop {
         let from = make().await?.0 + 10;
         let events = api
@@ -260,7 +260,7 @@ async fn bookmarks_come_before_the_end(world: &World) -> Outcome {
     let params = WatchParams::default().fields("metadata.name=a").timeout(5);
     let api = world.widgets();
     let stream = api.watch(&params, &version(&first)?).await?;
-    // On a quiet server there would be nothing new to tell.
+    // On a quiet server there would be no new version for a bookmark.
     world.create("b", json!({})).await?;
     let events: Vec<_> = stream.try_collect().await?;
     // A busy server may send two.
@@ -269,7 +269,7 @@ async fn bookmarks_come_before_the_end(world: &World) -> Outcome {
     let Some(WatchEvent::Bookmark(bookmark)) = events.last() else {
         return Err(Failure::new("no bookmark came"));
     };
-    // It is of a version that the events did not tell.
+    // Its version is newer than that of any event.
     let told: u64 = bookmark.metadata.resource_version.parse()?;
     ensure!(told > version(&first)?.parse()?, "{told}");
     let params = WatchParams {

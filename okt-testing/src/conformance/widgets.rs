@@ -1,4 +1,4 @@
-//! This file holds the short words for what behaviours do with widgets.
+//! Helpers of behaviours for widgets.
 
 use kube::{
     ResourceExt,
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::world::World;
 
 impl World {
-    /// A widget of this spec.
+    /// Returns a widget with this spec.
     pub(super) fn widget(&self, name: &str, spec: impl Into<Value>) -> DynamicObject {
         let spec = spec.into();
         DynamicObject::new(name, &self.resource()).data(json!({ "spec": spec }))
@@ -30,14 +30,14 @@ impl World {
             .await
     }
 
-    /// Lays a JSON merge patch over a widget.
+    /// Sends a JSON merge patch for a widget.
     pub(super) async fn merge(&self, name: &str, patch: Value) -> kube::Result<DynamicObject> {
         self.widgets()
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
     }
 
-    /// Lays a JSON merge patch over the status of a widget.
+    /// Sends a JSON merge patch for the status of a widget.
     pub(super) async fn merge_status(
         &self,
         name: &str,
@@ -48,7 +48,7 @@ impl World {
             .await
     }
 
-    /// Patches a widget by RFC 6902.
+    /// Sends a JSON patch (RFC 6902) for a widget.
     pub(super) async fn json_patch(&self, name: &str, patch: Value) -> kube::Result<DynamicObject> {
         let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
         self.widgets()

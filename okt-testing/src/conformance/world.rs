@@ -1,4 +1,4 @@
-//! This file is a behaviour's own place on the server: its namespace, its kind, and the ways there.
+//! [`World`]: the namespace and the kind of a behaviour, and clients for them.
 
 use std::sync::{
     Arc,
@@ -25,19 +25,19 @@ use super::{
 
 /// A CRD with a status, a scale, selectable fields, columns, defaults and rules.
 const CRD: &str = include_str!("widget.crd.json");
-/// The group in that file.
+/// The group in this file.
 const GROUP: &str = "demo.okt.dev";
 
 /// A namespace, and a kind to use in it.
 #[derive(Clone)]
 pub(super) struct World {
     client: Client,
-    /// Names the suite: its label has it.
+    /// The id of the suite, which is the value of its label.
     pub(super) id: String,
     pub(super) namespace: String,
     /// The group of the widgets.
     pub(super) group: String,
-    /// So many groups the suite has.
+    /// The number of groups of the suite.
     groups: Arc<AtomicUsize>,
 }
 
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// The same place with a group that nobody else uses; there is no CRD yet.
+    /// Returns the same world with a group that no other behaviour uses; there is no CRD yet.
     pub(super) fn own_group(&self) -> Self {
         let number = self.groups.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// The same place with widgets that nobody else uses.
+    /// Returns the same world with widgets that no other behaviour uses.
     pub(super) async fn own_kind(&self) -> Result<Self, Failure> {
         let own = self.own_group();
         own.create_kind(own.crd()).await?;
@@ -81,7 +81,7 @@ impl World {
 
     // Kinds.
 
-    /// The CRD of the widgets of this place.
+    /// Returns the CRD of the widgets of this world.
     pub(super) fn crd(&self) -> Value {
         let mut crd: Value = serde_json::from_str(&CRD.replace(GROUP, &self.group))
             .expect("the file is part of this crate");
@@ -110,7 +110,7 @@ impl World {
             .await
     }
 
-    /// Creates a CRD and waits until it is served, which is some time after it is established.
+    /// Creates a CRD and waits until it is served, some time after it is established.
     pub(super) async fn create_kind(&self, crd: Value) -> Result<(), Failure> {
         self.create_crd(crd).await?;
         self.served().await
@@ -128,7 +128,7 @@ impl World {
         .await
     }
 
-    // Ways.
+    // Clients.
 
     pub(super) fn resource(&self) -> ApiResource {
         let kind = GroupVersionKind::gvk(&self.group, "v1", "Widget");
@@ -147,7 +147,7 @@ impl World {
         Api::all_with(self.client(), &self.resource())
     }
 
-    /// Objects of a built-in kind.
+    /// Returns the API of a built-in kind.
     pub(super) fn namespaced<K>(&self) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
@@ -155,7 +155,7 @@ impl World {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// The path of the widgets.
+    /// Returns the path of the widgets.
     pub(super) fn path(&self) -> String {
         format!(
             "/apis/{}/v1/namespaces/{}/widgets",
@@ -163,7 +163,7 @@ impl World {
         )
     }
 
-    /// Sends what kube has no words for; any answer will do.
+    /// Sends a raw request and returns its response, whatever it is.
     pub(super) async fn send(
         &self,
         method: &str,
@@ -179,7 +179,7 @@ impl World {
         Reply::read(answer).await
     }
 
-    /// Sends what kube has no words for, and reads the answer as kube does.
+    /// Sends a raw request and reads the response as kube does.
     pub(super) async fn request<T: DeserializeOwned>(
         &self,
         request: http::Result<http::Request<Vec<u8>>>,
@@ -188,10 +188,10 @@ impl World {
         self.client.request(request).await
     }
 
-    /// Waits until what was written shows everywhere.
+    /// Waits until the server's cache has all writes so far.
     ///
-    /// A watch or a list of version 0 is of any version, and on a busy server that is an old one.
-    /// A list of no version is of the newest, and the server brings its cache up to it.
+    /// A watch or a list with version 0 may return any version, on a busy server an old one. For a
+    /// list without a version the server first brings its cache up to date.
     pub(super) async fn caught_up(&self) -> kube::Result<()> {
         let list = self.widgets().list(&ListParams::default()).await;
         list.map(drop)
@@ -214,12 +214,12 @@ pub(super) fn version(object: &DynamicObject) -> Result<String, Failure> {
     object.resource_version().given()
 }
 
-/// How one manager applies.
+/// Returns the parameters for an apply by a manager.
 pub(super) fn by(manager: &str) -> PatchParams {
     PatchParams::apply(manager)
 }
 
-/// The fields that one manager owns.
+/// Returns the fields that a manager owns.
 pub(super) fn fields_of(object: &DynamicObject, manager: &str) -> Option<Value> {
     let entries = object.metadata.managed_fields.as_ref()?;
     let entry = entries
@@ -228,7 +228,7 @@ pub(super) fn fields_of(object: &DynamicObject, manager: &str) -> Option<Value> 
     Some(entry.fields_v1.as_ref()?.0.clone())
 }
 
-/// A patch that takes all finalizers away.
+/// Returns a patch that removes all finalizers.
 pub(super) fn released() -> Patch<Value> {
     Patch::Merge(json!({ "metadata": { "finalizers": null } }))
 }

@@ -1,5 +1,5 @@
-//! This file says what else a write does that random operations brought to light: whether it counts
-//! as a change, what is left of the object, and who owns what afterwards.
+//! Further behaviours of writes that random operations revealed: whether a write counts as a change,
+//! the resulting object, and the resulting field ownership.
 
 use core::{pin::pin, time::Duration};
 
@@ -63,7 +63,7 @@ async fn a_removal_by_the_last_finalizer_carries_what_was_stored(world: &World) 
 async fn an_apply_that_changes_nothing_keeps_its_version_in_later_seconds_too(
     world: &World,
 ) -> Outcome {
-    // What a creation stores is less than what is shown: defaults come with the next write.
+    // A creation stores fewer fields than it shows: defaults are stored with the next write.
     world
         .apply_spec(&by("m"), "a", json!({ "color": "red" }))
         .await?;
@@ -87,7 +87,7 @@ async fn an_apply_of_an_empty_map_is_a_change_each_time(world: &World) -> Outcom
     }));
     let api = world.widgets();
     let first = api.patch("a", &by("m"), &config).await?;
-    // What a server compares with is what its cache shows.
+    // The server compares with the object in its cache.
     world.caught_up().await?;
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let again = api.patch("a", &by("m"), &config).await?;
@@ -95,7 +95,7 @@ async fn an_apply_of_an_empty_map_is_a_change_each_time(world: &World) -> Outcom
     Ok(())
 }
 
-/// A widget with two managers, in the order of their names.
+/// Creates a widget with several managers, in the order of their names.
 async fn of_two_managers(world: &World) -> Result<DynamicObject, Failure> {
     let two = |manager: &str| PatchParams {
         field_manager: Some(manager.to_owned()),
@@ -108,7 +108,7 @@ async fn of_two_managers(world: &World) -> Result<DynamicObject, Failure> {
     let label = |key: &str| Patch::Merge(json!({ "metadata": { "labels": { key: "v" } } }));
     api.patch("a", &two("b"), &label("b")).await?;
     let object = api.patch("a", &two("c"), &label("c")).await?;
-    // What a server compares with is what its cache shows.
+    // The server compares with the object in its cache.
     world.caught_up().await?;
     Ok(object)
 }

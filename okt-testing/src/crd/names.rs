@@ -1,4 +1,4 @@
-//! This file gives names to kinds: each name of a group belongs to one CRD.
+//! This file accepts the names of CRDs: each name of a group belongs to one CRD.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     store::Store,
 };
 
-/// The names that the CRDs of a group have, also the one that asks.
+/// The accepted names of all CRDs of a group, including the requesting one.
 #[derive(Debug, Default)]
 struct Taken {
     resources: BTreeSet<String>,
@@ -47,13 +47,13 @@ fn id() -> KindId {
     }
 }
 
-/// Gives a CRD the names that it asks for and that it has or nobody has, and says so in its conditions.
+/// Accepts the names of a CRD that no other CRD has, and reports the result in its conditions.
 pub(crate) fn accept(store: &Store, crd: &mut Value, now: &str) {
     let taken = Taken::of(store, text(crd, &["spec", "group"]));
     let empty = json!({});
     let wanted = object::at(crd, &["spec", "names"]).unwrap_or(&empty);
     let had = object::at(crd, &["status", "acceptedNames"]).unwrap_or(&empty);
-    // A server always writes these two.
+    // A server always writes these two fields.
     let mut names = json!({ "plural": "", "kind": "" });
     for (key, value) in had.as_object().into_iter().flatten() {
         names[key] = value.clone();
@@ -69,7 +69,7 @@ pub(crate) fn accept(store: &Store, crd: &mut Value, now: &str) {
         let conflicts = conflicts(wanted.get(key), had.get(key), others);
         match conflicts.as_slice() {
             [] => object::set(object::fields(&mut names), key, wanted.get(key).cloned()),
-            // The last one is told.
+            // Only the last conflict is reported.
             [one] => refused = Some((reason, one.clone())),
             many => refused = Some((reason, format!("[{}]", many.join(", ")))),
         }
@@ -109,7 +109,7 @@ pub(crate) fn accept(store: &Store, crd: &mut Value, now: &str) {
     }
 }
 
-/// What is wrong with one name, or with each of several.
+/// Returns the conflicts of one name, or of each name of a list.
 fn conflicts(
     wanted: Option<&Value>,
     had: Option<&Value>,
@@ -168,7 +168,7 @@ pub(crate) fn is_established(crd: &Value) -> bool {
         })
 }
 
-/// Looks at all CRDs of a group again, after one of them took names or gave some up.
+/// Checks the names of all CRDs of a group again, after one of them took or released names.
 pub(crate) fn reconsider(store: &mut Store, group: &str) {
     let now = store.clock.text();
     let mut again = true;

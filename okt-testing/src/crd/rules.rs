@@ -1,4 +1,4 @@
-//! This file holds the rules that a CRD obeys beside those of its schema.
+//! This file holds the rules for a CRD apart from those for its schema.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -24,7 +24,7 @@ const COLUMN_FORMATS: [&str; 8] = [
     "password",
 ];
 const SELECTABLE_LIMIT: usize = 8;
-/// What a schema with a status of its own may say at its root.
+/// The fields that are allowed at the root of a schema with a status subresource.
 const ROOT_FIELDS: [&str; 22] = [
     "description",
     "type",
@@ -56,7 +56,7 @@ fn pattern(inner: &str) -> Regex {
     Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this file are valid")
 }
 
-/// Adds what is wrong with the names and the switches of a CRD.
+/// Checks the names and the switches of a CRD.
 pub(super) fn check_spec(crd: &Value, causes: &mut Vec<Cause>) {
     let names = object::at(crd, &["spec", "names"])
         .cloned()
@@ -136,7 +136,7 @@ fn check_label(field: &str, shown: &str, name: &str, prefix: &str, causes: &mut 
     causes.push(Cause::invalid(field, &shown.into(), &detail));
 }
 
-/// Adds what is wrong with the root of a schema whose status is apart.
+/// Checks the root of a schema with a status subresource.
 pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Vec<Cause>) {
     let other = openapi
         .as_object()
@@ -156,7 +156,7 @@ pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Adds what is wrong with the versions together.
+/// Checks that the versions have unique names and one storage version.
 pub(super) fn check_versions(versions: &[Value], causes: &mut Vec<Cause>) {
     let names: BTreeSet<_> = (versions.iter().map(|version| text(version, &["name"]))).collect();
     let wrong = |detail| Cause::invalid("spec.versions", &Value::from(versions), detail);
@@ -171,7 +171,7 @@ pub(super) fn check_versions(versions: &[Value], causes: &mut Vec<Cause>) {
     }
 }
 
-/// Adds the versions that are gone though objects may be stored in them.
+/// Checks that no version was removed in which objects may be stored.
 pub(super) fn check_stored(crd: &Value, versions: &[Value], causes: &mut Vec<Cause>) {
     let stored = object::at(crd, &["status", "storedVersions"]).and_then(Value::as_array);
     for (index, name) in stored.into_iter().flatten().enumerate() {
@@ -190,9 +190,9 @@ pub(super) fn check_stored(crd: &Value, versions: &[Value], causes: &mut Vec<Cau
     }
 }
 
-/// Adds what is wrong with the columns, selectable fields and the scale of a version.
+/// Checks the columns, selectable fields and the scale of a version.
 ///
-/// `place` says where each of them is, and nothing where it was looked at before.
+/// `place` returns the path of each of them, or `None` if it was checked before.
 pub(super) fn check_version(
     version: &Value,
     place: impl Fn(&str) -> Option<String>,
@@ -223,7 +223,7 @@ fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut 
             causes.push(Cause::required(field, ""));
             continue;
         }
-        // What is given to every object is not in the schema that the server asks.
+        // The schema that the server checks has no fields of `metadata`.
         let found = Some(path)
             .filter(|path| !path.starts_with(".metadata"))
             .and_then(|path| schema.at_path(path));

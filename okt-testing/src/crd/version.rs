@@ -12,11 +12,11 @@ use crate::{
     table::{Column, Fault},
 };
 
-/// Where something is that each version has: what is the same in all of them is, to a server, in
-/// one place above them.
+/// The place of a field that each version has. A server moves a field that is equal in all versions to one place above
+/// them.
 pub(super) enum Place {
     Above(&'static str),
-    /// It is above, and was met with the first version.
+    /// The place is above the versions, and was checked with the first one.
     Met,
     Here(String),
 }
@@ -37,7 +37,7 @@ impl Place {
         }
     }
 
-    /// Its path, unless it was met before.
+    /// Returns the path, unless it was checked before.
     pub(super) fn look(&self) -> Option<String> {
         match self {
             Self::Above(path) => Some((*path).to_owned()),
@@ -47,8 +47,7 @@ impl Place {
     }
 }
 
-/// What is wrong with selectable fields that are not where the schema is: a server takes them in
-/// one place only.
+/// Returns the error if selectable fields and schema are at different places; a server accepts only one place.
 pub(super) fn misplaced_selectable(versions: &[Value], index: usize) -> Option<Cause> {
     let key = "selectableFields";
     let given = versions.get(index)?.get(key)?.as_array()?;
@@ -72,11 +71,11 @@ pub(super) fn misplaced_selectable(versions: &[Value], index: usize) -> Option<C
     Some(Cause::invalid(place, &"".into(), detail))
 }
 
-/// What all versions of a kind have in common.
+/// The parts that all versions of a kind share.
 pub(super) struct Names<'c> {
     group: &'c str,
     namespaced: bool,
-    /// The names that the kind has or, before it has any, asks for.
+    /// The accepted names, or the requested ones if none are accepted yet.
     given: &'c Value,
 }
 
@@ -93,7 +92,7 @@ impl<'c> Names<'c> {
         }
     }
 
-    /// A name, or what it is where the CRD does not say.
+    /// Returns a name, or its default if the CRD does not set it.
     fn or(&self, key: &str, other: impl FnOnce(&str) -> String) -> String {
         match text(self.given, &[key]) {
             "" => other(text(self.given, &["kind"])),
@@ -102,7 +101,7 @@ impl<'c> Names<'c> {
     }
 }
 
-/// A version whose schema is read.
+/// A version with its parsed schema.
 pub(super) struct Version<'c> {
     pub(super) raw: &'c Value,
     schema: SharedSchema,
@@ -130,10 +129,10 @@ impl<'c> Version<'c> {
         }
     }
 
-    /// The kind in this version.
+    /// Returns the kind in this version.
     ///
     /// # Errors
-    /// It has a column that this double does not show.
+    /// It has a column whose path this API does not support.
     pub(super) fn kind(
         &self,
         names: &Names<'_>,
@@ -169,8 +168,7 @@ impl<'c> Version<'c> {
         })
     }
 
-    /// What those are told who use this version: what the CRD says or, where it says nothing, which
-    /// newer version there is.
+    /// Returns the deprecation warning: the one of the CRD or, by default, one that names a newer version.
     fn deprecation(&self, names: &Names<'_>, versions: &[Value]) -> String {
         if let Some(given) = self.raw.get("deprecationWarning").and_then(Value::as_str) {
             return given.to_owned();
@@ -219,7 +217,7 @@ fn scale(raw: &Value) -> Scale {
     }
 }
 
-/// The columns up to the first one that a server cannot read.
+/// Returns the columns up to the first one that a server cannot read.
 fn columns(version: &Value) -> Result<Vec<Column>, Refusal> {
     let given = version
         .get("additionalPrinterColumns")

@@ -1,8 +1,8 @@
-//! This file deletes what goes with an object: its dependents, the content of a namespace, the
-//! objects of a CRD.
+//! This file runs the consequences of a deletion: it deletes dependents, the content of a namespace, and the objects of
+//! a CRD.
 //!
-//! What controllers of a cluster do in their own time happens here within the same request, step by
-//! step: thousands of objects that go one because of the other need no deeper stack than one.
+//! In a cluster, controllers do this asynchronously; here it happens within the same request. It runs step by step, so
+//! that a cascade over thousands of objects needs no deeper stack than one deletion.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,28 +18,28 @@ use crate::{
     write::stored_id,
 };
 
-/// What is left to be done after a deletion.
+/// The steps that remain after a deletion.
 #[derive(Debug, Default)]
 pub(super) struct Cascade {
-    /// The last one comes first, so that what follows from a step is done before the next.
+    /// The steps as a stack, so that the consequences of a step run before the next step.
     steps: Vec<Step>,
-    /// Whose deletion goes on already: what it waits for is looked at when all of it was deleted.
+    /// The objects whose deletion is under way; they are checked again after all their dependents were deleted.
     under_way: BTreeSet<Place>,
 }
 
 #[derive(Debug)]
 enum Step {
-    /// Deletes an object, unless that was done before.
+    /// Deletes an object, unless it is being deleted already.
     Remove(Place),
-    /// Deletes a dependent of an owner that is going, unless it has another one.
+    /// Deletes a dependent of an owner that is being deleted, unless it has another owner.
     Collect { dependent: Place, owner: String },
-    /// Does what the finalizers of Kubernetes itself wait for, if the object is being deleted.
+    /// Starts the work that the finalizers of Kubernetes itself wait for, if the object is being deleted.
     Proceed(Place),
-    /// Ends what `Proceed` began, as far as it can be ended now.
+    /// Completes the work that `Proceed` started, as far as possible now.
     Conclude(Place),
 }
 
-/// What Kubernetes itself does before an object that is being deleted may go.
+/// The work that Kubernetes itself does before it removes an object that is being deleted.
 enum Duty {
     Foreground,
     Orphan,
@@ -66,7 +66,7 @@ impl Duty {
 }
 
 impl Cascade {
-    /// Does all that is left to be done.
+    /// Runs all remaining steps.
     pub(super) fn run(mut self, store: &mut Store) {
         while let Some(step) = self.steps.pop() {
             match step {
@@ -78,7 +78,7 @@ impl Cascade {
         }
     }
 
-    /// Removes an object or, where finalizers hold it, marks it.
+    /// Removes an object, or marks it if it has finalizers.
     pub(super) fn remove(
         &mut self,
         store: &mut Store,
@@ -97,7 +97,7 @@ impl Cascade {
             self.after_removal(store, kind, &last);
             return Left::Nothing(last);
         };
-        // What is marked already is not marked again, unless it was not written as it is shown.
+        // A marked object is not marked again, unless its stored form differs from the shown one.
         let is_marked = marked == *old && !store.is_hiding(&id, &place.key);
         let marked = match store.at(&place) {
             Some(marked) if is_marked => Arc::clone(marked),
@@ -107,14 +107,14 @@ impl Cascade {
         Left::Marked(marked)
     }
 
-    /// What follows when an object is gone.
+    /// Adds the consequences of the removal of an object.
     pub(super) fn after_removal(&mut self, store: &mut Store, kind: &Kind, last: &Stored) {
         if kind.is(crd::GROUP, crd::PLURAL) {
-            // Another CRD may take the names that this one had.
+            // Another CRD may take the names of this one.
             let last = last.read();
             crd::reconsider(store, object::text(&last, &["spec", "group"]));
         }
-        // In the order of their turns, which is the other way round.
+        // Pushed in reverse order, because the last step runs first.
         if kind.origin == Origin::Crd {
             let name = format!("{}.{}", kind.plural, kind.group);
             let crd = place_of(crd::GROUP, crd::PLURAL, &name);
@@ -125,7 +125,7 @@ impl Cascade {
             let namespace = place_of("", "namespaces", &namespace);
             self.steps.push(Step::Proceed(namespace));
         }
-        // Whoever waited for it may go on.
+        // Owners that waited for the object may proceed.
         let owners = last.owners().filter_map(|owner| store.by_uid(owner));
         self.steps.extend(owners.cloned().map(Step::Proceed));
         self.collect_all(store, last.uid());
@@ -229,7 +229,7 @@ impl Cascade {
                 let last = store.remove(&place.kind, &mut object);
                 self.after_removal(store, &kind, &last);
             }
-            // It waits for what is left.
+            // It waits for the remaining objects.
             Some(Duty::Crd(_) | Duty::Namespace) | None => {}
         }
     }
@@ -269,7 +269,7 @@ fn blocks(dependent: &Value, owner: &str) -> bool {
     })
 }
 
-/// Takes the reference to an owner away.
+/// Removes the reference to an owner.
 fn disown(store: &mut Store, place: &Place, owner: &str) {
     let Some(object) = store.at(place) else {
         return;

@@ -1,10 +1,10 @@
-//! This file publishes schemas, as far as kubectl asks for them.
+//! This file publishes the parts of the `OpenAPI` documents that kubectl reads.
 
 use serde_json::{Map, Value, json};
 
 use crate::{kind::Kind, refusal::Refusal, server::Answer, store::Store};
 
-/// The documents of `OpenAPI` v3, by group and version.
+/// Returns the index of the `OpenAPI` v3 documents, by group and version.
 pub(crate) fn index(store: &Store) -> Value {
     let mut paths = Map::new();
     for kind in store.kinds() {
@@ -15,7 +15,7 @@ pub(crate) fn index(store: &Store) -> Value {
     json!({ "paths": paths })
 }
 
-/// One document of `OpenAPI` v3.
+/// Returns one document of `OpenAPI` v3.
 pub(crate) fn v3(
     store: &Store,
     group: &str,
@@ -61,7 +61,7 @@ pub(crate) fn v3(
     })))
 }
 
-/// The document of `OpenAPI` v2.
+/// Returns the document of `OpenAPI` v2.
 pub(crate) fn v2(store: &Store, accept: &str) -> Result<Answer, Refusal> {
     refuse_protobuf(accept)?;
     let mut definitions = Map::new();
@@ -76,7 +76,7 @@ pub(crate) fn v2(store: &Store, accept: &str) -> Result<Answer, Refusal> {
     })))
 }
 
-/// Schemas are served as JSON; a client that takes nothing else is told so.
+/// Refuses a client that does not accept JSON, the only supported format.
 fn refuse_protobuf(accept: &str) -> Result<(), Refusal> {
     let takes_json = accept.is_empty() || accept.contains("json") || accept.contains("*/*");
     if takes_json {
@@ -112,7 +112,7 @@ fn gvk(kind: &Kind) -> Value {
     json!({ "group": kind.group, "version": kind.version, "kind": kind.kind })
 }
 
-/// A name such as `dev.okt.demo.v1.Database`.
+/// Returns a name such as `dev.okt.demo.v1.Database`.
 fn definition_name(kind: &Kind) -> String {
     let mut parts: Vec<_> = kind.group.split('.').rev().collect();
     parts.push(&kind.version);

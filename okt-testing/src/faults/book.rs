@@ -1,4 +1,4 @@
-//! This file holds what is to go wrong, and says of each request and each event whether it does.
+//! The book of all planned faults: it decides for each request and each event whether a fault strikes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ pub(crate) struct Book {
     requests: Vec<Arc<Planned<OnRequest>>>,
     events: Vec<Planned<OnEvent>>,
     chaos: Vec<Arc<Unleashed>>,
-    /// Of all faults that were not forgotten.
+    /// The tallies of all faults that have not ended.
     tallies: Vec<Arc<Tally>>,
     strikes: Log,
 }
@@ -30,23 +30,23 @@ struct Planned<W> {
     tally: Arc<Tally>,
 }
 
-/// What goes wrong with a request.
+/// The faults that strike a request.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) before: Delay,
     pub(crate) after: Delay,
-    /// Anything but a delay.
+    /// The fault that is not a delay.
     pub(crate) doom: Option<Doom>,
 }
 
-/// Time that passes, and because of what.
+/// A delay, and the strikes that cause it.
 #[derive(Debug, Default)]
 pub(crate) struct Delay {
     pub(crate) time: Duration,
     pub(crate) dues: Vec<Due>,
 }
 
-/// What happens with a request or its answer.
+/// The fault of a request or its response.
 #[derive(Debug)]
 pub(crate) struct Doom {
     pub(crate) what: OnRequest,
@@ -54,26 +54,26 @@ pub(crate) struct Doom {
 }
 
 impl Doom {
-    /// Whether it happens instead of carrying out the request.
+    /// Returns whether the fault replaces carrying out the request.
     pub(crate) fn is_early(&self) -> bool {
         !self.what.after_commit && !matches!(self.what.mishap, Mishap::Cut(_))
     }
 }
 
-/// All faults of requests at a moment.
+/// A snapshot of all faults of requests.
 #[derive(Debug)]
 pub(crate) struct Court {
     requests: Vec<Arc<Planned<OnRequest>>>,
     chaos: Vec<Arc<Unleashed>>,
 }
 
-/// What goes wrong with an event.
+/// The faults that strike an event.
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     pub(crate) lag: Duration,
-    /// Until these end.
+    /// The event is held until these end.
     pub(crate) held: Vec<Hold>,
-    /// Anything but a lag.
+    /// The fault that is neither a lag nor a hold.
     pub(crate) twist: Option<Twist>,
 }
 
@@ -104,7 +104,7 @@ impl Book {
         Injected(tally)
     }
 
-    /// Ends all of it.
+    /// Ends all faults.
     pub(crate) fn end(&mut self) {
         for tally in &self.tallies {
             tally.end();
@@ -112,7 +112,7 @@ impl Book {
         self.forget_ended();
     }
 
-    /// All strikes so far, in order.
+    /// Returns all strikes so far, in order.
     pub(crate) fn strikes(&self) -> Vec<Strike> {
         lock(&self.strikes).clone()
     }
@@ -124,8 +124,8 @@ impl Book {
         self.chaos.retain(|chaos| !chaos.is_over());
     }
 
-    /// What judges requests, if any of them can go wrong; the book may be closed meanwhile, so
-    /// that a user's test may open it.
+    /// Returns a snapshot of the request faults, if there are any. Judging with it does not lock the
+    /// book, so a user's predicate may use the book.
     pub(crate) fn court(&self) -> Option<Court> {
         (!self.requests.is_empty() || !self.chaos.is_empty()).then(|| Court {
             requests: self.requests.clone(),
@@ -172,7 +172,7 @@ impl Court {
     }
 }
 
-/// Delays add up; of anything else there is one.
+/// Returns whether a fault can be added: delays add up, of other faults only one strikes.
 fn takes_request(verdict: &Verdict, what: &OnRequest) -> bool {
     matches!(what.mishap, Mishap::Delayed(_)) || verdict.doom.is_none()
 }
@@ -186,7 +186,7 @@ impl<W: std::fmt::Display> Planned<W> {
         if !meets || self.tally.is_ended() {
             return false;
         }
-        // In one go, so that of two requests at once no more are struck than are to be.
+        // Under one lock, so that concurrent requests do not exceed the limit of strikes.
         let mut counts = self.tally.counts();
         counts.matched += 1;
         let is_struck = self.fault.window.admits(counts.matched, counts.settled) && is_free();

@@ -1,4 +1,4 @@
-//! This file makes things go wrong at random, in a way that can be repeated.
+//! [`Chaos`]: faults at random, reproducible by a seed.
 
 use std::{
     collections::BTreeMap,
@@ -22,12 +22,12 @@ use crate::record::{RequestRecord, Verb};
 
 /// Faults at random, each at its own rate.
 ///
-/// # What decides
-/// Whether a request goes wrong is a function of the seed, the client, what is asked for (verb,
-/// path, name), and how many such requests came before; whether an event does, of the seed, the
-/// client, the object, and how many of its events that client was sent before.
-/// It does not depend on what else happens, so that a small change of the code under test leaves
-/// most of a run as it was.
+/// # Determinism
+/// Whether a fault strikes a request is a function of the seed, the client, the request (verb,
+/// path, name), and the number of such requests before it. For an event it is a function of the
+/// seed, the client, the object, and the number of its events before it for that client.
+/// It depends on nothing else, so that after a small change of the code under test most of a run
+/// stays the same.
 ///
 /// # Example
 /// ```
@@ -57,13 +57,13 @@ pub struct Chaos {
     seed: Seed,
     requests: Vec<Entry<OnRequest>>,
     events: Vec<Entry<OnEvent>>,
-    /// Limits of all faults together.
+    /// The limits that all faults share.
     target: Target,
     at_most: Option<u64>,
     lasting: Option<Duration>,
 }
 
-/// A fault and how often it comes.
+/// A fault and its rate.
 #[derive(Clone, Debug)]
 struct Entry<W> {
     rate: f64,
@@ -71,26 +71,26 @@ struct Entry<W> {
 }
 
 impl Chaos {
-    /// A mix of everything that happens to clients of a healthy cluster on a bad day.
+    /// Returns a mix of all faults that clients of a healthy cluster may meet.
     ///
-    /// | of requests | |
+    /// | requests | |
     /// |---|---|
     /// | 3 % of updates, patches, applies and deletions | 409 |
     /// | 2 % | 429 after a second |
     /// | 1 % each | 500, 503 |
-    /// | 1 % of writes each | a time-out before the commit, and after it |
-    /// | 1 % each | a connection that breaks before the commit, after it, in the answer's body |
+    /// | 1 % of writes each | a timeout before the commit, and after it |
+    /// | 1 % each | a connection that breaks before the commit, after it, in the response body |
     /// | 10 % | up to 300 ms late |
     ///
-    /// | of events | |
+    /// | events | |
     /// |---|---|
     /// | 10 % | up to 2 s late |
     /// | 5 % | merged with the object's next one, if it comes within a second |
     /// | 2 % | sent twice |
     /// | 1 % each | the watch ends, breaks, expires (410) |
     ///
-    /// Not in it, as no client of kube comes to rest by itself after them: requests that are never
-    /// answered, and events that are never sent.
+    /// The mix has no requests that are never answered and no events that are never sent: no kube
+    /// client recovers from those by itself.
     pub fn seeded(seed: impl Into<Seed>) -> Self {
         let conflicts = [Verb::Update, Verb::Patch, Verb::Apply, Verb::Delete]
             .into_iter()
@@ -114,7 +114,7 @@ impl Chaos {
             .with(0.01, Fault::expire_stream())
     }
 
-    /// Nothing yet: a mix of your own begins here.
+    /// Returns an empty mix; add faults with [`with`](Self::with).
     pub fn none(seed: impl Into<Seed>) -> Self {
         Self {
             seed: seed.into(),
@@ -126,9 +126,9 @@ impl Chaos {
         }
     }
 
-    /// Adds a fault that strikes this share of what matches it (e.g. 0.05 for one in twenty).
+    /// Adds a fault that strikes this share of its matches (e.g. 0.05 for one in twenty).
     ///
-    /// No request and no event is struck by more than one fault of a chaos.
+    /// At most one fault of a chaos strikes each request and each event.
     ///
     /// # Panics
     /// If the rate is not between 0 and 1, or all rates for requests or for events come to more
@@ -147,7 +147,7 @@ impl Chaos {
             ("requests", sum(&self.requests)),
             ("events", sum(&self.events)),
         ] {
-            // Sums of decimal fractions are a little off.
+            // Sums of decimal fractions have rounding errors.
             assert!(
                 sum <= 1.000_001,
                 "the rates of faults for {what} come to {sum}, which is more than 1"
@@ -156,7 +156,7 @@ impl Chaos {
         self
     }
 
-    /// Makes each rate so many times what it is.
+    /// Multiplies each rate by a factor.
     ///
     /// # Panics
     /// If a rate or a sum of rates becomes more than 1, or negative.
@@ -192,26 +192,25 @@ impl Chaos {
         self
     }
 
-    /// Strikes this client only, and leaves the one that plays the user alone; see
-    /// [`Fault::client`].
+    /// Strikes this client only, and not the client that plays the user; see [`Fault::client`].
     pub fn client(mut self, client: &str) -> Self {
         self.target.clients.push(client.to_owned());
         self
     }
 
-    /// Strikes what goes through this replica only; see [`Fault::replica`].
+    /// Strikes only requests to and events from this replica; see [`Fault::replica`].
     pub fn replica(mut self, replica: &str) -> Self {
         self.target.replicas.push(replica.to_owned());
         self
     }
 
-    /// Ends after so many strikes; what it held back until then is let go.
+    /// Ends the chaos after this number of strikes; events that it held back are then sent.
     pub fn at_most(mut self, strikes: u64) -> Self {
         self.at_most = Some(strikes);
         self
     }
 
-    /// Ends after this time, on tokio's clock; what it held back until then is let go.
+    /// Ends the chaos after this time, on tokio's clock; events that it held back are then sent.
     pub fn lasting(mut self, time: Duration) -> Self {
         self.lasting = Some(time);
         self
@@ -222,7 +221,7 @@ fn sum<W>(entries: &[Entry<W>]) -> f64 {
     entries.iter().map(|entry| entry.rate).sum()
 }
 
-/// A chaos at work.
+/// A running chaos.
 #[derive(Debug)]
 pub(super) struct Unleashed {
     mix: Chaos,
@@ -233,9 +232,9 @@ pub(super) struct Unleashed {
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// How many occasions each request or event had so far.
+    /// The number of occurrences of each request or event so far.
     occasions: BTreeMap<String, u64>,
-    /// How often each fault of the mix matched and struck.
+    /// The numbers of matches and strikes of each fault of the mix.
     counts: BTreeMap<(Side, usize), (u64, u64)>,
 }
 
@@ -247,7 +246,7 @@ enum Side {
 
 impl Unleashed {
     pub(super) fn new(mut mix: Chaos, tally: Arc<Tally>) -> Self {
-        // The limits of the chaos let in all that the limits of its faults do.
+        // The chaos admits all kinds of events; the limits of its faults select among them.
         mix.target.events = vec![
             EventKind::Added,
             EventKind::Modified,
@@ -266,7 +265,7 @@ impl Unleashed {
         self.tally.is_ended() || self.until.is_some_and(|until| until <= Instant::now())
     }
 
-    /// What holds an event back that this chaos holds.
+    /// Returns the hold for an event that this chaos holds back.
     pub(super) fn hold(&self) -> Hold {
         Hold {
             tally: Arc::clone(&self.tally),
@@ -274,7 +273,7 @@ impl Unleashed {
         }
     }
 
-    /// Counts what matched; none is struck once all strikes were used up.
+    /// Settles a strike; returns `None` once all strikes are used up.
     fn settle(&self, fault: String, on: String) -> Option<Due> {
         let settled = {
             let mut counts = self.tally.counts();
@@ -290,9 +289,9 @@ impl Unleashed {
         Some(self.tally.settle(fault, on))
     }
 
-    /// What goes wrong with a request, if anything.
+    /// Returns the fault that strikes a request, if any.
     ///
-    /// `takes` says whether a fault can still be added to what goes wrong anyway.
+    /// `takes` returns whether a fault can be combined with those that strike anyway.
     pub(super) fn request(
         &self,
         request: &RequestRecord,
@@ -317,9 +316,9 @@ impl Unleashed {
         Some((what, due))
     }
 
-    /// What goes wrong with an event, if anything.
+    /// Returns the fault that strikes an event, if any.
     ///
-    /// `takes` says whether a fault can still be added to what goes wrong anyway.
+    /// `takes` returns whether a fault can be combined with those that strike anyway.
     pub(super) fn event(
         &self,
         event: &Delivery<'_>,

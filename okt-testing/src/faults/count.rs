@@ -1,12 +1,12 @@
-//! This file says which of the matches of a fault it strikes.
+//! [`Window`]: which of its matches a fault strikes.
 
-/// Of those that match: not the first few, each so many-th, and no more than so many.
+/// The matches to strike: skips the first `skip`, then takes each `every`-th, at most `times`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub(super) skip: u64,
     pub(super) every: u64,
     pub(super) times: Option<u64>,
-    /// No match after the one of this number.
+    /// The number of the last match that can be struck.
     pub(super) last: Option<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Whether the match of this number, counted from 1, is struck after so many strikes.
+    /// Returns whether to strike the match of this number, starting at 1, after `struck` strikes.
     pub(crate) fn admits(self, matched: u64, struck: u64) -> bool {
         matched > self.skip
             && (matched - self.skip).is_multiple_of(self.every)
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_admits_what_its_words_say() {
+    fn a_window_combines_skip_every_times_and_last() {
         let all = Window::default();
         assert_eq!(struck(all).len(), 10);
         assert_eq!(struck(Window { skip: 8, ..all }), [9, 10]);

@@ -1,20 +1,20 @@
-//! This file draws lots that depend on nothing but what they are drawn for.
+//! Draws random numbers that depend only on the seed, the subject and the occasion.
 //!
-//! There is no sequence: whether the third write of an object goes wrong does not depend on what
-//! other objects did before. The digest is SHA-256, so a seed means the same in each version of
-//! this crate's dependencies.
+//! There is no sequence: whether a fault strikes the third write of an object does not depend on
+//! other objects. The digest is SHA-256, so a seed gives the same numbers with each version of this
+//! crate's dependencies.
 
 use sha2::{Digest, Sha256};
 
 /// Two numbers in `0.0..1.0`.
 pub(super) struct Draw {
-    /// Which of the things that may go wrong does, if any.
+    /// Selects the fault that strikes, if any.
     pub(super) lot: f64,
-    /// How bad it is.
+    /// The fraction of the fault's delay or lag.
     pub(super) size: f64,
 }
 
-/// Draws for the occasion of this number of somebody or something.
+/// Draws for the occasion of this number of a subject.
 pub(super) fn draw(seed: u64, who: &str, number: u64) -> Draw {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
@@ -39,7 +39,7 @@ mod tests {
     use super::draw;
 
     #[test]
-    fn a_seed_means_the_same_for_ever() {
+    fn a_seed_always_draws_the_same_lots() {
         let drawn: Vec<_> = (0..4)
             .map(|number| draw(7, "somebody", number).lot)
             .collect();
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn lots_are_even() {
+    fn lots_are_evenly_distributed() {
         let below = |limit: f64| {
             let drawn = (0..10_000).map(|number| draw(1, "somebody", number).lot);
             drawn.filter(|lot| *lot < limit).count()

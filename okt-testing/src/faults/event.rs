@@ -1,10 +1,10 @@
-//! This file holds what can go wrong with the events of watches.
+//! [`OnEvent`]: the faults of watch events.
 
 use std::{fmt, time::Duration};
 
 use super::{fault::Fault, target::EventKind};
 
-/// What goes wrong with an event of a watch, or with the watch at that event.
+/// The fault of an event of a watch, or of the watch at that event.
 ///
 /// # Example
 /// ```
@@ -42,82 +42,81 @@ pub struct OnEvent(pub(crate) Twist);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Twist {
-    /// It comes this much later.
+    /// The event comes this much later.
     Late(Duration),
-    /// It comes when the fault ends.
+    /// The event comes when the fault ends.
     Held,
     Dropped,
     Doubled,
-    /// It waits so long for the object's next one, and both become one.
+    /// The event waits this long for the object's next event, and both become one.
     Merged(Duration),
-    /// It is the last one.
+    /// The event is the last one of the watch.
     Ends,
-    /// The connection breaks in the middle of it.
+    /// The connection breaks in the middle of the event.
     Breaks,
-    /// 410 comes instead.
+    /// The watch gets a 410 instead of the event.
     Expires,
 }
 
 impl Fault<OnEvent> {
-    /// The event, and with it all that follow in the same watch, come this much later than they
-    /// would, on tokio's clock.
+    /// Delays the event and all that follow in the same watch, on tokio's clock.
     ///
-    /// In a [`Chaos`](crate::Chaos) the lag is between nothing and this.
+    /// In a [`Chaos`](crate::Chaos) the lag is between zero and this time.
     pub fn lag(time: Duration) -> Self {
         Self::of(OnEvent(Twist::Late(time)))
     }
 
-    /// The event, and with it all that follow in the same watch, are held back until the fault
-    /// is [ended](crate::Injected::end).
+    /// Holds back the event and all that follow in the same watch, until the fault is
+    /// [ended](crate::Injected::end).
     pub fn hold_events() -> Self {
         Self::of(OnEvent(Twist::Held))
     }
 
-    /// The event is never sent.
+    /// Drops the event: it is never sent.
     ///
-    /// A healthy server never keeps the last change of an object to itself; whoever is to come
-    /// to rest afterwards needs a new list ([`Fault::expire_stream`]). What does happen to each
-    /// client is [`Fault::merge_events`].
+    /// A healthy server never drops the last change of an object; to come to rest afterwards, a
+    /// client needs a new list ([`Fault::expire_stream`]). Merged events, which every client can
+    /// meet, are [`Fault::merge_events`].
     pub fn drop_event() -> Self {
         Self::of(OnEvent(Twist::Dropped))
     }
 
-    /// The event is sent twice.
+    /// Sends the event twice.
     pub fn repeat_event() -> Self {
         Self::of(OnEvent(Twist::Doubled))
     }
 
-    /// The event, and with it all that follow in the same watch, wait for the next one about the
-    /// same object; both are then seen as one, as after a disconnect and a list.
+    /// Holds back the event and all that follow in the same watch until the next event of the same
+    /// object, and sends both as one, as after a disconnect and a list.
     ///
-    /// After this time, on tokio's clock, it is sent as it is.
+    /// If none comes within this time, on tokio's clock, the event is sent as it is.
     pub fn merge_events(within: Duration) -> Self {
         Self::of(OnEvent(Twist::Merged(within)))
     }
 
-    /// The watch ends after the event, as a server ends it when its time is over.
+    /// Ends the watch after the event, as a server does when the watch times out.
     pub fn end_stream() -> Self {
         Self::of(OnEvent(Twist::Ends))
     }
 
-    /// The connection breaks in the middle of the event.
+    /// Breaks the connection in the middle of the event.
     pub fn break_stream() -> Self {
         Self::of(OnEvent(Twist::Breaks))
     }
 
-    /// Instead of the event comes an `ERROR` of 410, and the watch ends: the client lists anew.
+    /// Sends an `ERROR` event with 410 instead of the event and ends the watch: the client relists.
     ///
     /// For the start of a watch see [`Fault::gone`].
     pub fn expire_stream() -> Self {
         Self::of(OnEvent(Twist::Expires))
     }
 
-    /// No bookmarks are sent, but for the one that ends a streamed list.
+    /// Drops all bookmarks, except the one that ends a streamed list.
     pub fn withhold_bookmarks() -> Self {
         Self::drop_event().event(EventKind::Bookmark)
     }
 
-    /// Strikes events of this kind only; without this all but bookmarks are meant.
+    /// Strikes events of this kind only; without this call it strikes all but bookmarks.
     pub fn event(mut self, kind: EventKind) -> Self {
         self.target.events.push(kind);
         self
@@ -125,7 +124,7 @@ impl Fault<OnEvent> {
 }
 
 impl OnEvent {
-    /// The same with this fraction of its lag.
+    /// Returns the same fault with this fraction of its lag.
     pub(crate) fn scaled(&self, fraction: f64) -> Self {
         Self(match self.0 {
             Twist::Late(time) => Twist::Late(time.mul_f64(fraction)),

@@ -1,4 +1,4 @@
-//! This file is the word for something that goes wrong: what, for whom, and how often.
+//! [`Fault`]: a fault, its limits and its counts.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use super::{
 };
 use crate::record::RequestRecord;
 
-/// Something that goes wrong with requests or with the events of watches.
+/// A fault that strikes requests or the events of watches.
 ///
-/// A fault begins with what happens ([`Fault::conflict`], [`Fault::drop_event`], ...) and goes on
-/// with limits; without any it strikes whatever comes.
-/// A limit that is given twice means either (e.g. `.name("a").name("b")`).
-/// Hand it to [`ApiServer::inject`](crate::ApiServer::inject), or to a
-/// [`Chaos`](crate::Chaos) with a rate.
+/// A constructor selects the fault ([`Fault::conflict`], [`Fault::drop_event`], ...), and further
+/// calls set limits; without limits it strikes every request or every event.
+/// A limit that is given twice matches either value (e.g. `.name("a").name("b")`).
+/// Pass the fault to [`ApiServer::inject`](crate::ApiServer::inject), or with a rate to a
+/// [`Chaos`](crate::Chaos).
 ///
-/// What strikes requests ([`OnRequest`]) and what strikes events ([`OnEvent`](crate::OnEvent)) share this type;
-/// words that make no sense for one of them do not compile.
+/// Faults of requests ([`OnRequest`]) and faults of events ([`OnEvent`](crate::OnEvent)) share this
+/// type; a limit that makes no sense for one of them does not compile.
 ///
 /// # How faults combine
-/// Delays and lags of all faults that match add up; of all others the one that was injected
-/// first strikes, alone.
+/// Delays and lags of all faults that match add up. Of all other faults that match, only the one
+/// that was injected first strikes.
 ///
 /// # Example
 /// ```
@@ -62,7 +62,8 @@ impl<What> Fault<What> {
     /// Strikes this resource only: its plural, with or without its group and a subresource
     /// (e.g. `databases`, `databases.demo.okt.dev`, `databases/status`, `databases/*`).
     ///
-    /// Without a subresource all of them are meant; see also [`Fault::subresource`].
+    /// Without a subresource it matches the object and all subresources; see also
+    /// [`Fault::subresource`].
     ///
     /// # Panics
     /// If it is no plural (e.g. `Database`).
@@ -72,7 +73,7 @@ impl<What> Fault<What> {
         self
     }
 
-    /// Strikes in this namespace only; for events it is the object's.
+    /// Strikes in this namespace only; for events this is the namespace of the object.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.target.namespaces.push(namespace.to_owned());
         self
@@ -86,34 +87,33 @@ impl<What> Fault<What> {
         self
     }
 
-    /// Strikes this client only: one made by
-    /// [`client_named`](crate::ApiServer::client_named), or over HTTP one whose `User-Agent`
-    /// begins with this word (e.g. `kubectl`).
+    /// Strikes this client only: a client of [`client_named`](crate::ApiServer::client_named), or
+    /// over HTTP a client whose `User-Agent` begins with this word (e.g. `kubectl`).
     pub fn client(mut self, client: &str) -> Self {
         self.target.clients.push(client.to_owned());
         self
     }
 
-    /// Strikes what goes through this replica only; the server itself has the empty name.
+    /// Strikes only requests to and events from this replica; the server itself has the empty name.
     pub fn replica(mut self, replica: &str) -> Self {
         self.target.replicas.push(replica.to_owned());
         self
     }
 
-    /// Lets the first matches pass.
+    /// Skips the first matches.
     pub fn skip(mut self, matches: u64) -> Self {
         self.window.skip = matches;
         self
     }
 
-    /// Strikes this often at most; none at all still counts what matches.
+    /// Strikes at most this often; with 0 the fault only counts its matches.
     pub fn times(mut self, strikes: u64) -> Self {
         self.window.times = Some(strikes);
         self
     }
 
-    /// Strikes the match of this number, counted from 1, and no other; none at all where another
-    /// fault is in its place.
+    /// Strikes only the match of this number, starting at 1; none if another fault strikes that
+    /// match.
     ///
     /// # Panics
     /// For 0.
@@ -128,7 +128,7 @@ impl<What> Fault<What> {
         self
     }
 
-    /// Strikes each match whose number, after those that are let pass, is a multiple of this.
+    /// Strikes each match whose number, counted after the skipped ones, is a multiple of this.
     ///
     /// # Panics
     /// For 0.
@@ -144,10 +144,10 @@ impl<What> Fault<What> {
 }
 
 impl Fault<OnRequest> {
-    /// Strikes requests that a test of your own picks; `status` of the record is not known yet.
+    /// Strikes requests that your predicate selects; `status` of the record is not known yet.
     ///
-    /// It may ask the server, and inject or end faults; what it injects is not for the request in
-    /// hand.
+    /// The predicate may use the server, and inject or end faults; a fault that it injects does not
+    /// strike the current request.
     ///
     /// # Example
     /// ```

@@ -1,4 +1,4 @@
-//! This file tells what a fault did, and ends it.
+//! [`Injected`]: the handle that counts the strikes of a fault and ends it.
 
 use std::{
     fmt,
@@ -10,15 +10,15 @@ use tokio::{
     time::{self, Instant},
 };
 
-/// Something that went wrong because a fault or a chaos said so.
+/// A strike: one occurrence of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Strike {
-    /// When, on tokio's clock.
+    /// The time of the strike, on tokio's clock.
     pub at: Instant,
-    /// What went wrong (e.g. `409 Conflict`, `a dropped event`).
+    /// The fault (e.g. `409 Conflict`, `a dropped event`).
     pub fault: String,
-    /// What it struck (e.g. `apply databases/status shop/orders of operator`).
+    /// The request or event that it struck (e.g. `apply databases/status shop/orders of operator`).
     pub on: String,
 }
 
@@ -28,9 +28,9 @@ impl fmt::Display for Strike {
     }
 }
 
-/// A fault or a chaos that is at work; clones are the same one.
+/// The handle of an injected fault or chaos; clones refer to the same one.
 ///
-/// It goes on when this is dropped; [`end`](Self::end) ends it.
+/// Dropping the handle does not end the fault; [`end`](Self::end) does.
 ///
 /// # Example
 /// ```
@@ -45,7 +45,7 @@ impl fmt::Display for Strike {
 ///
 /// let secrets: Api<Secret> = Api::all(server.client());
 /// assert!(secrets.list(&ListParams::default()).await.is_err());
-/// outage.struck_at_least(1).await; // at once, as it has struck
+/// outage.struck_at_least(1).await; // returns at once, because it has struck
 /// assert_eq!(outage.strikes()[0].to_string(), "list secrets: 503 ServiceUnavailable");
 ///
 /// outage.end();
@@ -58,7 +58,7 @@ pub struct Injected(pub(super) Arc<Tally>);
 /// The strikes of all faults of a server, in order.
 pub(super) type Log = Arc<Mutex<Vec<Strike>>>;
 
-/// What is known of one fault.
+/// The counts and the state of one fault.
 #[derive(Debug)]
 pub(crate) struct Tally {
     counts: Mutex<Counts>,
@@ -69,7 +69,7 @@ pub(crate) struct Tally {
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) matched: u64,
-    /// Strikes that are settled, whether they happened yet or not.
+    /// The number of strikes that are settled, whether they happened yet or not.
     pub(super) settled: u64,
     pub(super) strikes: Vec<Strike>,
 }
@@ -81,34 +81,34 @@ struct News {
 }
 
 impl Injected {
-    /// How often it struck.
+    /// Returns the number of strikes.
     pub fn struck(&self) -> u64 {
         self.0.news.borrow().struck
     }
 
-    /// How many requests or events its limits let in, whether it struck them or not, while it
-    /// was at work.
+    /// Returns the number of requests or events that matched its limits until it ended, struck or
+    /// not.
     ///
-    /// With [`times(0)`](crate::Fault::times) this counts and does nothing else.
+    /// With [`times(0)`](crate::Fault::times) a fault counts its matches and does nothing else.
     pub fn matched(&self) -> u64 {
         self.0.counts().matched
     }
 
-    /// What it struck, in order.
+    /// Returns its strikes, in order.
     pub fn strikes(&self) -> Vec<Strike> {
         self.0.counts().strikes.clone()
     }
 
-    /// Waits until it has struck so often; without end if it does not.
+    /// Waits until the fault has struck this often; waits forever if it does not.
     ///
-    /// A strike is told when it happens: one after the commit when the write is done.
+    /// A strike counts when it happens: a strike after the commit counts when the write is done.
     pub async fn struck_at_least(&self, times: u64) {
         let mut news = self.0.news.subscribe();
         // The sender lives as long as this.
         let _ = news.wait_for(|news| news.struck >= times).await;
     }
 
-    /// Ends it: nothing more is struck, and what it held back is let go.
+    /// Ends the fault: it strikes nothing more, and events that it held back are sent.
     pub fn end(&self) {
         self.0.end();
     }
@@ -136,7 +136,7 @@ impl Tally {
         lock(&self.counts)
     }
 
-    /// Settles a strike, which is to happen.
+    /// Settles a strike that is to happen later.
     pub(super) fn settle(self: &Arc<Self>, fault: String, on: String) -> Due {
         let tally = Arc::clone(self);
         Due { tally, fault, on }
@@ -158,7 +158,7 @@ impl Tally {
         self.news.borrow().ended
     }
 
-    /// Waits until somebody ends it.
+    /// Waits until the fault is ended.
     async fn ended(&self) {
         let mut news = self.news.subscribe();
         // The sender lives as long as this.
@@ -166,7 +166,7 @@ impl Tally {
     }
 }
 
-/// A strike that is settled and has not happened yet; it never does where the client gives up
+/// A strike that is settled and has not happened yet; it never happens if the client gives up
 /// before.
 #[derive(Debug)]
 pub(crate) struct Due {
@@ -176,27 +176,27 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// What goes wrong, in words.
+    /// Returns the fault, in words.
     pub(crate) fn fault(&self) -> &str {
         &self.fault
     }
 
-    /// It happens now.
+    /// Records that the strike happens now.
     pub(crate) fn happens(self) {
         self.tally.strike(self.fault, self.on);
     }
 }
 
-/// What holds an event back.
+/// A hold that keeps an event back.
 #[derive(Clone, Debug)]
 pub(crate) struct Hold {
     pub(super) tally: Arc<Tally>,
-    /// When it ends by itself.
+    /// The time at which it ends by itself.
     pub(super) until: Option<Instant>,
 }
 
 impl Hold {
-    /// Waits until it lets go.
+    /// Waits until the hold ends.
     pub(crate) async fn ended(&self) {
         let by_itself = async {
             match self.until {
@@ -212,6 +212,6 @@ impl Hold {
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it holds is complete before the lock is released.
+    // The content is consistent even after a panic, so poisoning is ignored.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! This file holds what can go wrong with a request.
+//! [`OnRequest`]: the faults of requests.
 
 use std::{fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::fault::Fault;
 use crate::record::{RequestRecord, Verb};
 
-/// What goes wrong with a request, before or after it is carried out.
+/// The fault of a request, before or after it is carried out.
 #[derive(Clone, Debug)]
 pub struct OnRequest {
     pub(crate) mishap: Mishap,
@@ -16,38 +16,38 @@ pub struct OnRequest {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Mishap {
-    /// It is answered so.
+    /// The request is answered with this failure.
     Refused(Failure),
-    /// It gets no answer.
+    /// The request gets no response.
     Silence,
-    /// The connection ends before the answer.
+    /// The connection ends before the response.
     Broken,
-    /// It takes this much longer.
+    /// The request takes this much longer.
     Delayed(Duration),
-    /// The connection ends after so many bytes of the answer's body.
+    /// The connection ends after this number of bytes of the response body.
     Cut(usize),
 }
 
-/// An answer that says no.
+/// A failure response.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u16,
     reason: String,
-    /// None for the words of a real server, which name the object.
+    /// `None` for the message of a real server, which names the object.
     message: Option<String>,
     pub(crate) retry_after_seconds: Option<u64>,
 }
 
 impl Fault<OnRequest> {
-    /// The request is answered with 409 Conflict, as if somebody else had just written.
+    /// Answers the request with 409 Conflict, as if another client had just written the object.
     pub fn conflict() -> Self {
         Self::refused(409, "Conflict", None)
     }
 
-    /// The request is answered with 429 and `Retry-After`, in whole seconds, rounded up.
+    /// Answers the request with 429 and `Retry-After`, in whole seconds, rounded up.
     ///
-    /// A client that kube makes from a configuration waits so long and tries again, up to 15
-    /// times; one of [`ApiServer::client`](crate::ApiServer::client) sees each 429.
+    /// A client that kube builds from a configuration waits this long and retries, up to 15
+    /// times; a client of [`ApiServer::client`](crate::ApiServer::client) sees each 429.
     pub fn too_many_requests(retry_after: Duration) -> Self {
         let mut seconds = retry_after.as_secs();
         if retry_after.subsec_nanos() > 0 {
@@ -61,45 +61,45 @@ impl Fault<OnRequest> {
         fault
     }
 
-    /// The request is answered with 500.
+    /// Answers the request with 500.
     pub fn internal_error() -> Self {
         let message = "Internal error occurred: okt-testing was told to fail";
         Self::refused(500, "InternalError", Some(message))
     }
 
-    /// The request is answered with 503.
+    /// Answers the request with 503.
     pub fn unavailable() -> Self {
         let message = "the server is currently unable to handle the request";
         Self::refused(503, "ServiceUnavailable", Some(message))
     }
 
-    /// The request is answered with 504: a time-out, whose outcome a client cannot know.
+    /// Answers the request with 504: a timeout, whose outcome a client cannot know.
     ///
-    /// Nothing was written; with [`after_commit`](Self::after_commit) it was.
+    /// The request is not carried out; with [`after_commit`](Self::after_commit) it is.
     pub fn timeout() -> Self {
         let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
         Self::refused(504, "Timeout", Some(message))
     }
 
-    /// The request is answered with 410: a page of a list whose version is forgotten.
+    /// Answers the request with 410, as for a page of a list whose version is compacted.
     ///
-    /// A watch is told so as a real server does, by an `ERROR` event: the client lists anew.
+    /// A watch gets an `ERROR` event, as from a real server: the client relists.
     pub fn gone() -> Self {
         let message = "The resourceVersion for the provided watch is too old.";
         Self::refused(410, "Expired", Some(message))
     }
 
-    /// The request is answered with 401.
+    /// Answers the request with 401.
     pub fn unauthorized() -> Self {
         Self::refused(401, "Unauthorized", Some("Unauthorized"))
     }
 
-    /// The request is answered with 403, as if RBAC did not allow it.
+    /// Answers the request with 403, as if RBAC did not allow it.
     pub fn forbidden() -> Self {
         Self::refused(403, "Forbidden", None)
     }
 
-    /// The request is answered with this code, reason and sentence.
+    /// Answers the request with this code, reason and message.
     ///
     /// # Panics
     /// If the code is no failure (400 to 599).
@@ -112,38 +112,38 @@ impl Fault<OnRequest> {
         Self::refused(code, reason, Some(message))
     }
 
-    /// The request never gets an answer; nothing was written.
+    /// Never answers the request, and does not carry it out.
     ///
-    /// With [`after_commit`](Self::after_commit) it was. Clients of kube wait without end.
+    /// With [`after_commit`](Self::after_commit) it is carried out. Kube clients wait forever.
     pub fn no_answer() -> Self {
         Self::happens(Mishap::Silence)
     }
 
-    /// The connection breaks before the answer; nothing was written.
+    /// Breaks the connection before the response; the request is not carried out.
     ///
-    /// With [`after_commit`](Self::after_commit) it was. Over HTTP the connection is really cut.
+    /// With [`after_commit`](Self::after_commit) it is. Over HTTP the connection is really cut.
     pub fn break_connection() -> Self {
         Self::happens(Mishap::Broken)
     }
 
-    /// The connection breaks after so many bytes of the answer's body, or at its end if it is
-    /// shorter.
+    /// Breaks the connection after this number of bytes of the response body, or at its end if it
+    /// is shorter.
     ///
-    /// By then a write is carried out, so [`after_commit`](Self::after_commit) makes no difference.
+    /// By then the request is carried out, so [`after_commit`](Self::after_commit) makes no difference.
     pub fn cut_body(bytes: usize) -> Self {
         Self::happens(Mishap::Cut(bytes))
     }
 
-    /// The request is carried out this much later, on tokio's clock; one whose client gives up
-    /// meanwhile is not carried out.
+    /// Carries out the request this much later, on tokio's clock; it is not carried out if the
+    /// client gives up meanwhile.
     ///
     /// With [`after_commit`](Self::after_commit) it is carried out at once and answered late.
-    /// In a [`Chaos`](crate::Chaos) the delay is between nothing and this.
+    /// In a [`Chaos`](crate::Chaos) the delay is between zero and this time.
     pub fn delay(time: Duration) -> Self {
         Self::happens(Mishap::Delayed(time))
     }
 
-    /// It happens after the request was carried out: what it wrote is there.
+    /// Strikes after the request was carried out: its writes are committed.
     pub fn after_commit(mut self) -> Self {
         self.what.after_commit = true;
         self
@@ -155,13 +155,13 @@ impl Fault<OnRequest> {
         self
     }
 
-    /// Strikes requests that may change something only.
+    /// Strikes only requests that may change something.
     pub fn on_writes(mut self) -> Self {
         self.target.verbs.extend(Verb::WRITES);
         self
     }
 
-    /// Strikes gets, lists and watches only.
+    /// Strikes only gets, lists and watches.
     pub fn on_reads(mut self) -> Self {
         self.target.verbs.extend(Verb::READS);
         self
@@ -198,7 +198,7 @@ impl Fault<OnRequest> {
 }
 
 impl OnRequest {
-    /// The same with this fraction of its delay.
+    /// Returns the same fault with this fraction of its delay.
     pub(crate) fn scaled(&self, fraction: f64) -> Self {
         let mut scaled = self.clone();
         if let Mishap::Delayed(time) = &mut scaled.mishap {
@@ -225,7 +225,7 @@ impl fmt::Display for OnRequest {
 }
 
 impl Failure {
-    /// The `Status` object that answers a request.
+    /// Returns the `Status` object that answers a request.
     pub(crate) fn body(&self, request: &RequestRecord) -> Value {
         let name = request.name.as_deref().unwrap_or_default();
         let resource = if request.group.is_empty() {

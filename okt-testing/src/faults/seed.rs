@@ -1,4 +1,4 @@
-//! This file is the number that a random run can be repeated by.
+//! [`Seed`]: the number that reproduces a random run.
 
 use std::{
     env, fmt,
@@ -6,13 +6,13 @@ use std::{
     thread,
 };
 
-/// The variable of the environment that holds a seed.
+/// The environment variable that holds a seed.
 const VARIABLE: &str = "OKT_SEED";
 
-/// What a random run begins with, and can be repeated by.
+/// The number that starts and reproduces a random run.
 ///
-/// It decides what goes wrong, not what time it is: timestamps are those of the wall clock, moved
-/// on by tokio's, so what is written within one second in one run may not be in the next.
+/// It decides which faults strike, but not the time: timestamps come from the wall clock, advanced
+/// by tokio's clock, so writes within the same second in one run may not be in the next.
 ///
 /// # Example
 /// ```
@@ -20,7 +20,7 @@ const VARIABLE: &str = "OKT_SEED";
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// // A new one each time, and `OKT_SEED=... cargo test` to see one again.
+/// // A new seed each time; `OKT_SEED=... cargo test` repeats a run.
 /// let seed = Seed::from_env_or_fresh();
 /// let server = ApiServer::new();
 /// let chaos = server.misbehave(Chaos::seeded(seed));
@@ -31,8 +31,8 @@ const VARIABLE: &str = "OKT_SEED";
 pub struct Seed(u64);
 
 impl Seed {
-    /// The seed that `OKT_SEED` names, otherwise a fresh one; prints the line that repeats the
-    /// run to stderr, where a test that fails shows it.
+    /// Returns the seed in `OKT_SEED`, otherwise a fresh one, and prints the command that repeats
+    /// the run to stderr, where a failing test shows it.
     ///
     /// # Panics
     /// If `OKT_SEED` is no number.
@@ -43,9 +43,10 @@ impl Seed {
         seed
     }
 
-    /// So many seeds, for as many runs of a test; the one that `OKT_SEED` names, if it does.
+    /// Returns one seed for each of `runs` runs of a test, or only the seed in `OKT_SEED` if it is
+    /// set.
     ///
-    /// For each the line that repeats its run is printed when it is taken.
+    /// Prints for each seed, when it is taken, the command that repeats its run.
     ///
     /// # Panics
     /// If `OKT_SEED` is no number.
@@ -62,10 +63,10 @@ impl Seed {
         })
     }
 
-    /// The seed that `OKT_SEED` names, if it does; prints nothing.
+    /// Returns the seed in `OKT_SEED`, if it is set; prints nothing.
     ///
     /// # Panics
-    /// If it is no number.
+    /// If `OKT_SEED` is no number.
     #[track_caller]
     pub fn from_env() -> Option<Self> {
         let text = env::var(VARIABLE).ok()?;
@@ -75,22 +76,22 @@ impl Seed {
         Some(Self(number))
     }
 
-    /// A seed that nobody had before; prints nothing.
+    /// Returns a random seed; prints nothing.
     pub fn fresh() -> Self {
-        // Small enough to be typed.
+        // Short enough to type.
         Self(RandomState::new().hash_one(thread::current().id()) >> 32)
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn number(self) -> u64 {
         self.0
     }
 
-    /// What to type to see the same again.
+    /// Returns the command that repeats the run.
     fn repeats(self) -> String {
         let package = env::var("CARGO_PKG_NAME").map(|name| format!(" -p {name}"));
         let test = thread::current();
-        // The test harness names the thread of a test by it.
+        // The test harness names the thread after the test.
         let test = match test.name() {
             Some(name) if name != "main" && !name.starts_with("tokio-") => {
                 format!(" -- --exact {name}")

@@ -1,4 +1,4 @@
-//! This file says whom a fault strikes.
+//! [`Target`]: the limits of a fault.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use crate::{
     record::{RequestRecord, Verb},
 };
 
-/// What an event of a watch says.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -15,14 +15,14 @@ pub enum EventKind {
     Added,
     /// An object changed.
     Modified,
-    /// An object is gone, or left the selection.
+    /// An object was deleted, or left the selection.
     Deleted,
-    /// A version up to which everything was told.
+    /// A version up to which all events were sent.
     Bookmark,
 }
 
 impl EventKind {
-    /// The word on the wire (e.g. `MODIFIED`).
+    /// Returns the type as on the wire (e.g. `MODIFIED`).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -39,7 +39,7 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// An event that is about to be sent, and to whom.
+/// An event that is about to be sent, and its client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery<'a> {
     pub(crate) client: &'a str,
@@ -58,7 +58,7 @@ impl fmt::Display for Delivery<'_> {
     }
 }
 
-/// Writes ` namespace/name`, or what there is of it.
+/// Writes ` namespace/name`, or the part of it that is not empty.
 pub(crate) fn write_place(f: &mut fmt::Formatter<'_>, namespace: &str, name: &str) -> fmt::Result {
     match (namespace, name) {
         ("", "") => Ok(()),
@@ -68,7 +68,7 @@ pub(crate) fn write_place(f: &mut fmt::Formatter<'_>, namespace: &str, name: &st
     }
 }
 
-/// Writes ` of client`, if it has a name.
+/// Writes ` of client`, if the client has a name.
 pub(crate) fn write_client(f: &mut fmt::Formatter<'_>, client: &str) -> fmt::Result {
     if client.is_empty() {
         return Ok(());
@@ -78,7 +78,7 @@ pub(crate) fn write_client(f: &mut fmt::Formatter<'_>, client: &str) -> fmt::Res
 
 type Test = Arc<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
 
-/// The limits of a fault; within each list one suffices, and an empty one is no limit.
+/// The limits of a fault: one entry of each list must match; an empty list is no limit.
 #[derive(Clone, Default)]
 pub(crate) struct Target {
     pub(super) verbs: Vec<Verb>,

@@ -1,8 +1,8 @@
-//! This file tells the two sorts of faults apart: those of requests and those of events.
+//! The two sorts of faults: those of requests and those of events.
 
 use super::{event::OnEvent, fault::Fault, request::OnRequest};
 
-/// What a [`Fault`] can be about: [`OnRequest`] or [`OnEvent`].
+/// The subject of a [`Fault`]: [`OnRequest`] or [`OnEvent`].
 pub trait What: sealed::Sorted {}
 
 impl What for OnRequest {}
@@ -23,18 +23,18 @@ impl sealed::Sorted for OnEvent {
 /// A fault of either sort.
 #[derive(Clone, Debug)]
 pub enum Either {
-    /// About requests.
+    /// A fault of requests.
     Request(Fault<OnRequest>),
-    /// About events.
+    /// A fault of events.
     Event(Fault<OnEvent>),
 }
 
 pub(super) mod sealed {
     use super::{Either, Fault};
 
-    /// Nobody else adds a sort.
+    /// Seals [`What`](super::What), so that no other crate can add a sort.
     pub trait Sorted: Sized {
-        /// The fault as one of its sort.
+        /// Returns the fault as one of its sort.
         fn sort(fault: Fault<Self>) -> Either;
     }
 }

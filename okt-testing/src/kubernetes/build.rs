@@ -1,4 +1,4 @@
-//! This file builds the program in `tests/kubernetes`, once for each version of its sources.
+//! Builds the program in `tests/kubernetes`, once for each version of its sources.
 
 use std::{
     ffi::OsStr,
@@ -36,10 +36,10 @@ const SOURCES: [(&str, &str); 8] = [
     ),
 ];
 
-/// How many lines of what Go prints an error shows.
+/// The number of lines of Go's output that an error shows.
 const LINES: usize = 40;
 
-/// The program, built if it is not in the cache. Blocks for minutes when it is built.
+/// Returns the program and builds it if it is not in the cache. A build blocks for minutes.
 pub(super) fn program(go: &Path, cache: &Path) -> Result<PathBuf, KubernetesError> {
     build(go, cache, &SOURCES)
 }
@@ -51,8 +51,8 @@ fn build(go: &Path, cache: &Path, sources: &[(&str, &str)]) -> Result<PathBuf, K
         return Ok(program);
     }
     fs::create_dir_all(&directory)?;
-    // Only one process builds; the others wait here and then find the program. The lock ends with
-    // its holder, so a build that was killed stops nobody.
+    // Only one process builds; the others wait here and then find the program. The lock is released
+    // when its holder dies, so a killed build blocks no other process.
     let lock = File::create(directory.join("lock"))?;
     lock.lock()?;
     if program.is_file() {
@@ -75,7 +75,7 @@ fn build(go: &Path, cache: &Path, sources: &[(&str, &str)]) -> Result<PathBuf, K
         let end = &lines[lines.len().saturating_sub(LINES)..];
         return Err(KubernetesError::Build(end.join("\n")));
     }
-    // Whoever sees the program sees all of it.
+    // The rename is atomic, so no process sees an incomplete program.
     fs::rename(&unfinished, &program)?;
     Ok(program)
 }
@@ -98,9 +98,9 @@ fn command(go: &Path, source: &Path, output: &Path) -> Command {
         .current_dir(source)
         .args(["build", "-trimpath", "-ldflags", &flags, "-o"])
         .args([output.as_os_str(), OsStr::new(".")])
-        // No C compiler is needed.
+        // Needs no C compiler.
         .env("CGO_ENABLED", "0")
-        // A workspace above the cache, or a build for another machine, is none of ours.
+        // Ignore a workspace above the cache and settings for cross-compilation.
         .env("GOWORK", "off")
         .env_remove("GOFLAGS")
         .env_remove("GOOS")
@@ -108,7 +108,7 @@ fn command(go: &Path, source: &Path, output: &Path) -> Command {
     command
 }
 
-/// The version of Kubernetes in `go.mod` (e.g. `v1.36.1`).
+/// Returns the version of Kubernetes in `go.mod` (e.g. `v1.36.1`).
 fn version() -> &'static str {
     let required = |line: &'static str| line.trim().strip_prefix("k8s.io/kubernetes ");
     GO_MOD.lines().find_map(required).unwrap_or("v0.0.0")
@@ -123,7 +123,7 @@ fn hash(sources: &[(&str, &str)]) -> String {
         hash.update(text);
     }
     let hash = hash.finalize();
-    // Enough to tell versions apart, and short enough to read.
+    // Long enough to distinguish versions, and short enough to read.
     let start = hash.first_chunk().copied().unwrap_or_default();
     format!("{:016x}", u64::from_be_bytes(start))
 }
@@ -137,7 +137,7 @@ mod tests {
     use super::{build, hash, version};
     use crate::KubernetesError;
 
-    /// A `go` that runs this instead; `$out` is the file to build.
+    /// Creates a fake `go` that runs this script; `$out` is the file to build.
     fn go(directory: &TempDir, script: &str) -> PathBuf {
         let go = directory.path().join("go");
         let script = format!(
@@ -154,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn each_change_of_the_sources_is_another_program() {
+    fn each_change_of_the_sources_changes_the_hash() {
         assert_ne!(hash(&[("a", "b")]), hash(&[("a", "c")]));
         assert_ne!(hash(&[("a", "bc")]), hash(&[("ab", "c")]));
     }
 
     #[test]
-    fn it_is_built_once() {
+    fn the_program_is_built_once() {
         let directory = tempfile::tempdir().unwrap();
         let go = go(&directory, "echo built >>\"$out\"; cat main.go >>\"$out\"");
         let sources = [("main.go", "source")];
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_complains_about_is_shown_and_nothing_is_kept() {
+    fn a_failed_build_shows_the_output_of_go_and_keeps_no_program() {
         let directory = tempfile::tempdir().unwrap();
         let go = go(
             &directory,

@@ -1,12 +1,12 @@
-//! This file says what keeps a real API server from running.
+//! [`KubernetesError`]: why a real API server does not run.
 
 use std::{error::Error, fmt, io};
 
-/// Why there is no real API server.
+/// The error for a real API server that does not run.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum KubernetesError {
-    /// Nothing that could be run was found. A retry does not help.
+    /// There is no API server to run. A retry does not help.
     #[error(
         "there is no Kubernetes to test against: install Go, or set KUBEBUILDER_ASSETS, \
          or let KUBECONFIG lead to a cluster on this machine"
@@ -21,45 +21,45 @@ pub enum KubernetesError {
     /// Go cannot build the server. A retry helps if Go could not download a module.
     #[error("cannot build the API server from tests/kubernetes:\n{0}")]
     Build(String),
-    /// A server from `KUBECONFIG` is to be killed or started again. A retry does not help.
+    /// A server from `KUBECONFIG` cannot be killed or restarted. A retry does not help.
     #[error("this server was not started here, so it is not killed: leave KUBECONFIG unset")]
     NotOurs,
-    /// A program does not start, or ended too early. A retry seldom helps.
+    /// A program did not start, or ended too early. A retry seldom helps.
     #[error("{program} ended ({status}); it printed last:\n{log}")]
     Ended {
-        /// Which program it is (e.g. `kube-apiserver`).
+        /// The program (e.g. `kube-apiserver`).
         program: String,
-        /// How it ended.
+        /// The exit status.
         status: String,
         /// The end of its output.
         log: String,
     },
-    /// It does not work in time. A retry helps if the machine was busy.
+    /// The server does not work in time. A retry helps if the machine was busy.
     #[error("{what} within {seconds} s; the server printed last:\n{log}")]
     Late {
-        /// What did not happen.
+        /// The event that did not happen.
         what: String,
-        /// How long it was waited for, in seconds.
+        /// The time waited for it, in seconds.
         seconds: u64,
         /// The end of the server's output.
         log: String,
     },
-    /// A request to the server that must succeed did not. A retry seldom helps.
+    /// A request of the start failed. A retry seldom helps.
     #[error("the API server refuses the administrator")]
     Request(#[from] kube::Error),
-    /// Files or processes cannot be made. A retry seldom helps.
+    /// A file or process cannot be created. A retry seldom helps.
     #[error("cannot run the API server")]
     Io(#[from] io::Error),
 }
 
 impl KubernetesError {
-    /// Whether there is nothing to run, which a test may take as a reason not to run.
+    /// Returns whether there is no API server to run, so that a test may be skipped.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Missing)
     }
 }
 
-/// For people: a test that unwraps it must show the log as lines.
+/// Formats the error for people: a test that unwraps it must show the log as lines.
 impl fmt::Debug for KubernetesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")?;

@@ -1,4 +1,4 @@
-//! This file runs a program that must not outlive the test, and may be killed in it.
+//! Runs programs that do not outlive the test process and that a test can kill.
 
 use std::{
     collections::VecDeque,
@@ -12,26 +12,26 @@ use std::{
 
 use super::KubernetesError;
 
-/// How many lines of output are kept.
+/// The number of lines of output that are kept.
 const LINES: usize = 40;
 /// How long a program may take to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long the last words of an ended program may take.
+/// How long to wait for the last output of an ended program.
 const READ_ON: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(5);
 
-/// What runs for a server; dropped in this order, as each needs the next.
+/// The processes of a server; dropped in this order, because each needs the next.
 #[derive(Debug)]
 pub(super) struct Processes {
     pub(super) controllers: Option<Process>,
-    /// The server, then its database; none where it runs elsewhere.
+    /// The server, then its database; empty for a server that runs elsewhere.
     servers: Vec<Process>,
-    /// Removes the directory, also of a server that was killed.
+    /// Removes the directory, also if the server was killed.
     guard: Process,
 }
 
 impl Processes {
-    /// Servers that keep their files in this directory.
+    /// Creates the processes for servers that keep their files in this directory.
     pub(super) fn new(servers: Vec<Process>, directory: &Path) -> io::Result<Self> {
         Ok(Self {
             controllers: None,
@@ -40,12 +40,12 @@ impl Processes {
         })
     }
 
-    /// Fails once one has ended.
+    /// Fails if a process has ended.
     pub(super) fn check(&mut self) -> Result<(), KubernetesError> {
         self.all().try_for_each(Process::check)
     }
 
-    /// The last lines that they printed.
+    /// Returns the last lines of output of all processes.
     pub(super) fn log(&mut self) -> String {
         self.all()
             .map(|one| one.log())
@@ -61,7 +61,7 @@ impl Processes {
         Ok(self.servers.iter_mut().try_for_each(Process::kill)?)
     }
 
-    /// Starts those again that were killed.
+    /// Restarts the killed server and its database.
     pub(super) fn restart(&mut self) -> Result<(), KubernetesError> {
         if self.servers.is_empty() {
             return Err(KubernetesError::NotOurs);
@@ -75,28 +75,28 @@ impl Processes {
     }
 }
 
-/// A program that ends when its standard input is closed: the system does that when this process
-/// dies, so nothing is left behind.
+/// A program that ends when its standard input is closed. The system closes it when this process
+/// dies, so the program does not outlive it.
 #[derive(Debug)]
 pub(super) struct Process {
     name: &'static str,
-    /// What is run again after it was killed.
+    /// The command, for a restart after a kill.
     command: Command,
     run: Run,
 }
 
-/// A program that was started.
+/// A running program.
 #[derive(Debug)]
 struct Run {
     child: Child,
     input: Option<ChildStdin>,
     log: Arc<Mutex<VecDeque<String>>>,
-    /// Who reads the output; they end with it.
+    /// The threads that read the output; they end when the output ends.
     readers: Vec<JoinHandle<()>>,
 }
 
 impl Process {
-    /// Starts a program that ends with its standard input.
+    /// Starts a program that ends when its standard input is closed.
     pub(super) fn start(name: &'static str, mut command: Command) -> io::Result<Self> {
         command
             .stdin(Stdio::piped())
@@ -106,7 +106,7 @@ impl Process {
         Ok(Self { name, command, run })
     }
 
-    /// Starts a program that knows nothing of standard input, under a shell that does.
+    /// Starts a program that ignores its standard input, under a shell that watches it.
     pub(super) fn start_watched(name: &'static str, program: &Command) -> io::Result<Self> {
         let mut command = Command::new(SHELL);
         command
@@ -123,24 +123,24 @@ impl Process {
         Self::start("the guard of a directory", command)
     }
 
-    /// Kills the program with SIGKILL, and waits until it is gone; it may have ended before.
+    /// Kills the program with SIGKILL and waits until it has ended; it may have ended before.
     pub(super) fn kill(&mut self) -> io::Result<()> {
         if self.command.get_program() == SHELL {
-            // The shell passes it on.
+            // Closing the input makes the shell kill the program.
             return self.end().map(drop);
         }
-        // The input is open until the program is gone: it must not come to its own end.
+        // The input stays open until the program is dead, so that it does not end by itself.
         self.run.child.kill()?;
         self.run.child.wait().map(drop)
     }
 
-    /// Starts a program that was killed once more.
+    /// Restarts a killed program.
     pub(super) fn restart(&mut self) -> io::Result<()> {
         self.run = Run::of(&mut self.command)?;
         Ok(())
     }
 
-    /// Fails once the program has ended.
+    /// Fails if the program has ended.
     pub(super) fn check(&mut self) -> Result<(), KubernetesError> {
         match self.run.child.try_wait()? {
             None => Ok(()),
@@ -155,8 +155,8 @@ impl Process {
         }
     }
 
-    /// Waits until the output of an ended program is read; not for ever, as children of it may
-    /// hold it open.
+    /// Waits until the output of an ended program is read, with a limit, because its children may
+    /// hold the output open.
     fn read_on(&self) {
         let since = Instant::now();
         while since.elapsed() < READ_ON && !self.run.readers.iter().all(JoinHandle::is_finished) {
@@ -164,7 +164,7 @@ impl Process {
         }
     }
 
-    /// The last lines that it printed.
+    /// Returns the last lines of output.
     pub(super) fn log(&self) -> String {
         let mut lines = self.run.log.lock().unwrap_or_else(PoisonError::into_inner);
         lines.make_contiguous().join("\n")
@@ -225,8 +225,8 @@ impl Drop for Process {
 
 const SHELL: &str = "sh";
 
-/// Removes the directory `$0` when the standard input is closed. Whoever writes there ends at the
-/// same time, and may write its last while this removes.
+/// Removes the directory `$0` when the standard input is closed. The programs that write there end
+/// at the same time, and may still write during the removal.
 const GUARD: &str = r#"
 trap '' PIPE
 cat >/dev/null
@@ -277,9 +277,9 @@ mod tests {
 
     use super::{POLL, Process};
 
-    const LIMIT: Duration = Duration::from_secs(30);
+    const LIMIT: Duration = Duration::from_mins(10);
 
-    /// A program that writes down who it is and then does nothing.
+    /// A program that appends its process id to a file and then sleeps.
     fn sleeper(file: &Path) -> Command {
         let mut command = Command::new("sh");
         command
@@ -288,7 +288,7 @@ mod tests {
         command
     }
 
-    /// The process of the start of this number, once it has said so.
+    /// Waits for the start of this number and returns its process id.
     fn started(file: &Path, number: usize) -> String {
         let since = Instant::now();
         loop {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_under_a_shell_is_killed_and_started_again() {
+    fn a_program_under_a_shell_is_killed_and_restarted() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("pids");
         let mut process = Process::start_watched("a sleeper", &sleeper(&file)).unwrap();

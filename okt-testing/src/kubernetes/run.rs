@@ -1,4 +1,4 @@
-//! This file starts API servers and waits until they work.
+//! Starts API servers and waits until they work.
 
 use std::{
     fs::{File, OpenOptions, Permissions},
@@ -24,24 +24,24 @@ use super::{
     source::on_path,
 };
 
-/// How long each step of the start may take. Seconds are normal; this is for a busy machine.
-const LIMIT: Duration = Duration::from_mins(2);
+/// How long each step of the start may take. It normally takes seconds; a busy machine takes longer.
+const LIMIT: Duration = Duration::from_mins(10);
 const POLL: Duration = Duration::from_millis(25);
-/// How often ports are chosen anew because somebody took one before the server did.
+/// How often to try with other ports if another program took one before the server did.
 const TRIES: usize = 5;
 
 /// Uses a cluster that runs elsewhere.
 pub(super) async fn given(kubeconfig: Kubeconfig) -> Result<Kubernetes, KubernetesError> {
     let directory = directory()?;
     let file = directory.path().join("kubeconfig");
-    // Merged from all files of KUBECONFIG, and with the context that was chosen.
+    // Merged from all files of KUBECONFIG, with the chosen context.
     let text = serde_json::to_string(&kubeconfig).map_err(io::Error::other)?;
     write_secret(&file, &text)?;
     let kubectl = on_path("kubectl").map(|program| Kubectl {
         program,
         argument: None,
     });
-    // It holds somebody's credentials.
+    // The guard removes the file, because it contains the user's credentials.
     let processes = Processes::new(Vec::new(), directory.path())?;
     finish(directory, file, processes, kubectl, true).await
 }
@@ -210,7 +210,7 @@ async fn finish(
     })
 }
 
-/// Waits until a server that was started, once more perhaps, answers.
+/// Waits until a started or restarted server is ready.
 pub(super) async fn ready(
     client: &Client,
     processes: &mut Processes,
@@ -221,7 +221,7 @@ pub(super) async fn ready(
     .await
 }
 
-/// Ready, and with the namespace that all use: the server makes it a moment later.
+/// Returns whether the server is ready and has the namespace `default`, which it creates a moment later.
 async fn is_ready(client: &Client) -> bool {
     for path in ["/readyz", "/api/v1/namespaces/default"] {
         let Ok(request) = http::Request::get(path).body(Vec::new()) else {
@@ -234,7 +234,7 @@ async fn is_ready(client: &Client) -> bool {
     true
 }
 
-/// Adds the controllers, and waits until they delete what nobody owns.
+/// Adds the controllers, and waits until they delete an object whose owner does not exist.
 async fn control(kubernetes: &mut Kubernetes, process: Process) -> Result<(), KubernetesError> {
     kubernetes.processes.controllers = Some(process);
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
@@ -256,7 +256,7 @@ async fn control(kubernetes: &mut Kubernetes, process: Process) -> Result<(), Ku
     Ok(())
 }
 
-/// Asks until the answer is yes, a process has ended or the time is up.
+/// Polls until the condition holds, a process has ended or the time is up.
 async fn until(
     what: &str,
     processes: &mut Processes,
@@ -279,7 +279,7 @@ async fn until(
     }
 }
 
-/// A short path: Unix sockets lie in it, which everybody could use who can reach them.
+/// Creates a private directory with a short path: it holds Unix sockets, which have no other protection.
 fn directory() -> io::Result<tempfile::TempDir> {
     tempfile::Builder::new()
         .prefix("okt-kubernetes-")
@@ -287,7 +287,7 @@ fn directory() -> io::Result<tempfile::TempDir> {
         .tempdir()
 }
 
-/// Writes a file that only its owner reads.
+/// Writes a file that only its owner can read.
 fn write_secret(file: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options
@@ -304,10 +304,10 @@ fn token() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// Ports that nobody listens on: somebody else may still be faster than who uses them.
+/// Returns free ports; another program may still take one before the server does.
 fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     let mut ports = [0; N];
-    // All are held until all are known, or they would be the same.
+    // All are held until all are known, otherwise they could be the same.
     let mut held = Vec::new();
     for port in &mut ports {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

@@ -1,4 +1,4 @@
-//! This file decides which API server tests run against.
+//! Chooses the API server that tests run against.
 
 use std::{
     env,
@@ -12,13 +12,13 @@ use kube::config::{Cluster, Kubeconfig, KubeconfigError, NamedCluster, NamedCont
 
 use super::KubernetesError;
 
-/// Names the context of `KUBECONFIG` that may be written to, wherever it leads.
+/// The variable that names the context of `KUBECONFIG` that tests may write to, wherever it leads.
 const CONTEXT: &str = "OKT_TEST_CONTEXT";
 
-/// How tools that run a cluster on the machine of a developer name their contexts.
+/// The prefixes of context names that tools for local clusters use.
 ///
-/// The loopback interface alone proves nothing: a tunnel or `kubectl proxy` to a cluster elsewhere
-/// is there too.
+/// A loopback address alone is not enough: a tunnel or `kubectl proxy` to a remote cluster has one
+/// too.
 const LOCAL: [&str; 10] = [
     "kind-",
     "k3d-",
@@ -32,10 +32,10 @@ const LOCAL: [&str; 10] = [
     "okt",
 ];
 
-/// What the choice is made from.
+/// The inputs of the choice.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
-    /// `None` where `KUBECONFIG` is not set.
+    /// `None` if `KUBECONFIG` is not set.
     pub(super) kubeconfig: Option<Result<Kubeconfig, KubeconfigError>>,
     pub(super) context: Option<String>,
     pub(super) assets: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub(super) enum Source {
     Given { kubeconfig: Box<Kubeconfig> },
     /// A directory with `kube-apiserver` and `etcd`.
     Assets { directory: PathBuf },
-    /// The Go tool, and where to keep what it builds.
+    /// The Go tool, and the directory for the built program.
     Go { go: PathBuf, cache: PathBuf },
 }
 
@@ -61,7 +61,7 @@ impl Environment {
             (None, None) => None,
         };
         Self {
-            // An empty KUBECONFIG is one that is not set.
+            // An empty KUBECONFIG counts as not set.
             kubeconfig: Kubeconfig::from_env().transpose(),
             context: set(CONTEXT).and_then(|context| context.into_string().ok()),
             assets: set("KUBEBUILDER_ASSETS").map(PathBuf::from),
@@ -71,7 +71,7 @@ impl Environment {
     }
 }
 
-/// What to run; a sentence about `KUBECONFIG` goes into `notice`.
+/// Returns what to run; a sentence about `KUBECONFIG` goes into `notice`.
 pub(super) fn choose(
     environment: &Environment,
     notice: &mut Option<String>,
@@ -101,7 +101,7 @@ pub(super) fn choose(
     Err(KubernetesError::Missing)
 }
 
-/// The kubeconfig with the context to use as its current one, or why it must not be used.
+/// Returns the kubeconfig with the context to use as its current one, or why it must not be used.
 fn given(
     kubeconfig: &Kubeconfig,
     wanted: Option<&str>,
@@ -135,7 +135,7 @@ fn given(
     )))
 }
 
-/// The cluster of a context, if it has a server.
+/// Returns the cluster of a context, if it has a server.
 fn cluster<'a>(kubeconfig: &'a Kubeconfig, context: &str) -> Option<&'a Cluster> {
     let named = |named: &&NamedContext| named.name == context;
     let context = kubeconfig.contexts.iter().find(named)?.context.as_ref()?;
@@ -153,7 +153,7 @@ fn is_loopback(server: &str) -> bool {
     host == "localhost" || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// The first executable of this name in the `PATH`.
+/// Returns the first file of this name in the `PATH`.
 pub(super) fn on_path(name: &str) -> Option<PathBuf> {
     let path = set("PATH")?;
     env::split_paths(&path)
@@ -161,12 +161,12 @@ pub(super) fn on_path(name: &str) -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// Whether a CI system runs this.
+/// Returns whether a CI system runs the test.
 pub(super) fn in_ci() -> bool {
     set("CI").is_some_and(|ci| ci != "false")
 }
 
-/// A variable that is neither absent nor empty.
+/// Returns a variable that is neither absent nor empty.
 fn set(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
@@ -204,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_on_this_machine_is_taken() {
+    fn a_local_cluster_is_used() {
         let (source, notice) = chosen(&environment("kind-dev", "https://127.0.0.1:6443"));
         assert!(matches!(source, Ok(Source::Given { .. })));
         assert!(notice.unwrap().contains("\"kind-dev\""));
     }
 
     #[test]
-    fn a_cluster_elsewhere_is_left_alone_with_a_sentence() {
+    fn a_remote_cluster_is_not_used_and_a_notice_says_so() {
         let (source, notice) = chosen(&environment("dev", "https://prod.example.com"));
         assert!(matches!(source, Ok(Source::Assets { .. })));
         let notice = notice.unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_out_of_this_machine_is_left_alone_too() {
+    fn a_tunnel_or_proxy_to_a_remote_cluster_is_not_used() {
         let tunnel = environment("prod", "https://127.0.0.1:6443");
         let (source, _) = chosen(&tunnel);
         assert!(matches!(source, Ok(Source::Assets { .. })));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_elsewhere_is_taken_by_its_name() {
+    fn a_remote_cluster_is_used_if_its_context_is_named() {
         let mut environment = environment("dev", "https://prod.example.com");
         environment.context = Some("dev".to_owned());
         let (source, _) = chosen(&environment);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_that_is_not_there_is_an_error_and_no_reason_to_look_further() {
+    fn a_missing_context_is_an_error_without_fallback() {
         let mut environment = environment("dev", "https://127.0.0.1:6443");
         environment.context = Some("other".to_owned());
         let error = chosen(&environment).0.unwrap_err();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_is_this_machine() {
+    fn only_loopback_addresses_are_local() {
         for server in [
             "https://127.0.0.1:1",
             "http://localhost:80",

@@ -1,7 +1,7 @@
-//! This file applies JSON patches (RFC 6902), with the liberties that a server takes.
+//! This file applies JSON patches (RFC 6902), with the deviations of a real server.
 //!
-//! A member that is not there is null: a `test` for null holds, a `replace` adds, and `copy` gives
-//! null. What comes before the first slash of a path does not matter.
+//! A missing member is null: a `test` for null succeeds, a `replace` adds, and a `copy` copies null. The part of a path
+//! before its first slash is ignored.
 
 use serde_json::{Map, Value};
 
@@ -10,13 +10,13 @@ use crate::{
     refusal::Refusal,
 };
 
-/// A patch of more steps is not read.
+/// The maximum number of steps of a patch.
 const LIMIT: usize = 10_000;
 
-/// All that a patch copies may have about so many bytes together, as on a server.
+/// The approximate maximum number of bytes that all steps of a patch copy together, as on a server.
 const COPIED_LIMIT: usize = 3 * 1024 * 1024;
 
-/// Does all steps of a patch.
+/// Applies all steps of a patch.
 pub(crate) fn apply(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
     let mut copied = 0;
     for step in read(patch)? {
@@ -41,7 +41,7 @@ pub(crate) fn apply(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// One step, as it is written; what it does not say is empty or null.
+/// One step; omitted fields are empty or null.
 struct Step<'p> {
     op: &'p str,
     path: Path,
@@ -91,7 +91,7 @@ impl<'p> Step<'p> {
     }
 }
 
-/// Something in a patch that has the wrong type, in the words of the library of a server.
+/// Refuses a patch with a wrong type, in the words of a server's library.
 fn undecodable(found: &Value, place: &str) -> Refusal {
     Refusal::bad_request(format!(
         "error decoding patch: json: cannot unmarshal {} into Go {place}",
@@ -99,7 +99,7 @@ fn undecodable(found: &Value, place: &str) -> Refusal {
     ))
 }
 
-/// Does one step; nothing where it cannot be done.
+/// Applies one step; `None` if that is impossible.
 fn take_step(target: &mut Value, step: &Step<'_>) -> Option<()> {
     let Step {
         op,
@@ -129,7 +129,7 @@ fn take_step(target: &mut Value, step: &Step<'_>) -> Option<()> {
     }
 }
 
-/// The way to a value: nothing is the whole document, for those steps that may have it.
+/// The path to a value. An empty path is the whole document, which only some steps accept.
 struct Path(Option<Vec<String>>);
 
 impl Path {
@@ -151,13 +151,13 @@ impl Path {
         self.0.as_ref().map_or(0, Vec::len)
     }
 
-    /// The last part, and what comes before it.
+    /// Returns the last part and the parts before it.
     fn split(&self) -> Option<(&[String], &str)> {
         let (last, parents) = self.0.as_ref()?.split_last()?;
         Some((parents, last))
     }
 
-    /// What is there: a member that is not there is null, an item that is not there is an error.
+    /// Returns the value at the path: null for a missing member, `None` for a missing item.
     fn look<'t>(&self, target: &'t Value) -> Option<&'t Value> {
         let (parents, last) = self.split()?;
         let mut found = target;
@@ -202,7 +202,7 @@ impl Path {
         }
     }
 
-    /// What has the value, and under which name or number.
+    /// Returns the container of the value, and the value's name or index in it.
     fn holder<'t>(&self, target: &'t mut Value) -> Option<(Holder<'t>, &str)> {
         let (parents, last) = self.split()?;
         let mut found = target;
@@ -230,7 +230,7 @@ enum Holder<'t> {
     Array(&'t mut Vec<Value>),
 }
 
-/// A place in a list; negative ones count from its end.
+/// Reads an index of a list; a negative one counts from the end.
 fn index(text: &str, length: usize) -> Option<usize> {
     let index: i64 = text.parse().ok()?;
     let length = i64::try_from(length).ok()?;

@@ -1,4 +1,4 @@
-//! This file says what has to hold of a run, whatever went wrong in it.
+//! Checks the rules that hold for every run, whatever its fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{EventKind, object};
 
-/// How much later than it is due a deadline may be kept.
+/// The tolerance for a deadline.
 const LATE: std::time::Duration = std::time::Duration::from_mins(2);
 
-/// Adds what does not hold to what is broken already.
+/// Checks a run and adds the broken rules to those that are known already.
 pub(super) fn judge<A: Application + Clone>(
     rehearsal: &Rehearsal<A>,
     mut ended: Ended,
@@ -38,7 +38,7 @@ pub(super) fn judge<A: Application + Clone>(
     ended
 }
 
-/// Whether the object is where it was without the disturbance, after each step.
+/// Checks that after each step the object is where it was in the undisturbed run.
 fn same_end<A: Application + Clone>(
     ended: &Ended,
     undisturbed: &Ended,
@@ -70,7 +70,7 @@ fn same_end<A: Application + Clone>(
                 shown(rest),
                 shown(before)
             ));
-            // What follows follows from that.
+            // Later differences are consequences of this one.
             break;
         }
     }
@@ -88,7 +88,7 @@ fn same_end<A: Application + Clone>(
     broken
 }
 
-/// Whether an attempt whose answer never comes is what an edge waits for: a failure, or time that passes.
+/// Returns whether an edge waits for an attempt that never ends: for its failure, or for time that passes.
 fn is_awaited<A: Application + Clone>(
     rehearsal: &Rehearsal<A>,
     ended: &Ended,
@@ -107,7 +107,7 @@ fn is_awaited<A: Application + Clone>(
     })
 }
 
-/// Whether every change of state was an edge, a jump or a new life, in time, and counted.
+/// Checks that every change of state was an edge, a jump or a new life, was in time, and was counted.
 fn course_of_states<S: Lifecycle>(ended: &Ended) -> Vec<String> {
     let mut broken = Vec::new();
     let mut before: BTreeMap<String, (Value, Instant)> = BTreeMap::new();
@@ -149,7 +149,7 @@ fn number(position: &Value, key: &str) -> u64 {
     position[key].as_u64().unwrap_or(0)
 }
 
-/// One transition.
+/// Checks one transition.
 fn step<S: Lifecycle>(last: &Value, next: &Value, stayed: std::time::Duration) -> Vec<String> {
     let mut broken = Vec::new();
     let state = |position: &Value| position["state"].as_str().unwrap_or_default().to_owned();
@@ -196,7 +196,7 @@ fn step<S: Lifecycle>(last: &Value, next: &Value, stayed: std::time::Duration) -
     broken
 }
 
-/// Whether every status that an operator wrote keeps the rules for conditions.
+/// Checks that every status that an operator wrote obeys the rules for conditions.
 fn conditions_hold<A: Application>(ended: &Ended) -> Vec<String> {
     let rules = Rules::of_application::<A>();
     let broken = rules.broken_by(&ended.server, OPERATOR, &ended.plural);
@@ -207,7 +207,7 @@ fn conditions_hold<A: Application>(ended: &Ended) -> Vec<String> {
     broken.collect()
 }
 
-/// Whether the operator tried what the CRD does not let through.
+/// Checks that no write of the operator was refused by the CRD's schema or rules.
 fn refused_writes(ended: &Ended) -> Vec<String> {
     let requests = ended.server.requests().into_iter();
     let refused = requests.filter(|request| request.client == OPERATOR && request.status == 422);
@@ -216,7 +216,7 @@ fn refused_writes(ended: &Ended) -> Vec<String> {
         .collect()
 }
 
-/// Whether each piece of work has an id of its own, is not begun twice, nor after its end.
+/// Checks that each piece of work has its own id, and is not begun twice or after its end.
 fn work(ended: &Ended) -> Vec<String> {
     let mut broken = Vec::new();
     let mut states: BTreeMap<&str, &str> = BTreeMap::new();

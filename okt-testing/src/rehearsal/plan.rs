@@ -1,41 +1,41 @@
-//! This file derives from an undisturbed run everything that can go wrong in it.
+//! [`Plan`]: the fault of a run; all plans are derived from the undisturbed run.
 
 use std::{fmt, time::Duration};
 
 use okt_runtime::__testing::Fate;
 
-/// As far back a restarted operator is shown the past, in versions of its object; the first is shown too.
+/// How many versions of its object back a restarted operator is shown the past; the first version is shown too.
 const PAST: usize = 6;
 
-/// A stay that is long enough to be interrupted.
+/// The minimum length of a stay that is interrupted.
 const LONG: Duration = Duration::from_secs(10);
 
-/// What happened in a run.
+/// The counts and changes of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Course {
-    /// How often the operator asked to write something.
+    /// The number of write requests of the operator.
     pub(super) writes: u64,
-    /// How many events about the object its watch was told.
+    /// The number of events about the object that were sent to the operator's watch.
     pub(super) events: u64,
-    /// How many attempts began.
+    /// The number of attempts that began.
     pub(super) attempts: usize,
-    /// Every write of the object by anybody that was asked for, in order: when after the beginning of the run, and
+    /// Every write request for the object by any client, in order: its time after the beginning of the run, and
     /// whether it was carried out.
     pub(super) changes: Vec<(Duration, bool)>,
-    /// How long the run took.
+    /// The duration of the run.
     pub(super) took: Duration,
 }
 
-/// What goes wrong in a run.
+/// The fault of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     Undisturbed,
-    /// The operator crashes at its write of this number, before it reaches the server or after.
+    /// The operator crashes at its write of this number, before or after the server carries it out.
     Crash {
         write: u64,
         after: bool,
     },
-    /// The write of this number has no answer.
+    /// The write of this number gets no response.
     Unanswered {
         write: u64,
         after: bool,
@@ -45,23 +45,23 @@ pub(super) enum Plan {
         write: u64,
         how: Refusal,
     },
-    /// Something becomes of the event of this number.
+    /// The event of this number is lost, merged, doubled or ends its watch.
     Event {
         event: u64,
         becomes: Becomes,
     },
-    /// The operator is started again when the object is changed for the `at`-th time, and shown what it was after
-    /// the `shown`-th change.
+    /// The operator is restarted when the object is changed for the `at`-th time, and shown the object after the
+    /// `shown`-th change.
     Past {
         at: usize,
         shown: usize,
     },
-    /// The operator is started again in the middle of the stay after this change.
+    /// The operator is restarted in the middle of the stay after this change.
     Restart {
         after: usize,
         wait: Duration,
     },
-    /// Something becomes of the attempt of this number.
+    /// The attempt of this number has this fate.
     Attempt {
         attempt: usize,
         fate: Fate,
@@ -70,7 +70,7 @@ pub(super) enum Plan {
     Deletion {
         at: usize,
     },
-    /// Two operators run.
+    /// Two operators run at once.
     Two,
 }
 
@@ -91,7 +91,7 @@ pub(super) enum Becomes {
 }
 
 impl Plan {
-    /// Every plan for what happened in an undisturbed run.
+    /// Returns every plan for the course of an undisturbed run.
     pub(super) fn all(course: &Course) -> Vec<Self> {
         let mut plans = Vec::new();
         for write in 1..=course.writes {
@@ -139,7 +139,7 @@ impl Plan {
         plans
     }
 
-    /// The sort of plan.
+    /// Returns the sort of plan.
     pub(super) fn sort(&self) -> &'static str {
         match self {
             Self::Undisturbed => "undisturbed",
@@ -155,7 +155,7 @@ impl Plan {
         }
     }
 
-    /// Whether an operator may begin work again that somebody has finished, under the same id.
+    /// Returns whether an operator may begin work again that is already finished, under the same id.
     pub(super) fn repeats_work(&self) -> bool {
         matches!(
             self,

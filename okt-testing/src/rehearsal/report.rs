@@ -1,17 +1,17 @@
-//! This file is what a rehearsal tells.
+//! [`Report`]: the result of a rehearsal.
 
 use std::fmt;
 
 use super::plan::{Course, Plan};
 
-/// As many runs that went wrong are told in full.
+/// The number of failed runs that are shown in full.
 const TOLD: usize = 5;
 
-/// What came of a rehearsal: how many runs of each sort, and what went wrong in them.
+/// The result of a rehearsal: the number of runs of each sort, and their failures.
 #[derive(Clone, Debug)]
 pub struct Report {
     course: Course,
-    /// Whether every plan was run that was to be.
+    /// Whether all plans were run.
     pub(super) is_whole: bool,
     runs: Vec<(&'static str, usize)>,
     found: Vec<(String, Vec<String>)>,
@@ -37,23 +37,23 @@ impl Report {
         }
     }
 
-    /// No plan has this name, nor a name that contains it.
+    /// Reports that no plan has this name or a name that contains it.
     pub(super) fn miss(&mut self, chosen: &str) {
         let what = vec!["there is no such plan".to_owned()];
         self.found.push((chosen.to_owned(), what));
     }
 
-    /// Whether nothing went wrong.
+    /// Returns whether no run failed.
     pub fn is_good(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// How many runs there were.
+    /// Returns the number of runs.
     pub fn runs(&self) -> usize {
         self.runs.iter().map(|(_, runs)| runs).sum()
     }
 
-    /// The plans in whose runs something went wrong, and what.
+    /// Returns the plans whose runs failed, with the failures.
     pub fn found(&self) -> impl Iterator<Item = (&str, &[String])> {
         let found = self.found.iter();
         found.map(|(plan, broken)| (plan.as_str(), broken.as_slice()))

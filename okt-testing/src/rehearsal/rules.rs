@@ -1,4 +1,4 @@
-//! This file says which rules every status keeps that an operator of OKT writes.
+//! [`Rules`]: the rules for every status that an OKT operator writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use crate::{
     conditions::{self, Context},
 };
 
-/// The types that every status has, beside the declared ones.
+/// The condition types that every status has in addition to the declared ones.
 const ALWAYS: [&str; 3] = ["Ready", "Deleting", "Paused"];
 
-/// The types that OKT writes beside the declared ones.
+/// The condition types that OKT writes only at times.
 const SOMETIMES: [&str; 2] = ["Reconciling", "Stalled"];
 
-/// The largest status, in bytes, with what an application adds to it.
+/// The largest status, in bytes, including the fields of the application.
 const STATUS_LIMIT: usize = 8 * 1024;
 
 /// The longest message, in bytes.
@@ -31,12 +31,12 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules for objects in these states.
+    /// Returns the rules for objects with this lifecycle.
     pub fn of<S: Lifecycle>() -> Self {
         Self::of_graphs(&[S::GRAPH])
     }
 
-    /// The rules for the objects of an application: with a lifecycle, a pass, or both.
+    /// Returns the rules for the objects of an application: with a lifecycle, a pass, or both.
     pub fn of_application<A: Application>() -> Self {
         let pass = A::pass().map(|pass| pass.graph());
         let graphs: Vec<_> = std::iter::once(StateOf::<A>::GRAPH).chain(pass).collect();
@@ -56,7 +56,7 @@ impl Rules {
         Self { own, context }
     }
 
-    /// What is wrong with the statuses that a client wrote of a resource, and in which versions.
+    /// Returns the versions of a resource whose status a client wrote and that break rules, with the violations.
     pub fn broken_by(
         &self,
         server: &ApiServer,
@@ -82,7 +82,7 @@ impl Rules {
         all
     }
 
-    /// What is wrong with an object as a write of its status left it.
+    /// Returns the violations of an object after a write of its status.
     pub fn broken(&self, before: Option<&Value>, after: &Value) -> Vec<String> {
         let found = conditions::check(before, after, &self.context);
         let mut broken: Vec<_> = found.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! This file plays one run.
+//! [`Stage`]: executes one run.
 
 use std::{
     collections::BTreeMap,
@@ -31,22 +31,22 @@ use super::{
 };
 use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord};
 
-/// The name by which the server knows the operators of a run.
+/// The client name of the operators of a run.
 pub(super) const OPERATOR: &str = "operator";
 
-/// What is wrong with a run in which the planned fault met nothing.
+/// The failure of a run whose planned fault did not happen.
 pub(super) const DIFFERS: &str = "what was planned did not happen: the runs differ by themselves";
 
-/// An object that has not changed for so long is at rest: longer than an operator waits for an answer.
+/// An object is at rest if it has not changed for this time, which is longer than an operator waits for a response.
 const QUIET: Duration = Duration::from_mins(5);
 
-/// For so long after everything an operator has to be silent.
+/// How long an operator must write nothing after the end of a run.
 const SILENCE: Duration = Duration::from_mins(20);
 
-/// For so long a restarted operator is shown the past.
+/// How long a restarted operator is shown the past.
 const PAST: Duration = Duration::from_secs(10);
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Stage<'r, A: Application> {
     rehearsal: &'r Rehearsal<A>,
     plan: Plan,
@@ -58,9 +58,9 @@ pub(super) struct Stage<'r, A: Application> {
     operators: Mutex<Vec<JoinHandle<String>>>,
     attempts: Arc<Mutex<Vec<Begun>>>,
     count: Arc<AtomicUsize>,
-    /// How often an operator was started.
+    /// The number of starts of an operator.
     starts: AtomicUsize,
-    /// What the plan says has happened.
+    /// Whether the planned fault has happened.
     happened: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Stage<'r, A: Application> {
 pub(super) struct Begun {
     pub(super) attempt: Attempt,
     pub(super) at: Instant,
-    /// Of which start of an operator.
+    /// The start of an operator that it belongs to, starting at 0.
     pub(super) start: usize,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Ended {
     /// The plural name of the object's kind.
     pub(super) plural: String,
     pub(super) course: Course,
-    /// Where the object was after each step.
+    /// The place of the object after each step.
     pub(super) rests: Vec<Rest>,
     pub(super) attempts: Vec<Begun>,
     pub(super) server: ApiServer,
@@ -87,21 +87,21 @@ pub(super) struct Ended {
     pub(super) broken: Vec<String>,
 }
 
-/// Where an object is at rest.
+/// The place of an object at rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rest {
     pub(super) after: String,
     pub(super) place: Option<Value>,
 }
 
-/// Why a walk was cut short.
+/// Why a run ended before all its steps.
 enum Cut {
-    /// It is over for this run.
+    /// The plan deleted the object.
     Deleted,
 }
 
 impl<'r, A: Application + Clone> Stage<'r, A> {
-    /// A server with the definition, and an operator.
+    /// Creates a server with the CRD, and the application.
     pub(super) async fn set(rehearsal: &'r Rehearsal<A>, plan: Plan) -> Self {
         let server = ApiServer::new();
         let definition = crd::<A::Resource>().expect("the kind has a CRD");
@@ -119,7 +119,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
             let namespaces: Api<DynamicObject> = Api::all_with(server.client(), &resource);
             let namespace = DynamicObject::new(namespace, &resource);
-            // It may be there already; a name that is none is told when the object is refused.
+            // The namespace may exist already; for an invalid name the object is refused later.
             let _ = namespaces.create(&PostParams::default(), &namespace).await;
         }
         let objects = match metadata["namespace"].as_str() {
@@ -143,7 +143,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         }
     }
 
-    /// Plays the walk with what the plan has go wrong, and takes down what happened.
+    /// Executes the steps with the planned fault, and records what happened.
     pub(super) async fn play(self) -> Ended {
         let mark = self.server.mark();
         let mut rests = Vec::new();
@@ -201,7 +201,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         }
     }
 
-    /// Whether what the plan says has happened.
+    /// Returns whether the planned fault has happened.
     fn has_happened(&self) -> bool {
         match self.plan {
             Plan::Undisturbed | Plan::Two => true,
@@ -243,7 +243,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             .virtual_time()
             .__backdoor(backdoor);
         if matches!(self.plan, Plan::Past { .. }) {
-            // Only such a list may show the past; one by pages is read from the store.
+            // Only a streamed list may show the past; a paged list is read from the store.
             operator = operator.streaming_lists();
         }
         let run = tokio::spawn(async move {
@@ -280,7 +280,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         self.start(self.server.client_named(OPERATOR));
     }
 
-    /// Whoever ended by itself.
+    /// Stops all operators and returns why operators had ended by themselves.
     async fn ended_operators(&self) -> Vec<String> {
         let mut ended = Vec::new();
         for operator in self.take_operators() {
@@ -296,7 +296,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         ended
     }
 
-    /// Has happen what the plan says; ends only where that ends the walk.
+    /// Injects the planned fault; completes only if the fault ends the run.
     fn direct(&self) -> impl Future<Output = Cut> {
         let server = self.server.clone();
         let plural = A::Resource::plural(&()).into_owned();
@@ -304,7 +304,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             let fault = fault.client(OPERATOR).on_writes().nth(write);
             server.inject(if after { fault.after_commit() } else { fault })
         };
-        // Nothing but the moment of a change: its answer comes a little later.
+        // Marks the moment of a change; the delay of its response is harmless.
         let change = |number: usize| {
             let moment = Fault::delay(Duration::from_millis(1)).after_commit();
             let number = u64::try_from(number).unwrap_or(u64::MAX);
@@ -332,7 +332,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                     Becomes::Expired => Fault::expire_stream(),
                 };
                 if *becomes == Becomes::Lost {
-                    // A bookmark would say that there was nothing to miss.
+                    // A bookmark would hide the lost event from the client.
                     server.inject(Fault::withhold_bookmarks().client(OPERATOR));
                 }
                 let fault = fault.client(OPERATOR).resource(&plural).nth(*event);
@@ -353,7 +353,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         }
     }
 
-    /// What follows when the moment of the plan has come.
+    /// Does what the plan requires after its fault has struck.
     async fn struck(&self) -> Option<Cut> {
         match self.plan {
             Plan::Crash { .. } => self.restart().await,
@@ -361,7 +361,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 becomes: Becomes::Lost,
                 ..
             } => {
-                // Nobody is kept in the dark for ever: the next list tells.
+                // A healthy server never hides a change permanently: force a new list.
                 sleep(Duration::from_secs(5)).await;
                 self.server.compact();
                 self.server.end_watches();
@@ -379,7 +379,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 self.restart().await;
             }
             Plan::Deletion { .. } => {
-                // It may be gone by itself.
+                // The object may be gone already.
                 let _ = self.delete().await;
                 return Some(Cut::Deleted);
             }
@@ -393,14 +393,14 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         None
     }
 
-    /// The version that a change made.
+    /// Returns the version that a change committed.
     fn version_of(&self, change: usize) -> u64 {
         let changes = Self::changes(self.server.requests());
         let made = changes.get(change - 1).and_then(|(_, version)| *version);
         made.unwrap_or_default()
     }
 
-    /// Every write of the object by anybody, in order: when, and the version that it made.
+    /// Returns every write request for the object by any client, in order: its time, and the version it committed.
     fn changes(requests: Vec<RequestRecord>) -> Vec<(Instant, Option<u64>)> {
         let plural = A::Resource::plural(&());
         let writes = requests.into_iter();
@@ -408,7 +408,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         writes.map(|write| (write.at, write.committed)).collect()
     }
 
-    /// Takes the object through all steps; says what kept it from it.
+    /// Takes the object through all steps; returns an error if a step fails.
     async fn run_steps(&self, rests: &mut Vec<Rest>) -> Result<(), String> {
         let object = serde_json::from_value(self.rehearsal.object.clone());
         let object: DynamicObject = object.map_err(|error| format!("no object: {error}"))?;
@@ -437,7 +437,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         Ok(())
     }
 
-    /// Waits until the object is where it stays.
+    /// Waits until the object is at rest.
     async fn rest(&self, after: &str) -> Rest {
         let mut pause = Duration::from_millis(200);
         let mut last: Option<(Option<Value>, Instant)> = None;
@@ -461,7 +461,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         }
     }
 
-    /// What exists in the cluster for an object, without what only the server says.
+    /// Returns the owned resources of an object, without metadata and status.
     fn owned(&self, owner: &Value) -> Vec<Value> {
         let versions = self.server.versions();
         let newest: BTreeMap<_, _> = (versions.iter())
@@ -505,7 +505,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         format!("does not come to rest within {hours} h: {status}")
     }
 
-    /// What the operators write although there is nothing to say.
+    /// Returns the writes of the operators while the object is at rest.
     fn noises(&self, since: Mark) -> Vec<String> {
         let requests = self.server.requests_since(since).into_iter();
         let writes = requests.filter(|request| request.client == OPERATOR && request.is_write());
@@ -535,7 +535,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
     }
 }
 
-/// Whether nothing more is to happen by itself, for the spec as it is.
+/// Returns whether the object is ready or stalled for its current generation.
 fn is_settled(object: &Value) -> bool {
     let generation = &object["metadata"]["generation"];
     let conditions = object
@@ -551,7 +551,7 @@ fn is_settled(object: &Value) -> bool {
     is("Ready") || is("Stalled")
 }
 
-/// What has to be the same in every run.
+/// Returns the part of an object that must be the same in every run.
 fn place(object: &Value, owned: &[Value]) -> Value {
     let lifecycle = &object["status"]["lifecycle"];
     let conditions = object
@@ -576,7 +576,7 @@ fn place(object: &Value, owned: &[Value]) -> Value {
     })
 }
 
-/// A place as a report shows it.
+/// Formats a place for a report.
 pub(super) fn shown(rest: &Rest) -> String {
     rest.place
         .as_ref()

@@ -1,10 +1,10 @@
-//! This file is one step of the walk.
+//! [`Step`]: one step of a rehearsal.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// What happens next, once the object is at rest.
+/// A step, which is done once the object is at rest.
 pub(super) enum Step<A> {
     Patch(Value),
     Happens(String, Box<dyn Fn(&A)>),

@@ -1,11 +1,11 @@
-//! This file fills in what a schema gives by default and drops what it does not know.
+//! This file fills in the defaults of a schema and removes undeclared fields.
 
 use serde_json::Value;
 
 use super::{Additional, Schema};
 use crate::object;
 
-/// Fills in defaults, also for nulls that the schema does not allow; says whether there were any.
+/// Fills in defaults, also for nulls that the schema does not allow. Returns whether it changed anything.
 pub(crate) fn apply_defaults(schema: &Schema, value: &mut Value) -> bool {
     let mut changed = false;
     match value {
@@ -45,8 +45,7 @@ fn fill(schema: &Schema, value: &mut Value) -> bool {
     apply_defaults(schema, value) || changed
 }
 
-/// Drops the nulls that the schema does not allow and has no default for; says whether there were
-/// any.
+/// Removes the nulls that the schema does not allow and has no default for. Returns whether there were any.
 pub(crate) fn drop_nulls(schema: &Schema, value: &mut Value) -> bool {
     let mut changed = false;
     match value {
@@ -72,10 +71,9 @@ pub(crate) fn drop_nulls(schema: &Schema, value: &mut Value) -> bool {
     changed
 }
 
-/// Makes of nulls in maps of texts what the types of built-in kinds make of them, and says whether
-/// there were any.
+/// Replaces nulls in maps of texts by empty texts, as the types of built-in kinds do. Returns whether there were any.
 ///
-/// `nullable` says in which maps: in those that take nulls for a while, or in the others.
+/// `nullable` selects the maps: those whose values are nullable, or the others.
 pub(crate) fn nulls_to_texts(schema: &Schema, object: &mut Value, nullable: bool) -> bool {
     let mut found = false;
     for (key, value) in object.as_object_mut().into_iter().flatten() {
@@ -92,7 +90,7 @@ pub(crate) fn nulls_to_texts(schema: &Schema, object: &mut Value, nullable: bool
     found
 }
 
-/// Drops the nulls, which the types of built-in kinds do not know but in maps of bytes.
+/// Removes the nulls, which the types of built-in kinds allow only in maps of bytes.
 pub(crate) fn drop_unknown_nulls(schema: Option<&Schema>, value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|key, value| {
@@ -107,15 +105,15 @@ pub(crate) fn drop_unknown_nulls(schema: Option<&Schema>, value: &mut Value) {
     }
 }
 
-/// Drops the maps and lists that are empty: the types of built-in kinds leave them out.
+/// Removes empty maps and lists, which the types of built-in kinds leave out.
 pub(crate) fn drop_empty(schema: &Schema, object: &mut Value) {
     if let Value::Object(fields) = object {
-        // The object's own metadata is somebody else's concern.
+        // The metadata of the object itself is normalized elsewhere.
         fields.retain(|key, value| key == "metadata" || is_kept(schema, key, value));
     }
 }
 
-/// Whether a field is kept, without what is empty in it.
+/// Whether a field is kept; removes empty fields from its value.
 fn is_kept(schema: &Schema, key: &str, value: &mut Value) -> bool {
     let Some(below) = schema.properties.get(key) else {
         return true;
@@ -138,30 +136,30 @@ fn is_kept(schema: &Schema, key: &str, value: &mut Value) -> bool {
     }
 }
 
-/// What was done to an object so that its schema knows all of it.
+/// The changes that removed undeclared fields from an object.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned {
-    /// The paths of the fields that were dropped.
+    /// The paths of the removed fields.
     pub(crate) dropped: Vec<String>,
-    /// Metadata of an object within it was brought into the form in which it is kept.
+    /// The metadata of an embedded object was normalized.
     tidied: bool,
 }
 
 impl Pruned {
-    /// Whether the object is another one than before.
+    /// Whether the object was changed.
     pub(crate) fn changed(&self) -> bool {
         self.tidied || !self.dropped.is_empty()
     }
 }
 
-/// Drops the fields that the schema does not know.
+/// Removes undeclared fields.
 pub(crate) fn prune(schema: &Schema, value: &mut Value) -> Pruned {
     let mut pruned = Pruned::default();
     walk(schema, value, &mut pruned);
     pruned
 }
 
-/// Names what it drops from `value` on.
+/// Removes undeclared fields and collects their paths relative to `value`.
 fn walk(schema: &Schema, value: &mut Value, pruned: &mut Pruned) {
     match value {
         Value::Object(fields) => fields.retain(|key, value| {
@@ -183,7 +181,7 @@ fn walk(schema: &Schema, value: &mut Value, pruned: &mut Pruned) {
             }
         }),
         Value::Array(items) => {
-            // In a list where none is expected, nothing is known.
+            // In a list where none is expected, every field is undeclared.
             let nothing = Schema::default();
             let below = match schema.items.as_deref() {
                 None if schema.takes_any_field() => None,
@@ -201,7 +199,7 @@ fn walk(schema: &Schema, value: &mut Value, pruned: &mut Pruned) {
     }
 }
 
-/// Puts a step before paths; mostly there are none, so the step is made when it is needed.
+/// Prepends a step to paths; usually there are none, so the step is built on demand.
 fn prefix(paths: &mut [String], step: impl Fn() -> String) {
     for path in paths {
         let dot = if path.starts_with('[') { "" } else { "." };

@@ -1,4 +1,4 @@
-//! This file reads a structural schema, and says what keeps it from being one.
+//! This file parses a structural schema and reports why it is none.
 
 use std::sync::LazyLock;
 
@@ -61,13 +61,13 @@ pub(super) fn object_meta() -> Schema {
     schema
 }
 
-/// Where a node stands.
+/// The position of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p> {
     root: bool,
-    /// Below allOf, anyOf, oneOf or not, where types are optional.
+    /// The node is below allOf, anyOf, oneOf or not, where types are optional.
     junctor: bool,
-    /// The list within which no old value can be found for a new one.
+    /// The list whose items cannot be matched to their old values.
     uncorrelatable: Option<&'p str>,
 }
 
@@ -291,7 +291,7 @@ fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A default that the schema itself refuses would refuse every object.
+/// Checks a default against its own schema; an invalid one would make the API refuse every object.
 fn check_default(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
     let Some(default) = &schema.default else {
         return;

@@ -1,4 +1,4 @@
-//! This file says what keeps a schema from being structural, beside the types of its fields.
+//! This file checks whether a schema is structural, except for the types of its fields.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::refusal::Cause;
 
-/// Adds to `causes` what is wrong with the schema of a whole object.
+/// Checks the schema of a whole object.
 pub(super) fn check_root(node: &Value, path: &str, causes: &mut Vec<Cause>) {
     let Some(root) = node.as_object() else { return };
     if has(root, "additionalProperties") {
@@ -33,7 +33,7 @@ pub(super) fn check_root(node: &Value, path: &str, causes: &mut Vec<Cause>) {
     walk(root, path, causes);
 }
 
-/// `apiVersion`, `kind` and `metadata` are given, and can hardly be narrowed.
+/// Checks `apiVersion`, `kind` and `metadata`, which are implicit and can hardly be restricted.
 fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
     let Some(Value::Object(properties)) = node.get("properties") else {
         return;
@@ -177,7 +177,7 @@ fn check_embedded(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>
     check_object_fields(node, path, causes);
 }
 
-/// What the type of a list asks of the list and its items.
+/// Checks a list against its list type.
 fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
     let field = format!("{path}.x-kubernetes-list-type");
     let keys: Vec<&str> = node
@@ -289,9 +289,9 @@ fn check_items_of_map(
     }
 }
 
-/// Below allOf, anyOf, oneOf and not there are conditions, no declarations.
+/// Checks a node below allOf, anyOf, oneOf or not, where a schema holds conditions and no declarations.
 ///
-/// `takes_types` is for the two types of what is an integer or a string.
+/// `takes_types` allows the two types of a value that is an integer or a string.
 fn check_within_junctor(
     node: &Map<String, Value>,
     path: &str,

@@ -1,7 +1,7 @@
-//! This file holds a value against its schema, and words what is wrong as the API server does.
+//! This file validates a value against its schema, with the messages of the API server.
 //!
-//! What an update leaves as it was is not looked at again (ratcheting), so that an object which a
-//! stricter schema no longer allows can still be repaired field by field.
+//! An update does not validate unchanged values (ratcheting), so that an object which a stricter schema no longer
+//! allows can be repaired field by field.
 
 mod lists;
 mod scalars;
@@ -14,7 +14,7 @@ use self::scalars::{check_number, check_string};
 use super::{Schema, Type};
 use crate::refusal::Cause;
 
-/// Adds to `causes` all that is wrong with `value` but its CEL rules.
+/// Adds to `causes` all errors of `value` except those of CEL rules.
 pub(crate) fn validate(
     schema: &Schema,
     value: &Value,
@@ -44,7 +44,7 @@ pub(crate) fn validate(
         causes.push(Cause::unsupported(path, value, values));
     }
     if value.is_null() {
-        // What is not there cannot be held against alternatives.
+        // A null is not checked against alternatives.
         return;
     }
     if !fits {
@@ -64,7 +64,7 @@ pub(crate) fn validate(
     check_junctors(schema, value, path, causes);
 }
 
-/// Whether the rest is worth looking at.
+/// Checks the type. Returns whether the other checks make sense.
 fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) -> bool {
     let wanted = if schema.int_or_string {
         if Type::Integer.holds(value) || Type::String.holds(value) {
@@ -75,7 +75,7 @@ fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause
         match schema.kind {
             None => return true,
             Some(kind) if kind.holds(value) => return true,
-            // A server's check ends early here.
+            // A server stops its check early here.
             Some(kind)
                 if schema.format.is_some()
                     && !matches!(kind, Type::Integer | Type::Number)
@@ -238,7 +238,7 @@ fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<C
     }
 }
 
-/// How a path is named within a sentence.
+/// Returns the name of a path within a message.
 fn subject(path: &str) -> &str {
     if path.is_empty() { "<root>" } else { path }
 }

@@ -1,4 +1,4 @@
-//! This file puts answers into HTTP, whole or broken.
+//! This file converts answers to HTTP responses, complete or broken ones.
 
 use std::io;
 
@@ -20,10 +20,10 @@ use crate::{
     watch::Watch,
 };
 
-/// An answer before it is put into HTTP.
+/// An answer before its conversion to an HTTP response.
 pub(crate) enum Answer {
     Object(Value),
-    /// A body that is JSON already.
+    /// A body that is already JSON.
     Json {
         code: u16,
         body: Bytes,
@@ -45,7 +45,7 @@ impl Answer {
         Self::Object(body)
     }
 
-    /// What was asked for is not done yet.
+    /// An answer to a request that is accepted but not completed.
     pub(super) fn accepted(body: &Value) -> Self {
         Self::Json {
             code: 202,
@@ -62,7 +62,7 @@ impl Answer {
         }
     }
 
-    /// The same answer with a warning before all others.
+    /// Returns the answer with this warning before all others.
     pub(super) fn warned(self, warning: &str) -> Self {
         let before = |mut warnings: Vec<String>| {
             warnings.insert(0, warning.to_owned());
@@ -150,12 +150,12 @@ fn whole(body: Bytes) -> Body {
         .boxed_unsync()
 }
 
-/// What a fault answers.
+/// Returns the response of a fault.
 pub(super) fn fail(failure: &Failure, request: &RequestRecord) -> Response<Body> {
     let mut body = failure.body(request);
     let mut code = failure.code;
     if request.verb == Verb::Watch && code == 410 {
-        // A watch from a forgotten version begins, and is told at once.
+        // A watch from an expired version starts, and ends with an error event.
         body = json!({ "type": "ERROR", "object": body });
         code = 200;
     }
@@ -177,7 +177,7 @@ pub(super) fn reset() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer")
 }
 
-/// The error of a connection that ends within an answer, as an HTTP client tells it.
+/// The error of a connection that ends within an answer, in the words of an HTTP client.
 pub(crate) fn cut_off() -> io::Error {
     io::Error::new(
         io::ErrorKind::UnexpectedEof,
@@ -185,14 +185,14 @@ pub(crate) fn cut_off() -> io::Error {
     )
 }
 
-/// The body up to a number of bytes, and no proper end.
+/// Cuts the body off after a number of bytes, without a proper end.
 pub(super) fn cut(body: Body, bytes: usize) -> Body {
     let frames = stream::unfold(Some((body, bytes)), |state| async move {
         let (mut body, left) = state?;
         let next = if left == 0 { None } else { body.frame().await };
         let data = match next {
             None => {
-                // Over HTTP what was sent so far goes out while nothing more is ready.
+                // The HTTP server flushes the data sent so far only while nothing more is ready.
                 tokio::task::yield_now().await;
                 return Some((Err(cut_off()), None));
             }

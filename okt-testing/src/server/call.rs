@@ -1,4 +1,4 @@
-//! This file reads what a request says: its parameters, its headers, its body.
+//! This file reads the parts of a request: parameters, headers and body.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::{
     write::{Door, Subresource, UnknownFields},
 };
 
-/// A request, read.
+/// A parsed request.
 pub(super) struct Call {
     pub(super) method: Method,
     pub(super) path: String,
@@ -33,7 +33,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// What is known of the request before it is carried out, and what it asks for.
+    /// Returns the record of the request before its execution, and its verb if there is one.
     pub(super) fn record(
         &self,
         endpoint: &Endpoint,
@@ -72,14 +72,14 @@ impl Call {
         (record, verb)
     }
 
-    /// The name of the object in a body.
+    /// Returns the name of the object in the body.
     pub(super) fn name_in_body(&self) -> Option<String> {
         let body: Value = serde_json::from_slice(&self.body).ok()?;
         let name = object::name(&body);
         (!name.is_empty()).then(|| name.to_owned())
     }
 
-    /// The first word of the user agent (e.g. `kubectl`).
+    /// Returns the first word of the user agent (e.g. `kubectl`).
     fn agent(&self) -> String {
         let agent = self.header(USER_AGENT);
         agent.split('/').next().unwrap_or_default().to_owned()
@@ -105,7 +105,7 @@ impl Call {
             .to_owned()
     }
 
-    /// None where no kind is served so.
+    /// Returns the verb; `None` if no kind supports the method.
     fn verb(&self, has_name: bool) -> Option<Verb> {
         Some(match (&self.method, has_name) {
             (&Method::GET | &Method::HEAD, true) => Verb::Get,
@@ -121,7 +121,7 @@ impl Call {
         })
     }
 
-    /// Reads a body of JSON, or of YAML where the client says so.
+    /// Parses a body of JSON, or of YAML if the content type says so.
     pub(super) fn parse(&self, accepted: &[&str]) -> Result<Value, Refusal> {
         let media = self.media();
         if media == "application/vnd.kubernetes.protobuf" {
@@ -146,7 +146,7 @@ impl Call {
         }
     }
 
-    /// Reads an object of a kind.
+    /// Parses an object of a kind.
     pub(super) fn object(&self, kind: &Kind) -> Result<Value, Refusal> {
         let mut body = self.parse(&["application/json", "application/yaml"])?;
         if kind.origin == Origin::BuiltIn {
@@ -202,7 +202,7 @@ impl Call {
             "Strict" => UnknownFields::Refuse,
             _ => UnknownFields::Warn,
         };
-        // An apply with a field twice is refused by its reader.
+        // The parser of an apply refuses duplicate fields itself.
         let counts = operation == Operation::Update && unknown_fields != UnknownFields::Ignore;
         Door {
             kind: Arc::clone(kind),
@@ -220,7 +220,7 @@ impl Call {
     }
 }
 
-/// What kind it is, an object of a built-in kind need not say.
+/// Fills in `kind` and `apiVersion`, which an object of a built-in kind may omit.
 fn fill_in_kind(kind: &Kind, body: &mut Value) {
     if body.is_null() {
         *body = Value::Object(Map::new());
@@ -236,7 +236,7 @@ fn fill_in_kind(kind: &Kind, body: &mut Value) {
     }
 }
 
-/// Whether a body is an object of this kind, with metadata of the right types.
+/// Checks that a body is an object of this kind, with metadata of the right types.
 pub(super) fn check_object(kind: &Kind, body: &Value) -> Result<(), Refusal> {
     let Some(fields) = body.as_object() else {
         return Err(Refusal::bad_request("the body of the request is no object"));
@@ -255,7 +255,7 @@ pub(super) fn check_object(kind: &Kind, body: &Value) -> Result<(), Refusal> {
             kind.api_version()
         )));
     }
-    // Of a custom resource it is looked at later, with the rest of it.
+    // The kind of a custom resource is checked later, with the rest of it.
     if given("kind") != kind.kind && kind.origin == Origin::BuiltIn {
         let (found, version) = (given("kind"), kind.api_version());
         return Err(Refusal::bad_request(format!(
@@ -272,7 +272,7 @@ pub(super) fn check_object(kind: &Kind, body: &Value) -> Result<(), Refusal> {
     }
 }
 
-/// What in the metadata has not the type that it must have.
+/// Returns the first field of the metadata with a wrong type.
 pub(super) fn mistyped_metadata(kind: &Kind, body: &Value) -> Option<Cause> {
     let metadata = body.get("metadata").filter(|value| !value.is_null())?;
     let mut causes = Vec::new();

@@ -1,4 +1,4 @@
-//! This file answers deletions, of an object or of a collection.
+//! This file answers deletions of an object or of a collection.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) fn of_object(
     let (deletion, orphans) = asked(call)?;
     record.dry_run = deletion.dry_run;
     let deleted = delete::delete(store, kind, key, &deletion)?;
-    // Only who asks in the old words is told so.
+    // Only a client that uses `orphanDependents` gets this code.
     Ok(if deleted.waits && orphans == Some(false) {
         Answer::accepted(&deleted.answer)
     } else {
@@ -77,9 +77,9 @@ pub(super) fn of_collection(
     })))
 }
 
-/// What a request asks for, and whether it says so in the old words.
+/// Returns the requested deletion and the deprecated `orphanDependents`.
 ///
-/// Where there is a body, a server looks at nothing else: not even at `dryRun` in the query.
+/// If there is a body, a server ignores the query, even `dryRun`.
 fn asked(call: &Call) -> Result<(Deletion, Option<bool>), Refusal> {
     let options = if call.body.is_empty() {
         DeleteOptions::of(&call.query)?
@@ -103,11 +103,10 @@ fn asked(call: &Call) -> Result<(Deletion, Option<bool>), Refusal> {
     Ok((deletion, options.orphans))
 }
 
-/// Named to clients as accepted; [`Call::parse`] says that it is not served.
+/// Listed for clients as accepted, but [`Call::parse`] refuses it as not implemented.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Reads `DeleteOptions` as a server does: a field of a wrong type is refused, one that it does not
-/// know is nothing.
+/// Reads `DeleteOptions` as a server does: refuses fields of a wrong type, and ignores unknown fields.
 fn read(body: &Value) -> Result<DeleteOptions, Refusal> {
     check_kind(body)?;
     let place = "DeleteOptions";
@@ -145,7 +144,7 @@ fn read(body: &Value) -> Result<DeleteOptions, Refusal> {
     })
 }
 
-/// Whether a body is what a deletion takes; it need not say so, and may say any version.
+/// Checks that a body may be `DeleteOptions`; the kind may be missing, and the version may be any.
 fn check_kind(body: &Value) -> Result<(), Refusal> {
     let unread = |refusal: String| {
         Refusal::bad_request(format!(
@@ -187,7 +186,7 @@ fn check_kind(body: &Value) -> Result<(), Refusal> {
     )))
 }
 
-/// A field that has the right type, or is not there.
+/// Returns a field if it has the right type; `None` if it is missing.
 fn field<'a>(
     object: &'a Value,
     place: &str,

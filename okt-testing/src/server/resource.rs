@@ -57,7 +57,7 @@ fn answer_from(
     warned(&kind, answer)
 }
 
-/// The same answer with what those are told who use this version of the kind.
+/// Adds the deprecation warning of the kind's version to the answer.
 fn warned(kind: &Kind, answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
     match &kind.deprecation {
         None => answer,
@@ -170,10 +170,10 @@ fn show_written(store: &Store, kind: &Kind, form: Form, written: Written) -> Ans
     }
 }
 
-/// Applies with most of the work done while others use the store, as a real server does.
+/// Applies a configuration, with the store unlocked during most of the work, as on a real server.
 ///
-/// `None` where the object has changed meanwhile: then the work is to be done again, with the
-/// store held for it. So it is for a scale, where there is little work.
+/// Returns `None` if the object has changed meanwhile; then the work is repeated with the store locked. The same holds
+/// for a scale, which needs little work.
 fn apply_beside(
     shared: &Shared,
     call: &Call,
@@ -190,7 +190,7 @@ fn apply_beside(
     answer.transpose()
 }
 
-/// Applies to an object as it was at a moment, unless it has changed since.
+/// Applies a configuration to an earlier state of an object, unless the object has changed since.
 fn apply_on(
     moment: &Moment,
     shared: &Shared,
@@ -206,7 +206,7 @@ fn apply_on(
     }
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
     if subresource == Subresource::Status && !moment.has_object() && !kind.creates_on_update {
-        // What the configuration says does not matter then.
+        // The server answers this before it reads the configuration.
         return Err(Refusal::not_found(kind.subject(&key.name)));
     }
     let (door, config) = read_apply(call, kind, subresource)?;
@@ -234,7 +234,7 @@ fn read_apply(
     Ok((door, config))
 }
 
-/// What a server says of a method that is not for such a path.
+/// Returns the error of a server for a method that the path does not support.
 pub(super) fn misuse(store: &Store, call: &Call, path: &ResourcePath) -> Refusal {
     let found = find(store, path).and_then(|kind| subresource(&kind, path).map(|_| kind));
     let kind = match found {
@@ -267,7 +267,7 @@ fn subresource(kind: &Kind, path: &ResourcePath) -> Result<Subresource, Refusal>
     })
 }
 
-/// The part of a path that picks objects of a kind.
+/// The part of a path that selects objects of a kind.
 struct Scope {
     namespace: Option<String>,
     name: Option<String>,
@@ -331,7 +331,7 @@ fn create(
     write::create(store, &door, namespace, body)
 }
 
-/// Whether a configuration is one of this kind.
+/// Checks that a configuration is one of this kind.
 fn check_applied(kind: &Kind, config: &Value) -> Result<(), Refusal> {
     let (found, version) = (
         object::text(config, &["kind"]),
@@ -353,7 +353,7 @@ fn check_applied(kind: &Kind, config: &Value) -> Result<(), Refusal> {
     )))
 }
 
-/// Patches an object, but for server-side apply.
+/// Patches an object by any method but server-side apply.
 fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Written, Refusal> {
     let kind = &*door.kind;
     let Some(old) = write::current(store, kind, key) else {
@@ -364,7 +364,7 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
     apply_patch(call, Some(kind), &mut new)?;
     let strategic = call.media() == patch::STRATEGIC;
     if strategic || (kind.origin == Origin::BuiltIn && object::text(&new, &["kind"]).is_empty()) {
-        // What kind it is, such a patch does not say.
+        // Such a patch need not name the kind.
         object::fields(&mut new).insert("kind".to_owned(), kind.kind.clone().into());
     }
     let found = object::text(&new, &["kind"]);
@@ -386,7 +386,7 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
     write::update(store, door, &old, new)
 }
 
-/// What is wrong with a custom resource that a patch puts into another version.
+/// Returns the error for a patch that changes the version of a custom resource.
 fn another_version(kind: &Kind, patched: &Value) -> Option<Refusal> {
     let version = object::text(patched, &["apiVersion"]);
     if kind.origin == Origin::BuiltIn || version.is_empty() || kind.is_in(version) {
@@ -413,7 +413,7 @@ fn another_version(kind: &Kind, patched: &Value) -> Option<Refusal> {
     Some(Refusal::invalid(subject, &causes))
 }
 
-/// `kind` is none for objects that are no resource of their own (scale).
+/// Applies a patch to a document. `kind` is `None` for a scale, which is no kind of its own.
 fn apply_patch(call: &Call, kind: Option<&Kind>, target: &mut Value) -> Result<(), Refusal> {
     let strategic = kind.is_none_or(|kind| kind.origin == Origin::BuiltIn);
     let mut accepted = vec![patch::JSON, patch::MERGE];

@@ -15,7 +15,7 @@ use crate::{
     write::{self, Precondition, Subresource},
 };
 
-/// Applies a scale that says how many replicas there shall be, and nothing else.
+/// Applies a scale that sets the number of replicas and nothing else.
 pub(super) fn apply(
     store: &mut Store,
     call: &Call,

@@ -1,4 +1,4 @@
-//! This file gives the built-in kinds the columns that a real server shows.
+//! This file defines the columns of the built-in kinds, as on a real server.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::object::{self, at, text};
 
-/// The columns of a kind after the name.
+/// Returns the columns of a kind after the name.
 pub(crate) fn columns(kind: &str) -> Vec<Column> {
     match kind {
         "Namespace" => vec![Column::plain("Status", ".status.phase"), Column::age()],
@@ -44,7 +44,7 @@ pub(crate) fn columns(kind: &str) -> Vec<Column> {
     }
 }
 
-/// The columns of a scale, which is no kind of its own.
+/// Returns the columns of a scale, which is no kind of its own.
 pub(crate) fn scale() -> Vec<Column> {
     vec![
         Column::cell_of("Desired", |scale, _| {
@@ -112,7 +112,7 @@ fn external_addresses(object: &Value, _: Timestamp) -> Value {
 }
 
 fn claim() -> Vec<Column> {
-    // What the claim got is shown only once it is bound.
+    // The capacity and the access modes are shown only for a bound claim.
     let bound = |object: &Value| !text(object, &["spec", "volumeName"]).is_empty();
     vec![
         Column::cell_of("Status", |object, _| {

@@ -1,4 +1,4 @@
-//! This file holds the small words that cells are made with.
+//! This file holds helpers that format cells.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::age;
 use crate::object::{at, text};
 
-/// What stands for an absent value.
+/// The text for an absent value.
 pub(super) const NONE: &str = "<none>";
 
 pub(super) fn condition(object: &Value, kind: &str) -> bool {
@@ -18,7 +18,7 @@ pub(super) fn condition(object: &Value, kind: &str) -> bool {
     })
 }
 
-/// `a=b,c=d`, in order.
+/// Formats labels as `a=b,c=d`, in order.
 pub(super) fn labels(map: Option<&Value>) -> String {
     let map = map.and_then(Value::as_object);
     let mut pairs: Vec<_> = map
@@ -39,7 +39,7 @@ pub(super) fn plain(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// How many entries a map or a list has.
+/// Returns the number of entries of a map or a list.
 pub(super) fn count(object: &Value, path: &[&str]) -> usize {
     match at(object, path) {
         Some(Value::Object(map)) => map.len(),

@@ -1,4 +1,4 @@
-//! This file gives Events their columns: what happened to what, and not their names.
+//! This file defines the columns of Events, which show no names of Events.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,7 +1,7 @@
-//! This file reads the JSON paths of printer columns.
+//! This file parses the JSON paths of printer columns.
 //!
-//! Fields (dotted, escaped or in brackets), indexes, `[*]` and filters that compare one field with
-//! one literal; that is what columns are written with.
+//! It supports the parts that columns use: fields (dotted, escaped or in brackets), indexes, `[*]`, and filters that
+//! compare one field with one literal.
 
 mod grammar;
 
@@ -29,15 +29,15 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// What no server takes for a path, and what this file does not know.
+    /// The path is invalid on every server, or uses a part that this file does not support.
     pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
         grammar::parse(text)
     }
 
-    /// The first value that the path leads to.
+    /// Returns the first value that the path leads to.
     pub(crate) fn first<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         follow(&self.0, object)
     }
@@ -68,7 +68,7 @@ fn follow<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
         } => value
             .as_array()?
             .iter()
-            // An item without the field is left out of both.
+            // An item without the field matches neither comparison.
             .filter(|item| {
                 let found = path.first(item);
                 found.is_some_and(|found| (found == wanted) == *equal)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_reads_is_wrong() {
+    fn a_path_that_no_server_accepts_is_wrong() {
         for path in [".a[", ".a[b]", ".a]", ".a[?(@.x==]", ".a{b", ".a[\"b\"]"] {
             let read = JsonPath::parse(path).map(|_| ());
             assert_eq!(read, Err(Fault::Wrong), "{path}");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_server_reads_is_told_apart() {
+    fn a_path_that_only_a_server_supports_is_unknown() {
         for path in [
             "..a",
             ".a[0:2]",

@@ -1,4 +1,4 @@
-//! This file tells how a Pod is, in the words of `kubectl get pods`.
+//! This file computes the status of a Pod as `kubectl get pods` does.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -49,20 +49,20 @@ pub(super) fn columns() -> Vec<Column> {
     ]
 }
 
-/// What the cells are made of.
+/// The values of the cells.
 struct View {
     ready: usize,
     containers: usize,
     status: String,
     restarts: i64,
-    /// When a container ended last before it was started again.
+    /// The last time a container ended before it was restarted.
     restarted: Option<Timestamp>,
 }
 
 impl View {
     fn of(pod: &Value) -> Self {
         let phase = match text(pod, &["status", "phase"]) {
-            // What a real server sets on creation.
+            // A real server sets this on creation.
             "" => "Pending",
             phase => phase,
         };
@@ -101,7 +101,7 @@ impl View {
         view
     }
 
-    /// Looks at the init containers; whether they are still at work.
+    /// Reads the init containers; returns whether they still run.
     fn initializing(&mut self, pod: &Value) -> bool {
         let wanted = list(pod, &["spec", "initContainers"]);
         let (mut restarts, mut restarted) = (0, None);
@@ -135,12 +135,12 @@ impl View {
             };
             return true;
         }
-        // From here on only the restarts of those that still run count.
+        // From here on only the restarts of sidecars count.
         (self.restarts, self.restarted) = (restarts, restarted);
         false
     }
 
-    /// Looks at the containers: the first one that is in trouble gives the status.
+    /// Reads the containers: the status is that of the first one with a problem.
     fn running(&mut self, pod: &Value) {
         let (mut runs, mut failure) = (false, None);
         for status in list(pod, &["status", "containerStatuses"]).iter().rev() {
@@ -186,7 +186,7 @@ fn is_true(object: &Value, key: &str) -> bool {
     object.get(key) == Some(&Value::Bool(true))
 }
 
-/// An init container that stays.
+/// Whether an init container keeps running.
 fn is_sidecar(container: &Value) -> bool {
     text(container, &["restartPolicy"]) == "Always"
 }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_shown_as_its_containers_are() {
+    fn the_status_of_a_pod_follows_its_containers() {
         let containers = json!([{ "name": "a" }, { "name": "b" }]);
         let pod = |status: Value| json!({ "spec": { "containers": containers }, "status": status });
         let running = json!({ "ready": true, "restartCount": 1, "state": { "running": {} } });

@@ -1,4 +1,4 @@
-//! This file gives the kinds that run Pods their columns.
+//! This file defines the columns of the kinds that run Pods.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::object::{self, at, text};
 
-/// Those that keep a number of Pods running.
+/// Returns the columns of kinds that keep a number of Pods running.
 pub(super) fn columns(kind: &str) -> Vec<Column> {
     let ready = Column::cell_of("Ready", |object, _| {
         let ready = integer(object, &["status", "readyReplicas"]);
@@ -132,7 +132,7 @@ pub(super) fn cron_job() -> Vec<Column> {
     columns
 }
 
-/// The names and the images of containers.
+/// Returns the columns for the names and the images of containers.
 fn containers(path: &'static [&'static str]) -> [Column; 2] {
     let column = |name, key: &'static str| {
         Column::cell_of(name, move |object, _| {
@@ -165,7 +165,7 @@ fn selector_column(path: &'static [&'static str]) -> Column {
 }
 
 fn desired(object: &Value) -> i64 {
-    // What a real server sets where nothing is said.
+    // The default of a real server.
     at(object, &["spec", "replicas"])
         .and_then(Value::as_i64)
         .unwrap_or(1)

@@ -1,15 +1,15 @@
-//! This file says when a watch has its bookmarks.
+//! This file schedules the bookmarks of a watch.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often those who asked for bookmarks get one.
+/// The interval of bookmarks, if the client asks for them.
 const BOOKMARKS: Duration = Duration::from_mins(1);
-/// How long before its end a watch gets one more.
+/// The time between the last bookmark and the end of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// Each minute, and once more before the end.
+/// Returns the time of the next bookmark: each minute, and once more before the end.
 pub(super) fn next_bookmark(now: Instant, ends: Option<Instant>) -> Option<Instant> {
     let next = now + BOOKMARKS;
     let last = ends.and_then(|end| end.checked_sub(LAST_BOOKMARK));

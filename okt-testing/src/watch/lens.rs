@@ -1,4 +1,4 @@
-//! This file says what a watch sees of a change, and how.
+//! This file converts changes to the events of a watch.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     stored::Stored,
 };
 
-/// What a watch sees, and how.
+/// The scope of a watch, and the format of its events.
 pub(super) struct Lens {
     pub(super) kind: Arc<Kind>,
     pub(super) namespace: Option<String>,
@@ -32,7 +32,7 @@ impl Lens {
             .is_none_or(|wanted| wanted == namespace)
     }
 
-    /// The event that a change is to this watch, if it is one.
+    /// Returns the event of a change for this watch, or `None` if the watch does not cover it.
     pub(super) fn see(&self, change: &Change, store: &Store) -> Option<Seen> {
         if !self.covers(&change.key.namespace) {
             return None;
@@ -52,7 +52,7 @@ impl Lens {
                 Some(self.event(EventKind::Deleted, &change.key, &new, store))
             }
             (true, false) => {
-                // What left the selection is shown as it was, under the version of its leaving.
+                // An object that leaves the selection is shown in its last state, with the version of the change.
                 let mut last = old?.read();
                 object::set_version(&mut last, change.version);
                 let last = Stored::new(&last);
@@ -61,7 +61,7 @@ impl Lens {
         }
     }
 
-    /// An object that was there before the watch, if the watch is to see it.
+    /// Returns the event of an object that existed before the watch, if the watch covers it.
     pub(super) fn see_first(&self, key: &Key, object: &Arc<Stored>, store: &Store) -> Option<Seen> {
         let object = convert::present(&self.kind, object);
         (self.covers(&key.namespace) && self.selector.selects(&object))
@@ -110,7 +110,7 @@ impl Lens {
             },
             version,
             shown,
-            // Nothing takes away the end of a list, which clients wait for.
+            // No fault may drop the bookmark that ends the initial list, because clients wait for it.
             is_judged: ends_list,
         }
     }

@@ -1,4 +1,4 @@
-//! This file holds an event that lag, a hold or a merge keeps from its client.
+//! This file holds an event that a lag, a hold or a merge delays.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use crate::{
     write::stored_id,
 };
 
-/// An event that something holds up.
+/// A delayed event.
 pub(super) struct Pending {
     seen: Seen,
-    /// When its lag is over.
+    /// The end of its lag.
     opens: Instant,
     held: Vec<Hold>,
     /// Whether lag and holds are over.
     is_open: bool,
-    /// For how long it waits for the next one about its object.
+    /// The time until which it waits for the next event of its object.
     merges: Option<Instant>,
     twist: Option<Twist>,
 }
 
 impl Pending {
-    /// Whether it waits for its object's next one.
+    /// Whether it waits for the next event of its object.
     pub(super) fn wants_next(&self) -> bool {
         self.merges.is_some()
     }
 }
 
 impl Watch {
-    /// Finds out what goes wrong with an event, and sends it where nothing holds it up.
+    /// Determines the faults of an event, and sends it unless they delay it.
     pub(super) fn judge(&mut self, seen: Seen) {
         if seen.is_judged {
             return self.send(&seen, None);
@@ -65,10 +65,10 @@ impl Watch {
         self.merge_pending();
     }
 
-    /// Puts an event that waits for its object's next one together with it, if that is there and
-    /// nothing else holds it up.
+    /// Merges the pending event with the next event of its object, if that has arrived and nothing else delays the
+    /// pending one.
     ///
-    /// No event gets behind a bookmark, which promises that it was sent.
+    /// No event is moved behind a bookmark, because a bookmark guarantees that all earlier events were sent.
     pub(super) fn merge_pending(&mut self) {
         let waits = |pending: &mut Pending| pending.is_open && pending.wants_next();
         let Some(pending) = self.pending.take_if(waits) else {
@@ -87,7 +87,7 @@ impl Watch {
         }
     }
 
-    /// No change comes any more; what is there is sent.
+    /// Marks the watch as closed, because no more changes come; sends an event that waited only for a merge.
     pub(super) fn close(&mut self) {
         self.closed = true;
         if let Some(pending) = &mut self.pending {
@@ -98,7 +98,7 @@ impl Watch {
         }
     }
 
-    /// What held the event up is over.
+    /// Sends the pending event after its delay, or starts to wait for the event to merge with.
     pub(super) fn let_go(&mut self) {
         if let Some(pending) = &mut self.pending
             && !pending.is_open
@@ -114,8 +114,7 @@ impl Watch {
     }
 }
 
-/// Waits until something changes for an event that is held up: first lag and holds are over, then
-/// the time for its object's next one.
+/// Waits for the end of the pending event's delay: first of its lag and holds, then of its wait for the next event.
 pub(super) async fn go_ahead(pending: Option<&Pending>) {
     let Some(pending) = pending else {
         return std::future::pending().await;
@@ -129,7 +128,7 @@ pub(super) async fn go_ahead(pending: Option<&Pending>) {
     }
 }
 
-/// A moment after another; the end of all clocks is a month away.
+/// Adds a time to a moment; a time that is too long for the clock counts as 30 days.
 fn later(moment: Instant, time: Duration) -> Instant {
     const MONTH: Duration = Duration::from_hours(24 * 30);
     moment.checked_add(time).unwrap_or_else(|| moment + MONTH)

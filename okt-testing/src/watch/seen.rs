@@ -4,21 +4,20 @@ use bytes::Bytes;
 
 use crate::{faults::EventKind, refusal::Refusal, store::Key};
 
-/// An event that a watch is to send.
+/// An event that a watch sends.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) kind: EventKind,
     pub(super) key: Key,
     pub(super) version: u64,
-    /// The object in the form that the client accepts.
+    /// The object in the format that the client accepts.
     pub(super) shown: Bytes,
-    /// Whether it is settled what goes wrong with it.
+    /// Whether its faults are already determined.
     pub(super) is_judged: bool,
 }
 
 impl Seen {
-    /// What becomes of two events about one object that are seen as one; nothing where it came
-    /// and went.
+    /// Merges two events of one object into one; `None` if the object came and went.
     pub(super) fn merge(self, next: Self) -> Option<Self> {
         let kind = match (self.kind, next.kind) {
             (EventKind::Added, EventKind::Deleted) => return None,
@@ -33,12 +32,12 @@ impl Seen {
         })
     }
 
-    /// The line that tells it.
+    /// Returns the line of the event.
     pub(super) fn line(&self) -> Bytes {
         line(self.kind.as_str(), &self.shown)
     }
 
-    /// Whether both are about one object.
+    /// Whether both events belong to the same object.
     pub(super) fn is_about(&self, other: &Self) -> bool {
         self.kind != EventKind::Bookmark
             && other.kind != EventKind::Bookmark
@@ -46,7 +45,7 @@ impl Seen {
     }
 }
 
-/// A line of a watch, put together from texts.
+/// Builds a line of a watch from texts.
 fn line(event: &str, object: &[u8]) -> Bytes {
     let mut line = Vec::with_capacity(object.len() + 40);
     line.extend_from_slice(b"{\"type\":\"");
@@ -57,7 +56,7 @@ fn line(event: &str, object: &[u8]) -> Bytes {
     Bytes::from(line)
 }
 
-/// The line that tells why a watch is over.
+/// Returns the line of the error that ends a watch.
 pub(super) fn error(refusal: &Refusal) -> Bytes {
     line("ERROR", refusal.body().to_string().as_bytes())
 }

@@ -1,4 +1,4 @@
-//! This file says from where on a watch tells what happens.
+//! This file starts watches and determines their first version.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Watch {
-    /// Starts a watch; it misses nothing after the version that it starts from.
+    /// Starts a watch that sends every change after its start version.
     pub(crate) fn start(
         audience: Audience,
         store: &mut Store,
@@ -35,10 +35,10 @@ impl Watch {
         let id = stored_id(kind);
         let streams_list = query.flag("sendInitialEvents");
         let text = query.text("resourceVersion");
-        // A real server has no better code for it either.
+        // A real server has no better code for this error either.
         let version = parse_version(text).map_err(|_| Refusal::new(500, "", no_version(text)))?;
         let has_list = streams_list || (version == 0 && !query.has("sendInitialEvents"));
-        // Who names no version gets the newest; who names one gets what the replica has.
+        // Without a version, the watch starts at the newest; with one, at the version of the replica.
         let newest = if text.is_empty() {
             store.version()
         } else {
@@ -64,7 +64,7 @@ impl Watch {
         let bookmarks = query.flag("allowWatchBookmarks");
         let ends = query
             .number("timeoutSeconds")
-            // To a server this is the same as none.
+            // As on a server, 0 means no timeout.
             .filter(|&seconds| seconds > 0)
             .map(|seconds| now + Duration::from_secs(seconds.min(86_400)));
         Ok(Self {
@@ -86,10 +86,10 @@ impl Watch {
     }
 }
 
-/// Whether a watch can be told all that comes after a version; `seen` is what its replica has.
+/// Checks that all changes after a version are still known; `seen` is the version of the replica.
 fn check_told(store: &Store, id: &KindId, version: u64, seen: u64) -> Result<(), Refusal> {
     if version >= seen {
-        // The replica has forgotten nothing after this version: it has seen nothing after it.
+        // The replica has seen no change after this version, so it has forgotten none.
         return store.check_kept(id, version);
     }
     store.check_remembered(id, version)

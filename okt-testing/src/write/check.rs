@@ -1,4 +1,4 @@
-//! This file finds fault with an object that is about to be committed.
+//! This file validates an object before it is committed.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ use crate::{
     store::{Key, Store},
 };
 
-/// An object of more bytes does not fit into etcd.
+/// The maximum size of an object in etcd, in bytes.
 const SIZE_LIMIT: usize = 1_572_864;
-/// A larger one is not even sent there.
+/// The maximum size of a message to etcd, in bytes.
 const MESSAGE_LIMIT: usize = 2_097_152;
 
-/// Metadata, schema and rules, in the order in which the server finds fault.
+/// Checks metadata, schema and rules, in the order of the server.
 pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal> {
     let kind = &*door.kind;
     if object::depth(object) > object::DEPTH_LIMIT {
@@ -27,7 +27,7 @@ pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<
     let found = object::text(object, &["kind"]);
     let is_other = kind.origin == Origin::Crd && found != kind.kind;
     if is_other {
-        // An object of another kind is not held against the schema, but against its rules.
+        // An object of another kind is not validated against the schema, except for its lists and CEL rules.
         let detail = format!("must be {}", kind.kind);
         causes.push(Cause::invalid("kind", &found.into(), &detail));
         if let Some(old) = old {
@@ -76,19 +76,19 @@ pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<
     }
 }
 
-/// Metadata and schema.
+/// Checks metadata and schema.
 fn check_fields(door: &Door, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let kind = &*door.kind;
     rules::check_metadata(kind, object, causes);
     if let Some(old) = old {
         rules::check_kept(old, object, causes);
-        // A server looks twice, and says so twice.
+        // A server runs this check twice and reports its errors twice.
         rules::check_kept(old, object, causes);
     }
     let is_null = |object: &Value| object.get("status").is_some_and(Value::is_null);
     let had_none = old.is_some_and(|old| old.get("status").is_none_or(Value::is_null));
     if door.subresource == Subresource::Status && is_null(object) && had_none {
-        // Null where there was nothing is no change, and so it is not looked at.
+        // A null that replaces a missing status is no change, so it is not checked.
         let mut rest = object.clone();
         object::fields(&mut rest).remove("status");
         schema::validate(&kind.schema, &rest, old, "", causes);

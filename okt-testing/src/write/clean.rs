@@ -1,4 +1,4 @@
-//! This file brings what a client sends into the form of its schema.
+//! This file converts the body of a request to the form of its schema.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
@@ -13,16 +13,16 @@ use crate::{
     schema::{self, Schema},
 };
 
-/// Drops what the schema does not know and fills in what it gives.
+/// Removes undeclared fields and fills in defaults.
 pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refusal> {
     let kind = &*door.kind;
     if kind.origin == Origin::Crd && door.manager.operation == Operation::Apply {
-        // What an apply made is checked as it is.
+        // The result of an apply is checked unchanged.
         schema::apply_defaults(&kind.schema, object);
         return Ok(Vec::new());
     }
     if kind.origin == Origin::Crd && object::text(object, &["kind"]) != kind.kind {
-        // What the schema says is said of its own kind.
+        // The schema does not apply to another kind.
         let unknown = prune_metadata(&kind.schema, object);
         object::tidy_metadata(object);
         return complain(door, object, &unknown);
@@ -47,7 +47,7 @@ pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refu
     complain(door, object, &unknown)
 }
 
-/// Drops the fields that no metadata has, and names them.
+/// Removes the undeclared fields of the metadata and returns their paths.
 fn prune_metadata(schema: &Schema, object: &mut Value) -> Vec<String> {
     let below = schema.properties.get("metadata");
     let (Some(below), Some(metadata)) = (below, object.get_mut("metadata")) else {
@@ -58,7 +58,7 @@ fn prune_metadata(schema: &Schema, object: &mut Value) -> Vec<String> {
     unknown.collect()
 }
 
-/// The warnings or the refusal that unknown fields and fields that are there twice deserve.
+/// Returns the warnings or the refusal for undeclared and duplicate fields.
 fn complain(door: &Door, object: &Value, unknown: &[String]) -> Result<Vec<String>, Refusal> {
     let kind = &*door.kind;
     if (unknown.is_empty() && door.twins.is_empty()) || door.manager.operation == Operation::Apply {
@@ -87,7 +87,7 @@ fn complain(door: &Door, object: &Value, unknown: &[String]) -> Result<Vec<Strin
     }
 }
 
-/// A refusal with the warnings that the body deserves, which a server reads first.
+/// Adds the warnings of the body to a refusal; a server reads the body first.
 pub(crate) fn warn(door: &Door, body: &Value, refusal: Refusal) -> Refusal {
     match clean(door, &mut body.clone()) {
         Ok(warnings) => refusal.warned(&warnings),
@@ -95,7 +95,7 @@ pub(crate) fn warn(door: &Door, body: &Value, refusal: Refusal) -> Refusal {
     }
 }
 
-/// `stringData` is a way to write `data`, and is not kept.
+/// Moves `stringData` to `data`, because it is not stored.
 fn encode_strings(secret: &mut Value) {
     let Some(Value::Object(strings)) = object::fields(secret).remove("stringData") else {
         return;

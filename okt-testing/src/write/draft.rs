@@ -1,4 +1,4 @@
-//! This file applies: most of the work needs no store, and so is done beside it.
+//! This file applies configurations: most of the work needs no store, so it runs with the store unlocked.
 
 use std::{mem, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     stored::Stored,
 };
 
-/// An object at a moment: what a write is thought through on.
+/// The state of an object that a draft is based on.
 #[derive(Debug)]
 pub(crate) struct Moment {
     stored: Option<Arc<Stored>>,
@@ -39,7 +39,7 @@ impl Moment {
         self.stored.is_some()
     }
 
-    /// Whether the object and its kind are still what they were.
+    /// Whether the object and its kind are unchanged.
     pub(crate) fn holds(&self, store: &Store, kind: &Arc<Kind>, key: &Key) -> bool {
         let same_kind = store
             .served(&kind.id(), &kind.version)
@@ -52,20 +52,20 @@ impl Moment {
     }
 }
 
-/// A write that only has to be committed, on the moment that it was thought through on.
+/// A prepared write, which only needs to be committed to the state that it is based on.
 #[derive(Debug)]
 pub(crate) struct Draft {
     name: String,
     warnings: Vec<String>,
     new: Value,
-    /// None for an object that is to be created.
+    /// `None` for an object that is created.
     old: Option<(Value, Outcome)>,
 }
 
 impl Draft {
-    /// Commits it; the moment still holds.
+    /// Commits the draft; its [`Moment`] must still hold.
     ///
-    /// What is left of it may be dropped when the store is free for others again.
+    /// The caller can drop the rest of the draft after it unlocks the store.
     pub(crate) fn commit(&mut self, store: &mut Store, door: &Door) -> Result<Written, Refusal> {
         let object = match &self.old {
             Some((old, outcome)) => commit_update(store, door, old, &mut self.new, *outcome)?,
@@ -80,7 +80,7 @@ impl Draft {
     }
 }
 
-/// Applies a configuration, and creates the object where there is none.
+/// Applies a configuration; creates the object if there is none.
 pub(crate) fn apply(
     store: &mut Store,
     door: &Door,
@@ -92,7 +92,7 @@ pub(crate) fn apply(
     draft_apply(&moment, door, key, config, force)?.commit(store, door)
 }
 
-/// Applies a number of replicas through the scale of an object that is there.
+/// Applies a number of replicas through the scale of an existing object.
 pub(crate) fn apply_scale(
     store: &mut Store,
     door: &Door,
@@ -108,7 +108,7 @@ pub(crate) fn apply_scale(
     commit_update(store, door, old, &mut new, outcome)
 }
 
-/// Thinks an apply through, which is most of its work and needs no store.
+/// Prepares an apply, which is most of its work and needs no store.
 pub(crate) fn draft_apply(
     moment: &Moment,
     door: &Door,
@@ -139,7 +139,7 @@ pub(crate) fn draft_apply(
             key.name
         )));
     }
-    // A version is no obstacle to a creation, as on the server; a uid is.
+    // As on the server, a version does not prevent a creation, but a uid does.
     if old.is_none() && !precondition.uid.is_empty() {
         let why = format!(
             "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -149,11 +149,11 @@ pub(crate) fn draft_apply(
     }
     let metadata = object::metadata(&mut new);
     if !precondition.uid.is_empty() {
-        // It is a field like others here, which nobody may change.
+        // Here the uid is a field like any other, and immutable.
         metadata.insert("uid".to_owned(), precondition.uid.clone().into());
     }
     if old.is_none() && door.dry_run && !precondition.version.is_empty() {
-        // Only what is stored gets a version of its own.
+        // Only a stored object gets a new version.
         metadata.insert(
             "resourceVersion".to_owned(),
             precondition.version.clone().into(),

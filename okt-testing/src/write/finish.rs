@@ -1,4 +1,4 @@
-//! This file does the last part of a write: what the server itself sets, the commit.
+//! This file completes a write: it sets the fields of the server and commits.
 
 use std::{mem, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     stored::Stored,
 };
 
-/// Commits a new object, unless something is wrong with it.
+/// Validates and commits a new object.
 pub(super) fn finish_create(
     store: &mut Store,
     door: &Door,
@@ -87,7 +87,8 @@ pub(super) fn finish_create(
     Ok(convert::present(kind, &created))
 }
 
-/// What some built-in kinds get from the server; the kind that a CRD declares, if it has its names.
+/// Fills in the server's fields of some built-in kinds. For a CRD, returns the kinds that it declares, if it is
+/// established.
 fn initialise(
     store: &Store,
     kind: &Kind,
@@ -110,20 +111,20 @@ fn initialise(
     Ok(None)
 }
 
-/// What is left to be done about a new state of an object.
+/// The remaining work for a new state of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
-    /// It is the old state.
+    /// The new state equals the old one.
     same: bool,
-    /// It lets the object go.
+    /// The object is removed.
     removes: bool,
-    /// It is not written as it is shown.
+    /// The written form differs from the one that is read.
     hides: bool,
 }
 
-/// Makes a new state of an object ready to be committed, unless something is wrong with it.
+/// Validates a new state of an object and prepares its commit.
 ///
-/// `rewritten` says that what the generation counts was written otherwise than it is kept.
+/// `rewritten` says that a field which counts for the generation was written in another form than it is stored.
 pub(super) fn finish_update(
     door: &Door,
     old: &Value,
@@ -134,7 +135,7 @@ pub(super) fn finish_update(
     keep_metadata(old, new);
     if kind.is(crd::GROUP, crd::PLURAL) {
         check_crd_update(kind, old, new)?;
-        // The status is the server's own, but for the versions in which nothing is stored any more.
+        // Only `storedVersions` of the status can be written; the server sets the rest.
         let stored = object::at(new, &["status", "storedVersions"]).cloned();
         let status = old.get("status").cloned();
         object::set(object::fields(new), "status", status);
@@ -153,11 +154,11 @@ pub(super) fn finish_update(
     check(door, new, Some(old))?;
     let same = is_same(old, new);
     if same {
-        // The times of entries alone are no change.
+        // A change of the times of entries alone is no change.
         let entries = object::at(old, &["metadata", "managedFields"]).cloned();
         object::set(object::metadata(new), "managedFields", entries);
     }
-    // A namespace goes when it is empty, which is found out elsewhere.
+    // A namespace is removed when it is empty, which is checked elsewhere.
     let is_gone = object::is_deleting(new) && object::finalizers(new).is_empty();
     let removes = is_gone && !kind.is("", "namespaces");
     if !removes {
@@ -170,7 +171,7 @@ pub(super) fn finish_update(
     })
 }
 
-/// Commits a new state that is ready.
+/// Commits a prepared state.
 pub(super) fn commit_update(
     store: &mut Store,
     door: &Door,
@@ -180,13 +181,13 @@ pub(super) fn commit_update(
 ) -> Result<Arc<Stored>, Refusal> {
     let kind = &*door.kind;
     let (id, key) = (stored_id(kind), Key::of(old));
-    // Whatever is written to what was not written as it is shown is a change.
+    // A write to an object whose written form differs from the one that is read is always a change.
     let unchanged = !store.is_hiding(&id, &key) && is_stored_so(store, kind, new, outcome);
     if unchanged && let Some(same) = current(store, kind, &key) {
         return Ok(same);
     }
     if outcome.removes {
-        // What is removed is what was stored: the change that lets it go is only in the answer.
+        // The last state is the stored one; the change that removes the object appears only in the answer.
         if !door.dry_run {
             let mut last = convert::stored_form(store, kind, old);
             let last = store.remove(&id, &mut last);
@@ -218,10 +219,10 @@ pub(super) fn commit_update(
     Ok(convert::present(kind, &shown))
 }
 
-/// The kind that a CRD declares now, if it has its names and there is anything new about it.
+/// Returns the kinds that a CRD declares, if it is established and its kinds or names have changed.
 ///
 /// # Errors
-/// Objects are stored in a version that is gone.
+/// Objects are stored in a version that was removed.
 fn declared_anew(store: &Store, old: &Value, new: &Value) -> Result<Option<Vec<Kind>>, Refusal> {
     let says_same = |path: &[&str]| object::at(old, path) == object::at(new, path);
     let is_same = says_same(&["spec"]) && says_same(&["status", "acceptedNames"]);
@@ -236,17 +237,17 @@ fn declared_anew(store: &Store, old: &Value, new: &Value) -> Result<Option<Vec<K
     Ok(Some(declared))
 }
 
-/// Whether what is written is what is stored already.
+/// Whether the new state equals the stored one.
 fn is_stored_so(store: &Store, kind: &Kind, new: &Value, outcome: Outcome) -> bool {
     if kind.siblings.is_empty() || outcome.removes {
         return outcome.same;
     }
-    // What is the same in this version may be stored in another.
+    // An object that is equal in this version may be stored in another.
     let stored = store.get(&stored_id(kind), &Key::of(new));
     !outcome.hides && stored.is_some_and(|stored| stored.read() == *new)
 }
 
-/// What no client can change, and what it need not repeat.
+/// Restores the metadata that a client cannot change or may omit.
 fn keep_metadata(old: &Value, new: &mut Value) {
     let metadata = object::metadata(new);
     for key in ["generation", "creationTimestamp", "resourceVersion"] {
@@ -268,7 +269,7 @@ pub(crate) fn raise_generation(object: &mut Value) {
     object::metadata(object).insert("generation".to_owned(), generation.wrapping_add(1).into());
 }
 
-/// Whether a Deployment gets other annotations, which its generation counts.
+/// Whether the annotations of a Deployment change, which counts for its generation.
 fn is_rollout(door: &Door, old: &Value, new: &Value) -> bool {
     let path = ["metadata", "annotations"];
     door.kind.is("apps", "deployments")
@@ -276,7 +277,7 @@ fn is_rollout(door: &Door, old: &Value, new: &Value) -> bool {
         && object::at(old, &path) != object::at(new, &path)
 }
 
-/// Whether a write changes nothing, the times in `managedFields` apart.
+/// Whether a write changes nothing except for the times in `managedFields`.
 fn is_same(old: &Value, new: &Value) -> bool {
     fn but<'v>(value: Option<&'v Value>, left_out: &str) -> Vec<(&'v String, &'v Value)> {
         let fields = value.and_then(Value::as_object).into_iter().flatten();
@@ -289,7 +290,7 @@ fn is_same(old: &Value, new: &Value) -> bool {
             .unwrap_or_default()
     }
     let (before, after) = (entries(old), entries(new));
-    // A time that puts them in another order is a change.
+    // A time that changes the order of the entries is a change.
     let same_entries = before.len() == after.len()
         && before
             .iter()

@@ -1,4 +1,4 @@
-//! This file is what a request asks of the object before it is changed.
+//! This file checks the preconditions of a write.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::{
     refusal::Refusal,
 };
 
-/// What a PUT or a patch asks of the object before it is changed.
+/// The preconditions of a PUT or a patch.
 #[derive(Debug, Default)]
 pub(crate) struct Precondition {
     pub(crate) version: String,
@@ -16,7 +16,7 @@ pub(crate) struct Precondition {
 }
 
 impl Precondition {
-    /// Takes the preconditions out of a body.
+    /// Reads the preconditions from a body.
     pub(crate) fn of(body: &Value) -> Self {
         Self {
             version: object::version(body).to_owned(),
@@ -24,7 +24,7 @@ impl Precondition {
         }
     }
 
-    /// Holds it against the object of a PUT.
+    /// Checks the preconditions of a PUT against the object.
     pub(super) fn check_put(
         &self,
         kind: &Kind,
@@ -35,7 +35,7 @@ impl Precondition {
         self.check_version(kind, object)
     }
 
-    /// Holds the uid of a PUT against the one that the object has: none, where there is no object.
+    /// Checks the uid of a PUT against that of the object, which is empty if there is no object.
     pub(super) fn check_uid(
         &self,
         kind: &Kind,
@@ -55,7 +55,7 @@ impl Precondition {
                 "" => String::new(),
                 namespace => format!("{namespace}/"),
             };
-            // A dry run does not come as far as the storage.
+            // A dry run does not reach the storage.
             let root = if dry_run { "" } else { "/registry" };
             let group = match kind.origin {
                 Origin::Crd => format!("/{group}"),
@@ -70,7 +70,7 @@ impl Precondition {
         Ok(())
     }
 
-    /// Holds it against the object of a patch, where the uid is a field like others.
+    /// Checks the version of a patch against the object; for a patch, the uid is a field like any other.
     pub(crate) fn check_version(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
         if matches!(self.version.as_str(), "" | "0") || self.version == object::version(object) {
             Ok(())

@@ -1,4 +1,4 @@
-//! This file is about objects that show something else than what was written: more, or less.
+//! This file handles objects whose read form differs from the written one.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::{
     store::Store,
 };
 
-/// Makes of an object what is shown of it, and says whether that is not what is written.
+/// Converts an object to the form that is read, and returns whether that differs from the written one.
 pub(super) fn hide(door: &Door, object: &mut Value) -> bool {
     if door.kind.origin == Origin::BuiltIn {
         return schema::nulls_to_texts(&door.kind.schema, object, true);
     }
-    // Other ways of writing begin with what is shown already.
+    // Other writes start from the form that is read.
     let may_differ = door.manager.operation == Operation::Apply
         || !door.kind.is_stored
         || door.subresource == Subresource::Scale
@@ -28,17 +28,17 @@ pub(super) fn hide(door: &Door, object: &mut Value) -> bool {
     if !may_differ {
         return false;
     }
-    // They are as large as the rest, and shown as they are.
+    // The entries are as large as the rest of the object, and are read unchanged.
     let entries = object::metadata(object).remove("managedFields");
     let hides = show(&door.kind, object);
     object::set(object::metadata(object), "managedFields", entries);
     hides
 }
 
-/// Whether what is stored can be read by what a CRD declares.
+/// Checks that the declared versions can read all stored objects.
 ///
 /// # Errors
-/// An object is stored in a version that is gone.
+/// An object is stored in a version that was removed.
 pub(super) fn check_readable(store: &Store, declared: &[Kind]) -> Result<(), Refusal> {
     let Some(kind) = declared.first() else {
         return Ok(());
@@ -55,7 +55,7 @@ pub(super) fn check_readable(store: &Store, declared: &[Kind]) -> Result<(), Ref
     Ok(())
 }
 
-/// Shows what is stored through changed schemas.
+/// Converts the stored objects to the form of changed schemas.
 pub(super) fn reread(store: &mut Store, declared: Vec<Kind>) {
     let Some(kind) = declared.first() else { return };
     let id = kind.id();
@@ -70,8 +70,7 @@ pub(super) fn reread(store: &mut Store, declared: Vec<Kind>) {
     store.serve_anew(declared.into_iter().map(Arc::new).collect());
 }
 
-/// Makes of an object what is shown of it in the version that it is stored in, and says whether that
-/// is another one.
+/// Converts an object to the form that is read in its stored version, and returns whether that changes it.
 fn show(kind: &Kind, object: &mut Value) -> bool {
     let schema = match kind.siblings.as_slice() {
         [] => &kind.schema,

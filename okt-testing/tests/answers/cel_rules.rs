@@ -1,16 +1,15 @@
-//! This file holds the answers of the double to CEL rules against those of a real API server.
+//! Compares the responses of the test double to CEL rules with those of a real API server.
 //!
-//! `cel_rules.json` holds the rules, the schemas that they stand on, and what kube-apiserver 1.36.1
-//! answered when a CRD with them was created: nothing, or the first refusal of each expression,
-//! without the line and column that it shows.
-//! `cel_values.json` holds rules with values, and what it answered to an object with that value.
+//! `cel_rules.json` contains the rules, their schemas, and the response of kube-apiserver 1.36.1 to
+//! a CRD with them: nothing, or the first refusal of each expression, without its line and column.
+//! `cel_values.json` contains rules with values, and its response to an object with each value.
 
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
 
 use crate::support::{CRDS, Comparison, crd, post, without_reason};
 
-/// What the `cel` crate does not know, in rules of the tables.
+/// The features in rules of the tables that the `cel` crate does not have.
 const NOT_SERVED: [&str; 4] = [
     "with two variables",
     "'transformList'",
@@ -18,7 +17,7 @@ const NOT_SERVED: [&str; 4] = [
     "'sortBy'",
 ];
 
-/// How the double did with a table; rules that are not served are counted apart.
+/// The results of the test double for a table; rules that are not served are counted apart.
 #[derive(Default)]
 struct Table {
     served: Comparison,
@@ -45,7 +44,7 @@ impl Table {
 }
 
 #[tokio::test]
-async fn rules_are_accepted_and_refused_as_a_real_server_does() {
+async fn rules_are_accepted_and_refused_as_on_a_real_server() {
     let file: Value = serde_json::from_str(include_str!("cel_rules.json")).expect("JSON");
     let server = ApiServer::new();
     let mut table = Table::default();
@@ -66,7 +65,7 @@ async fn rules_are_accepted_and_refused_as_a_real_server_does() {
 }
 
 #[tokio::test]
-async fn rules_say_of_values_what_they_say_on_a_real_server() {
+async fn rules_evaluate_values_as_on_a_real_server() {
     let file: Value = serde_json::from_str(include_str!("cel_values.json")).expect("JSON");
     let mut table = Table::default();
     for case in file["cases"].as_array().expect("cases") {
@@ -91,7 +90,7 @@ async fn rules_say_of_values_what_they_say_on_a_real_server() {
     table.check(9);
 }
 
-/// As large a graph as an operator of OKT has, with some states renamed: a real server takes it too.
+/// The largest graph of an OKT operator, with some renamed states, which a real server accepts too.
 #[tokio::test]
 async fn a_graph_of_300_states_is_accepted() {
     let edges: Vec<String> = (0..300)

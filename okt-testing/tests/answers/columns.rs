@@ -1,7 +1,7 @@
-//! This file holds what the columns of a CRD show against what they show on a real API server.
+//! Compares the columns of a CRD with those of a real API server.
 //!
-//! `columns.json` holds an object, and for each JSON path (of texts where no type is named) the cell that kube-apiserver 1.36.1 made
-//! of it, or that the server cannot read the path and leaves the column out.
+//! `columns.json` contains an object, and for each JSON path (of type string if no type is named) the cell that
+//! kube-apiserver 1.36.1 shows, or that the server cannot read the path and leaves the column out.
 
 use http::Request;
 use okt_testing::ApiServer;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::support::{CRDS, Comparison, crd, post};
 
-/// So many paths of the table are not looked into here.
+/// The number of paths of the table that the test double does not serve.
 const NOT_SERVED: usize = 39;
 
-/// A kind of any content, with one column.
+/// Returns the CRD of a kind with any content and one column.
 fn with_column(case: &Value) -> Value {
     let kind = case.get("type").cloned().unwrap_or("string".into());
     let mut crd = crd(&json!({
@@ -24,7 +24,7 @@ fn with_column(case: &Value) -> Value {
     crd
 }
 
-/// The cells of the only object, after its name.
+/// Returns the cells of the only object, without its name.
 async fn cells(server: &ApiServer, path: &str) -> Value {
     let request = Request::get(path)
         .header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
@@ -36,7 +36,7 @@ async fn cells(server: &ApiServer, path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn columns_show_what_they_show_on_a_real_server() {
+async fn columns_show_the_same_cells_as_on_a_real_server() {
     let table: Value = serde_json::from_str(include_str!("columns.json")).expect("JSON");
     let mut object = table["object"].clone();
     object["apiVersion"] = "rules.okt.dev/v1".into();

@@ -1,17 +1,17 @@
-//! This file holds the answers of the double to CRDs against those of a real API server.
+//! Compares the responses of the test double to CRDs with those of a real API server.
 //!
-//! `crd_rules.json` holds the CRDs and what kube-apiserver 1.36.1 answered: nothing, or the code and
-//! the refusal.
-//! `ratcheting.json` holds requests in a row, and the code and the refusal of each: an object, then a
-//! stricter schema, then changes here and there.
+//! `crd_rules.json` contains the CRDs and the response of kube-apiserver 1.36.1: nothing, or the code
+//! and the refusal.
+//! `ratcheting.json` contains a sequence of requests, and the code and the refusal of each: an object,
+//! then a stricter schema, then various changes.
 
 use okt_testing::ApiServer;
 use serde_json::Value;
 
 use crate::support::{CRDS, Comparison, send, without_reason};
 
-/// Refusals whose sentences show the server's own structures, or mistakes that come in a row: here
-/// it must be enough that there is a refusal.
+/// Refusals whose messages show internal structures of the server, or several mistakes: the test only
+/// requires that there is a refusal.
 const REFUSED: [&str; 14] = [
     "bad kind",
     "bad plural",
@@ -33,7 +33,7 @@ const REFUSED: [&str; 14] = [
 const NOT_SERVED: [&str; 1] = ["webhook without client"];
 
 #[tokio::test]
-async fn crds_are_accepted_and_refused_as_a_real_server_does() {
+async fn crds_are_accepted_and_refused_as_on_a_real_server() {
     let table: Value = serde_json::from_str(include_str!("crd_rules.json")).expect("JSON");
     let mut comparison = Comparison::default();
     for case in table.as_array().expect("cases") {
@@ -56,7 +56,7 @@ async fn crds_are_accepted_and_refused_as_a_real_server_does() {
 }
 
 #[tokio::test]
-async fn what_an_update_leaves_as_it_was_is_tolerated_as_on_a_real_server() {
+async fn unchanged_invalid_values_are_tolerated_as_on_a_real_server() {
     let steps: Value = serde_json::from_str(include_str!("ratcheting.json")).expect("JSON");
     let server = ApiServer::new();
     let mut comparison = Comparison::default();

@@ -1,4 +1,4 @@
-//! This file holds the limits of names, labels and sizes to the sentences of a real API server
+//! Compares the errors for the limits of names, labels and sizes with those of a real API server
 //! (kube-apiserver 1.36.1).
 
 use okt_testing::ApiServer;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::post;
 
-/// The code, and why the object is refused.
+/// Creates an object and returns the code and the refusal.
 async fn create(plural: &str, kind: &str, object: Value) -> (u16, String) {
     let mut body = json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": "one" } });
     for (key, value) in object.as_object().expect("an object") {
@@ -27,7 +27,7 @@ async fn create(plural: &str, kind: &str, object: Value) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn labels_are_refused_in_the_words_of_a_real_server() {
+async fn labels_are_refused_with_the_messages_of_a_real_server() {
     let syntax = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
     let long = "a".repeat(64);
     let prefix = format!("{}/b", "a".repeat(254));
@@ -71,7 +71,7 @@ async fn labels_are_refused_in_the_words_of_a_real_server() {
 }
 
 #[tokio::test]
-async fn names_have_a_length() {
+async fn names_have_a_maximum_length() {
     let long = "a".repeat(254);
     let object = json!({ "metadata": { "name": long } });
     let expected =
@@ -89,7 +89,7 @@ async fn names_have_a_length() {
 }
 
 #[tokio::test]
-async fn a_finalizer_of_a_built_in_kind_has_a_domain() {
+async fn a_finalizer_of_a_built_in_kind_needs_a_domain() {
     let object = json!({ "metadata": { "finalizers": ["nope"] } });
     let expected = "metadata.finalizers[0]: Invalid value: \"nope\": name is neither a standard finalizer name nor is it fully qualified";
     let answer = create("configmaps", "ConfigMap", object).await;
@@ -97,7 +97,7 @@ async fn a_finalizer_of_a_built_in_kind_has_a_domain() {
 }
 
 #[tokio::test]
-async fn annotations_and_data_have_a_size() {
+async fn annotations_and_data_have_a_maximum_size() {
     let of = |size: usize| json!({ "metadata": { "annotations": { "k": "x".repeat(size) } } });
     assert_eq!(create("configmaps", "ConfigMap", of(262_143)).await.0, 201);
     let expected = "metadata.annotations: Too long: may not be more than 262144 bytes";
@@ -118,8 +118,8 @@ async fn annotations_and_data_have_a_size() {
 }
 
 #[tokio::test]
-async fn what_etcd_does_not_take_is_500_and_what_is_larger_is_413() {
-    // A kind whose content the server does not look at.
+async fn a_body_too_large_for_etcd_is_500_and_a_larger_one_is_413() {
+    // The server does not validate the content of this kind.
     let of = |size: usize| json!({ "spec": { "externalName": "x".repeat(size) } });
     assert_eq!(create("services", "Service", of(1_500_000)).await.0, 201);
     let expected = "etcdserver: request is too large";

@@ -1,4 +1,4 @@
-//! These tests hold the double's answers to those of kube-apiserver 1.36.1, word for word.
+//! Compares the responses of the test double with those of kube-apiserver 1.36.1, word for word.
 
 mod cel_rules;
 mod columns;

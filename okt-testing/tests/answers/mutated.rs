@@ -1,4 +1,4 @@
-//! These tests send CRDs, rules and objects that are nearly right: each gets an answer, and the server goes on.
+//! Sends mutated CRDs, rules and objects: each gets a response, and the server keeps working.
 
 use okt_fuzz::{Dice, check};
 use okt_testing::ApiServer;
@@ -9,13 +9,13 @@ use crate::support::{CRDS, crd, post, send};
 
 const THINGS: &str = "/apis/rules.okt.dev/v1/namespaces/default/things";
 
-/// Runs one case on a server of its own.
+/// Runs one case on its own server.
 fn with_server(case: impl AsyncFnOnce(&ApiServer)) {
     let runtime = Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async { case(&ApiServer::new()).await });
 }
 
-/// Nearly this value; as it is where no JSON came of it.
+/// Returns a mutation of this value, or the value itself if the mutation is no JSON.
 fn nearly(dice: &mut Dice, value: &Value) -> Value {
     serde_json::from_slice(&dice.json(value)).unwrap_or_else(|_| value.clone())
 }
@@ -96,7 +96,7 @@ fn every_crd_is_created_or_refused_and_so_is_every_object_of_it() {
 }
 
 #[test]
-fn a_rule_that_goes_too_deep_is_not_served_and_one_that_goes_as_deep_as_it_may_is() {
+fn a_rule_is_served_up_to_the_maximum_depth() {
     let shapes: [fn(usize) -> String; 4] = [
         |deep| format!("{}true{}", "(".repeat(deep), ")".repeat(deep)),
         |deep| format!("1{} > 0", " + 1".repeat(deep)),
@@ -124,7 +124,7 @@ fn a_rule_that_goes_too_deep_is_not_served_and_one_that_goes_as_deep_as_it_may_i
 }
 
 #[test]
-fn every_rule_is_taken_or_refused_and_so_is_every_object_under_it() {
+fn every_rule_is_accepted_or_refused_and_so_is_every_object_under_it() {
     let table: Value = serde_json::from_str(include_str!("cel_values.json")).expect("JSON");
     let cases = table["cases"].as_array().expect("cases");
     check(60, |dice| {

@@ -1,5 +1,4 @@
-//! This file holds what the tests of this crate share: requests with the words of their refusal, and
-//! the comparison with a real server.
+//! Helpers for these tests: requests with their refusals, and the comparison with a real server.
 
 use http::Request;
 use okt_testing::ApiServer;
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 
 pub(crate) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A kind of one version with this schema.
+/// Returns the CRD of a kind of one version with this schema.
 pub(crate) fn crd(schema: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -27,7 +26,7 @@ pub(crate) fn crd(schema: &Value) -> Value {
     })
 }
 
-/// The answer, or the code and why not.
+/// Sends a request and returns the response, or the code and the refusal.
 pub(crate) async fn send(
     server: &ApiServer,
     method: &str,
@@ -56,7 +55,7 @@ pub(crate) async fn send(
     }
 }
 
-/// The code of the answer to a POST, and why the object is refused.
+/// Sends a POST and returns the code and the refusal.
 pub(crate) async fn post(server: &ApiServer, path: &str, object: &Value) -> (u16, String) {
     match send(server, "POST", path, object).await {
         Ok(_) => (201, String::new()),
@@ -64,7 +63,7 @@ pub(crate) async fn post(server: &ApiServer, path: &str, object: &Value) -> (u16
     }
 }
 
-/// Why an evaluation failed is said by the library in its own words.
+/// Removes the reason why an evaluation failed, because the library has its own messages.
 pub(crate) fn without_reason(answer: &str) -> String {
     match (
         answer.split_once(": \"object\": "),
@@ -75,7 +74,7 @@ pub(crate) fn without_reason(answer: &str) -> String {
     }
 }
 
-/// Where the double and the real server differ.
+/// The differences between the test double and the real server.
 #[derive(Default)]
 pub(crate) struct Comparison {
     same: usize,
@@ -92,7 +91,7 @@ impl Comparison {
         }
     }
 
-    /// All of them are the same.
+    /// Checks that all responses are the same.
     pub(crate) fn check(&self) {
         let Self { same, differ } = self;
         let count = differ.len();

@@ -1,5 +1,5 @@
-//! This file tests what goes together, and what is new: many objects of a CRD, of a namespace, of
-//! an owner, and the watches of a kind that comes or goes.
+//! Tests cascading deletion of many objects of a CRD, a namespace and an owner, and the watches of a
+//! kind that is created or deleted.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::support::{create_crd, server, version, widget, widget_crd, widgets};
 
-/// More than fit on a stack, one within the other.
+/// More than fit on a stack in recursive calls.
 const MANY: usize = 5000;
 
 fn map(metadata: &Value) -> ConfigMap {
@@ -32,7 +32,7 @@ async fn delete_crd(client: &Client) {
         .expect("it is there");
 }
 
-/// How many states of a resource are recorded, and how many of them are removals.
+/// Returns the number of recorded versions of a resource, and the number of removals among them.
 fn recorded(server: &ApiServer, resource: &str) -> (usize, usize) {
     let versions = server.versions().resource(resource);
     let removed = versions
@@ -43,7 +43,7 @@ fn recorded(server: &ApiServer, resource: &str) -> (usize, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_crd_each_of_its_objects_goes_once() {
+async fn deleting_a_crd_removes_each_of_its_objects_once() {
     let (server, client) = server().await;
     let mut template = widget("w", json!({}));
     for number in 0..MANY {
@@ -62,7 +62,7 @@ async fn with_a_crd_each_of_its_objects_goes_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_namespace_each_of_its_objects_goes_once() {
+async fn deleting_a_namespace_removes_each_of_its_objects_once() {
     let server = ApiServer::new();
     let client = server.client();
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -95,7 +95,7 @@ async fn with_a_namespace_each_of_its_objects_goes_once() {
     );
 }
 
-/// Owners that own each other in a row, or one that owns all.
+/// Creates a chain of owners, or one owner of all other objects.
 async fn owned(is_row: bool) -> (ApiServer, Api<ConfigMap>) {
     let server = ApiServer::new();
     let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
@@ -120,7 +120,7 @@ async fn owned(is_row: bool) -> (ApiServer, Api<ConfigMap>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owners_in_a_row_go_one_after_the_other() {
+async fn a_chain_of_owners_is_removed_one_by_one() {
     let (server, maps) = owned(true).await;
     maps.delete("m0", &DeleteParams::default())
         .await
@@ -129,12 +129,12 @@ async fn owners_in_a_row_go_one_after_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_in_the_foreground_goes_after_all_that_it_owns() {
+async fn an_owner_deleted_in_the_foreground_is_removed_after_its_dependents() {
     let (server, maps) = owned(false).await;
     maps.delete("m0", &DeleteParams::foreground())
         .await
         .expect("it is there");
-    // The owner is marked once, and goes last.
+    // The owner is marked once, and removed last.
     assert_eq!(recorded(&server, "configmaps"), (2 * MANY + 1, MANY));
     let last = server.versions().resource("configmaps");
     let last = last.iter().last().expect("a version");
@@ -142,7 +142,7 @@ async fn an_owner_in_the_foreground_goes_after_all_that_it_owns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_newer_than_what_is_seen_is_empty_and_not_gone() {
+async fn a_kind_that_the_cache_has_not_seen_yet_is_empty() {
     let server = ApiServer::new();
     let client = server.client();
     server.set_watch_lag(Duration::from_mins(1));
@@ -165,7 +165,7 @@ async fn a_kind_that_is_newer_than_what_is_seen_is_empty_and_not_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_whose_kind_goes_sends_what_it_has_and_ends() {
+async fn a_watch_whose_kind_is_deleted_sends_pending_events_and_ends() {
     let (server, client) = server().await;
     let api = widgets(&client);
     let made = api

@@ -1,4 +1,4 @@
-//! This file tests a kind as kube derives it.
+//! Tests a kind that kube derives.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// A kind of the cluster, as kube derives it.
+/// A cluster-scoped kind that kube derives.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -20,7 +20,7 @@ use serde_json::json;
     status = "PlanetStatus"
 )]
 pub(crate) struct PlanetSpec {
-    /// How many moons there are.
+    /// The number of moons.
     moons: Option<i32>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct PlanetStatus {
 }
 
 #[tokio::test]
-async fn a_derived_kind_of_the_cluster_works() {
+async fn a_derived_cluster_scoped_kind_works() {
     let server = ApiServer::new();
     let client = server.client();
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());

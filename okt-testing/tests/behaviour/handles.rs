@@ -1,4 +1,4 @@
-//! This file tests what a test can do to the server: forget, delay, break.
+//! Tests the calls with which a test disturbs the server: compact the history, delay and end watches.
 
 use std::{pin::pin, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use crate::support::{create, get, merge, refusal, server, version, widgets};
 
 #[tokio::test]
-async fn every_client_of_a_server_sees_one_store() {
+async fn all_clients_of_a_server_share_one_store() {
     let (server, client) = server().await;
     create(&client, "a", json!({})).await;
     get(&server.client(), "a").await;
@@ -22,7 +22,7 @@ async fn every_client_of_a_server_sees_one_store() {
 }
 
 #[tokio::test]
-async fn a_page_of_a_forgotten_version_is_410() {
+async fn a_page_of_a_compacted_version_is_410() {
     let (server, client) = server().await;
     for name in ["a", "b", "c"] {
         create(&client, name, json!({})).await;
@@ -40,7 +40,7 @@ async fn a_page_of_a_forgotten_version_is_410() {
 }
 
 #[tokio::test]
-async fn a_watch_from_a_forgotten_version_is_410() {
+async fn a_watch_from_a_compacted_version_is_410() {
     let (server, client) = server().await;
     let first = create(&client, "a", json!({})).await;
     create(&client, "b", json!({})).await;
@@ -54,7 +54,7 @@ async fn a_watch_from_a_forgotten_version_is_410() {
     );
 }
 
-/// The name of what was added.
+/// Returns the name of the added object.
 fn added(event: Option<kube::Result<WatchEvent<DynamicObject>>>) -> String {
     match event {
         Some(Ok(WatchEvent::Added(object))) => object.name_any(),
@@ -104,7 +104,7 @@ async fn follow(config: watcher::Config) {
     let mut stream = watcher(widgets(&client), config).boxed();
     assert!(matches!(stream.try_next().await, Ok(Some(Event::Init))));
     let Ok(Some(Event::InitApply(object))) = stream.try_next().await else {
-        panic!("the object that is there")
+        panic!("expected the existing object")
     };
     assert_eq!(object.name_any(), "a");
     assert!(matches!(stream.try_next().await, Ok(Some(Event::InitDone))));
@@ -113,7 +113,7 @@ async fn follow(config: watcher::Config) {
         .unwrap();
     assert!(matches!(stream.try_next().await, Ok(Some(Event::Apply(_)))));
 
-    // The watch breaks and its version is forgotten: the watcher lists anew.
+    // The watch breaks and its version is compacted: the watcher relists.
     server.end_watches();
     create(&client, "b", json!({})).await;
     server.compact();
@@ -136,11 +136,11 @@ async fn follow(config: watcher::Config) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_whose_version_is_forgotten_lists_anew() {
+async fn a_watcher_whose_version_is_compacted_relists() {
     follow(watcher::Config::default()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_with_a_streamed_list_does_too() {
+async fn a_watcher_with_a_streamed_list_relists_too() {
     follow(watcher::Config::default().streaming_lists()).await;
 }

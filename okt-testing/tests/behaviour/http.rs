@@ -1,4 +1,4 @@
-//! This file tests the API on a socket; what kubectl shows is tested in `tests/tests/kubectl`.
+//! Tests the API on a socket; the output of kubectl is tested in `tests/tests/kubectl`.
 
 use futures::StreamExt;
 use kube::{
@@ -25,7 +25,7 @@ async fn over_http(served: &Served) -> Client {
 }
 
 #[tokio::test]
-async fn a_socket_leads_to_the_same_store() {
+async fn a_socket_serves_the_same_store() {
     let (server, client) = server().await;
     let served = server.serve().await.unwrap();
     let remote = over_http(&served).await;
@@ -46,7 +46,7 @@ async fn a_socket_leads_to_the_same_store() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_is_written_where_no_folder_is_yet_or_the_error_names_the_file() {
+async fn a_kubeconfig_is_written_into_a_new_folder_or_the_error_names_the_file() {
     let (server, _client) = server().await;
     let served = server.serve().await.unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ async fn a_kubeconfig_is_written_where_no_folder_is_yet_or_the_error_names_the_f
 }
 
 #[tokio::test]
-async fn the_version_and_the_groups_are_told() {
+async fn discovery_reports_the_version_and_the_groups() {
     let (_server, client) = server().await;
     assert_eq!(client.apiserver_version().await.unwrap().minor, "36");
     let groups = client.list_api_groups().await.unwrap();
@@ -80,7 +80,7 @@ async fn the_version_and_the_groups_are_told() {
 }
 
 #[tokio::test]
-async fn a_body_in_protobuf_is_refused_with_a_way_out() {
+async fn a_body_in_protobuf_is_refused_with_an_alternative() {
     let (_server, client) = server().await;
     let request = http::Request::post("/api/v1/namespaces/default/configmaps")
         .header("content-type", "application/vnd.kubernetes.protobuf")
@@ -96,7 +96,7 @@ async fn a_body_in_protobuf_is_refused_with_a_way_out() {
 }
 
 #[tokio::test]
-async fn who_hangs_up_within_a_body_is_not_told_that_it_is_too_large() {
+async fn a_body_that_breaks_off_is_not_reported_as_too_large() {
     let (server, _client) = server().await;
     let served = server.serve().await.unwrap();
     let mark = server.mark();
@@ -105,7 +105,7 @@ async fn who_hangs_up_within_a_body_is_not_told_that_it_is_too_large() {
     socket.write_all(head.as_bytes()).await.unwrap();
     socket.shutdown().await.unwrap();
     let mut answer = String::new();
-    // However it ends: what counts is that there is no answer.
+    // The connection may end in any way; the test only requires that there is no response.
     let _ = socket.read_to_string(&mut answer).await;
     assert!(!answer.contains("413"), "{answer}");
     assert_eq!(server.requests_since(mark), []);

@@ -1,4 +1,4 @@
-//! These tests are about the double itself; what it shares with a real server is in
+//! Tests of the test double itself; the behaviours that it shares with a real server are in
 //! `okt_testing::conformance`.
 
 mod cascades;

@@ -1,4 +1,4 @@
-//! This file tests that many objects at once, and hours of paused time, are no matter.
+//! Tests the server with many objects at once, and with hours of paused time.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -16,14 +16,14 @@ use tokio::time::{Instant, sleep};
 use crate::support::{apply_status, get, server, try_create, version, widgets};
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_objects_live_through_an_hour_of_paused_time() {
+async fn a_thousand_objects_can_wait_an_hour_of_paused_time() {
     let (server, client) = server().await;
     server.set_watch_lag(Duration::from_mins(1));
     let began = Instant::now();
     let stream = watcher(widgets(&client), watcher::Config::default());
     let mut seen = stream.applied_objects().boxed();
 
-    // Each is created, rests for an hour, and then has a status applied.
+    // Create each object, wait for an hour, and then apply a status.
     let lives = (0..1000).map(|number| {
         let client = client.clone();
         async move {
@@ -48,7 +48,7 @@ async fn a_thousand_objects_live_through_an_hour_of_paused_time() {
     let (lives, watched) = tokio::join!(lives, watched);
 
     assert_eq!(lives.len(), 1000);
-    // Requests take no time: there is the hour, and the lag of the last event.
+    // Requests take no time, so the total is the hour and the lag of the last event.
     let expected = Duration::from_mins(61);
     assert!(
         watched >= expected && watched < expected + Duration::from_secs(1),
@@ -57,7 +57,7 @@ async fn a_thousand_objects_live_through_an_hour_of_paused_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn applies_at_once_lose_nothing() {
+async fn concurrent_applies_lose_no_write() {
     let (_server, client) = server().await;
     let made = try_create(&client, "a", json!({})).await.expect("new");
     let managers = (0..8).map(|manager| {
@@ -86,7 +86,7 @@ async fn applies_at_once_lose_nothing() {
             .iter()
             .all(|condition| condition["message"] == "49")
     );
-    // Each of them was one write, none was done twice.
+    // Each apply was exactly one write.
     let number = |text: String| text.parse::<u64>().expect("a number");
     assert_eq!(number(version(&after)), number(version(&made)) + 8 * 50);
 }

@@ -1,4 +1,4 @@
-//! This file tests that what the double does not do is answered with 501 and a sentence.
+//! Tests that requests which the test double does not serve get a 501 with an explanation.
 
 use k8s_openapi::{
     api::{
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::support::{create, create_crd, refusal, server, widget_crd, widgets};
 
 #[tokio::test]
-async fn what_a_real_server_has_beyond_this_is_501() {
+async fn a_resource_or_subresource_that_is_not_served_is_501() {
     let client = ApiServer::new().client();
     let nodes: Api<Node> = Api::all(client.clone());
     let status = refusal(nodes.list(&ListParams::default()).await);
@@ -44,7 +44,7 @@ async fn what_a_real_server_has_beyond_this_is_501() {
     );
 }
 
-/// The CRD of the widgets with a version `v2` beside `v1`.
+/// Returns the CRD of the widgets with the versions `v1` and `v2`.
 fn two_versions() -> Value {
     let mut crd = widget_crd();
     let mut second = crd["spec"]["versions"][0].clone();
@@ -72,7 +72,7 @@ async fn a_conversion_webhook_is_501() {
 }
 
 #[tokio::test]
-async fn a_version_that_goes_while_objects_are_stored_in_it_is_501() {
+async fn removing_a_version_in_which_objects_are_stored_is_501() {
     let client = ApiServer::new().client();
     create_crd(&client, two_versions()).await.unwrap();
     create(&client, "a", json!({})).await;
@@ -85,7 +85,7 @@ async fn a_version_that_goes_while_objects_are_stored_in_it_is_501() {
     let switched = json!({ "spec": { "versions": crd["spec"]["versions"] } });
     let patch = Patch::Merge(switched);
     crds.patch(name, &params, &patch).await.unwrap();
-    // Somebody claims that everything was written anew, which is not so.
+    // Claim that all objects were migrated, which is false.
     let claim = Patch::Merge(json!({ "status": { "storedVersions": ["v2"] } }));
     crds.patch_status(name, &params, &claim).await.unwrap();
     let rest = json!({ "spec": { "versions": [crd["spec"]["versions"][1]] } });
@@ -99,7 +99,7 @@ async fn a_version_that_goes_while_objects_are_stored_in_it_is_501() {
 }
 
 #[tokio::test]
-async fn a_column_whose_path_only_a_server_can_follow_is_501() {
+async fn a_column_with_an_unsupported_json_path_is_501() {
     let client = ApiServer::new().client();
     let mut crd = widget_crd();
     crd["spec"]["versions"][0]["additionalPrinterColumns"] =
@@ -131,7 +131,7 @@ async fn an_applied_scale_of_a_custom_resource_is_501() {
 }
 
 #[tokio::test]
-async fn a_rule_that_the_library_cannot_evaluate_is_501() {
+async fn a_rule_that_the_cel_library_cannot_evaluate_is_501() {
     let client = ApiServer::new().client();
     let mut crd = widget_crd();
     let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];

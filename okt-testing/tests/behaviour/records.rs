@@ -1,4 +1,4 @@
-//! This file tests what the server tells about requests.
+//! Tests the records of requests.
 
 use kube::api::{DeleteParams, ListParams, WatchParams};
 use okt_testing::{RequestRecord, Verb};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::{apply_status, create, merge, server, widgets};
 
 #[tokio::test]
-async fn each_request_is_recorded_in_the_words_of_rbac() {
+async fn each_request_is_recorded_with_its_rbac_verb() {
     let (server, client) = server().await;
     server.clear_requests();
     create(&client, "a", json!({})).await;
@@ -51,7 +51,7 @@ async fn each_request_is_recorded_in_the_words_of_rbac() {
 }
 
 #[tokio::test]
-async fn a_record_says_who_wrote_what_and_what_came_of_it() {
+async fn a_record_has_the_resource_the_manager_and_the_status() {
     let (server, client) = server().await;
     server.clear_requests();
     apply_status(&client, "boss", "a", json!({}))

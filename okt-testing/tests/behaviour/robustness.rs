@@ -1,4 +1,4 @@
-//! This file tests that nothing a client sends brings the server down.
+//! Tests that no request of a client makes the server panic or hang.
 
 use http::Request;
 use kube::Client;
@@ -19,7 +19,7 @@ const TYPES: [&str; 7] = [
     "text/plain",
 ];
 
-/// The status of an answer; anything but an answer is a failure.
+/// Sends a request and returns the status; it fails if there is no response.
 async fn send(client: &Client, request: Request<Vec<u8>>) -> u16 {
     let response = client
         .send(request.map(Into::into))
@@ -77,7 +77,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object that gets past the first checks.
+/// Generates objects that pass the first checks.
 fn any_widget() -> impl Strategy<Value = Value> {
     (any_json(), any_json(), any_json()).prop_map(|(metadata, spec, status)| {
         let mut metadata = if metadata.is_object() {
@@ -178,14 +178,14 @@ proptest! {
 }
 
 #[tokio::test]
-async fn what_is_nested_too_deep_is_501_and_the_object_stays_as_it_was() {
+async fn a_patch_that_nests_too_deeply_is_501_and_changes_nothing() {
     let (_server, client) = server().await;
     create(&client, "a", json!({ "free": {} })).await;
     let nested = |levels: usize| (0..levels).fold(json!({}), |inner, _| json!({ "a": inner }));
     merge(&client, "a", json!({ "spec": { "free": nested(40) } }))
         .await
         .expect("this is deep, but not too deep");
-    // Each patch is harmless, what they make together is not.
+    // Each patch is valid alone, but their result is nested too deeply.
     let path = format!("/spec/free{}", "/a".repeat(40));
     let deeper = json!([{ "op": "replace", "path": path, "value": nested(80) }]);
     let status = refusal(json_patch(&client, "a", deeper).await);
@@ -195,7 +195,7 @@ async fn what_is_nested_too_deep_is_501_and_the_object_stays_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_patch_that_copies_ever_more_is_refused() {
+async fn a_patch_with_exponential_growth_is_refused() {
     let (_server, client) = server().await;
     create(&client, "a", json!({})).await;
     let doubling: Vec<_> = (0..40)
@@ -211,7 +211,7 @@ async fn a_patch_that_copies_ever_more_is_refused() {
 }
 
 #[tokio::test]
-async fn the_largest_generation_is_followed_by_some_other() {
+async fn the_largest_generation_does_not_overflow() {
     let (_server, client) = server().await;
     let map = json!({
         "apiVersion": "v1",

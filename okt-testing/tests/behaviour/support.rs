@@ -1,4 +1,4 @@
-//! This file holds what the tests of this crate share: a kind with everything, and short words.
+//! Helpers for these tests: a kind with all features, and short calls.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -9,13 +9,13 @@ use kube::{
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
 
-/// The CRD of the conformance suite: a status, a scale, selectable fields, defaults and rules.
+/// Returns the CRD of the conformance suite, with a status, a scale, selectable fields, defaults and rules.
 pub(crate) fn widget_crd() -> Value {
     let crd = include_str!("../../src/conformance/widget.crd.json");
     serde_json::from_str(crd).expect("a CRD")
 }
 
-/// A server that knows widgets, and a client of it.
+/// Creates a server with the CRD of the widgets, and a client.
 pub(crate) async fn server() -> (ApiServer, Client) {
     let server = ApiServer::new();
     let client = server.client();
@@ -45,7 +45,7 @@ pub(crate) fn widgets(client: &Client) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), "default", &widget_resource())
 }
 
-/// A widget of this spec.
+/// Returns a widget with this spec.
 pub(crate) fn widget(name: &str, spec: impl Into<Value>) -> DynamicObject {
     let spec = spec.into();
     DynamicObject::new(name, &widget_resource()).data(json!({ "spec": spec }))
@@ -74,7 +74,7 @@ pub(crate) async fn get(client: &Client, name: &str) -> DynamicObject {
         .expect("the widget is there")
 }
 
-/// Lays a JSON merge patch over a widget.
+/// Sends a JSON merge patch for a widget.
 pub(crate) async fn merge(
     client: &Client,
     name: &str,
@@ -85,7 +85,7 @@ pub(crate) async fn merge(
         .await
 }
 
-/// Patches a widget by RFC 6902.
+/// Sends a JSON patch (RFC 6902) for a widget.
 pub(crate) async fn json_patch(
     client: &Client,
     name: &str,
@@ -114,7 +114,7 @@ pub(crate) fn version(object: &DynamicObject) -> String {
     object.metadata.resource_version.clone().expect("a version")
 }
 
-/// What the API refused.
+/// Returns the `Status` of a refused request.
 pub(crate) fn refusal<T: std::fmt::Debug>(outcome: kube::Result<T>) -> Status {
     match outcome {
         Err(kube::Error::Api(status)) => *status,

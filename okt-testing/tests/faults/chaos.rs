@@ -1,4 +1,4 @@
-//! This file tests what goes wrong by a seed.
+//! Tests of seeded chaos.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use okt_testing::{ApiServer, Chaos, Fault, Seed, Verb};
 
 use crate::support::{create, maps, set, x};
 
-/// Which of a hundred writes to each of these objects fail, in an order of your own.
+/// Writes each of these objects a hundred times, in turn, and returns which writes failed.
 async fn failing(chaos: Chaos, names: &[&str]) -> Vec<(String, usize)> {
     let server = ApiServer::new();
     let maps = maps(server.client());
@@ -38,19 +38,19 @@ fn mix(seed: u64) -> Chaos {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_seed_means_the_same_each_time_and_another_something_else() {
+async fn the_same_seed_repeats_the_faults_and_another_seed_does_not() {
     let first = failing(mix(3), &["a"]).await;
     assert_eq!(failing(mix(3), &["a"]).await, first);
     assert_ne!(failing(mix(4), &["a"]).await, first);
     assert!(
         (10..35).contains(&first.len()),
-        "about one in five: {}",
+        "expected about one in five: {}",
         first.len()
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_to_one_object_does_not_depend_on_others() {
+async fn faults_of_one_object_do_not_depend_on_other_objects() {
     let alone = failing(mix(3), &["a"]).await;
     let all = failing(mix(3), &["b", "a", "c"]).await;
     let of = |wanted: &str| -> Vec<_> {
@@ -59,11 +59,11 @@ async fn what_happens_to_one_object_does_not_depend_on_others() {
     };
     let alone: Vec<_> = alone.into_iter().map(|(_, number)| number).collect();
     assert_eq!(of("a"), alone);
-    assert_ne!(of("b"), alone, "each has a fate of its own");
+    assert_ne!(of("b"), alone, "each object has its own faults");
 }
 
 #[tokio::test(start_paused = true)]
-async fn chaos_ends_after_so_many_strikes() {
+async fn chaos_ends_after_its_number_of_strikes() {
     assert_eq!(failing(mix(3).at_most(2), &["a"]).await.len(), 2);
 }
 
@@ -100,7 +100,7 @@ async fn rates_can_be_raised_together() {
     assert!(many > 2 * few, "{many} of {few}");
 }
 
-/// What a cache has after everything went wrong and then nothing more.
+/// Returns the content of a cache after a chaos and ten minutes of calm, and the number of strikes.
 async fn cached(seed: Seed, config: watcher::Config) -> (Vec<String>, u64) {
     let server = ApiServer::new();
     let user = maps(server.client());
@@ -130,7 +130,7 @@ async fn cached(seed: Seed, config: watcher::Config) -> (Vec<String>, u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_any_chaos_a_cache_comes_to_the_truth() {
+async fn after_any_chaos_a_cache_is_correct() {
     let lists = watcher::Config::default();
     let streams = watcher::Config::default().streaming_lists();
     for seed in Seed::several(10) {
@@ -145,7 +145,7 @@ async fn after_any_chaos_a_cache_comes_to_the_truth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streamed_list_misses_nothing_whatever_is_merged() {
+async fn a_streamed_list_is_complete_under_merged_events() {
     for seed in Seed::several(10) {
         let server = ApiServer::new();
         let user = maps(server.client());

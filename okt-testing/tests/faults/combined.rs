@@ -1,4 +1,4 @@
-//! This file tests several faults at once.
+//! Tests of several faults at once.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::support::{create, maps, refusal, set, take, version, watch};
 
 #[tokio::test(start_paused = true)]
-async fn delays_add_up_and_of_all_else_the_first_strikes_alone() {
+async fn delays_add_up_and_of_other_faults_only_the_first_strikes() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     server.inject(Fault::delay(Duration::from_secs(1)));
@@ -23,7 +23,7 @@ async fn delays_add_up_and_of_all_else_the_first_strikes_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calm_ends_everything() {
+async fn calm_ends_all_faults_and_lags() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     let first = create(&maps, "a").await.unwrap();

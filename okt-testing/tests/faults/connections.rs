@@ -1,4 +1,4 @@
-//! This file tests answers that come late, in part or not at all.
+//! Tests of responses that come late, in part or not at all.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ async fn a_delay_is_on_tokios_clock_and_comes_before_the_commit() {
     let before = Instant::now();
     let given_up = timeout(Duration::from_secs(6), set(&maps, "a", "1")).await;
     assert!(given_up.is_err());
-    assert_eq!(x(&maps.get("a").await.unwrap()), "", "nobody waited for it");
+    assert_eq!(x(&maps.get("a").await.unwrap()), "", "the client gave up");
     set(&maps, "a", "2").await.unwrap();
     assert_eq!(before.elapsed(), Duration::from_secs(6 + 7));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_after_the_commit_leaves_the_write_although_nobody_waits() {
+async fn a_delay_after_the_commit_keeps_the_write_if_the_client_gives_up() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     create(&maps, "a").await.unwrap();
@@ -36,7 +36,7 @@ async fn a_delay_after_the_commit_leaves_the_write_although_nobody_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_without_an_answer_waits_for_ever() {
+async fn a_request_without_a_response_waits_forever() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     for (fault, written) in [
@@ -69,7 +69,7 @@ async fn a_broken_connection_is_an_error_of_the_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_body_is_an_error_and_the_write_is_there() {
+async fn a_cut_body_is_an_error_and_the_write_is_committed() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     server.inject(Fault::cut_body(10).on(Verb::Create));
@@ -91,6 +91,6 @@ async fn a_cut_watch_ends_in_the_middle_of_a_line() {
         set(&maps, "a", &number.to_string()).await.unwrap();
     }
     let seen = take(&mut events, 100).await;
-    assert_eq!(seen, ["MODIFIED a=0"], "kube takes the rest for an end");
+    assert_eq!(seen, ["MODIFIED a=0"], "kube takes half a line for the end");
     assert!(events.next().await.is_none());
 }

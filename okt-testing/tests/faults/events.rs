@@ -1,4 +1,4 @@
-//! This file tests what goes wrong with the events of watches.
+//! Tests of the faults of watch events.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::support::{Events, create, maps, set, short, take, version, watch};
 
-/// A server with one map, and a watch of what comes after it while something goes wrong.
+/// Creates a server with one map and a fault, and a watch of the later events.
 async fn scene(fault: Fault<OnEvent>) -> (ApiServer, Api<ConfigMap>, Events) {
     let server = ApiServer::new();
     let maps = maps(server.client());
@@ -24,7 +24,7 @@ async fn scene(fault: Fault<OnEvent>) -> (ApiServer, Api<ConfigMap>, Events) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lagging_event_holds_up_those_behind_it() {
+async fn a_lagging_event_delays_the_events_after_it() {
     let (_server, maps, mut events) = scene(Fault::lag(Duration::from_secs(3)).nth(2)).await;
     for x in ["1", "2", "3"] {
         set(&maps, "a", x).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_doubled_event_comes_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn merged_events_are_seen_as_one_at_the_place_of_the_second() {
+async fn merged_events_are_sent_as_one_in_place_of_the_second() {
     let merge = Fault::merge_events(Duration::from_secs(5)).name("a").nth(1);
     let (_server, maps, mut events) = scene(merge).await;
     set(&maps, "a", "1").await.unwrap();
@@ -84,7 +84,7 @@ async fn merged_events_are_seen_as_one_at_the_place_of_the_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_none_follows_is_sent_after_all() {
+async fn an_event_without_a_later_one_is_sent_unmerged() {
     let merge = Fault::merge_events(Duration::from_secs(5));
     let (_server, maps, mut events) = scene(merge).await;
     set(&maps, "a", "1").await.unwrap();
@@ -94,7 +94,7 @@ async fn an_event_that_none_follows_is_sent_after_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_comes_and_goes_in_one_is_never_seen() {
+async fn a_creation_merged_with_its_deletion_sends_no_event() {
     let merge = Fault::merge_events(Duration::from_secs(5)).name("b").nth(1);
     let (_server, maps, mut events) = scene(merge).await;
     create(&maps, "b").await.unwrap();
@@ -104,7 +104,7 @@ async fn an_object_that_comes_and_goes_in_one_is_never_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_made_anew_in_one_is_a_change() {
+async fn a_deletion_merged_with_a_new_creation_is_a_modification() {
     let merge = Fault::merge_events(Duration::from_secs(5)).event(EventKind::Deleted);
     let (_server, maps, mut events) = scene(merge).await;
     maps.delete("a", &DeleteParams::default()).await.unwrap();
@@ -113,7 +113,7 @@ async fn an_object_that_is_made_anew_in_one_is_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_ends_after_the_event_and_goes_on_from_there() {
+async fn a_stream_ends_after_the_event_and_can_be_resumed() {
     let (_server, maps, mut events) = scene(Fault::end_stream().nth(2)).await;
     let mut last = String::new();
     for x in ["1", "2", "3"] {
@@ -129,7 +129,7 @@ async fn a_stream_ends_after_the_event_and_goes_on_from_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_breaks_in_an_event_has_not_sent_it() {
+async fn a_stream_that_breaks_within_an_event_does_not_deliver_it() {
     let (_server, maps, mut events) = scene(Fault::break_stream().nth(2)).await;
     for x in ["1", "2"] {
         set(&maps, "a", x).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_stream_that_breaks_in_an_event_has_not_sent_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_stream_says_410_and_ends() {
+async fn an_expired_stream_sends_410_and_ends() {
     let (_server, maps, mut events) = scene(Fault::expire_stream().nth(2)).await;
     for x in ["1", "2"] {
         set(&maps, "a", x).await.unwrap();
@@ -147,7 +147,7 @@ async fn an_expired_stream_says_410_and_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_picked_by_kind_and_name() {
+async fn events_are_selected_by_kind_and_name() {
     let fault = Fault::drop_event().event(EventKind::Modified).name("b");
     let (_server, maps, mut events) = scene(fault).await;
     create(&maps, "b").await.unwrap();
@@ -159,7 +159,7 @@ async fn events_are_picked_by_kind_and_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_picked_by_the_client_that_watches() {
+async fn events_are_selected_by_the_watching_client() {
     let server = ApiServer::new();
     let maps_of = |client| maps(server.client_named(client));
     let first = create(&maps_of("user"), "a").await.unwrap();
@@ -176,7 +176,7 @@ async fn events_are_picked_by_the_client_that_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_are_withheld_but_for_the_end_of_a_list() {
+async fn bookmarks_are_withheld_except_at_the_end_of_a_list() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     create(&maps, "a").await.unwrap();
@@ -191,7 +191,7 @@ async fn bookmarks_are_withheld_but_for_the_end_of_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lag_and_a_merge_may_be_for_ever() {
+async fn a_lag_and_a_merge_may_last_forever() {
     for fault in [
         Fault::lag(Duration::MAX),
         Fault::merge_events(Duration::MAX),

@@ -1,4 +1,4 @@
-//! This file tests faults over HTTP, where connections really break.
+//! Tests of faults over HTTP, where connections really break.
 
 use std::{io, time::Duration};
 
@@ -47,7 +47,7 @@ async fn a_refusal_has_its_status_line_and_header() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_closed_without_an_answer() {
+async fn a_broken_connection_is_closed_without_a_response() {
     let server = ApiServer::new();
     let served = server.serve().await.unwrap();
     server.inject(Fault::break_connection().after_commit());
@@ -80,7 +80,7 @@ async fn a_cut_body_has_no_proper_end() {
 }
 
 #[tokio::test]
-async fn a_broken_watch_is_resumed_by_kube_without_a_loss() {
+async fn kube_resumes_a_broken_watch_without_losing_events() {
     let server = ApiServer::new();
     let served = server.serve().await.unwrap();
     let maps = maps(client(&served).await);
@@ -111,7 +111,7 @@ async fn a_broken_watch_is_resumed_by_kube_without_a_loss() {
 }
 
 #[tokio::test]
-async fn a_client_over_http_is_known_by_its_user_agent() {
+async fn a_client_over_http_is_identified_by_its_user_agent() {
     let server = ApiServer::new();
     let served = server.serve().await.unwrap();
     server.inject(Fault::unavailable().client("curl"));
@@ -151,7 +151,7 @@ async fn a_replica_can_be_served_too() {
 }
 
 #[tokio::test]
-async fn kubes_own_client_tries_again_what_it_is_told_to() {
+async fn a_default_kube_client_retries() {
     let server = ApiServer::new();
     let served = server.serve().await.unwrap();
     let kubeconfig = Kubeconfig::from_yaml(&served.kubeconfig()).unwrap();
@@ -162,7 +162,7 @@ async fn kubes_own_client_tries_again_what_it_is_told_to() {
     let outage = server.inject(Fault::unavailable().on(Verb::Create).times(2));
     create(&maps, "a").await.unwrap();
     assert_eq!(outage.struck(), 2);
-    // A creation that timed out after its commit is tried again, and is there already.
+    // A creation that timed out after its commit is retried, and the object exists already.
     server.inject(Fault::timeout().on(Verb::Create).after_commit().times(1));
     assert_eq!(refusal(create(&maps, "b").await).reason, "AlreadyExists");
 }

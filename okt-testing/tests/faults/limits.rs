@@ -1,4 +1,4 @@
-//! This file tests whom faults strike, and how often.
+//! Tests of the limits and counts of faults.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::support::{create, map, maps, set};
 
-/// How often a fault without times strikes a little of everything.
+/// Sends a mix of six requests and returns how many match the limits of a fault.
 async fn strikes(fault: Fault) -> u64 {
     let server = ApiServer::new();
     let client = server.client_named("operator");
@@ -53,7 +53,7 @@ async fn a_fault_without_limits_strikes_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_limit_lets_in_what_it_names() {
+async fn each_limit_matches_what_it_names() {
     let fault = Fault::conflict;
     for (fault, count) in [
         (fault().on(Verb::Create), 3),
@@ -86,7 +86,7 @@ async fn each_limit_lets_in_what_it_names() {
     }
 }
 
-/// Which of ten gets fail.
+/// Returns which of ten gets fail.
 async fn failing(fault: impl FnOnce(&ApiServer) -> Injected) -> Vec<usize> {
     let server = ApiServer::new();
     let maps = maps(server.client());
@@ -103,7 +103,7 @@ async fn failing(fault: impl FnOnce(&ApiServer) -> Injected) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn counts_pick_which_of_the_matches_are_struck() {
+async fn counts_select_the_matches_that_are_struck() {
     let fault = Fault::unavailable;
     assert_eq!(failing(|s| s.inject(fault().times(2))).await, [1, 2]);
     assert_eq!(failing(|s| s.inject(fault().skip(8))).await, [9, 10]);
@@ -116,7 +116,7 @@ async fn counts_pick_which_of_the_matches_are_struck() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_that_is_ended_strikes_no_more() {
+async fn an_ended_fault_strikes_nothing() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     create(&maps, "a").await.unwrap();
@@ -147,7 +147,7 @@ async fn a_test_can_wait_for_a_strike() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_creation_has_the_name_that_its_body_says() {
+async fn a_creation_has_the_name_in_its_body() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     server.inject(Fault::conflict().name("b"));
@@ -156,7 +156,7 @@ async fn a_creation_has_the_name_that_its_body_says() {
 }
 
 #[test]
-fn misuse_is_told_in_a_sentence() {
+fn misuse_panics_with_a_clear_message() {
     fn told(misuse: impl FnOnce()) -> String {
         let panic = catch_unwind(AssertUnwindSafe(misuse)).expect_err("it is misuse");
         let text = panic.downcast_ref::<String>().cloned();
@@ -204,7 +204,7 @@ async fn a_named_client_is_the_manager_of_what_it_writes() {
     let server = ApiServer::new();
     let maps = maps(server.client_named("operator"));
     let mut full = map("a");
-    // Who creates an empty map owns nothing, and then nobody is accounted for.
+    // An empty map has no owned fields, and then there are no managed fields.
     full.data = Some([("y".to_owned(), "0".to_owned())].into());
     maps.create(&PostParams::default(), &full).await.unwrap();
     let written = set(&maps, "a", "1").await.unwrap();
@@ -217,7 +217,7 @@ async fn a_named_client_is_the_manager_of_what_it_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_creation_has_its_name_also_where_no_fault_looks_at_it() {
+async fn a_creation_has_its_name_without_a_fault_too() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     create(&maps, "a").await.unwrap();
@@ -227,7 +227,7 @@ async fn a_creation_has_its_name_also_where_no_fault_looks_at_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_nth_match_is_struck_or_none() {
+async fn nth_strikes_nothing_if_another_fault_strikes_that_match() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     server.inject(Fault::unavailable().on(Verb::Create).nth(1));
@@ -238,7 +238,7 @@ async fn the_nth_match_is_struck_or_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_strike_after_the_commit_is_told_when_the_write_is_done() {
+async fn a_strike_after_the_commit_counts_when_the_write_is_done() {
     let server = ApiServer::new();
     server.inject(Fault::delay(Duration::from_secs(5)));
     let late = server.inject(Fault::delay(Duration::from_secs(5)).after_commit());
@@ -264,7 +264,7 @@ async fn a_strike_after_the_commit_is_told_when_the_write_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_waited_for_is_no_strike() {
+async fn a_request_that_the_client_gave_up_is_not_struck() {
     let server = ApiServer::new();
     server.inject(Fault::delay(Duration::from_secs(5)));
     let cut = server.inject(Fault::timeout().after_commit());
@@ -278,7 +278,7 @@ async fn what_was_not_waited_for_is_no_strike() {
 }
 
 #[tokio::test]
-async fn a_test_of_your_own_may_ask_the_server() {
+async fn a_predicate_may_use_the_server() {
     let server = Arc::new(ApiServer::new());
     let asked = Arc::downgrade(&server);
     let fault = Fault::unavailable().matching(move |_| {

@@ -1,4 +1,4 @@
-//! These tests make the API misbehave, one way each, and look at it through kube.
+//! Tests of fault injection, through kube clients.
 
 mod chaos;
 mod combined;

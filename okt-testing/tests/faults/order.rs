@@ -1,4 +1,4 @@
-//! This file tests that what goes wrong with single events breaks no promise of a watch.
+//! Tests that faults of single events break no guarantee of a watch.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use crate::support::{create, maps, set, short, take, version, watch};
 
 #[tokio::test(start_paused = true)]
-async fn no_bookmark_is_older_than_the_version_that_a_watch_began_with() {
+async fn no_bookmark_is_older_than_the_start_of_the_watch() {
     let server = ApiServer::new();
     let behind = maps(server.replica("b").client());
     create(&behind, "a").await.unwrap();
@@ -25,7 +25,7 @@ async fn no_bookmark_is_older_than_the_version_that_a_watch_began_with() {
         }
         assert!(!seen.contains(&"BOOKMARK".to_owned()), "{seen:?}");
     }
-    // Once the replica knows that version, it may say so.
+    // Once the replica has seen that version, it may send a bookmark.
     server.replica("b").release();
     let from = version(&newest);
     let watch = behind.watch(&WatchParams::default(), &from).await;
@@ -39,7 +39,7 @@ async fn no_bookmark_is_older_than_the_version_that_a_watch_began_with() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_of_a_streamed_list_is_not_merged_with_one_behind_its_end() {
+async fn an_event_of_a_streamed_list_is_not_merged_with_one_after_its_end() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     create(&maps, "a").await.unwrap();
@@ -58,7 +58,7 @@ async fn an_event_of_a_streamed_list_is_not_merged_with_one_behind_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_held_and_merged_stays_held() {
+async fn a_held_event_that_is_merged_stays_held() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     let first = create(&maps, "a").await.unwrap();
@@ -75,7 +75,7 @@ async fn an_event_that_is_held_and_merged_stays_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_lags_and_is_merged_lags_all_the_same() {
+async fn a_lagging_event_that_is_merged_still_lags() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     let first = create(&maps, "a").await.unwrap();
@@ -90,7 +90,7 @@ async fn an_event_that_lags_and_is_merged_lags_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_a_chaos_holds_come_when_its_time_is_over() {
+async fn events_held_by_a_chaos_are_sent_when_its_time_is_over() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     let first = create(&maps, "a").await.unwrap();
@@ -105,7 +105,7 @@ async fn events_that_a_chaos_holds_come_when_its_time_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_a_chaos_holds_come_when_it_has_struck_often_enough() {
+async fn events_held_by_a_chaos_are_sent_after_its_last_strike() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     let first = create(&maps, "a").await.unwrap();
@@ -123,7 +123,7 @@ async fn events_that_a_chaos_holds_come_when_it_has_struck_often_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_no_seconds_has_no_end() {
+async fn a_watch_with_a_timeout_of_zero_does_not_end() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     let params = WatchParams::default().timeout(0).disable_bookmarks();

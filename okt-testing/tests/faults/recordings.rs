@@ -1,4 +1,4 @@
-//! This file tests what is told afterwards.
+//! Tests of the recordings of requests, versions, events and strikes.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::support::{create, maps, set, take, version, watch};
 
 #[tokio::test(start_paused = true)]
-async fn a_request_says_when_it_came_from_whom_and_through_what() {
+async fn a_request_has_its_time_client_and_replica() {
     let server = ApiServer::new();
     let start = Instant::now();
     tokio::time::advance(Duration::from_secs(4)).await;
@@ -32,7 +32,7 @@ async fn a_request_says_when_it_came_from_whom_and_through_what() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_says_what_struck_it_and_whether_it_was_committed_all_the_same() {
+async fn a_request_has_its_faults_and_whether_it_was_committed() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     server.inject(Fault::timeout().name("a").after_commit());
@@ -69,7 +69,7 @@ async fn a_request_says_what_struck_it_and_whether_it_was_committed_all_the_same
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_under_way_is_there_already() {
+async fn a_pending_request_is_recorded() {
     let server = ApiServer::new();
     server.inject(Fault::no_answer());
     let maps = maps(server.client());
@@ -94,7 +94,7 @@ async fn a_write_that_changes_nothing_is_not_committed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mark_parts_before_from_after() {
+async fn a_mark_separates_earlier_and_later_records() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     let first = create(&maps, "a").await.unwrap();
@@ -115,7 +115,7 @@ async fn a_mark_parts_before_from_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_version_of_every_object_is_told_also_after_compaction_and_deletion() {
+async fn all_versions_are_recorded_also_after_compaction_and_deletion() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     create(&maps, "a").await.unwrap();
@@ -141,7 +141,7 @@ async fn every_version_of_every_object_is_told_also_after_compaction_and_deletio
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_told_as_they_were_sent() {
+async fn events_are_recorded_as_they_were_sent() {
     let server = ApiServer::new();
     let maps = maps(server.client_named("operator"));
     let first = create(&maps, "a").await.unwrap();
@@ -163,7 +163,7 @@ async fn events_are_told_as_they_were_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strikes_are_told_in_order_for_people() {
+async fn strikes_are_recorded_in_order_and_readable() {
     let server = ApiServer::new();
     let maps = maps(server.client_named("operator"));
     server.inject(Fault::unavailable().on(Verb::List));
@@ -181,7 +181,7 @@ async fn strikes_are_told_in_order_for_people() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_record_keeps_nothing() {
+async fn a_server_without_recording_keeps_only_the_watch_history() {
     let server = ApiServer::new();
     server.set_recording(false);
     let maps = maps(server.client());
@@ -207,7 +207,7 @@ async fn a_server_that_does_not_record_keeps_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_history_is_recorded_but_told_to_no_watch() {
+async fn a_long_history_is_recorded_but_not_replayed_to_watches() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     let first = create(&maps, "a").await.unwrap();
@@ -220,7 +220,7 @@ async fn a_long_history_is_recorded_but_told_to_no_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_is_told_also_where_the_client_gave_up() {
+async fn a_commit_is_recorded_if_the_client_gave_up() {
     let server = ApiServer::new();
     server.inject(Fault::delay(Duration::from_secs(9)).after_commit());
     let maps = maps(server.client());

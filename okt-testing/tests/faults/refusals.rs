@@ -1,4 +1,4 @@
-//! This file tests answers that say no.
+//! Tests of refused requests.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use okt_testing::{ApiServer, Fault, Verb};
 use crate::support::{create, maps, refusal, set, watch, x};
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_worded_as_a_real_one_and_writes_nothing() {
+async fn a_conflict_has_the_real_message_and_writes_nothing() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     create(&maps, "a").await.unwrap();
@@ -48,7 +48,7 @@ async fn every_refusal_has_its_code_and_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_requests_says_when_to_come_again_in_whole_seconds() {
+async fn too_many_requests_sends_retry_after_in_whole_seconds() {
     let server = ApiServer::new();
     server.inject(Fault::too_many_requests(Duration::from_millis(1200)));
     let request = http::Request::get("/api/v1/pods")
@@ -71,7 +71,7 @@ async fn a_timeout_before_the_commit_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_after_the_commit_has_written() {
+async fn a_timeout_after_the_commit_keeps_the_write() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     server.inject(Fault::timeout().on(Verb::Create).after_commit().times(1));
@@ -80,7 +80,7 @@ async fn a_timeout_after_the_commit_has_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_told_by_an_event_that_its_version_is_gone() {
+async fn a_watch_with_an_expired_version_gets_an_error_event() {
     let server = ApiServer::new();
     let maps = maps(server.client());
     server.inject(Fault::gone().on(Verb::Watch).times(1));

@@ -1,4 +1,4 @@
-//! This file tests several API servers of which some are behind.
+//! Tests of several API servers, some of which are behind.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn cached_get() -> GetParams {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reads_of_version_0_see_the_past_of_their_replica_and_others_the_present() {
+async fn reads_of_version_0_use_the_cache_of_their_replica_and_other_reads_are_current() {
     let server = ApiServer::new();
     let (a, b) = (
         maps(server.replica("a").client()),
@@ -54,7 +54,7 @@ async fn reads_of_version_0_see_the_past_of_their_replica_and_others_the_present
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_the_past_has_the_version_of_the_past() {
+async fn a_list_from_a_stale_cache_has_the_stale_version() {
     let server = ApiServer::new();
     let b = maps(server.replica("b").client());
     let first = create(&b, "m").await.unwrap();
@@ -65,7 +65,7 @@ async fn a_list_of_the_past_has_the_version_of_the_past() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lagging_replica_sees_each_change_so_much_later() {
+async fn a_lagging_replica_sees_each_change_after_the_lag() {
     let server = ApiServer::new();
     let b = maps(server.replica("b").client());
     create(&b, "m").await.unwrap();
@@ -81,7 +81,7 @@ async fn a_lagging_replica_sees_each_change_so_much_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_seen_once_stays_seen() {
+async fn a_new_lag_hides_no_change_that_was_seen() {
     let server = ApiServer::new();
     let b = maps(server.replica("b").client());
     create(&b, "m").await.unwrap();
@@ -90,7 +90,7 @@ async fn what_was_seen_once_stays_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_through_a_replica_is_as_late_as_it() {
+async fn a_watch_on_a_replica_is_as_late_as_the_replica() {
     let server = ApiServer::new();
     let b = maps(server.replica("b").client());
     let first = create(&b, "m").await.unwrap();
@@ -99,7 +99,7 @@ async fn a_watch_through_a_replica_is_as_late_as_it() {
     let mut current = watch(&maps(server.client()), &version(&first)).await;
     let second = set(&b, "m", "1").await.unwrap();
     assert_eq!(take(&mut current, 1).await, ["MODIFIED m=1"]);
-    // From a version that the replica does not know yet, a watch is silent until it does.
+    // A watch from a version that the replica has not seen yet sends nothing until then.
     let mut ahead = watch(&b, &version(&second)).await;
     set(&b, "m", "2").await.unwrap();
     server.replica("b").release();
@@ -108,7 +108,7 @@ async fn a_watch_through_a_replica_is_as_late_as_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streamed_list_of_version_0_begins_in_the_past_and_comes_to_the_present() {
+async fn a_streamed_list_of_version_0_starts_stale_and_catches_up() {
     let server = ApiServer::new();
     let b = maps(server.replica("b").client());
     create(&b, "m").await.unwrap();
@@ -126,7 +126,7 @@ async fn a_streamed_list_of_version_0_begins_in_the_past_and_comes_to_the_presen
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_that_asks_for_no_older_version_waits_for_it() {
+async fn a_read_with_a_minimum_version_waits_for_it() {
     let server = ApiServer::new();
     let b = maps(server.replica("b").client());
     create(&b, "m").await.unwrap();
@@ -165,7 +165,7 @@ async fn a_read_that_waits_too_long_is_504() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_through_a_replica_that_is_behind_go_to_the_present() {
+async fn writes_through_a_stale_replica_use_the_current_store() {
     let server = ApiServer::new();
     let b = maps(server.replica("b").client());
     let first = create(&b, "m").await.unwrap();
@@ -178,7 +178,7 @@ async fn writes_through_a_replica_that_is_behind_go_to_the_present() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_can_be_frozen_at_any_version_there_ever_was() {
+async fn a_replica_can_be_frozen_at_any_earlier_version() {
     let server = ApiServer::new();
     let maps_now = maps(server.client());
     create(&maps_now, "m").await.unwrap();
@@ -193,7 +193,7 @@ async fn a_replica_can_be_frozen_at_any_version_there_ever_was() {
         seen.extend(listed(&maps(past.client()), &cached()).await);
     }
     assert_eq!(seen, ["m=", "m=1", "m=2", "m=3"]);
-    // From there a watch goes on, although the others have forgotten all of it.
+    // A watch can start from there, although the history is compacted for other replicas.
     let first = server
         .versions()
         .resource("configmaps")
@@ -212,7 +212,7 @@ async fn a_replica_can_be_frozen_at_any_version_there_ever_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_watches_of_one_replica_leaves_the_others() {
+async fn ending_the_watches_of_one_replica_keeps_those_of_others() {
     let server = ApiServer::new();
     let (a, b) = (
         maps(server.replica("a").client()),
@@ -228,7 +228,7 @@ async fn the_end_of_the_watches_of_one_replica_leaves_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restarted_controller_that_lists_from_a_cache_goes_back_in_time() {
+async fn a_restarted_controller_that_lists_from_a_stale_cache_sees_the_past() {
     let server = ApiServer::new();
     let user = maps(server.client());
     create(&user, "m").await.unwrap();

@@ -1,4 +1,4 @@
-//! This file holds the words that the tests share; their objects are config maps.
+//! Helpers for these tests; their objects are config maps.
 
 use std::{fmt::Debug, pin::Pin};
 
@@ -31,7 +31,7 @@ pub(crate) async fn set(maps: &Api<ConfigMap>, name: &str, x: &str) -> kube::Res
     maps.patch(name, &PatchParams::default(), &patch).await
 }
 
-/// `data.x`; empty where there is none.
+/// Returns `data.x`; empty if there is none.
 pub(crate) fn x(map: &ConfigMap) -> String {
     let data = map.data.as_ref();
     data.and_then(|data| data.get("x"))
@@ -43,7 +43,7 @@ pub(crate) fn version(map: &ConfigMap) -> String {
     map.resource_version().expect("a version")
 }
 
-/// What the API refused.
+/// Returns the `Status` of a refused request.
 pub(crate) fn refusal<T: Debug>(outcome: kube::Result<T>) -> Status {
     match outcome {
         Err(kube::Error::Api(status)) => *status,
@@ -62,13 +62,13 @@ pub(crate) async fn watch(maps: &Api<ConfigMap>, from: &str) -> Events {
     maps.watch(&params, from).await.expect("a watch").boxed()
 }
 
-/// The next events, in short.
+/// Returns the next events in short form.
 pub(crate) async fn take(events: &mut Events, count: usize) -> Vec<String> {
     let events = events.by_ref().take(count).map_ok(|event| short(&event));
     events.try_collect().await.expect("events")
 }
 
-/// An event as `MODIFIED a=2`.
+/// Formats an event as `MODIFIED a=2`.
 pub(crate) fn short(event: &WatchEvent<ConfigMap>) -> String {
     let (word, map) = match event {
         WatchEvent::Added(map) => ("ADDED", map),

@@ -23,7 +23,7 @@ type tally struct {
 type figures struct {
 	Turns        uint64            `json:"turns"`
 	AllHadATurn  *duration         `json:"all_had_a_turn"`
-	LastTurn     *duration         `json:"last_turn"`
+	LastTurn     *duration         `json:"last_reconciliation"`
 	FirstWrite   *duration         `json:"first_write"`
 	LastWrite    *duration         `json:"last_write"`
 	Writes       uint64            `json:"writes"`

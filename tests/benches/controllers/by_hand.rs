@@ -1,4 +1,4 @@
-//! This file is the same job by hand, as one writes it who knows kube: one write per transition, none twice.
+//! This file is the same controller written by hand on kube: one write per transition, and no write twice.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const FINALIZER: &str = "bench.okt.dev/parcel";
-/// Which version of this controller wrote a status; as long as the hash that OKT writes.
+/// The version of this controller, which is stored in each status; it is as long as the hash that OKT writes.
 const VERSION: &str = "v1.0.0+sha256.5f2c8e0d4b1a69733f2d9c5e8a7b40116d3e9f2a5c8b7e0d";
 
 #[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ enum State {
     Gone,
 }
 
-/// Where a parcel is and how it came there; the fields are those that the CRD has.
+/// The position of a parcel and its past; the fields are those of the CRD.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Position {
@@ -60,13 +60,13 @@ struct Position {
     since: Timestamp,
     transition: u64,
     jumps: u64,
-    /// Names the work of the state, so that whoever does it can tell a repetition.
+    /// Identifies the work of the state, so that a repetition can be recognized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     action: Option<Work>,
     desired: DesiredState,
     trail: String,
     history: Vec<Step>,
-    /// Which version of this controller wrote it.
+    /// The version of the controller that wrote the position.
     graph: String,
 }
 
@@ -96,12 +96,12 @@ struct Step {
 
 struct Parcels {
     api: Api<Parcel>,
-    /// The version that the own last write made, by uid: the cache may be behind it.
+    /// The resource version of the controller's last write, by uid; the cache may be older.
     seen: Mutex<HashMap<String, u64>>,
     tally: Arc<Tally>,
 }
 
-/// Runs the controller in one namespace, for ever.
+/// Runs the controller in one namespace, forever.
 pub(crate) async fn run(client: Client, namespace: &str, tally: Arc<Tally>) {
     let api: Api<Parcel> = Api::namespaced(client, namespace);
     let (store, writer) = reflector::store();
@@ -146,7 +146,7 @@ impl Parcels {
             _ if deleting && !held => return settled,
             _ if !held => return self.hold(parcel, true).await,
             None => State::Packing,
-            // This is where parcels are packed, carried and taken back.
+            // A real controller packs, carries and takes back parcels here.
             Some(State::Packing) => State::Travelling,
             Some(State::Travelling) => State::Delivered,
             Some(State::Delivered) if deleting => State::Returning,
@@ -166,7 +166,7 @@ impl Parcels {
         settled
     }
 
-    /// Sets or drops the finalizer.
+    /// Adds or removes the finalizer.
     async fn hold(&self, parcel: &Parcel, held: bool) -> Result<Action, kube::Error> {
         let mut finalizers = parcel.finalizers().to_vec();
         finalizers.retain(|name| name != FINALIZER);

@@ -1,4 +1,4 @@
-//! This file is one controller in a process of its own, so that its memory and its time are nobody else's.
+//! This file runs one controller in its own process, so that its memory and its CPU time are measured alone.
 
 use std::error::Error;
 use std::path::Path;
@@ -10,23 +10,23 @@ use okt_tests::measured::{Process, Tally, counted};
 
 use crate::{by_hand, with_okt};
 
-/// The word before the arguments of a child.
+/// The first argument of a child process.
 pub(crate) const CHILD: &str = "controller";
 
-/// How a controller was written.
+/// The implementation of a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
     ByHand,
     WithOkt,
-    /// With OKT, and with handlers that never end; a turn is the begin of one.
+    /// OKT with handlers that never end; each start of a handler counts as a reconciliation.
     AtWork,
 }
 
 impl Way {
-    /// In the order in which they take turns.
+    /// The order in which they alternate.
     pub(crate) const BOTH: [Self; 2] = [Self::ByHand, Self::WithOkt];
 
-    /// As tables name them: the one that is judged first.
+    /// The titles in tables, the measured one first.
     pub(crate) const TITLES: [&'static str; 2] = [Self::WithOkt.title(), Self::ByHand.title()];
 
     pub(crate) fn name(self) -> &'static str {
@@ -45,7 +45,7 @@ impl Way {
         }
     }
 
-    /// Starts a controller that is to say when it had so many turns.
+    /// Starts a controller that reports when it has done this number of reconciliations.
     pub(crate) fn start(
         self,
         kubeconfig: &Path,
@@ -61,7 +61,7 @@ impl Way {
     }
 }
 
-/// What the child does: runs a controller, and says what it has done whenever a line comes in.
+/// The main function of the child: runs a controller and prints its figures for each line of input.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let [way, kubeconfig, namespace, expected] = arguments else {
         return Err("a controller wants its way, a kubeconfig, a namespace and a number".into());

@@ -1,4 +1,4 @@
-//! This file lets a thousand parcels live: from fresh to delivered, and then all deleted at once.
+//! This file measures the life of a thousand parcels: from creation to delivery, and then the deletion of all at once.
 
 use std::error::Error;
 use std::time::Instant;
@@ -10,12 +10,12 @@ use crate::site::Site;
 
 const ROUNDS: usize = 11;
 const OBJECTS: usize = 1_000;
-/// Of one object until it rests.
+/// The transitions of one object until it rests.
 const TRANSITIONS: usize = 3;
-/// The transitions and the finalizer.
+/// The writes of one object: the transitions and the finalizer.
 pub(crate) const WRITES: usize = TRANSITIONS + 1;
 
-/// Measures both ways in turns and prints the tables.
+/// Measures both controllers in alternation and prints the tables.
 pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {
     let (mut living, mut leaving) = (Table::of(Way::TITLES), Table::of(Way::TITLES));
     for round in 0..ROUNDS {

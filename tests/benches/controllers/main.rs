@@ -1,9 +1,9 @@
-//! A controller made with OKT beside one by hand on kube that does the same, on the double and on a real API server.
+//! This benchmark compares a controller made with OKT to one written by hand on kube, on the test double and on a real
+//! API server.
 //!
-//! Prints the tables of `docs/benchmarks.md`; the words `double`, `real`, `lives`, `restarts` and `work` choose among
-//! them, and numbers the numbers of objects that controllers are restarted on.
-//! Each controller is a process of its own (this program runs itself), and the two take turns, so that what else
-//! the machine does meets both.
+//! It prints the tables of `docs/benchmarks.md`. The arguments `double`, `real`, `lives`, `restarts` and `work` select
+//! tables; numbers are the numbers of objects for restarts. Each controller runs in its own process (this program
+//! starts itself), and the two alternate, so that other load of the machine affects both.
 
 mod by_hand;
 mod child;

@@ -1,4 +1,4 @@
-//! This file restarts controllers on settled objects, and then lets them idle.
+//! This file restarts controllers on settled objects, and then leaves them idle.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::lives::WRITES;
 use crate::site::{Parcels, Site};
 
 const ROUNDS: usize = 5;
-/// How long it is left alone once, and has to write nothing.
+/// The time for which a controller idles once; it must write nothing.
 const IDLE: Duration = Duration::from_mins(1);
-/// How long it is left alone before it is weighed.
+/// The time to wait before memory is measured.
 pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
-/// Measures both ways in turns at each number of settled objects, and prints a table for each.
+/// Measures both controllers in alternation for each number of settled objects, and prints a table for each.
 pub(crate) async fn bench(site: &Site, sizes: &[usize]) -> Result<(), Box<dyn Error>> {
     let mut namespaces = Vec::new();
     for way in Way::BOTH {
@@ -42,7 +42,7 @@ pub(crate) async fn bench(site: &Site, sizes: &[usize]) -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// Adds objects and lets the controller itself bring them to rest.
+/// Creates objects and lets the controller bring them to rest.
 pub(crate) async fn settle(
     site: &Site,
     way: Way,
@@ -53,7 +53,7 @@ pub(crate) async fn settle(
         return Ok(());
     }
     let (all, writes) = (numbers.end, (numbers.len() * WRITES) as u64);
-    // First all of them and then the controller: pages of a list must not grow too old while they are read.
+    // The objects are created before the controller starts, because the pages of a list expire while they are read.
     parcels.create(numbers).await?;
     let mut controller = way.start(&site.0.kubeconfig, &parcels.namespace, 0)?;
     until(async || {
@@ -81,7 +81,7 @@ async fn restart(
     if let Some(time) = figures.all_reconciled {
         table.add(
             way.title(),
-            "seconds until every object had its turn",
+            "seconds until every object was reconciled",
             time.as_secs_f64(),
         );
         table.add(way.title(), "CPU until then, ms", milliseconds(cpu));
@@ -104,7 +104,7 @@ async fn restart(
         );
         table.add(
             way.title(),
-            "turns in 60 s idle",
+            "reconciliations in 60 s idle",
             (after.reconciliations - figures.reconciliations) as f64,
         );
         let used = controller.cpu()?.saturating_sub(cpu);

@@ -1,4 +1,4 @@
-//! This file is a server with parcels on it: the double, served over HTTP, or a real one.
+//! This file provides a server with parcels: the test double, served over HTTP, or a real one.
 
 use std::error::Error;
 use std::path::Path;
@@ -12,27 +12,27 @@ use serde_json::Value;
 
 use crate::with_okt::{Parcel, ParcelSpec};
 
-/// A server that knows what a parcel is.
+/// A server with the CRD of parcels.
 pub(crate) struct Site(pub(crate) Host);
 
 impl Site {
-    /// The API in this process.
+    /// Starts the API in this process.
     pub(crate) async fn double(directory: &Path) -> Result<Self, Box<dyn Error>> {
         Self::with(Host::double(directory).await?).await
     }
 
-    /// A real API server beside this process.
+    /// Starts a real API server.
     pub(crate) async fn real() -> Result<Self, Box<dyn Error>> {
         Self::with(Host::real().await?).await
     }
 
-    /// One CRD serves both controllers, so that the server has the same to do for them.
+    /// Installs one CRD for both controllers, so that the server does the same work for them.
     async fn with(host: Host) -> Result<Self, Box<dyn Error>> {
         host.install(&crd::<Parcel>()?).await?;
         Ok(Self(host))
     }
 
-    /// A namespace without parcels.
+    /// Creates a namespace without parcels.
     pub(crate) async fn namespace(&self, name: &str) -> Result<Parcels, Box<dyn Error>> {
         self.0.namespace(name).await?;
         let kind = ApiResource::erase::<Parcel>(&());
@@ -48,12 +48,12 @@ impl Site {
 pub(crate) struct Parcels {
     pub(crate) namespace: String,
     api: Api<Parcel>,
-    /// The same as whoever wrote them sees them.
+    /// The same objects, in the JSON that their writer stored.
     json: Api<DynamicObject>,
 }
 
 impl Parcels {
-    /// Creates those with these numbers, 16 at once.
+    /// Creates the parcels with these numbers, 16 at once.
     pub(crate) async fn create(&self, numbers: std::ops::Range<usize>) -> kube::Result<()> {
         stream::iter(numbers)
             .map(|number| async move {
@@ -79,7 +79,7 @@ impl Parcels {
         .await
     }
 
-    /// Whether every one of so many has arrived.
+    /// Whether this number of parcels has arrived.
     pub(crate) async fn have_arrived(&self, count: usize) -> Result<bool, Box<dyn Error>> {
         let (mut arrived, mut page) = (0, ListParams::default().limit(500));
         loop {
@@ -96,7 +96,7 @@ impl Parcels {
         }
     }
 
-    /// How many bytes of JSON one of them has, without and with its managed fields.
+    /// Returns the size of a parcel in bytes of JSON, without and with its managed fields.
     pub(crate) async fn size(&self) -> Result<(usize, usize), Box<dyn Error>> {
         let mut parcel = self.json.get(&name(0)).await?;
         let full = serde_json::to_vec(&parcel)?.len();

@@ -1,4 +1,5 @@
-//! This file is the job with OKT: a parcel is packed, carried, delivered, and taken back when its object goes.
+//! This file is the controller with OKT: a parcel is packed, carried, delivered, and taken back when its object is
+//! deleted.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub(crate) enum ParcelState {
     Gone,
 }
 
-/// What a user asks for.
+/// The spec of a parcel.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "bench.okt.dev",
@@ -57,7 +58,7 @@ pub(crate) struct ParcelSpec {
     pub(crate) grams: u32,
 }
 
-/// Carries parcels, in no time; or packs them for ever.
+/// Carries parcels at once, or packs them forever.
 struct Parcels {
     tally: Arc<Tally>,
     at_work: bool,
@@ -98,7 +99,7 @@ impl Application for Parcels {
     }
 }
 
-/// Runs the operator in one namespace, for ever.
+/// Runs the operator in one namespace, forever.
 pub(crate) async fn run(
     client: Client,
     namespace: &str,

@@ -1,4 +1,4 @@
-//! This file weighs an operator whose actions all run at the same time, beside one whose objects are settled.
+//! This file measures the memory of an operator with many running actions, compared to one with settled objects.
 
 use std::error::Error;
 
@@ -10,10 +10,10 @@ use crate::restarts::{PAUSE, settle};
 use crate::site::{Parcels, Site};
 
 const ROUNDS: usize = 3;
-/// As many as run at the same time by default: 4,096, less the eighth that deletions have to themselves.
+/// The default number of concurrent actions: 4,096, less the eighth that is reserved for deletions.
 const ACTIONS: usize = 3_584;
 
-/// Restarts both in turns, each on as many objects, and prints a table.
+/// Restarts both in alternation, each with the same number of objects, and prints a table.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {
     let rest = site.namespace("at-rest").await?;
@@ -21,7 +21,7 @@ pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {
     let work = site.namespace("at-work").await?;
     work.create(0..ACTIONS).await?;
     let mut table = Table::of([Way::AtWork, Way::WithOkt].map(Way::title));
-    // The first start begins the actions; what is weighed are those that are resumed.
+    // The first start creates the actions; the measured starts resume them.
     weigh(site, Way::AtWork, &work).await?;
     for _ in 0..ROUNDS {
         let at_work = weigh(site, Way::AtWork, &work).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Starts an operator, and weighs it once all its actions run, or all its objects had their turn.
+/// Starts an operator and measures its memory once all actions run or all objects are reconciled.
 async fn weigh(site: &Site, way: Way, parcels: &Parcels) -> Result<Memory, Box<dyn Error>> {
     let mut operator = way.start(&site.0.kubeconfig, &parcels.namespace, ACTIONS)?;
     until(async || Ok(operator.figures()?.reconciliations >= ACTIONS as u64)).await?;

@@ -1,4 +1,4 @@
-//! This file is the other side: a program in Go on the Achilles SDK, built from `tests/benches/achilles`.
+//! This file builds and starts the other side: a Go program on the Achilles SDK in `tests/benches/achilles`.
 
 use std::error::Error;
 use std::io;
@@ -9,11 +9,11 @@ use okt_tests::measured::{Host, Process};
 
 use crate::child::Job;
 
-/// The program, built.
+/// The built program.
 pub(crate) struct Achilles(PathBuf);
 
 impl Achilles {
-    /// Builds it; none where there is no Go.
+    /// Builds the program; `None` if Go is not installed.
     pub(crate) fn build() -> Result<Option<Self>, Box<dyn Error>> {
         if let Err(error) = Command::new("go").arg("version").output() {
             println!("no side by side: go: {error}");
@@ -34,7 +34,7 @@ impl Achilles {
         }
     }
 
-    /// Starts it on the charts of a namespace.
+    /// Starts the program for the charts of a namespace.
     pub(crate) fn start(
         &self,
         job: Job,
@@ -42,7 +42,7 @@ impl Achilles {
         namespace: &str,
         expected: usize,
     ) -> io::Result<Process> {
-        // Else it speaks protobuf about ConfigMaps, which the double does not.
+        // Otherwise the program sends ConfigMaps as protobuf, which the test double does not support.
         let media = if host.json_only { "json" } else { "any" };
         Process::start(Command::new(&self.0).arg(&host.kubeconfig).args([
             namespace,

@@ -1,4 +1,4 @@
-//! This file is the side of OKT as a process of its own.
+//! This file runs the OKT side in its own process.
 
 use std::error::Error;
 use std::path::Path;
@@ -10,15 +10,15 @@ use okt_tests::measured::{Host, Process, Tally, counted};
 
 use crate::with_okt;
 
-/// The word before the arguments of a child.
+/// The first argument of a child process.
 pub(crate) const CHILD: &str = "operator";
 
-/// What is done for a chart.
+/// The work for a chart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Job {
-    /// Three states, each with its condition.
+    /// Three states, each with a condition.
     Plain,
-    /// The same, and a map.
+    /// The same with a `ConfigMap`.
     Map,
 }
 
@@ -32,7 +32,7 @@ impl Job {
         }
     }
 
-    /// How many maps an object has.
+    /// Returns the number of `ConfigMap`s of an object.
     pub(crate) fn maps(self) -> usize {
         match self {
             Self::Plain => 0,
@@ -41,7 +41,7 @@ impl Job {
     }
 }
 
-/// Starts the operator on the charts of a namespace.
+/// Starts the operator for the charts of a namespace.
 pub(crate) fn start(
     job: Job,
     host: &Host,
@@ -56,7 +56,7 @@ pub(crate) fn start(
     )
 }
 
-/// What the child does: runs the operator, and says what it has done whenever a line comes in.
+/// The main function of the child: runs the operator and prints its figures for each line of input.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let [kubeconfig, namespace, expected, job] = arguments else {
         return Err("an operator wants a kubeconfig, a namespace, a number and its job".into());

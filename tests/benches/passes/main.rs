@@ -1,9 +1,10 @@
-//! What a pass of three states costs, beside the Achilles SDK: writes, requests, time and memory for many objects, once, and again after a restart.
+//! This benchmark compares a pass of three states with the Achilles SDK: writes, requests, time and memory for many
+//! objects, once and again after a restart.
 //!
-//! Prints the tables of `docs/benchmarks.md`; the words `double` and `real` choose a server, `alone` leaves the other
-//! side out, a number is that of the objects, and a second one that of the rounds.
-//! Each side is a process of its own (this program runs itself; the other side is built with Go), and the two take
-//! turns, so that what else the machine does meets both.
+//! It prints the tables of `docs/benchmarks.md`. The arguments `double` and `real` select a server, `alone` leaves out
+//! the other side, the first number is that of the objects and the second that of the rounds. Each side runs in its own
+//! process (this program starts itself; the other side is built with Go), and the two alternate, so that other load of
+//! the machine affects both.
 
 mod achilles;
 mod child;

@@ -1,4 +1,4 @@
-//! This file lets both sides bring charts to rest in turns, restarts them, and prints what that took.
+//! This file lets both sides bring charts to rest in alternation, restarts them, and prints the figures.
 
 use std::error::Error;
 use std::io;
@@ -13,16 +13,16 @@ use crate::site::{Charts, Site};
 const OKT: &str = "OKT";
 const ACHILLES: &str = "Achilles";
 
-/// What is measured.
+/// The parameters of a measurement.
 pub(crate) struct Measurement {
     pub(crate) objects: usize,
     pub(crate) rounds: usize,
-    /// The other side, where there is one.
+    /// The other side, if it is measured.
     pub(crate) achilles: Option<Achilles>,
 }
 
 impl Measurement {
-    /// Measures both sides in turns and prints the tables.
+    /// Measures both sides in alternation and prints the tables.
     pub(crate) async fn bench(&self, site: &Site) -> Result<(), Box<dyn Error>> {
         println!("\n## On {}, {} objects", site.0.name, self.objects);
         for job in Job::ALL {
@@ -97,10 +97,10 @@ impl Measurement {
         figures: &Figures,
     ) -> io::Result<()> {
         let each = self.objects as f64;
-        let last = figures.last_write.max(figures.last_turn);
+        let last = figures.last_write.max(figures.last_reconciliation);
         table.add(
             side,
-            "objects per second until the last turn and the last write",
+            "objects per second until the last reconciliation and the last write",
             self.rate(last.unwrap_or_default()),
         );
         let mut row = |what: &str, count: u64| table.add(side, what, count as f64 / each);
@@ -110,7 +110,7 @@ impl Measurement {
         let others = figures.writes - figures.of(STATUS) - maps;
         row("other writes per object", others);
         row("requests per object", figures.requests.values().sum());
-        row("turns per object", figures.reconciliations);
+        row("reconciliations per object", figures.reconciliations);
         let (cpu, memory) = (process.cpu()?, process.memory()?);
         table.add(side, "CPU, ms per object", milliseconds(cpu) / each);
         table.add(side, "resident memory, MB", megabytes(memory.now));
@@ -135,7 +135,7 @@ fn writes_of_maps(figures: &Figures) -> u64 {
     of_maps.map(|(_, count)| count).sum()
 }
 
-/// The goals of OKT, checked where they are measured: so many writes of the status and of maps, and no others.
+/// Checks the goals of OKT: exactly these writes of the status and of `ConfigMap`s, and no others.
 fn check(
     side: &str,
     job: Job,

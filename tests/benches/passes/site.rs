@@ -1,4 +1,4 @@
-//! This file is a server with charts on it.
+//! This file provides a server with charts.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -17,10 +17,10 @@ use tokio::task::JoinHandle;
 
 use crate::with_okt::{Chart, ChartSpec};
 
-/// How long anything may take that is waited for.
+/// The timeout of a wait.
 const LIMIT: Duration = Duration::from_mins(3);
 
-/// A server that knows what a chart is.
+/// A server with the CRD of charts.
 pub(crate) struct Site(pub(crate) Host);
 
 impl Site {
@@ -32,13 +32,13 @@ impl Site {
         Self::with(Host::real().await?).await
     }
 
-    /// One CRD serves both sides, so that the server has the same to do for them.
+    /// Installs one CRD for both sides, so that the server does the same work for them.
     async fn with(host: Host) -> Result<Self, Box<dyn Error>> {
         host.install(&definition()?).await?;
         Ok(Self(host))
     }
 
-    /// A namespace with so many fresh charts.
+    /// Creates a namespace with this number of charts.
     pub(crate) async fn charts(&self, namespace: &str, count: usize) -> kube::Result<Charts> {
         self.0.namespace(namespace).await?;
         let api: Api<Chart> = Api::namespaced(self.0.client.clone(), namespace);
@@ -57,7 +57,7 @@ impl Site {
     }
 }
 
-/// That of OKT, with a place for what Achilles keeps in a status: the references of what an object owns.
+/// Returns the CRD of OKT with a field for the status of Achilles: the references to owned objects.
 fn definition() -> Result<CustomResourceDefinition, Box<dyn Error>> {
     let mut crd = serde_json::to_value(crd::<Chart>()?)?;
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
@@ -85,7 +85,7 @@ pub(crate) struct Charts {
 }
 
 impl Charts {
-    /// Watches from now on; when all of them are ready it says how long after `since` that was.
+    /// Starts a watch; returns the time from `since` until all charts are ready.
     pub(crate) fn become_ready(&self, since: Instant) -> JoinHandle<Result<Duration, String>> {
         let (api, count) = (self.json.clone(), self.count);
         tokio::spawn(async move {

@@ -1,4 +1,5 @@
-//! This file is the job with OKT: a chart goes through three states, each with its condition; the second may put a `ConfigMap`.
+//! This file is the operator with OKT: a chart passes three states, each with a condition; the second may apply a
+//! `ConfigMap`.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -14,22 +15,22 @@ use okt_tests::measured::Tally;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is done for a chart in each turn.
+/// The pass of a chart.
 #[lifecycle_graph(pass)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChartPass {
-    /// Is it sound?
+    /// Checks the chart.
     #[entry]
     #[condition(Valid)]
     #[child(Provision)]
     Check,
 
-    /// What it needs.
+    /// Applies the objects that the chart needs.
     #[condition(Provisioned)]
     #[child(Report)]
     Provision,
 
-    /// How it is.
+    /// Reports the result.
     #[condition(Reported)]
     #[child(End)]
     Report,
@@ -39,7 +40,7 @@ pub(crate) enum ChartPass {
     End,
 }
 
-/// What a user asks for.
+/// The spec of a chart.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "bench.okt.dev",
@@ -54,7 +55,7 @@ pub(crate) struct ChartSpec {
     pub(crate) text: String,
 }
 
-/// Runs the pass of charts, in no time.
+/// Runs the pass of charts without delay.
 struct Charts<const MAP: bool>(Arc<Tally>);
 
 impl<const MAP: bool> ChartPassHandler for Charts<MAP> {
@@ -101,7 +102,7 @@ impl<const MAP: bool> Application for Charts<MAP> {
     }
 }
 
-/// Runs the operator in one namespace, for ever.
+/// Runs the operator in one namespace, forever.
 pub(crate) async fn run<const MAP: bool>(
     client: Client,
     namespace: &str,

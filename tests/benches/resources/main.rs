@@ -1,7 +1,8 @@
-//! What objects cost that others own: in requests beside a controller by hand, and in memory with and without their content.
+//! This benchmark measures the cost of owned objects: in requests compared to a controller written by hand, and in
+//! memory with and without their content.
 //!
-//! Prints the tables of `docs/benchmarks.md`; the words `requests` and `memory` choose one, and two numbers those of
-//! the objects and of what each of them owns.
+//! It prints the tables of `docs/benchmarks.md`. The arguments `requests` and `memory` select a table; two numbers are
+//! those of the owners and of the objects of each.
 
 mod memory;
 mod racks;

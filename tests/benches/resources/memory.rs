@@ -1,6 +1,6 @@
-//! This file weighs operators that cache what they own: whole, or its metadata only.
+//! This file measures the memory of operators that cache owned objects completely, or only their metadata.
 //!
-//! Each is a process of its own, started on objects that are settled, and the two take turns.
+//! Each operator runs in its own process and starts with settled objects; the two alternate.
 
 use std::error::Error;
 use std::future::pending;
@@ -17,20 +17,20 @@ use okt_tests::measured::{Host, Process, Table, Tally, counted, megabytes, milli
 
 use crate::racks::{Boxes, Rack, Racks};
 
-/// The word before the arguments of a child.
+/// The first argument of a child process.
 pub(crate) const CHILD: &str = "operator";
 const METADATA: &str = "owns_meta";
 const WHOLE: &str = "owns";
 const ROUNDS: usize = 5;
-/// How many bytes of text each owned object has.
+/// The size of the text in each owned object, in bytes.
 const SIZES: [usize; 2] = [64, 4_096];
 
-/// Measures both in turns and prints a table for each size.
+/// Measures both in alternation and prints a table for each size.
 pub(crate) async fn bench(racks: usize, count: usize) -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let host = Host::double(directory.path()).await?;
     host.install(&crd::<Rack>()?).await?;
-    // A server without any shows what the program itself needs.
+    // A server without objects shows the memory of the program itself.
     for (racks, size) in [(0, 0)].into_iter().chain(SIZES.map(|size| (racks, size))) {
         let boxes = Boxes { count, size };
         let hall = format!("of-{size}");
@@ -51,7 +51,7 @@ pub(crate) async fn bench(racks: usize, count: usize) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-/// Racks of a namespace, without boxes.
+/// Creates the racks of a namespace, without boxes.
 async fn fill(host: &Host, hall: &str, racks: usize) -> kube::Result<()> {
     let api: Api<Rack> = Api::namespaced(host.client.clone(), hall);
     let api = &api;
@@ -100,7 +100,7 @@ fn start(way: &str, host: &Host, hall: &str, racks: usize, boxes: Boxes) -> io::
     )
 }
 
-/// What the child does: runs the operator, and says what it has done whenever a line comes in.
+/// The main function of the child: runs the operator and prints its figures for each line of input.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let [way, kubeconfig, hall, racks, count, size] = arguments else {
         return Err(

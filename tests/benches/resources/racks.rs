@@ -1,4 +1,4 @@
-//! This file is the job: a rack owns boxes, which are maps of settings.
+//! This file is the operator: a rack owns boxes, which are `ConfigMap`s.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) enum RackState {
     Gone,
 }
 
-/// What a user asks for.
+/// The spec of a rack.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -38,15 +38,15 @@ pub(crate) enum RackState {
     status = "Status<RackState>"
 )]
 pub(crate) struct RackSpec {
-    /// Where it should be in its life.
+    /// The desired state of the rack.
     #[serde(default)]
     pub(crate) lifecycle: Desired<RackState>,
-    /// What the first of its boxes holds.
+    /// The text of the first box.
     pub(crate) text: String,
 }
 
 impl Rack {
-    /// The one of this number.
+    /// Returns the rack with this number.
     pub(crate) fn numbered(number: usize) -> Self {
         let spec = RackSpec {
             lifecycle: Desired::default(),
@@ -56,16 +56,16 @@ impl Rack {
     }
 }
 
-/// What is on each rack.
+/// The boxes of each rack.
 #[derive(Clone, Copy)]
 pub(crate) struct Boxes {
     pub(crate) count: usize,
-    /// How many bytes are in each, but for the first one.
+    /// The size of each box except the first, in bytes.
     pub(crate) size: usize,
 }
 
 impl Boxes {
-    /// Those of a rack: the first one holds what the spec says.
+    /// Returns the boxes of a rack; the first one holds the text of the spec.
     pub(crate) fn of(self, rack: &Rack) -> impl Iterator<Item = ConfigMap> {
         (0..self.count).map(move |number| {
             let text = match number {
@@ -81,11 +81,11 @@ impl Boxes {
     }
 }
 
-/// Text that no packing makes small.
+/// Returns text that cannot be compressed much.
 fn filling(seed: usize, size: usize) -> String {
     let mut state = seed as u64;
     let digits = std::iter::repeat_with(|| {
-        // The generator of Knuth's MMIX; its high bits are the good ones.
+        // The generator of Knuth's MMIX, whose high bits are the good ones.
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -94,7 +94,7 @@ fn filling(seed: usize, size: usize) -> String {
     digits.take(size).collect()
 }
 
-/// The operator of racks; of its boxes it may cache the metadata only.
+/// The operator of racks; it caches its boxes completely or only their metadata.
 pub(crate) struct Racks<const METADATA: bool> {
     pub(crate) boxes: Boxes,
     pub(crate) tally: Arc<Tally>,

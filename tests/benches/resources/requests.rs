@@ -1,6 +1,6 @@
-//! This file counts requests: objects declared to OKT, and by hand with get, create and update.
+//! This file counts requests: for objects declared to OKT, and by hand with get, create and update.
 //!
-//! Both on the double, in one run; requests are counted by the server.
+//! Both run on the test double, which counts the requests.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use tokio::task::JoinHandle;
 
 use crate::racks::{Boxes, Rack, Racks};
 
-/// Whose requests are counted.
+/// The name of the client whose requests are counted.
 const COUNTED: &str = "counted";
 
-/// A server with racks, and nobody who cares for them.
+/// Creates a server with racks and no operator.
 async fn hall(racks: usize) -> Result<ApiServer, Box<dyn Error>> {
     let server = ApiServer::new();
     let crds = Api::all(server.client());
@@ -46,7 +46,7 @@ async fn change(server: &ApiServer) -> Result<(), kube::Error> {
     Ok(())
 }
 
-/// What was asked about maps since, as reads and writes, and how long that took.
+/// The reads and writes of `ConfigMap`s since a mark, and their duration.
 struct Asked {
     reads: usize,
     writes: usize,
@@ -97,7 +97,7 @@ async fn with_okt(racks: usize, boxes: Boxes) -> Result<[Asked; 3], Box<dyn Erro
     let took = rest(&server, since).await;
     let made = Asked::since(&server, mark, took);
     operator.abort();
-    // It ends by that.
+    // An aborted task returns an error.
     let _ = operator.await;
     let (mark, since) = (server.mark(), Instant::now());
     let operator = run(&server, boxes);
@@ -111,7 +111,7 @@ async fn with_okt(racks: usize, boxes: Boxes) -> Result<[Asked; 3], Box<dyn Erro
     Ok([made, again, changed])
 }
 
-/// One reconciliation as it is often written: get each, create it or update it where it differs.
+/// Reconciles as many controllers do: gets each object and creates it, or updates it if it differs.
 async fn reconcile(client: &Client, rack: &Rack, boxes: Boxes) -> Result<(), kube::Error> {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     for wanted in boxes.of(rack) {
@@ -135,7 +135,7 @@ async fn by_hand(racks: usize, boxes: Boxes) -> Result<[Asked; 3], Box<dyn Error
         let (mark, since) = (server.mark(), Instant::now());
         let api: Api<Rack> = Api::default_namespaced(client.clone());
         let all = api.list(&ListParams::default()).await?;
-        // As many at once as an operator of OKT has turns.
+        // The concurrency of an OKT operator.
         let passes = stream::iter(&all).map(|rack| reconcile(&client, rack, boxes));
         let done: Vec<_> = passes.buffer_unordered(16).collect().await;
         done.into_iter().collect::<Result<(), _>>()?;
@@ -148,7 +148,7 @@ async fn by_hand(racks: usize, boxes: Boxes) -> Result<[Asked; 3], Box<dyn Error
     Ok([made, again, changed])
 }
 
-/// Counts, prints, and fails where OKT writes anything but what is new.
+/// Counts and prints the requests; fails if OKT writes more than the changes.
 pub(crate) async fn bench(racks: usize, count: usize) -> Result<(), Box<dyn Error>> {
     let boxes = Boxes { count, size: 0 };
     println!("{racks} objects with {count} ConfigMaps each\n");
@@ -164,7 +164,7 @@ pub(crate) async fn bench(racks: usize, count: usize) -> Result<(), Box<dyn Erro
         hand.print(what, "by hand");
     }
     let [made, again, changed] = &okt;
-    // Goals, checked where they are measured.
+    // The goals of OKT.
     let wanted = [(made, racks * count), (again, 0), (changed, racks)];
     for ((asked, writes), what) in wanted.into_iter().zip(whats) {
         if asked.writes != writes {

@@ -1,4 +1,4 @@
-//! The database operator as a program, for tests of the command line.
+//! This program is the database operator, for tests of the command line.
 
 use std::convert::Infallible;
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
-//! This program holds a real Kubernetes API server until it is killed, and prints where it is.
+//! This program starts a real Kubernetes API server, prints the path of its kubeconfig, and keeps it running until the
+//! program is killed.
 //!
-//! With the argument `killed` it holds one that it has killed.
+//! With the argument `killed` it kills the server first.
 
 use std::env;
 use std::future::pending;

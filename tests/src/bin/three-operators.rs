@@ -1,4 +1,5 @@
-//! Three operators in one program, for tests of it as a process: of a kind in namespaces, of one that lives in none, and of a pass.
+//! This program runs three operators, for tests of the process: of a namespaced kind, of a cluster-scoped one, and of a
+//! pass.
 
 use std::convert::Infallible;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! This file is a server for two programs: the double, served over HTTP, or a real one.
+//! This file provides a server for two programs: the test double, served over HTTP, or a real one.
 
 use std::any::Any;
 use std::error::Error;
@@ -12,28 +12,28 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use okt_testing::{ApiServer, Kubernetes};
 
-/// How long anything may take that is waited for.
+/// The timeout of a wait.
 const LIMIT: Duration = Duration::from_mins(20);
 
-/// A server, and how to reach it from this process and from others.
+/// A server, with access for this process and for others.
 pub struct Host {
-    /// Which one it is.
+    /// The name of the server.
     pub name: String,
     /// A client of this process.
     pub client: Client,
-    /// How others reach it.
+    /// The kubeconfig for other processes.
     pub kubeconfig: PathBuf,
-    /// Whether it reads and writes nothing but JSON.
+    /// Whether the server supports only JSON.
     pub json_only: bool,
-    /// What ends with the host.
+    /// The server, which stops with the host.
     _held: Box<dyn Any>,
 }
 
 impl Host {
-    /// The API in this process; the directory holds its kubeconfig.
+    /// Starts the API in this process; the directory holds its kubeconfig.
     ///
     /// # Errors
-    /// It cannot listen, or the file cannot be written.
+    /// The API cannot listen, or the file cannot be written.
     pub async fn double(directory: &Path) -> Result<Self, Box<dyn Error>> {
         let server = ApiServer::new();
         server.set_recording(false);
@@ -49,10 +49,10 @@ impl Host {
         })
     }
 
-    /// A real API server beside this process.
+    /// Starts a real API server.
     ///
     /// # Errors
-    /// There is none, or it does not start.
+    /// The server is not available, or it does not start.
     pub async fn real() -> Result<Self, Box<dyn Error>> {
         let server = Kubernetes::start().await?;
         Ok(Self {
@@ -92,10 +92,10 @@ impl Host {
     }
 }
 
-/// Asks again and again until it is so.
+/// Waits until a condition holds.
 ///
 /// # Errors
-/// Whoever was asked failed, or it was not so for 20 minutes.
+/// A check failed, or the condition did not hold within 20 minutes.
 pub async fn until(
     mut is_so: impl AsyncFnMut() -> Result<bool, Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! This file is a program that is measured, as a process of its own: its memory and its time are nobody else's.
+//! This file runs a measured program in its own process, so that its memory and its CPU time are measured alone.
 
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Write};
@@ -16,15 +16,16 @@ use tower::util::MapRequestLayer;
 
 use super::tally::{Figures, Tally};
 
-/// How long nothing must be written until all is at rest.
+/// The time without writes after which a program counts as at rest.
 const QUIET: Duration = Duration::from_secs(2);
-/// How long that may take.
+/// The maximum time until a program is at rest.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// What a part of a benchmark does with the words that it was given.
+/// Runs a part of a benchmark with these arguments.
 type Part = fn(&[String]) -> Result<(), Box<dyn Error>>;
 
-/// The whole of a benchmark that runs itself: after the word `child` what is measured, else what measures it.
+/// The main function of a benchmark that starts itself: with the first argument `child` it runs the measured part, else
+/// the measuring one.
 pub fn program(child: &str, measured: Part, measures: Part) -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let done = match words.split_first() {
@@ -40,27 +41,27 @@ pub fn program(child: &str, measured: Part, measures: Part) -> ExitCode {
     }
 }
 
-/// A program that runs, seen from outside; it ends with this value.
+/// A running program; it is killed when this value is dropped.
 pub struct Process {
     child: Child,
     questions: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-/// What a process holds, in bytes.
+/// The memory of a process, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    /// Resident now.
+    /// The current resident memory.
     pub now: u64,
-    /// The most that ever was.
+    /// The peak of the resident memory.
     pub peak: u64,
 }
 
 impl Process {
-    /// Starts a program that prints its [`Figures`] as JSON for each line that comes in, and ends with its input.
+    /// Starts a program that prints its [`Figures`] as JSON for each line of input, and ends with its input.
     ///
     /// # Errors
-    /// It does not start.
+    /// The program does not start.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -76,10 +77,10 @@ impl Process {
         })
     }
 
-    /// What it has done so far.
+    /// Returns the figures so far.
     ///
     /// # Errors
-    /// It has ended.
+    /// The program has ended.
     pub fn figures(&mut self) -> io::Result<Figures> {
         writeln!(self.questions)?;
         let mut line = String::new();
@@ -87,10 +88,10 @@ impl Process {
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// Waits until every turn was had that it was to expect, and nothing was written for a while.
+    /// Waits until all expected reconciliations are done and nothing was written for a while.
     ///
     /// # Errors
-    /// It has ended, or it takes longer than ten minutes.
+    /// The program has ended, or it takes longer than ten minutes.
     pub async fn rest(&mut self) -> io::Result<Figures> {
         let (begun, mut before, mut since) = (Instant::now(), self.figures()?, Instant::now());
         loop {
@@ -110,10 +111,10 @@ impl Process {
         }
     }
 
-    /// Its memory, as Linux knows it.
+    /// Returns the memory that Linux reports.
     ///
     /// # Errors
-    /// It has ended, or this is no Linux.
+    /// The program has ended, or the system is not Linux.
     pub fn memory(&self) -> io::Result<Memory> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let bytes = |name: &str| {
@@ -127,13 +128,13 @@ impl Process {
         })
     }
 
-    /// The processor time that it has used, to a hundredth of a second.
+    /// Returns the CPU time, to a hundredth of a second.
     ///
     /// # Errors
-    /// It has ended, or this is no Linux.
+    /// The program has ended, or the system is not Linux.
     pub fn cpu(&self) -> io::Result<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // After the name, which may hold anything: the state is the third field, the times are the 14th and 15th.
+        // After the name, which may hold any character: the state is the third field, the times are the 14th and 15th.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
         let ticks = fields.split_whitespace().skip(11).take(2);
         let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
@@ -143,16 +144,16 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone already, which is what is wanted.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The other end of a [`Process`]: a client that counts, and a thread that answers.
+/// Sets up the child side of a [`Process`]: a client that counts, and a thread that prints the figures.
 ///
 /// # Errors
-/// The kubeconfig leads nowhere.
+/// The kubeconfig is invalid.
 pub async fn counted(kubeconfig: &Path, tally: &Arc<Tally>) -> Result<Client, Box<dyn Error>> {
     let asked = Arc::clone(tally);
     thread::spawn(move || answer(&asked));
@@ -168,7 +169,7 @@ pub async fn counted(kubeconfig: &Path, tally: &Arc<Tally>) -> Result<Client, Bo
         .build())
 }
 
-/// Ends with the process that asks.
+/// Prints the figures for each line of input; exits with the parent process.
 fn answer(tally: &Tally) {
     for _ in io::stdin().lines().map_while(Result::ok) {
         let figures = serde_json::to_string(&tally.figures()).unwrap_or_default();
@@ -177,12 +178,12 @@ fn answer(tally: &Tally) {
     std::process::exit(0);
 }
 
-/// A time in milliseconds.
+/// Returns a time in milliseconds.
 pub fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Bytes in megabytes.
+/// Returns bytes as megabytes.
 #[expect(clippy::cast_precision_loss, reason = "no process has 2^52 bytes")]
 pub fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6

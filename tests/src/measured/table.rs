@@ -1,16 +1,16 @@
-//! This file prints figures side by side: the medians of what both sides needed, and of their ratios in each round.
+//! This file prints figures of two sides: the medians, and the ratios of each round.
 
 use std::collections::BTreeMap;
 
-/// What was measured: by its name, for both sides, in every round.
+/// The measurements: by name, for both sides, in every round.
 pub struct Table {
-    /// The one that is judged, and what it is compared with.
+    /// The measured side, and the side that it is compared with.
     sides: [&'static str; 2],
     rows: Vec<(String, BTreeMap<&'static str, Vec<f64>>)>,
 }
 
 impl Table {
-    /// An empty table of these two: the one that is judged comes first.
+    /// Creates an empty table of two sides, the measured one first.
     pub fn of(sides: [&'static str; 2]) -> Self {
         Self {
             sides,
@@ -18,7 +18,7 @@ impl Table {
         }
     }
 
-    /// One more measurement, in the unit that its name says.
+    /// Adds a measurement, in the unit that its name contains.
     pub fn add(&mut self, side: &'static str, what: &str, figure: f64) {
         let row = self.rows.iter().position(|(name, _)| name == what);
         let row = row.unwrap_or_else(|| {
@@ -28,7 +28,7 @@ impl Table {
         self.rows[row].1.entry(side).or_default().push(figure);
     }
 
-    /// Prints it as Markdown.
+    /// Prints the table as Markdown.
     pub fn print(&self, title: &str) {
         let [judged, other] = self.sides;
         println!("\n### {title}\n");
@@ -36,7 +36,7 @@ impl Table {
         for (what, figures) in &self.rows {
             let of = |side| figures.get(side).map_or(&[][..], Vec::as_slice);
             let (ours, theirs) = (of(judged), of(other));
-            // The two of a round ran one after the other: what else the machine did then met both.
+            // The two runs of a round follow each other, so that other load of the machine affects both.
             let pairs = ours
                 .iter()
                 .zip(theirs)

@@ -1,4 +1,4 @@
-//! This file counts what a controller does, from within its process: its turns and its requests.
+//! This file counts the reconciliations and requests of a controller, within its process.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,44 +9,44 @@ use http_body::Body as _;
 use kube::client::Body;
 use serde::{Deserialize, Serialize};
 
-/// What a controller has done so far.
+/// Counts the work of a controller.
 pub struct Tally {
     begun: Instant,
-    /// The number of turns that is waited for.
+    /// The expected number of reconciliations.
     expected: u64,
     figures: Mutex<Figures>,
 }
 
-/// The same in numbers; times are since the process began.
+/// The counters; times are since the start of the process.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 pub struct Figures {
-    /// How many turns objects had.
+    /// The number of reconciliations.
     pub reconciliations: u64,
-    /// When the expected number of turns was reached.
+    /// The time at which the expected number of reconciliations was reached.
     pub all_reconciled: Option<Duration>,
-    /// When the last turn so far began.
-    pub last_turn: Option<Duration>,
-    /// When the first write was sent.
+    /// The start of the last reconciliation so far.
+    pub last_reconciliation: Option<Duration>,
+    /// The time of the first write.
     pub first_write: Option<Duration>,
-    /// When the last write was sent.
+    /// The time of the last write.
     pub last_write: Option<Duration>,
-    /// How many writes were sent.
+    /// The number of writes.
     pub writes: u64,
-    /// How long their bodies were together.
+    /// The total size of the bodies of all writes, in bytes.
     pub bytes_written: u64,
-    /// By verb and resource, watches apart (e.g. `PATCH parcels/status`).
+    /// The number of requests by verb and resource, with watches as a verb (e.g. `PATCH parcels/status`).
     pub requests: BTreeMap<String, u64>,
 }
 
 impl Figures {
-    /// How many requests were sent of this verb and resource.
+    /// Returns the number of requests with this verb and resource.
     pub fn of(&self, request: &str) -> u64 {
         self.requests.get(request).copied().unwrap_or_default()
     }
 }
 
 impl Tally {
-    /// Nothing yet; it notes when there were so many turns.
+    /// Creates an empty tally that expects this number of reconciliations.
     pub fn expecting(reconciliations: u64) -> Self {
         Self {
             begun: Instant::now(),
@@ -58,18 +58,18 @@ impl Tally {
         }
     }
 
-    /// An object has its turn.
+    /// Counts a reconciliation.
     pub fn reconciled(&self) {
         let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.begun.elapsed();
         figures.reconciliations += 1;
-        figures.last_turn = Some(now);
+        figures.last_reconciliation = Some(now);
         if figures.reconciliations == self.expected {
             figures.all_reconciled = Some(now);
         }
     }
 
-    /// A request is being sent.
+    /// Counts a request.
     pub fn request(&self, request: &Request<Body>) {
         let (path, query) = (request.uri().path(), request.uri().query());
         let watches = query.is_some_and(|query| query.contains("watch=true"));
@@ -89,14 +89,14 @@ impl Tally {
         *figures.requests.entry(what).or_default() += 1;
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn figures(&self) -> Figures {
         let figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
         figures.clone()
     }
 }
 
-/// The resource of a path with its subresource (e.g. `parcels/status`); the path itself where it has none.
+/// Returns the resource of a path with its subresource (e.g. `parcels/status`); the path itself if it has none.
 fn resource(path: &str) -> String {
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     let below = match segments.as_slice() {

@@ -1,4 +1,4 @@
-//! This file makes up changes to objects that are there: replacements and patches.
+//! This file generates changes of existing objects: replacements and patches.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// A PUT.
+/// Generates a PUT.
 pub(crate) fn replace(dice: &mut Dice, scene: &Scene<'_>, live: &Value) -> Operation {
     let mut operation = scene.operation("replace", "PUT", door(dice, scene.kind));
     let mut object = live.clone();
@@ -48,7 +48,7 @@ pub(crate) fn replace(dice: &mut Dice, scene: &Scene<'_>, live: &Value) -> Opera
     fields.remove("deletionTimestamp");
     fields.remove("creationTimestamp");
     if dice.chance(30) {
-        // Clients that know no managedFields leave them out; others send them back.
+        // Clients that do not know managedFields leave them out; others send them back.
         fields.remove("managedFields");
     } else if let Some(Value::Array(entries)) = fields.get_mut("managedFields") {
         for entry in entries {
@@ -94,7 +94,7 @@ pub(crate) fn replace(dice: &mut Dice, scene: &Scene<'_>, live: &Value) -> Opera
     operation
 }
 
-/// A JSON merge patch.
+/// Generates a JSON merge patch.
 pub(crate) fn merge(dice: &mut Dice, scene: &Scene<'_>, _live: &Value) -> Operation {
     let mut operation = scene.operation("merge patch", "PATCH", door(dice, scene.kind));
     operation.media = MERGE;
@@ -102,7 +102,7 @@ pub(crate) fn merge(dice: &mut Dice, scene: &Scene<'_>, _live: &Value) -> Operat
     operation
 }
 
-/// A part of an object, with nulls for what shall go.
+/// Generates a part of an object, with nulls for removed fields.
 fn partial(dice: &mut Dice, scene: &Scene<'_>, careful: bool) -> Value {
     let style = Style {
         careful: careful && scene.kind.built_in,
@@ -154,7 +154,7 @@ fn partial(dice: &mut Dice, scene: &Scene<'_>, careful: bool) -> Value {
     patch
 }
 
-/// A strategic merge patch, with a directive now and then.
+/// Generates a strategic merge patch, with an occasional directive.
 pub(crate) fn strategic(dice: &mut Dice, scene: &Scene<'_>, _live: &Value) -> Operation {
     let mut operation = scene.operation("strategic merge patch", "PATCH", door(dice, scene.kind));
     operation.media = STRATEGIC;
@@ -162,7 +162,7 @@ pub(crate) fn strategic(dice: &mut Dice, scene: &Scene<'_>, _live: &Value) -> Op
     match dice.below(12) {
         1 => patch["metadata"]["labels"] = json!({ "$patch": "delete" }),
         2 => {
-            // Whether a server first adds or first deletes what is in both lists is by chance.
+            // The order of adding and deleting an item of both lists is random on a server.
             let added = patch.pointer("/metadata/finalizers").map(Value::to_string);
             let added = added.unwrap_or_default();
             let gone = ["okt.dev/one", "okt.dev/two"];
@@ -186,7 +186,7 @@ pub(crate) fn strategic(dice: &mut Dice, scene: &Scene<'_>, _live: &Value) -> Op
     operation
 }
 
-/// A JSON patch, of a few steps.
+/// Generates a JSON patch with a few steps.
 pub(crate) fn json_patch(dice: &mut Dice, scene: &Scene<'_>, live: &Value) -> Operation {
     let door = door(dice, scene.kind);
     let mut operation = scene.operation("json patch", "PATCH", door);
@@ -206,7 +206,7 @@ pub(crate) fn json_patch(dice: &mut Dice, scene: &Scene<'_>, live: &Value) -> Op
                 || path.ends_with("/replicas")
                 || path.ends_with("/containers")
                 || path.ends_with("/rules"));
-        // What makes an embedded object one is not to be read if it is mistyped.
+        // A server cannot read an embedded object with mistyped identifying fields.
         let embedded = ["apiVersion", "kind", "metadata"]
             .iter()
             .any(|key| path.starts_with(&format!("/spec/template/{key}")));
@@ -255,7 +255,7 @@ pub(crate) fn json_patch(dice: &mut Dice, scene: &Scene<'_>, live: &Value) -> Op
     operation
 }
 
-/// The scale of an object.
+/// Generates an operation on the scale of an object.
 pub(crate) fn scale(dice: &mut Dice, scene: &Scene<'_>) -> Operation {
     let replicas = dice.below(4);
     let mut operation = match dice.below(3) {
@@ -279,7 +279,7 @@ pub(crate) fn scale(dice: &mut Dice, scene: &Scene<'_>) -> Operation {
     operation
 }
 
-/// Adds or takes away a finalizer or an owner, as operators do.
+/// Adds or removes a finalizer or an owner, as operators do.
 pub(crate) fn finalizers(dice: &mut Dice, scene: &Scene<'_>, live: &Value) -> Operation {
     let mut operation = scene.operation("merge patch", "PATCH", "");
     operation.media = MERGE;

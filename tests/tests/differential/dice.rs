@@ -1,4 +1,4 @@
-//! This file throws the dice: a small generator of numbers that is the same everywhere for a seed.
+//! This file is a small random number generator that gives the same numbers for a seed on every machine.
 
 /// The generator `SplitMix64`.
 #[derive(Clone, Debug)]
@@ -17,12 +17,12 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below a bound that is not 0.
+    /// Returns a number below a bound that is not 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.number() % bound as u64).expect("it is below a usize")
     }
 
-    /// True in so many of a hundred throws.
+    /// Returns true with this probability, in percent.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -31,7 +31,7 @@ impl Dice {
         &choices[self.below(choices.len())]
     }
 
-    /// One of several, each as likely as its weight.
+    /// Returns one of several choices by their weights.
     pub(crate) fn weighted<T: Copy>(&mut self, choices: &[(usize, T)]) -> T {
         let total: usize = choices.iter().map(|(weight, _)| weight).sum();
         let mut thrown = self.below(total);

@@ -1,25 +1,25 @@
-//! This file says in what two answers differ, and which differences are known.
+//! This file finds the differences of two answers, and knows the accepted ones.
 
 use serde_json::Value;
 
 use crate::{operation::Operation, side::Answer};
 
-/// A place where two values differ, with both sides (`null` where there is nothing).
+/// A path where two values differ, with both values (`null` for a missing one).
 pub(crate) type Spot = (String, Value, Value);
 
-/// Something on which the servers disagree.
+/// A disagreement of the servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Divergence {
     pub(crate) lane: usize,
     pub(crate) number: usize,
-    /// What is counted together.
+    /// The name under which the divergence is counted.
     pub(crate) kind: String,
     pub(crate) operation: String,
     pub(crate) spots: Vec<Spot>,
     pub(crate) history: Vec<Operation>,
 }
 
-/// The differences of two answers.
+/// Returns the differences of two answers.
 pub(crate) fn spots(left: &Answer, right: &Answer) -> Vec<Spot> {
     let mut found = Vec::new();
     if left.code != right.code {
@@ -62,7 +62,7 @@ pub(crate) fn differ(path: &str, left: &Value, right: &Value, found: &mut Vec<Sp
     }
 }
 
-/// What divergences are counted by.
+/// Returns the name under which a divergence is counted.
 pub(crate) fn name(operation: &Operation, spots: &[Spot]) -> String {
     let what = match spots.first() {
         Some((path, left, right)) if path == "code" => format!("code {left} / {right}"),
@@ -80,9 +80,9 @@ pub(crate) fn name(operation: &Operation, spots: &[Spot]) -> String {
     )
 }
 
-/// The reason for a difference that is known and left as it is.
+/// Returns the reason for an accepted difference.
 ///
-/// `turned` says that the object was written while a second turned.
+/// `turned` says that the second changed while the object was written.
 pub(crate) fn known(
     operation: &Operation,
     left: &Answer,
@@ -97,7 +97,7 @@ pub(crate) fn known(
         .iter()
         .all(|(path, ..)| path == ".metadata.resourceVersion");
     if operation.door() == "scale" && only_versions {
-        // It depends on who holds the replicas, and by which way they came to hold them.
+        // It depends on who owns the replicas, and through which endpoint.
         return Some("a scale that changes nothing moves the version, or does not");
     }
     if turned && only_versions {

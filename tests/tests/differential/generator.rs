@@ -1,4 +1,4 @@
-//! This file makes up operations.
+//! This file generates operations.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ pub(crate) const MANAGERS: [&str; 3] = ["alice", "bob", "carol"];
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Where operations take place.
+/// The kind, the namespace and the object of an operation.
 pub(crate) struct Scene<'a> {
     pub(crate) kind: &'a Kind,
     pub(crate) namespace: &'a str,
@@ -32,7 +32,7 @@ impl Scene<'_> {
         }
     }
 
-    /// An operation on the object of this scene.
+    /// Creates an operation on the object of this scene.
     pub(crate) fn operation(
         &self,
         verb: &'static str,
@@ -56,7 +56,7 @@ impl Scene<'_> {
         }
     }
 
-    /// An operation on all objects of the kind.
+    /// Creates an operation on all objects of the kind.
     fn on_all(&self, verb: &'static str, method: &'static str) -> Operation {
         Operation {
             path: self.kind.path(self.namespace),
@@ -74,7 +74,7 @@ impl Scene<'_> {
     }
 }
 
-/// Makes up the next operation about a kind.
+/// Generates the next operation on a kind.
 pub(crate) fn next(dice: &mut Dice, model: &mut Model, kind: &Kind, namespace: &str) -> Operation {
     let slot = model.slot(kind, namespace, dice.below(3));
     let scene = Scene {
@@ -126,7 +126,7 @@ pub(crate) fn next(dice: &mut Dice, model: &mut Model, kind: &Kind, namespace: &
     operation
 }
 
-/// The metadata that a client gives.
+/// Generates the metadata that a client sends.
 pub(crate) fn metadata(dice: &mut Dice) -> Map<String, Value> {
     let mut metadata = Map::new();
     let pairs = |dice: &mut Dice, keys: &[&str], values: &[&str]| -> Value {
@@ -165,7 +165,7 @@ pub(crate) fn metadata(dice: &mut Dice) -> Map<String, Value> {
     metadata
 }
 
-/// A reference to the object that every lane has from the beginning to the end.
+/// Generates a reference to the object that every lane keeps during its run.
 pub(crate) fn owner(dice: &mut Dice) -> Value {
     let mut owner = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "name": "anchor", "uid": "@u:configmaps/anchor:1@",
@@ -179,7 +179,7 @@ pub(crate) fn owner(dice: &mut Dice) -> Value {
     owner
 }
 
-/// An object of the kind, made up.
+/// Generates an object of the kind.
 pub(crate) fn made_up(dice: &mut Dice, scene: &Scene<'_>) -> Value {
     let style = scene.style(dice);
     let style = Style {
@@ -188,7 +188,7 @@ pub(crate) fn made_up(dice: &mut Dice, scene: &Scene<'_>) -> Value {
         ..style
     };
     let mut fields = values::value(dice, style, &scene.kind.schema);
-    // Most of what happens is below these two.
+    // Most operations concern these fields.
     for (key, chance) in [("spec", 90), ("data", 80), ("status", 40)] {
         let below = scene.kind.schema["properties"].get(key);
         if let (Some(below), true) = (below, fields.get(key).is_none() && dice.chance(chance)) {
@@ -280,7 +280,7 @@ fn get(dice: &mut Dice, scene: &Scene<'_>) -> Operation {
 fn collection(dice: &mut Dice, scene: &Scene<'_>) -> Operation {
     let mut operation = scene.on_all("list", "GET");
     if !scene.kind.namespaced {
-        // The lanes share the cluster.
+        // All lanes share the cluster-scoped objects.
         return scene.operation("get", "GET", "");
     }
     let mut query = Vec::new();
@@ -346,7 +346,7 @@ fn delete(dice: &mut Dice, scene: &Scene<'_>, surely: bool) -> Operation {
         5 => options["propagationPolicy"] = "Sideways".into(),
         6 => options["dryRun"] = json!(["All"]),
         7 => options["gracePeriodSeconds"] = 0.into(),
-        // When the garbage collector comes along is by chance, so nothing is left to it.
+        // The timing of the garbage collector is random, so these deletions are dry runs.
         14 => {
             options["propagationPolicy"] = (*dice.pick(&["Foreground", "Orphan"])).into();
             options["dryRun"] = json!(["All"]);
@@ -363,7 +363,7 @@ fn delete(dice: &mut Dice, scene: &Scene<'_>, surely: bool) -> Operation {
     operation
 }
 
-/// The endpoints of an object that take a write like that.
+/// Picks an endpoint of an object that accepts such a write.
 pub(crate) fn door(dice: &mut Dice, kind: &Kind) -> &'static str {
     if kind.status && dice.chance(35) {
         "/status"
@@ -414,9 +414,9 @@ fn apply(dice: &mut Dice, model: &mut Model, scene: &Scene<'_>, live: Option<&Va
         }
     };
     if door == "/status" {
-        // What an operator sends there is the status, and now and then more.
+        // An operator sends only the status there, and sometimes more.
         if let (Some(fields), true) = (config.as_object_mut(), dice.chance(85)) {
-            // A service that is not there is created through its status, too.
+            // A missing service can be created through its status, too.
             if scene.kind.plural != "services" {
                 fields.remove("spec");
             }

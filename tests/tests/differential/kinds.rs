@@ -1,4 +1,4 @@
-//! This file says which kinds the operations are about.
+//! This file lists the kinds of the operations.
 
 use serde_json::{Map, Value, json};
 
@@ -17,17 +17,17 @@ pub(crate) struct Kind {
     pub(crate) built_in: bool,
     pub(crate) status: bool,
     pub(crate) scale: bool,
-    /// What changes, as a schema of the whole object.
+    /// The fields that change, as a schema of the whole object.
     pub(crate) schema: Value,
-    /// What is always there.
+    /// The fields that are always present.
     pub(crate) base: Value,
-    /// Paths that a field selector may name, with values that occur.
+    /// The paths that a field selector may name, with values that occur.
     pub(crate) selectable: Vec<(&'static str, &'static str)>,
     pub(crate) weight: usize,
 }
 
 impl Kind {
-    /// The path of the collection.
+    /// Returns the path of the collection.
     pub(crate) fn path(&self, namespace: &str) -> String {
         let root = match self.api_version.split_once('/') {
             Some(_) => format!("/apis/{}", self.api_version),
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// An object of this kind with nothing but what it must have.
+    /// Returns an object of this kind with only its required fields.
     pub(crate) fn bare(&self) -> Value {
         let mut bare = self.base.clone();
         bare["apiVersion"] = self.api_version.clone().into();
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// The CRDs that are to be created on both servers.
+/// Returns the CRDs for both servers.
 pub(crate) fn crds() -> Vec<Value> {
     include_str!("crds.yaml")
         .split("\n---\n")
@@ -57,7 +57,7 @@ pub(crate) fn crds() -> Vec<Value> {
         .collect()
 }
 
-/// The kinds of a run: all, or those that somebody wants.
+/// Returns the kinds of a run: all, or those that `OKT_KINDS` names.
 pub(crate) fn all() -> Vec<Kind> {
     let wanted = std::env::var("OKT_KINDS").ok();
     let mut kinds = every();

@@ -1,4 +1,4 @@
-//! This file carries out operations on both servers, one after another, and compares.
+//! This file runs operations on both servers, one after another, and compares the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use crate::{
     watches::{Told, Watches},
 };
 
-/// Watches are compared after so many operations.
+/// The number of operations between two comparisons of the watches.
 const BATCH: usize = 30;
 
-/// A run of operations within a namespace of its own.
+/// A run of operations in its own namespace.
 pub(crate) struct Lane {
     number: usize,
     namespace: String,
@@ -34,14 +34,14 @@ pub(crate) struct Lane {
     dice: Dice,
     model: Model,
     watches: Option<(Watches, Watches)>,
-    /// What was written while a second turned, which the servers may have seen differently.
+    /// The objects that were written while the second changed; the servers may have stored different times.
     turned: BTreeSet<Slot>,
-    /// What is no longer compared in this batch of events.
+    /// The objects that are no longer compared in this batch of events.
     given_up: BTreeSet<Slot>,
     pub(crate) outcome: Outcome,
 }
 
-/// What came of it.
+/// The result of a lane.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) operations: usize,
@@ -73,7 +73,7 @@ impl Lane {
         }
     }
 
-    /// Makes the namespace, what stays in it, and the watches.
+    /// Creates the namespace, the object that stays in it, and the watches.
     pub(crate) async fn prepare(&mut self) {
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": self.namespace } });
         let mut make = self.anchor();
@@ -95,7 +95,7 @@ impl Lane {
         ));
     }
 
-    /// The object that others name as their owner.
+    /// Returns the creation of the object that others name as their owner.
     fn anchor(&self) -> Operation {
         let slot = Slot {
             plural: "configmaps".to_owned(),
@@ -128,7 +128,7 @@ impl Lane {
             let kind = self.kinds[self.dice.weighted(&total)].clone();
             let operation =
                 generator::next(&mut self.dice, &mut self.model, &kind, &self.namespace);
-            // What is left of a collection is known when it was listed.
+            // After the deletion of a collection, a list shows the remaining objects.
             let observe = (operation.verb == "delete collection").then(|| Operation {
                 verb: "list",
                 method: "GET",
@@ -193,14 +193,14 @@ impl Lane {
         }
     }
 
-    /// Has both servers carry out an operation.
+    /// Runs an operation on both servers.
     async fn both(&mut self, operation: &Operation) -> (Answer, Answer) {
         let (left, right) = (&mut self.left, &mut self.right);
         let (mut a, mut b) = tokio::join!(
             left.perform(operation, None),
             right.perform(operation, None)
         );
-        // The next pages, as part of the same operation.
+        // The next pages belong to the same operation.
         while a == b
             && let (Some(x), Some(y)) = (a.next.0.clone(), b.next.0.clone())
         {
@@ -224,7 +224,7 @@ impl Lane {
         (a, b)
     }
 
-    /// Removes an object that the servers disagree about, and its name.
+    /// Removes an object that the servers disagree about, and retires its name.
     async fn give_up(&mut self, operation: &Operation) {
         let Some(slot) = operation.slot.clone() else {
             return;
@@ -285,7 +285,7 @@ impl Lane {
         self.given_up.clear();
     }
 
-    /// The events of each object, normalised.
+    /// Groups the events by object, and normalizes them.
     fn by_object(&mut self, told: Told, left: bool) -> BTreeMap<(Slot, usize), Vec<Value>> {
         let names = if left {
             &mut self.left.names
@@ -310,7 +310,7 @@ impl Lane {
         found
     }
 
-    /// Finds the shortest history that still ends in a difference.
+    /// Returns the shortest history that still ends in a difference.
     pub(crate) async fn shrink(&mut self, history: &[Operation]) -> Vec<Operation> {
         let mut kept = history.to_vec();
         if !self.replay(&kept).await {
@@ -328,7 +328,7 @@ impl Lane {
         kept
     }
 
-    /// Whether the servers disagree at the end of these operations, and not before.
+    /// Whether the servers disagree after the last of these operations, and not before.
     async fn replay(&mut self, operations: &[Operation]) -> bool {
         let Some((last, before)) = operations.split_last() else {
             return false;
@@ -352,10 +352,10 @@ impl Lane {
     }
 }
 
-/// Waits where a second is about to end.
+/// Waits if a second is about to end; returns the current second.
 ///
-/// Servers write times in seconds, and a write that changes nothing but a time is none within the
-/// same second: both servers are to see the same one.
+/// Servers write times in seconds, and a write that changes only a time is no change within the same second. So both
+/// servers should use the same second.
 async fn avoid_the_turn_of_a_second() -> u64 {
     let (second, millis) = this_second();
     if millis <= 930 {
@@ -365,13 +365,13 @@ async fn avoid_the_turn_of_a_second() -> u64 {
     this_second().0
 }
 
-/// The second of the clock, and the milliseconds that have passed since it began.
+/// Returns the current second, and the milliseconds since its start.
 fn this_second() -> (u64, u32) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or((0, 0), |now| (now.as_secs(), now.subsec_millis()))
 }
 
-/// Removes an object whatever holds it.
+/// Removes an object with its finalizers.
 async fn strip(side: &mut Side, remove: &Operation) {
     let mut free = remove.clone();
     free.method = "PATCH";

@@ -1,11 +1,10 @@
-//! This test does the same random operations on a real kube-apiserver and on the double, and
-//! compares what they answer and what their watches tell.
+//! This test runs the same random operations on a real kube-apiserver and on the test double, and compares their
+//! answers and watch events.
 //!
-//! All operations follow from a seed, which is printed. `OKT_SEED` repeats a run, `OKT_OPERATIONS`
-//! says how many operations there are, and `OKT_LANES` in how many namespaces side by side;
-//! `OKT_KINDS` (e.g. `things,leases`) leaves out other kinds, and `OKT_SHOW` says how many kinds of
-//! divergences are explained.
-//! Of the first divergence of each kind the shortest history that leads to it is printed.
+//! All operations follow from a seed, which is printed. `OKT_SEED` repeats a run. `OKT_OPERATIONS` sets the number of
+//! operations, and `OKT_LANES` the number of namespaces in parallel. `OKT_KINDS` (e.g. `things,leases`) selects kinds,
+//! and `OKT_SHOW` sets the number of kinds of divergences that are explained. For the first divergence of each kind,
+//! the test prints the shortest history that leads to it.
 
 mod changes;
 mod dice;
@@ -35,11 +34,11 @@ use okt_testing::{ApiServer, Kubernetes};
 
 use crate::lane::{Lane, Outcome};
 
-/// At most so many divergences in a thousand operations.
+/// The maximum number of divergences in a thousand operations.
 const BOUND: usize = 1;
-/// From so many operations on the bound is held to the letter.
+/// The number of operations from which the bound is exact.
 const LARGE: usize = 20_000;
-/// The seed that every run begins with.
+/// The first seed of every run.
 const FIXED: u64 = 20_260_101;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,7 +77,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Prints although tests are silent: what was compared is worth knowing of a test that passes, too.
+/// Prints even if tests are silent, because the result is useful for a passing test, too.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
@@ -89,7 +88,7 @@ async fn install(client: &Client) {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     for crd in kinds::crds() {
         let crd: DynamicObject = serde_json::from_value(crd).expect("it is an object");
-        // Where somebody else's server is used, they may be there from the last run.
+        // On a shared server, the CRDs may exist from the last run.
         let name = crd.metadata.name.clone().expect("it has a name");
         let params = PatchParams::apply("differential").force();
         let applied = api.patch(&name, &params, &Patch::Apply(&crd)).await;
@@ -112,7 +111,7 @@ async fn install(client: &Client) {
     }
 }
 
-/// Runs with a seed, and says whether the servers agree well enough.
+/// Runs with a seed; returns whether the servers agree well enough.
 async fn compare(real: &Client, seed: u64, operations: usize) -> bool {
     let lanes = usize::try_from(number("OKT_LANES").unwrap_or(4))
         .unwrap_or(4)
@@ -205,8 +204,8 @@ async fn report(seed: u64, all: &Outcome, took: Duration, lanes: &mut [Lane]) ->
     count <= allowed(all.operations)
 }
 
-/// How many divergences are few enough. A small sample is allowed what chance adds to a rate that
-/// is still within the bound: three standard deviations.
+/// Returns the maximum number of divergences. A small sample may exceed the rate of the bound by chance: by three
+/// standard deviations.
 fn allowed(operations: usize) -> usize {
     let expected = operations * BOUND / 1000;
     if operations < LARGE {

@@ -1,4 +1,4 @@
-//! This file remembers what there is, so that operations are about something.
+//! This file remembers the existing objects, so that operations refer to them.
 
 use std::collections::BTreeMap;
 
@@ -10,38 +10,38 @@ use crate::{
     side::Answer,
 };
 
-/// As many names of a kind are in use at a time.
+/// The names of a kind that are in use at a time.
 const NAMES: [&str; 3] = ["a", "b", "c"];
-/// After so many operations an object gets another name.
+/// The number of operations after which an object gets another name.
 const LIFE: usize = 60;
 
-/// What the generator knows.
+/// The state of the generator.
 #[derive(Default)]
 pub(crate) struct Model {
     objects: BTreeMap<Slot, Entry>,
-    /// How often a name of a kind was given up.
+    /// The number of times that a name of a kind was retired.
     rounds: BTreeMap<(String, usize), usize>,
 }
 
-/// What is known of an object.
+/// The known state of an object.
 #[derive(Default)]
 pub(crate) struct Entry {
-    /// Its last state, as answers show it.
+    /// The last state of the object in an answer.
     pub(crate) object: Option<Value>,
-    /// What each manager applied last, by the endpoint.
+    /// The last configuration of each manager, by endpoint.
     pub(crate) applied: BTreeMap<(String, &'static str), Value>,
-    /// All operations on it.
+    /// All operations on the object.
     pub(crate) history: Vec<Operation>,
 }
 
 impl Model {
-    /// The object that has a name of a kind now.
+    /// Returns the current object of a name of a kind.
     pub(crate) fn slot(&mut self, kind: &Kind, namespace: &str, which: usize) -> Slot {
         let which = which % NAMES.len();
         let round = self.rounds.entry((kind.plural.clone(), which)).or_default();
         let slot = |round: usize| Slot {
             plural: kind.plural.clone(),
-            // Objects of the cluster are shared by all lanes.
+            // All lanes share the cluster-scoped objects.
             name: if kind.namespaced {
                 format!("{}-{round}", NAMES[which])
             } else {
@@ -55,7 +55,7 @@ impl Model {
         slot(*round)
     }
 
-    /// Gives a name up: the servers disagree about the object.
+    /// Retires a name, because the servers disagree about the object.
     pub(crate) fn retire(&mut self, slot: &Slot) {
         let name = slot.name.rsplit('-').nth(1).unwrap_or_default();
         if let Some(which) = NAMES.iter().position(|other| *other == name) {
@@ -76,17 +76,17 @@ impl Model {
         self.objects.get(slot).map_or(&[], |entry| &entry.history)
     }
 
-    /// An object that has grown old, and shall go.
+    /// Whether an object has reached its maximum number of operations and should be deleted.
     pub(crate) fn is_old(&self, slot: &Slot) -> bool {
         self.objects
             .get(slot)
             .is_some_and(|entry| entry.history.len() >= LIFE)
     }
 
-    /// Learns from what both servers answered.
+    /// Updates the model from the answer of both servers.
     pub(crate) fn learn(&mut self, operation: &Operation, answer: &Answer) {
         if let Some(Value::Array(items)) = answer.body.get("items") {
-            // A whole list says what is there.
+            // A complete list holds all existing objects.
             if operation.verb == "list" {
                 for (slot, entry) in &mut self.objects {
                     if slot.plural == operation.plural {

@@ -1,26 +1,25 @@
 //! This file makes the answers of two servers comparable.
 //!
-//! What it changes, and why:
+//! It changes these parts:
 //!
-//! - versions and uids become numbers by order of appearance, each object for itself: they are the
-//!   server's own, and what counts is whether they move;
-//! - the version of a list is left out: it counts all that happens on a server, others' work too;
-//! - times of the server's clock become `<time>`;
-//! - entries of `managedFields` are sorted by manager: their order goes by the second of the clock
-//!   in which they were written;
-//! - the random end of a generated name becomes `<generated>`;
-//! - the causes of a refusal are sorted, and where there are several, the sentence that strings
-//!   them together is cut off before them: a server walks maps in any order;
-//! - which of the errors in the types of a configuration are named, where there are several: a
-//!   server walks maps in any order and stops at the first field that is not declared;
-//! - of a patch whose result cannot be decoded, the text of that result and the decoder's sentence
-//!   are left out: it has times in it, and no client reads the rest.
+//! - Versions and uids become numbers by order of appearance, for each object: they are specific to a server, and only
+//!   their changes count.
+//! - The version of a list is removed: it counts all changes on a server, including those of other lanes.
+//! - Times of the server's clock become `<time>`.
+//! - Entries of `managedFields` are sorted by manager: their order depends on the second in which they were written.
+//! - The random end of a generated name becomes `<generated>`.
+//! - The causes of a refusal are sorted, and if there are several, the message is cut off before them: a server walks
+//!   maps in any order.
+//! - The type errors of a configuration are cut off, if there are several: a server walks maps in any order and stops
+//!   at the first undeclared field.
+//! - For a patch whose result cannot be decoded, the text of that result and the decoder's message are removed: they
+//!   hold times, and no client reads them.
 
 use serde_json::Value;
 
 use crate::{operation::Slot, side::Names};
 
-/// Normalises the body of an answer about objects of a kind.
+/// Normalizes the body of an answer about objects of a kind.
 pub(crate) fn normalise(names: &mut Names, plural: &str, slot: Option<&Slot>, body: &mut Value) {
     if body["kind"] == "Status" {
         status(names, slot, body);
@@ -41,7 +40,7 @@ pub(crate) fn normalise(names: &mut Names, plural: &str, slot: Option<&Slot>, bo
     }
 }
 
-/// Normalises an object, of an answer or of a watch event.
+/// Normalizes an object of an answer or of a watch event.
 pub(crate) fn object(names: &mut Names, plural: &str, object: &mut Value) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;
@@ -102,7 +101,7 @@ pub(crate) fn object(names: &mut Names, plural: &str, object: &mut Value) {
             if entry["time"].is_string() {
                 entry["time"] = "<time>".into();
             }
-            // Owners are told apart by their uids.
+            // Owners are identified by their uids.
             let fields = entry["fieldsV1"].to_string();
             if fields.contains("\\\"uid\\\"") {
                 entry["fieldsV1"] = names
@@ -137,7 +136,7 @@ fn status(names: &mut Names, slot: Option<&Slot>, status: &mut Value) {
                 cause["field"] = sentence(names, slot, text).into();
             }
             if cause["field"] == "patch" {
-                // All of the object, times and all, and a sentence of a library.
+                // The message holds the whole object with its times, and the text of a library.
                 cause["message"] = "<the object>".into();
                 undecodable = true;
             }
@@ -168,7 +167,7 @@ fn status(names: &mut Names, slot: Option<&Slot>, status: &mut Value) {
     }
 }
 
-/// A sentence without the uids and versions in it.
+/// Replaces the uids and versions in a message.
 fn sentence(names: &Names, slot: Option<&Slot>, text: &str) -> String {
     let breaks = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
     let mut shown = String::new();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// An object of the run: its kind's plural and its name.
+/// An object of the run: the plural of its kind, and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot {
     pub(crate) plural: String,
@@ -17,13 +17,12 @@ impl fmt::Display for Slot {
     }
 }
 
-/// A request, with marks where the servers have values of their own.
+/// A request, with marks for server-specific values.
 ///
-/// `@v:things/a:1@` is the newest version of that object that was seen, `@v:things/a:2@` the one
-/// before; `@u:..@` is its uid.
+/// `@v:things/a:1@` is the newest known version of that object, `@v:things/a:2@` the one before; `@u:..@` is its uid.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
-    /// What it is, in a word or two (e.g. `merge patch`); divergences are counted by it.
+    /// The name of the operation (e.g. `merge patch`), under which divergences are counted.
     pub(crate) verb: &'static str,
     pub(crate) method: &'static str,
     pub(crate) path: String,
@@ -32,7 +31,7 @@ pub(crate) struct Operation {
     pub(crate) accept: &'static str,
     pub(crate) body: Option<Value>,
     pub(crate) plural: String,
-    /// The object that it is about, if it is one.
+    /// The object of the operation, if it has one.
     pub(crate) slot: Option<Slot>,
 }
 
@@ -45,7 +44,7 @@ impl Operation {
                 .is_some_and(|body| body.get("dryRun").is_some())
     }
 
-    /// Where the request goes to: the object, or one of its subresources.
+    /// Returns the endpoint of the request: the object, or one of its subresources.
     pub(crate) fn door(&self) -> &'static str {
         if self.path.ends_with("/status") {
             "status"
@@ -57,7 +56,7 @@ impl Operation {
     }
 }
 
-/// The operation as somebody would write it down.
+/// Formats the operation like an HTTP request.
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} {}", self.verb, self.method, self.path)?;

@@ -1,4 +1,4 @@
-//! This file talks to one of the two servers, and knows what its versions and uids stand for.
+//! This file sends requests to one of the two servers, and maps its versions and uids.
 
 use std::collections::BTreeMap;
 
@@ -20,28 +20,28 @@ pub(crate) struct Side {
     marks: Regex,
 }
 
-/// What the server calls things by itself.
+/// The versions and uids of a server.
 #[derive(Default)]
 pub(crate) struct Names {
     versions: BTreeMap<Slot, Vec<String>>,
     uids: BTreeMap<Slot, Vec<String>>,
-    /// The same by the uid.
+    /// The normalized uids, by uid.
     owners: BTreeMap<String, String>,
 }
 
-/// What a server answered, in words that are the same on both.
+/// The answer of a server, in normalized form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) warnings: Vec<String>,
     pub(crate) body: Value,
-    /// The token of the next page, as the server gave it.
+    /// The token of the next page.
     pub(crate) next: Next,
-    /// The name that the server made up.
+    /// The name that the server generated.
     pub(crate) generated: Next,
 }
 
-/// A token, which is the server's own: only whether there is one is compared.
+/// A server-specific token; two of them are equal if both or neither exist.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Next(pub(crate) Option<String>);
 
@@ -52,7 +52,7 @@ impl PartialEq for Next {
 }
 
 impl Names {
-    /// The number of a version of an object, by order of appearance.
+    /// Returns the number of a version of an object, by order of appearance.
     pub(crate) fn version(&mut self, slot: &Slot, version: &str) -> String {
         number(
             self.versions.entry(slot.clone()).or_default(),
@@ -68,17 +68,17 @@ impl Names {
         named
     }
 
-    /// The name of a uid, whose-ever it is.
+    /// Returns the normalized uid of any object.
     pub(crate) fn known_uid(&self, uid: &str) -> Option<&String> {
         self.owners.get(uid)
     }
 
-    /// All uids that were seen, and what they are called.
+    /// Returns all known uids with their normalized forms.
     pub(crate) fn owners(&self) -> impl Iterator<Item = (&String, &String)> {
         self.owners.iter()
     }
 
-    /// The number of a version that was seen.
+    /// Returns the number of a known version.
     pub(crate) fn known_version(&self, slot: &Slot, version: &str) -> Option<String> {
         let seen = self.versions.get(slot)?;
         let place = seen.iter().position(|other| other == version)?;
@@ -125,7 +125,7 @@ impl Side {
         }
     }
 
-    /// A text with this server's own values.
+    /// Replaces the marks of a text by this server's values.
     pub(crate) fn render(&self, text: &str) -> String {
         self.marks
             .replace_all(text, |mark: &Captures<'_>| self.names.resolve(mark))
@@ -143,7 +143,7 @@ impl Side {
         query.finish()
     }
 
-    /// Sends a request as it is.
+    /// Sends a request without normalizing the answer.
     pub(crate) async fn send(
         &self,
         operation: &Operation,
@@ -189,8 +189,8 @@ impl Side {
 
     /// Waits until the server's cache has the newest version of an object that is to be written.
     ///
-    /// A server compares what is written with what its cache shows, and only where that is old with
-    /// what is stored: whether a write changes nothing is, right after another, a matter of chance.
+    /// A server compares a write with its cache, and only if that is old with the stored object. So right after another
+    /// write, it is random whether a write counts as a change.
     pub(crate) async fn catch_up(&self, operation: &Operation) {
         if matches!(operation.method, "GET" | "POST") {
             return;
@@ -212,7 +212,7 @@ impl Side {
         self.send(&read, None).await;
     }
 
-    /// Carries out an operation.
+    /// Runs an operation and normalizes its answer.
     pub(crate) async fn perform(&mut self, operation: &Operation, next: Option<&str>) -> Answer {
         let (code, warnings, mut body) = self.send(operation, next).await;
         let token = body

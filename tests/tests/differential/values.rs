@@ -1,32 +1,32 @@
-//! This file makes up values: by a schema, with a mistake now and then, and changes to values.
+//! This file generates values from a schema, with occasional mistakes, and changes of values.
 
 use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
 
-/// How values are made up.
+/// The parameters of generated values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
-    /// How many fields in a hundred are given.
+    /// The percentage of fields that are set.
     pub(crate) fill: usize,
-    /// Wrong types, wrong values and unknown fields: this many in a thousand.
+    /// The wrong types, wrong values and unknown fields in a thousand.
     pub(crate) mistakes: usize,
-    /// Nulls: this many in a hundred.
+    /// The percentage of nulls.
     pub(crate) nulls: usize,
-    /// Lists that hold more than the schema says are left alone.
+    /// Skips lists whose items have more fields than the schema.
     pub(crate) careful: bool,
 }
 
 /// The mark of a list whose items have more fields than those that change.
 const SHARED: &str = "x-shared";
 
-/// The mark of what an object of a built-in kind must have to be valid.
+/// The mark of a field that an object of a built-in kind needs to be valid.
 pub(crate) const KEPT: &str = "x-kept";
 
 const TEXTS: [&str; 6] = ["x", "y", "red", "start", "", "a longer text"];
 const KEYS: [&str; 4] = ["a", "b", "c", "odd.key"];
 
-/// A value of a schema.
+/// Generates a value of a schema.
 pub(crate) fn value(dice: &mut Dice, style: Style, schema: &Value) -> Value {
     if dice.chance(style.nulls) && schema.get(KEPT).is_none() {
         return Value::Null;
@@ -66,7 +66,7 @@ fn text(dice: &mut Dice, schema: &Value) -> Value {
             ])
             .clone(),
         _ => {
-            // Short ones more often: lists and maps shall share keys.
+            // Short texts are more frequent, so that lists and maps share keys.
             let choice = dice.weighted(&[(6, 0), (6, 1), (4, 2), (2, 3), (1, 4), (1, 5)]);
             TEXTS[choice].into()
         }
@@ -152,7 +152,7 @@ fn array(dice: &mut Dice, style: Style, schema: &Value) -> Value {
             ..style
         };
         let item = value(dice, style, &schema["items"]);
-        // Twins are a mistake in sets and maps.
+        // Duplicates are a mistake in sets and maps.
         let twin = items.iter().any(|other| identity(other) == identity(&item));
         if !(told_apart && twin && dice.below(100) >= style.mistakes / 2) {
             items.push(item);
@@ -161,7 +161,7 @@ fn array(dice: &mut Dice, style: Style, schema: &Value) -> Value {
     items.into()
 }
 
-/// Anything.
+/// Generates any value.
 pub(crate) fn free(dice: &mut Dice, depth: usize) -> Value {
     match dice.below(if depth == 0 { 5 } else { 8 }) {
         0 => json!(dice.below(3)),
@@ -190,7 +190,7 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
         .flatten()
 }
 
-/// The schema of a field, if it is known.
+/// Returns the schema of a field, if it is known.
 fn field<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     schema
         .get("properties")
@@ -198,7 +198,7 @@ fn field<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
         .or_else(|| schema.get("additionalProperties"))
 }
 
-/// Changes a value at one place, somewhere.
+/// Changes a value at one random place.
 pub(crate) fn change(dice: &mut Dice, style: Style, schema: &Value, target: &mut Value) {
     match target {
         Value::Object(fields) if !fields.is_empty() && dice.chance(65) => {
@@ -246,7 +246,7 @@ pub(crate) fn change(dice: &mut Dice, style: Style, schema: &Value, target: &mut
     }
 }
 
-/// A merge patch: some fields, and nulls for what shall go.
+/// Generates a merge patch: some fields, and nulls for removed fields.
 pub(crate) fn patch(dice: &mut Dice, style: Style, schema: &Value) -> Value {
     value(
         dice,
@@ -259,7 +259,7 @@ pub(crate) fn patch(dice: &mut Dice, style: Style, schema: &Value) -> Value {
     )
 }
 
-/// Lays made up fields over those that an object must have.
+/// Writes generated fields over the required fields of an object.
 pub(crate) fn lay(under: &mut Value, over: &Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
@@ -278,7 +278,7 @@ pub(crate) fn lay(under: &mut Value, over: &Value) {
     }
 }
 
-/// Paths (as JSON pointers) of what is in a value, with the schemas there.
+/// Collects the paths (as JSON pointers) within a value, with their schemas.
 pub(crate) fn pointers<'s>(
     schema: &'s Value,
     target: &Value,

@@ -1,4 +1,4 @@
-//! This file follows the watches of a lane on one server, and says what they told since last asked.
+//! This file follows the watches of a lane on one server, and returns their new events.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::{
     side::Side,
 };
 
-/// A watch is told to be late after this long.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time after which a watch counts as late.
+const PATIENCE: Duration = Duration::from_mins(10);
 
-/// The watches of one server: of each kind one of everything, and one by label.
+/// The watches of one server: for each kind one without a selector, and one with a label selector.
 pub(crate) struct Watches {
     feeds: Vec<Feed>,
     ticks: usize,
@@ -30,10 +30,10 @@ struct Feed {
     events: mpsc::UnboundedReceiver<Value>,
 }
 
-/// What a watch told: which one it is (by its kind, and 0 or 1), and its events.
+/// The events of a watch, with its kind and 0 or 1 for the selector.
 pub(crate) type Told = Vec<(usize, usize, Vec<Value>)>;
 
-/// The object whose changes mark how far a watch is.
+/// Returns the object whose changes mark the progress of a watch.
 pub(crate) fn marker(kind: &Kind, namespace: &str) -> Slot {
     let name = if kind.namespaced {
         "marker".to_owned()
@@ -47,7 +47,7 @@ pub(crate) fn marker(kind: &Kind, namespace: &str) -> Slot {
 }
 
 impl Watches {
-    /// Creates the markers and begins to watch.
+    /// Creates the markers and starts the watches.
     pub(crate) async fn start(side: &Side, kinds: &[Kind], namespace: &str) -> Self {
         let mut feeds = Vec::new();
         for (index, kind) in kinds.iter().enumerate() {
@@ -82,7 +82,7 @@ impl Watches {
         Self { feeds, ticks: 0 }
     }
 
-    /// All events since the last time, as they came.
+    /// Returns all events since the last call, in order.
     pub(crate) async fn gather(&mut self, side: &Side, kinds: &[Kind], namespace: &str) -> Told {
         self.ticks += 1;
         let tick = self.ticks.to_string();
@@ -123,7 +123,7 @@ impl Watches {
                     }
                     continue;
                 }
-                // Objects of the cluster belong to other lanes, too.
+                // Cluster-scoped objects may belong to other lanes.
                 if kind.namespaced || name.starts_with(namespace) {
                     events.push(event);
                 }

@@ -1,8 +1,8 @@
-//! This file tests that a real kubectl shows the same from the double as from a real API server.
+//! This file tests that a real kubectl shows the same output on the test double as on a real API server.
 //!
-//! Each theme is a recorded session, `<theme>.txt`: what a user types after `$`, then what appears.
-//! `OKT_BLESS=1 cargo test -p okt-tests --test kubectl` records the sessions anew from the real
-//! server. Both servers are compared with the record.
+//! Each theme is a recorded session, `<theme>.txt`: the typed commands after `$`, and their output. `OKT_BLESS=1 cargo
+//! test -p okt-tests --test kubectl` records the sessions again from the real server. Both servers are compared with
+//! the record.
 
 mod normal;
 mod session;
@@ -70,10 +70,10 @@ sessions! {
     describe: an_object_is_described,
     status: a_status_is_patched_waited_for_and_watched,
     delete: a_deletion_waits_for_finalizers_and_takes_dependents,
-    apply: apply_creates_changes_and_leaves_alone,
-    conflict: server_side_apply_tells_who_owns_a_field,
+    apply: apply_creates_and_changes_objects_and_keeps_unchanged_ones,
+    conflict: server_side_apply_reports_the_owner_of_a_field,
     change: objects_are_changed_by_verb,
-    refused: what_is_wrong_is_said_as_by_a_server,
+    refused: errors_are_worded_as_by_a_server,
     builtin: kinds_that_operators_own_are_shown_with_their_columns,
     create: kinds_that_operators_own_are_created_by_verb,
 }

@@ -1,10 +1,10 @@
-//! This file replaces what differs in each run: times, ages, uids, versions, places.
+//! This file replaces the parts that differ in each run: times, ages, uids, versions, paths.
 
 use std::{path::Path, sync::LazyLock};
 
 use regex::{Captures, Regex};
 
-/// Patterns and what stands for them.
+/// The patterns and their replacements.
 static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (
@@ -19,9 +19,9 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             r#"(resourceVersion"?: "?|Resource Version: +)\d+"#,
             "${1}<version>",
         ),
-        // What kubectl logs of its own watch when the time is up depends on which it notices first.
+        // The log lines of kubectl's own watch at its timeout depend on which event it notices first.
         (r"(?m)^[IE]\d{4} .* reflector\.go:.*\n", ""),
-        // Any other line of its log: when, and which process.
+        // The time and the process id of any other log line.
         (r"(?m)^([IWE])\d{4} [\d:.]+ +\d+ ", "$1<time> "),
         (r#"Context "[^"]+""#, r#"Context "<context>""#),
         (r"https?://127\.0\.0\.1:\d+", "<server>"),
@@ -35,7 +35,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 static AGE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?m)( )(\d+m)?(\d+s)( *)( |$)").expect("a pattern"));
 
-/// The output of a command that ran in `directory`.
+/// Normalizes the output of a command that ran in `directory`.
 pub(crate) fn normal(output: &str, directory: &Path) -> String {
     let mut text = output.replace(&*directory.to_string_lossy(), "<here>");
     for (pattern, with) in &*RULES {

@@ -1,16 +1,16 @@
 //! This file reads recorded sessions and plays them.
 //!
-//! A session is lines of a shell, of which only this is understood:
+//! A session is a list of shell lines, of which only these are supported:
 //! - `$ cat >FILE <<EOF`, its lines, `EOF`: writes a file.
-//! - `$ kubectl ..`: runs it; words may be in single quotes. Standard error comes after standard
-//!   output, then the exit code if it is not 0.
-//! - `$ kubectl .. >FILE`: the same; what it prints goes into the file.
-//! - `$ until kubectl ..`: the same until it succeeds, for what a real server does a moment later.
-//! - `$ kubectl .. &`: starts it and goes on as soon as it shows an object.
-//! - `$ fg N`: what that printed, as soon as it is N lines.
-//! - `# ..` and empty lines are for the reader.
+//! - `$ kubectl ..`: runs it; words may be in single quotes. Standard error comes after standard output, then the exit
+//!   code if it is not 0.
+//! - `$ kubectl .. >FILE`: the same; the output goes into the file.
+//! - `$ until kubectl ..`: repeats it until it succeeds, for effects that a real server delays.
+//! - `$ kubectl .. &`: starts it and continues as soon as it shows an object.
+//! - `$ fg N`: the output of that command, as soon as it has N lines.
+//! - `# ..` and empty lines are comments.
 //!
-//! The directory in which all happens holds `widgets.crd.yaml`.
+//! The working directory holds `widgets.crd.yaml`.
 
 use std::{
     fmt::{self, Write as _},
@@ -29,7 +29,7 @@ use crate::normal::normal;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What was typed and what appeared.
+/// The typed commands and their output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Session {
     steps: Vec<Step>,
@@ -37,10 +37,10 @@ pub(crate) struct Session {
 
 #[derive(Clone, Debug)]
 struct Step {
-    /// Comments and empty lines before it.
+    /// The comments and empty lines before the command.
     preface: String,
     typed: String,
-    /// The lines of a file, or what appeared.
+    /// The lines of a file, or the output.
     text: String,
 }
 
@@ -65,7 +65,7 @@ impl Session {
         Self { steps }
     }
 
-    /// Fails with all steps that show something else.
+    /// Panics with all steps whose output differs.
     pub(crate) fn assert_same(&self, other: &Self, who: &str) {
         let mut report = String::new();
         for (expected, found) in self.steps.iter().zip(&other.steps) {
@@ -77,7 +77,7 @@ impl Session {
                 );
             }
         }
-        assert!(report.is_empty(), "{who} shows something else:\n{report}");
+        assert!(report.is_empty(), "{who} has another output:\n{report}");
     }
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for Session {
     }
 }
 
-/// A kubectl, a server and a directory to work in.
+/// A kubectl, a server and a working directory.
 pub(crate) struct Shell {
     program: PathBuf,
     arguments: Vec<String>,
@@ -98,7 +98,7 @@ pub(crate) struct Shell {
     directory: TempDir,
 }
 
-/// A command that still runs.
+/// A running command.
 struct Job {
     child: Child,
     lines: Receiver<String>,
@@ -106,7 +106,7 @@ struct Job {
 }
 
 impl Shell {
-    /// Takes over the program and how it is made to be kubectl.
+    /// Takes over the program and the arguments that make it kubectl.
     pub(crate) fn new(kubectl: &Command) -> Self {
         let text = |argument: &std::ffi::OsStr| argument.to_string_lossy().into_owned();
         Self {
@@ -117,7 +117,7 @@ impl Shell {
         }
     }
 
-    /// The same kubectl on another server, in a new directory.
+    /// Returns the same kubectl for another server, in a new directory.
     pub(crate) fn on(&self, kubeconfig: &Path) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let crd = include_str!("widgets.crd.yaml");
@@ -130,7 +130,7 @@ impl Shell {
         }
     }
 
-    /// Types everything again; what appears is in the answer.
+    /// Runs all commands of a session and returns it with their output.
     pub(crate) fn play(&self, session: &Session) -> Session {
         let mut job = None;
         let mut steps = Vec::new();
@@ -191,7 +191,7 @@ impl Shell {
                 shown += &format!("[{}]\n", output.status);
             }
             let shown = normal(&shown, self.directory.path());
-            // An empty line at the end is one for the reader.
+            // An empty line at the end is a comment.
             return shown.trim_end().to_owned() + if shown.is_empty() { "" } else { "\n" };
         }
     }
@@ -214,7 +214,7 @@ impl Shell {
 }
 
 impl Job {
-    /// Waits for the first line after the header.
+    /// Starts a command and waits for the first line after the header.
     fn start(mut command: Command) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
@@ -254,19 +254,19 @@ impl Job {
 
     fn finish(mut self, count: usize) -> String {
         self.wait(count);
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         self.shown.iter().map(|line| line.clone() + "\n").collect()
     }
 }
 
-/// The arguments of kubectl.
+/// Returns the arguments of a kubectl command.
 fn kubectl(typed: &str) -> Option<&str> {
     typed.strip_prefix("kubectl ")
 }
 
-/// The words of a command line; those in single quotes may hold spaces.
+/// Splits a command line into words; words in single quotes may hold spaces.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
     for char in line.chars() {

@@ -1,4 +1,4 @@
-//! The rules of a definition on a real API server: what they refuse, and in which words.
+//! These tests check the validation rules of a CRD on a real API server: what they refuse, and with which message.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::on_kubernetes;
 
-/// The words of a rule in an answer, without those of all answers.
+/// Returns the message of a rule, without the common beginning of all messages.
 fn words(written: Result<(), kube::Error>) -> String {
     match written {
         Ok(()) => "accepted".to_owned(),
@@ -22,7 +22,7 @@ fn words(written: Result<(), kube::Error>) -> String {
     }
 }
 
-/// What the server says to a status after another one; the first one may be none.
+/// Writes two statuses and returns the answer to the second one; the first one may be null.
 async fn answer<A: Served>(place: &Place, name: &str, first: Value, second: Value) -> String {
     let cluster: Cluster<A> = place.cluster();
     cluster.create_raw(A::object(name, json!({}))).await;
@@ -39,14 +39,14 @@ fn at(state: &str, transition: u64, jumps: u64) -> Value {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn every_rule_refuses_in_words_that_a_user_understands() {
+async fn every_rule_refuses_with_a_message_that_a_user_understands() {
     on_kubernetes("the rules of a definition", async |place| {
         let cluster: Cluster<Databases> = place.cluster();
         cluster.define(crd::<Database>().expect("a CRD")).await;
         let no_edge = |from: &str, to: &str| {
             format!("status.lifecycle: Forbidden: the graph has no edge from {from} to {to}, and `jumps` counts no jump")
         };
-        let counts = "status.lifecycle: Forbidden: `transition` goes up by one with each change of state, and never else";
+        let counts = "status.lifecycle: Forbidden: `transition` goes up by one with each change of state, and only then";
         let first = "status.lifecycle: Forbidden: the first state of an object is Start; another one is a jump, which `jumps` counts";
         let shape = |condition: Value| json!({ "conditions": [condition] });
         for (what, before, after, said) in [
@@ -87,10 +87,10 @@ async fn every_rule_refuses_in_words_that_a_user_understands() {
     .await;
 }
 
-/// Applies a definition, and waits until it is the one that judges.
+/// Applies a CRD, and waits until the server uses it.
 async fn define<A: Served>(place: &Place, definition: CustomResourceDefinition, probe: &str) {
     place.cluster::<A>().define(definition).await;
-    // The server takes a moment to judge by a definition that was changed.
+    // The server takes a moment to use a changed CRD.
     for number in 0.. {
         let name = format!("probe-{number}-{}", probe.to_lowercase());
         let answered = answer::<A>(place, &name, Value::Null, at(probe, 1, 0)).await;
@@ -102,7 +102,7 @@ async fn define<A: Served>(place: &Place, definition: CustomResourceDefinition, 
     }
 }
 
-/// Each move, from a transition number and a number of jumps, is taken or refused as it should be.
+/// Checks that each move, from a transition number and a number of jumps, is accepted or refused as expected.
 async fn judged<A: Served>(
     place: &Place,
     (transition, jumps): (u64, u64),
@@ -151,7 +151,7 @@ async fn a_union_takes_the_moves_of_both_graphs_and_no_others() {
         let definition = union::<leaner::Broker, wider::Broker>();
         define::<leaner::Brokers>(&place, definition, "Start").await;
         let moves = [
-            // Two states of the old graph that are one in the new one.
+            // Two states of the old graph that are one state in the new one.
             ("Running", "Standby", 6, true),
             ("Running", "Standby", 5, true),
             ("Standby", "Running", 6, true),

@@ -1,4 +1,4 @@
-//! Operators against a real API server, shared by these tests, which take turns.
+//! These tests run operators against one real API server, one test at a time.
 
 mod cel;
 mod manifests;
@@ -22,16 +22,16 @@ use okt_tests::rollout::Place;
 use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
-/// The longest wait for something to become so.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The maximum wait for a condition.
+const PATIENCE: Duration = Duration::from_mins(10);
 
-/// The server; it outlives every test, and never the process.
+/// The server; it outlives every test, but not the process.
 static SERVER: OnceCell<Option<Kubernetes>> = OnceCell::const_new();
 
-/// Whose turn it is: they define the same kinds.
+/// Serializes the tests, because they define the same kinds.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// Runs a test on the server, and leaves none of its definitions behind, however it ends.
+/// Runs a test on the server, and deletes its CRDs, even if it panics.
 async fn on_kubernetes(what: &str, test: impl AsyncFnOnce(Place)) {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
@@ -55,7 +55,7 @@ async fn on_kubernetes(what: &str, test: impl AsyncFnOnce(Place)) {
     }
 }
 
-/// Deletes the definitions of these tests with all their objects, whose operators are gone.
+/// Deletes the CRDs of these tests with all their objects, whose operators have ended.
 async fn clean(client: &Client) {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let all = crds.list(&ListParams::default()).await.expect("a list");
@@ -72,7 +72,7 @@ async fn clean(client: &Client) {
             .expect("it is deleted");
         while crds.get_opt(&name).await.expect("a read").is_some() {
             let everywhere: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            // It may be gone by now.
+            // The kind may be gone already.
             let objects = everywhere.list(&ListParams::default()).await;
             for object in objects.into_iter().flat_map(|list| list.items) {
                 let namespace = object.metadata.namespace.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What an operator prints to be installed, applied with kubectl, and run as it says.
+//! These tests apply the printed manifests of an operator with kubectl, and run the operator as they specify.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::{PATIENCE, SERVER, on_kubernetes};
 
-/// Where the operator lives: named after the program.
+/// The namespace of the operator, which is named after the program.
 const HOME: &str = "databases-system";
-/// Where it looks.
+/// The namespace that the operator watches.
 const TEAM: &str = "okt-tests-team-a";
 
 const ARGUMENTS: [&str; 5] = [
@@ -28,7 +28,7 @@ const ARGUMENTS: [&str; 5] = [
     TEAM,
 ];
 
-/// What is in the cluster and runs because of this test; all of it goes with this value.
+/// The installed objects and the operator of this test; all are removed when this value is dropped.
 struct Installed<'a> {
     server: &'a Kubernetes,
     manifests: String,
@@ -46,7 +46,7 @@ impl<'a> Installed<'a> {
         accepted(&installed.kubectl(&["apply", "-f", "-"], &team.to_string()));
         let applied = installed.kubectl(&["apply", "-f", "-"], &installed.manifests);
         accepted(&applied);
-        // A server that would not run such a pod here says so.
+        // A server that would refuse such a pod here prints a warning.
         assert_eq!(String::from_utf8_lossy(&applied.stderr), "");
         installed
     }
@@ -63,7 +63,7 @@ impl<'a> Installed<'a> {
         kubectl.wait_with_output().expect("it ends")
     }
 
-    /// Runs the program as the Deployment says.
+    /// Runs the program with the settings of the Deployment.
     fn run(&mut self, container: &Container, kubeconfig: &Path) {
         let environment = container.env.iter().flatten();
         let environment = environment.map(|env| (&env.name, env.value.clone().unwrap_or_default()));
@@ -80,7 +80,7 @@ impl<'a> Installed<'a> {
 impl Drop for Installed<'_> {
     fn drop(&mut self) {
         if let Some(operator) = &mut self.operator {
-            // It may have ended by itself.
+            // The process may have ended already.
             let _ = operator.kill();
             let _ = operator.wait();
         }
@@ -95,7 +95,7 @@ fn accepted(output: &Output) {
     assert!(output.status.success(), "{said}");
 }
 
-/// A kubeconfig of the same server for which it takes the account's word.
+/// Returns a kubeconfig of the same server that impersonates the account.
 fn as_account(server: &Kubernetes, name: &str) -> String {
     let text = std::fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
     let mut config: Value = serde_saphyr::from_str(&text).expect("YAML");
@@ -105,7 +105,7 @@ fn as_account(server: &Kubernetes, name: &str) -> String {
     config.to_string()
 }
 
-/// A pod of the Deployment, as its controller would make one.
+/// Returns a pod of the Deployment, as its controller would create it.
 fn pod(template: PodSpec) -> Pod {
     Pod {
         metadata: serde_json::from_value(json!({ "name": "operator" })).expect("metadata"),
@@ -167,7 +167,7 @@ fn code(ended: &mut Child) -> Option<i32> {
     ended.wait().ok()?.code()
 }
 
-/// The pod of the Deployment, and none that could do more.
+/// Checks that the namespace admits the pod of the Deployment, but none with more permissions.
 async fn only_restricted_pods_are_let_in(client: &Client, template: &PodSpec) {
     let pods: Api<Pod> = Api::namespaced(client.clone(), HOME);
     let trial = PostParams {
@@ -188,7 +188,7 @@ async fn only_restricted_pods_are_let_in(client: &Client, template: &PodSpec) {
     }
 }
 
-/// An object of the namespace that the operator was limited to.
+/// Creates and deletes an object in the namespace that the operator watches.
 async fn lives_and_goes(client: &Client) {
     let databases: Api<Database> = Api::namespaced(client.clone(), TEAM);
     let database = serde_json::from_value(Databases::object("db", json!({}))).expect("a database");

@@ -1,4 +1,4 @@
-//! An object that is nested as deeply as a real API server stores it.
+//! This test uses objects that are nested as deeply as a real API server allows.
 
 use http::Request;
 use kube::api::{Patch, PatchParams};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::on_kubernetes;
 
-/// The deepest lists that the server stores in `spec.free`: its decoder takes 10,000 levels in all.
+/// The depth of the deepest list that the server stores in `spec.free`; its decoder takes 10,000 levels in all.
 const DEEPEST: usize = 9_990;
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn the_deepest_object_that_a_server_stores_is_reported_and_stops_no_other(
                 assert!(tokio::time::Instant::now() < deadline, "{name} is silent");
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
-            // Mended, it begins its life.
+            // A repaired object starts its lifecycle.
             let mended = Patch::Merge(json!({ "spec": { "free": null } }));
             let params = PatchParams::default();
             let patched = cluster.api().patch_metadata(name, &params, &mended).await;

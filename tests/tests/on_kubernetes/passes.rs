@@ -1,4 +1,4 @@
-//! Passes on a real API server with garbage collection: what is made, repaired, waited for, said and deleted.
+//! These tests run passes on a real API server with garbage collection: creation, repair, waits, reports and deletion.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::on_kubernetes;
 
-/// How long a server is watched that should have nothing to do.
+/// The time for which a server must get no requests.
 const QUIET: Duration = Duration::from_secs(3);
 
 struct Scene {
@@ -60,7 +60,7 @@ impl Scene {
         map.data?.get("text").cloned()
     }
 
-    /// Something else in the spec has the object walked through.
+    /// Changes the spec, which causes a pass run.
     async fn touch(&self, rungs: u32) {
         let spec = json!({ "spec": { "rungs": rungs } });
         self.cluster.patch("ladder", spec).await;
@@ -76,7 +76,7 @@ impl Scene {
         waited.unwrap_or_else(|_| panic!("waited in vain until {what}"));
     }
 
-    /// Waits until `Ready` has this reason, for the spec as it is.
+    /// Waits until `Ready` has this reason, for the current spec.
     async fn until_ready_says(&self, reason: &str) -> String {
         let mut message = String::new();
         self.until(reason, async || {
@@ -117,7 +117,7 @@ const FINALIZER: &str = "PATCH /apis/demo.okt.dev/v1/namespaces/default/ladders/
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn a_pass_is_one_write_of_the_status_and_one_for_each_object_and_none_at_rest() {
+async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
     on_kubernetes("a pass", async |place| {
         let mut scene = Scene::set(&place, |app| {
             app.script
@@ -149,7 +149,7 @@ async fn a_pass_is_one_write_of_the_status_and_one_for_each_object_and_none_at_r
             "nothing is written after a restart"
         );
 
-        // Drift of what is declared, and of what is not; and what is put no more.
+        // Drift of declared fields and of other fields, and an object that is no longer declared.
         let theirs = Patch::Merge(json!({ "data": { "text": "theirs", "more": "theirs" } }));
         let changed = scene
             .maps()
@@ -189,7 +189,7 @@ async fn a_pass_is_one_write_of_the_status_and_one_for_each_object_and_none_at_r
     .await;
 }
 
-/// A Deployment whose container has these arguments.
+/// Returns a Deployment whose container has these arguments.
 fn with_arguments(arguments: &[&str]) -> Declared {
     Declared::dynamic(json!({
         "apiVersion": "apps/v1",
@@ -207,7 +207,7 @@ fn with_arguments(arguments: &[&str]) -> Declared {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn what_has_an_object_walked_through_again_and_a_list_that_is_emptied() {
+async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_list_is_applied() {
     on_kubernetes("what has a pass walked through", async |place| {
         let scene = Scene::set(&place, |app| {
             app.script
@@ -244,7 +244,7 @@ async fn what_has_an_object_walked_through_again_and_a_list_that_is_emptied() {
             }
             .boxed()
         };
-        assert_eq!(walks(false, &stranger).await, 0, "it is nobody's");
+        assert_eq!(walks(false, &stranger).await, 0, "it has no owner");
         let gone = || {
             let maps = maps.clone();
             async move {
@@ -253,7 +253,7 @@ async fn what_has_an_object_walked_through_again_and_a_list_that_is_emptied() {
             }
             .boxed()
         };
-        // When it went, and when it was there again.
+        // One pass run after the deletion, and one after the creation.
         assert!((1..=2).contains(&walks(true, &gone).await));
         let ladders = scene.cluster.raw();
         let label = || {
@@ -293,7 +293,7 @@ async fn what_has_an_object_walked_through_again_and_a_list_that_is_emptied() {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn what_steps_say_is_what_the_object_says_and_a_deployment_is_waited_for() {
+async fn the_object_reports_the_results_of_steps_and_waits_for_a_deployment() {
     on_kubernetes("what steps say", async |place| {
         let wait = Say::Wait("FooNamespaceNotFound", Duration::from_millis(300), "foo namespace not found");
         let scene = Scene::set(&place, |app| {
@@ -311,7 +311,7 @@ async fn what_steps_say_is_what_the_object_says_and_a_deployment_is_waited_for()
         scene.app.script.say("CRChecker", Say::Done);
         scene.touch(1).await;
         let waits = scene.until_ready_says("WaitingForResources").await;
-        assert_eq!(waits, "Deployment climber: its controller has not seen it yet");
+        assert_eq!(waits, "Deployment climber: its controller has not observed it yet");
         assert_eq!(scene.cluster.says("ladder", "UpToDate").await, "False WaitingForResources");
         let deployments: Api<Deployment> = Api::namespaced(scene.client(), "default");
         let status = Patch::Merge(json!({ "status": {
@@ -321,7 +321,7 @@ async fn what_steps_say_is_what_the_object_says_and_a_deployment_is_waited_for()
         patched.expect("the status is accepted");
         scene.until_ready_says("Complete").await;
 
-        // Paused, it stays as it is, and catches up.
+        // A paused object stays unchanged, and catches up later.
         scene.cluster.annotate("ladder", PAUSED_ANNOTATION, Some("true")).await;
         scene.until("it says that it is paused", async || {
             scene.cluster.says("ladder", "Paused").await == "True Paused"
@@ -341,7 +341,7 @@ async fn what_steps_say_is_what_the_object_says_and_a_deployment_is_waited_for()
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn what_another_has_is_not_taken_and_a_finalization_that_waits_keeps_the_object() {
+async fn an_object_of_another_owner_is_not_taken_and_a_waiting_finalizer_keeps_the_object() {
     on_kubernetes("what another has", async |place| {
         let theirs: ConfigMap = serde_json::from_value(json!({
             "metadata": { "name": "a" }, "data": { "text": "theirs" },
@@ -375,7 +375,7 @@ async fn what_another_has_is_not_taken_and_a_finalization_that_waits_keeps_the_o
         scene.until_ready_says("Complete").await;
         assert_eq!(scene.text("a").await.as_deref(), Some("x"));
 
-        // A wait of the finalizer step, then what it owns, held by somebody.
+        // First the finalizer step waits, then an owned object that a foreign finalizer holds.
         let held = Patch::Merge(json!({ "metadata": { "finalizers": ["test.okt.dev/hold"] } }));
         maps.patch("b", &PatchParams::default(), &held)
             .await

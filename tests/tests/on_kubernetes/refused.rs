@@ -1,4 +1,4 @@
-//! An operator whose own write a real API server refuses: a bug to report, not a loop.
+//! This test refuses the operator's own write on a real API server: a bug to report, not a loop.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,14 @@ use serde_json::{Value, json};
 
 use crate::on_kubernetes;
 
-/// How long the refusal is watched.
+/// The time for which the refused writes are recorded.
 const WATCHED: Duration = Duration::from_secs(8);
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn a_write_of_the_operator_that_is_refused_is_reported_and_backed_off_until_the_definition_is_mended()
- {
+async fn a_refused_write_is_reported_and_retried_with_backoff_until_the_crd_is_fixed() {
     on_kubernetes("refused writes", async |place| {
-        // It claims the whole graph, and its rules lack an edge.
+        // The CRD claims to hold the whole graph, but its rules lack an edge.
         let wrong = definition::with_schema::<Database>(|schema| {
             let rules = schema
                 .pointer_mut("/properties/status/properties/lifecycle/x-kubernetes-validations")
@@ -49,7 +48,7 @@ async fn a_write_of_the_operator_that_is_refused_is_reported_and_backed_off_unti
         println!("answers to the writes of {WATCHED:?}: {answers:?}");
         let accepted = answers.iter().filter(|answer| **answer == 200).count();
         let refused = answers.iter().filter(|answer| **answer == 422).count();
-        // The finalizer, the entry, the refusal; then a try after 1, 2 and 4 seconds or so.
+        // The finalizer, the entry, the report of the refusal; then attempts after about 1, 2 and 4 seconds.
         assert_eq!(
             (accepted, accepted + refused),
             (3, answers.len()),

@@ -1,4 +1,4 @@
-//! What an object owns, on a real API server with garbage collection.
+//! These tests check owned resources on a real API server with garbage collection.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use tokio::task::JoinHandle;
 
 use crate::on_kubernetes;
 
-/// How much later than its effect an answer may be seen.
+/// The maximum delay between an effect and the operator's receipt of the answer.
 const MOMENT: Duration = Duration::from_millis(500);
 
-/// How long a server is watched that should have nothing to do.
+/// The time for which a server must get no requests.
 const QUIET: Duration = Duration::from_secs(3);
 
 fn of<T: DeserializeOwned>(object: Value) -> T {
@@ -30,7 +30,7 @@ fn map(name: &str, text: &str) -> ConfigMap {
     of(json!({ "metadata": { "name": name }, "data": { "text": text } }))
 }
 
-/// What a server stores otherwise than it was sent: quantities, and what it fills in.
+/// A Deployment that a server stores differently than it was sent: quantities, and defaults.
 fn deployment() -> Deployment {
     of(json!({
         "metadata": { "name": "web" },
@@ -84,12 +84,12 @@ impl Scene {
 
     async fn restart(&mut self) {
         self.operator.abort();
-        // It ends by that.
+        // An aborted task returns an error.
         let _ = (&mut self.operator).await;
         self.operator = run(&self.tap.on(&self.client), &self.app);
     }
 
-    /// Declares something else; the object is looked at because it is touched.
+    /// Declares other resources, and changes the spec to cause a reconciliation.
     async fn declare(&self, resources: Resources, number: u32) {
         self.app.declare(resources);
         let touch = json!({ "spec": { "key": number.to_string() } });
@@ -102,7 +102,7 @@ impl Scene {
         map.data?.get("text").cloned()
     }
 
-    /// What was written beside the shop itself.
+    /// Returns the writes to other objects than the shop.
     fn writes(&self) -> Vec<String> {
         let all = self.tap.writes().into_iter();
         all.filter(|write| !write.path.contains("/shops/"))
@@ -110,7 +110,8 @@ impl Scene {
             .collect()
     }
 
-    /// Waits until as much was written as it should be, and a moment longer: an answer is seen later than its effect.
+    /// Waits until the expected number of writes was sent, and a moment longer, because an answer arrives after its
+    /// effect.
     async fn wrote(&self, place: &Place, expected: &[&str]) {
         until(place, "it was written", async || {
             self.writes().len() >= expected.len()
@@ -138,7 +139,7 @@ fn run(client: &Client, app: &Shops) -> JoinHandle<()> {
     })
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 async fn until(place: &Place, what: &str, mut so: impl AsyncFnMut() -> bool) {
     let waited = async {
         while !so().await {
@@ -151,7 +152,7 @@ async fn until(place: &Place, what: &str, mut so: impl AsyncFnMut() -> bool) {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn what_an_object_owns_is_made_repaired_and_deleted_and_nothing_is_written_twice() {
+async fn owned_resources_are_created_repaired_and_deleted_and_nothing_is_written_twice() {
     on_kubernetes("what an object owns", async |place| {
         let mut scene = Scene::set(&place).await;
         let both = |text: &str| Resources::new().apply(map("a", text)).with(role());
@@ -164,16 +165,16 @@ async fn what_an_object_owns_is_made_repaired_and_deleted_and_nothing_is_written
         let (a, b) = (of("configmaps", "a"), of("configmaps", "b"));
         let role = "PATCH /apis/rbac.authorization.k8s.io/v1/clusterroles/okt-test-shop";
         let web = "PATCH /apis/apps/v1/namespaces/default/deployments/web";
-        // What has no owner reference is recorded before it is created.
+        // A resource without an owner reference is recorded before it is created.
         scene.wrote(&place, &[&a, &b, web, role]).await;
 
-        // Nothing is said again: not to what the server has changed in storing it, not after a restart.
+        // Nothing is written again, neither after the server's changes on storage nor after a restart.
         tokio::time::sleep(QUIET).await;
         scene.restart().await;
         tokio::time::sleep(QUIET).await;
         assert_eq!(scene.tap.writes(), []);
 
-        // Somebody takes a field by force, and adds one.
+        // Another manager takes a field by force, and adds one.
         let theirs = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -192,7 +193,7 @@ async fn what_an_object_owns_is_made_repaired_and_deleted_and_nothing_is_written
         assert_eq!(repaired.data.expect("data")["more"], "theirs");
         scene.wrote(&place, &[&a]).await;
 
-        // One is changed, and one is no longer declared.
+        // One resource is changed, and one is no longer declared.
         scene.declare(both("y").apply(deployment()), 1).await;
         until(&place, "what is declared no more is gone", async || {
             scene.text("b").await.is_none() && scene.text("a").await.as_deref() == Some("y")
@@ -201,7 +202,7 @@ async fn what_an_object_owns_is_made_repaired_and_deleted_and_nothing_is_written
         let gone = "DELETE /api/v1/namespaces/default/configmaps/b";
         scene.wrote(&place, &[&a, gone]).await;
 
-        // What the server collects with the object, and what the operator deletes before.
+        // The server collects the owned resources; the operator deletes the others before.
         scene.cluster.delete("shop").await;
         scene.cluster.until_gone("shop").await;
         let roles: Api<ClusterRole> = Api::all(scene.client.clone());
@@ -222,7 +223,7 @@ async fn what_an_object_owns_is_made_repaired_and_deleted_and_nothing_is_written
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn work_waits_for_a_deployment_whose_status_a_real_server_keeps() {
+async fn work_waits_until_the_status_of_a_deployment_is_ready() {
     on_kubernetes("what work waits for", async |place| {
         let scene = Scene::set(&place).await;
         scene.app.declare(Resources::new().apply_ready(deployment()));
@@ -230,7 +231,7 @@ async fn work_waits_for_a_deployment_whose_status_a_real_server_keeps() {
         let waits = scene.cluster.until_reason("shop", "Ready", "WaitingForResources");
         assert_eq!(
             waits.await.message,
-            "Deployment web: its controller has not seen it yet"
+            "Deployment web: its controller has not observed it yet"
         );
         assert_eq!(scene.app.ran(), [""; 0]);
         let deployments: Api<Deployment> = Api::namespaced(scene.client.clone(), "default");
@@ -250,7 +251,7 @@ async fn work_waits_for_a_deployment_whose_status_a_real_server_keeps() {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn what_has_a_wave_is_deleted_in_order_with_all_that_it_owns_and_waited_for() {
+async fn waves_are_deleted_in_order_with_their_dependents() {
     on_kubernetes("waves of deletion", async |place| {
         let scene = Scene::set(&place).await;
         let maps: Api<ConfigMap> = Api::namespaced(scene.client.clone(), "default");
@@ -262,7 +263,7 @@ async fn what_has_a_wave_is_deleted_in_order_with_all_that_it_owns_and_waited_fo
         );
         scene.cluster.create("shop", json!({})).await;
         scene.cluster.until_ready("shop", Open).await;
-        // What the first one owns, held by somebody else: the server deletes the first one after it.
+        // A dependent of the first map, held by a foreign finalizer: the server deletes the map after its dependent.
         let owner = maps.get("first").await.expect("it is there");
         let mut owned = map("of-first", "x");
         let mut reference = owner.controller_owner_ref(&()).expect("it can be an owner");

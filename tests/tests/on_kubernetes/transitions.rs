@@ -1,4 +1,5 @@
-//! What 900 transitions cost on a real API server, with pokes all the time and watches that lag.
+//! These tests count the writes of 900 transitions on a real API server, with constant reconcile requests and delayed
+//! watches.
 
 use okt_tests::RunnerState;
 use okt_tests::transitions::three_hundred_runners_cost;

@@ -1,10 +1,10 @@
-//! Upgrades of a graph with objects in flight, on a real API server.
+//! These tests upgrade a graph with objects in transition, on a real API server.
 
 use okt_tests::upgrades;
 
 use crate::on_kubernetes;
 
-/// Each scenario is a test of its own.
+/// Defines one test for each scenario.
 macro_rules! scenarios {
     ($($scenario:ident)*) => {
         $(

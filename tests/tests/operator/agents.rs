@@ -1,4 +1,4 @@
-//! Applications whose agents do the work: what operators and agents make of restarts, silence and each other.
+//! Applications whose agents do the work, under restarts, silence and competing operators.
 
 mod stage;
 
@@ -37,7 +37,7 @@ async fn a_whole_life_needs_no_code_for_any_state() {
                 .status
                 .as_ref()
                 .and_then(|s| s.lifecycle.as_ref()?.visit.as_ref());
-            visit.is_some_and(|visit| visit.outcome == okt_runtime::Outcome::Reached)
+            visit.is_some_and(|visit| visit.outcome == okt_runtime::VisitOutcome::Reached)
         })
         .await;
     stage.cluster.until_ready("db", Running).await;
@@ -50,7 +50,7 @@ async fn a_whole_life_needs_no_code_for_any_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_action_of_forty_minutes_holds_nothing_up_and_outlives_its_operators() {
+async fn an_action_of_forty_minutes_blocks_no_other_object_and_survives_operator_restarts() {
     let stage = stage().await;
     let slow = stage.machines.add("slow", &WORKS).await;
     let quick = stage.machines.add("quick", &WORKS).await;
@@ -95,7 +95,7 @@ async fn an_action_of_forty_minutes_holds_nothing_up_and_outlives_its_operators(
 
     assert_eq!(slow.begun(), ["Start"]);
     stage.cluster.until_ready("slow", Running).await;
-    assert_eq!(slow.begun(), ["Start", "Running"], "it was done once");
+    assert_eq!(slow.begun(), ["Start", "Running"], "the work ran once");
     let took = begun.elapsed();
     assert!(
         took >= FORTY_MINUTES && took < FORTY_MINUTES + Duration::from_mins(1),
@@ -104,7 +104,7 @@ async fn an_action_of_forty_minutes_holds_nothing_up_and_outlives_its_operators(
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_ends_while_there_is_no_operator_is_taken_by_the_next() {
+async fn the_next_operator_takes_the_result_of_work_that_ended_without_an_operator() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
     machine.script("Start", Reply::Takes(Duration::from_mins(5)));
@@ -121,7 +121,7 @@ async fn work_that_ends_while_there_is_no_operator_is_taken_by_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_nobody_knows_the_end_of_takes_the_error_edge_at_once() {
+async fn work_with_an_unknown_outcome_takes_the_error_edge_at_once() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
     machine.script("Start", Reply::Takes(Duration::from_mins(5)));
@@ -142,17 +142,13 @@ async fn work_that_nobody_knows_the_end_of_takes_the_error_edge_at_once() {
         .position("db")
         .await
         .failure
-        .expect("what led here");
+        .expect("a failure");
     assert_eq!(failure.reason, "OutcomeUnknown");
-    assert_eq!(
-        machine.begun(),
-        ["Start"],
-        "nothing is tried again by itself"
-    );
+    assert_eq!(machine.begun(), ["Start"], "no automatic retry");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_that_starts_anew_does_not_begin_again_what_nobody_knows_the_end_of() {
+async fn a_restarted_operator_does_not_repeat_work_with_an_unknown_outcome() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
     machine.script("Start", Reply::Takes(Duration::from_mins(5)));
@@ -169,7 +165,7 @@ async fn an_operator_that_starts_anew_does_not_begin_again_what_nobody_knows_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_error_edge_the_object_stands_still_until_somebody_decides() {
+async fn without_an_error_edge_an_unknown_outcome_stalls_the_object_until_its_spec_changes() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
     let operator = stage.operator(stage.agents());
@@ -193,7 +189,7 @@ async fn without_an_error_edge_the_object_stands_still_until_somebody_decides() 
         stalled.message
     );
 
-    // No restart decides.
+    // A restart does not retry the work.
     operator.kill().await;
     machine.kill();
     machine.start().await;
@@ -259,7 +255,7 @@ async fn an_agent_that_does_not_answer_moves_nothing_and_makes_conditions_unknow
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_agent_sees_and_what_fails_there_moves_the_object() {
+async fn observations_and_failures_of_an_agent_move_the_object() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
     let _operator = stage.operator(stage.agents());
@@ -309,14 +305,14 @@ async fn a_state_that_no_edge_leads_to_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_operators_the_older_is_refused_and_changes_nothing() {
+async fn the_older_of_two_operators_is_refused_and_changes_nothing() {
     let stage = stage().await;
     let machine = stage.machines.add("db", &WORKS).await;
     let (_, older) = watch::channel(4);
     let operator = stage.operator(stage.agents().epoch(older));
     stage.cluster.create("db", json!({})).await;
     stage.cluster.until_ready("db", Running).await;
-    // The newer one has spoken to the agent; the older one has not heard of it.
+    // The newer operator has called the agent; the older one does not know about it.
     let client = stage.machines.client("db");
     let action = client
         .status()
@@ -339,8 +335,8 @@ async fn of_two_operators_the_older_is_refused_and_changes_nothing() {
         .position("db")
         .await
         .action
-        .expect("it is to be done");
-    assert_eq!(action.failure, None, "it did not fail either");
+        .expect("a pending action");
+    assert_eq!(action.failure, None, "the action did not fail");
     operator.kill().await;
 
     let (_, newer) = watch::channel(5);
@@ -396,7 +392,7 @@ async fn a_trigger_cancels_the_work_at_the_agent_before_the_next_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_that_starts_anew_cancels_what_its_predecessor_left_behind() {
+async fn a_restarted_operator_cancels_the_work_that_its_predecessor_left_behind() {
     let stage = Stage::<Sites>::new().await;
     let works = ["Building", "Online", "Rebuilding", "Archived", "Gone"];
     let machine = stage.machines.add("site", &works).await;

@@ -1,4 +1,4 @@
-//! Servers that do not keep what was sent: work begins only for a position that an answer has.
+//! Servers that do not keep the status they receive: work begins only for a position that the answer contains.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use okt_testing::Fault;
 use okt_tests::{DatabaseState::Running, Databases, OPERATOR, Rig};
 use serde_json::{Value, json};
 
-/// What becomes of the writes of a status on their way.
+/// Changes the status writes and their answers on their way.
 #[derive(Clone, Copy)]
 struct Changed {
-    /// What is sent.
+    /// Changes the request.
     request: fn(&mut Value),
-    /// What is answered.
+    /// Changes the answer.
     answer: fn(&mut Value),
-    /// Whether the operator sees what is stored.
+    /// Whether the operator receives watch events of the stored object.
     seen: bool,
 }
 
@@ -55,7 +55,7 @@ impl Changed {
     }
 }
 
-/// No work begins within an hour; behind an honest server it is done.
+/// Asserts that no work begins within an hour, and that it begins once the server is honest.
 async fn begins_nothing(changed: Changed) {
     let rig = Rig::<Databases>::without_operator_of().await;
     rig.create("db", json!({})).await;
@@ -66,7 +66,7 @@ async fn begins_nothing(changed: Changed) {
     let operator = tokio::spawn(operator.run(std::future::pending()));
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(rig.app.ran(), []);
-    // The finalizer; the status where the cache is not behind that.
+    // The finalizer, and the status attempts where the operator receives the events.
     let writes = rig.wire.writes().len();
     assert!((1..=60).contains(&writes), "{writes} writes");
     operator.abort();
@@ -121,7 +121,7 @@ async fn no_work_begins_for_a_position_that_the_answer_has_otherwise() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_work_begins_for_a_position_of_which_a_webhook_dropped_a_part() {
+async fn no_work_begins_for_a_position_that_a_webhook_dropped_in_part() {
     begins_nothing(Changed {
         request: |object| {
             if let Some(position) = object["status"]["lifecycle"].as_object_mut() {

@@ -1,4 +1,4 @@
-//! The largest status there can be.
+//! The size of the largest possible status.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// States with names as long as they may be.
+/// States whose names have the maximum length.
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 enum LongState {

@@ -1,4 +1,4 @@
-//! An author whose error type fails itself: every line of theirs is contained.
+//! An application whose error type panics: OKT contains a panic in any line of user code.
 
 use kube::{Api, Client, CustomResource};
 use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// A life with one piece of work.
+/// A lifecycle with one piece of work.
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum CarelessState {
@@ -39,7 +39,7 @@ struct CarelessSpec {
 #[derive(Clone, Default)]
 struct Author;
 
-/// An error that cannot say what it is.
+/// An error whose conversion into `Failure` panics.
 struct Unspeakable;
 
 impl From<Unspeakable> for Failure {
@@ -71,7 +71,7 @@ impl Served for Author {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_panics_when_it_is_told_counts_as_a_failed_attempt() {
+async fn an_error_whose_conversion_panics_counts_as_a_failed_attempt() {
     let rig = Rig::<Author>::of().await;
     rig.create("c", json!({})).await;
     rig.until_in("c", CarelessState::Broken).await;

@@ -1,14 +1,15 @@
-//! An operator that is killed, at every point, and started again.
+//! An operator that is killed at every write and started again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use okt_runtime::{Answer, Outcome};
+use okt_runtime::{Answer, VisitOutcome};
 use okt_testing::Fault;
 use okt_tests::{DatabaseState, DatabaseState::*, OPERATOR, Reply, Rig};
 use serde_json::json;
 
-/// Creation with a failed attempt, a visit, a new revision, a trigger, a way out of the hold, deletion; gives the trails.
+/// Runs creation with a failed attempt, a visit, a new revision, a trigger, the way out of a holding state and the
+/// deletion; returns the trails.
 async fn scenario(rig: &Rig) -> Vec<String> {
     let mut trails = Vec::new();
     rig.create("db", json!({})).await;
@@ -23,7 +24,7 @@ async fn scenario(rig: &Rig) -> Vec<String> {
         let position = db.status.as_ref().and_then(|s| s.lifecycle.as_ref());
         position
             .and_then(|p| p.visit.as_ref())
-            .is_some_and(|v| v.outcome == Outcome::Reached)
+            .is_some_and(|v| v.outcome == VisitOutcome::Reached)
     })
     .await;
     rig.until_ready("db", Running).await;
@@ -54,7 +55,7 @@ async fn scenario(rig: &Rig) -> Vec<String> {
     trails
 }
 
-/// The states whose work ran, each id once, in order; an id that names two pieces of work is an error.
+/// Returns the states whose work ran, in order and once per id; panics if an id names two pieces of work.
 fn work(rig: &Rig) -> Vec<DatabaseState> {
     let mut seen: BTreeMap<String, DatabaseState> = BTreeMap::new();
     let mut states = Vec::new();
@@ -70,8 +71,8 @@ fn work(rig: &Rig) -> Vec<DatabaseState> {
     states
 }
 
-/// The operator's write of this number, counted from 1, never has an answer: it does not reach
-/// the server, or it is carried out there.
+/// Two faults for the operator's write of this number, counted from 1, which gets no answer: in one it does not reach
+/// the server, in the other the server carries it out.
 fn cuts(number: usize) -> [Fault; 2] {
     let write = || Fault::no_answer().client(OPERATOR).on_writes();
     let number = u64::try_from(number).expect("it fits");
@@ -79,7 +80,7 @@ fn cuts(number: usize) -> [Fault; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_killed_at_any_write_ends_where_it_would_have_ended() {
+async fn an_operator_killed_at_any_write_reaches_the_same_end() {
     let reference = Rig::new().await;
     let trails = scenario(&reference).await;
     let states = work(&reference);
@@ -114,7 +115,7 @@ async fn an_operator_killed_at_any_write_ends_where_it_would_have_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_never_comes_is_not_waited_for() {
+async fn a_write_without_an_answer_blocks_nothing() {
     let reference = Rig::new().await;
     let trails = scenario(&reference).await;
     let states = work(&reference);
@@ -133,7 +134,7 @@ async fn an_answer_that_never_comes_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pending_action_is_resumed_under_its_id_and_says_so() {
+async fn a_pending_action_is_resumed_under_its_id_and_marked_as_resumed() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Hang);
     rig.create("db", json!({})).await;
@@ -162,7 +163,7 @@ async fn an_operator_that_ends_takes_its_work_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_led_into_a_state_is_told_also_after_a_restart_and_at_a_retry() {
+async fn the_cause_of_a_state_is_reported_after_a_restart_and_at_a_retry() {
     use okt_runtime::Cause;
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Fail("not yet"));

@@ -1,4 +1,4 @@
-//! Many objects at once: what is asked of the API stays bounded, and every one gets where it should.
+//! Many objects at once: the requests to the API stay bounded, and every object reaches its end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use okt_tests::{DatabaseState::*, OPERATOR, Rig};
 use serde_json::json;
 
 const OBJECTS: usize = 200;
-/// How many turns an operator takes at the same time by default.
+/// How many reconciliations an operator runs at the same time by default.
 const AT_ONCE: usize = 16;
 /// How long the server takes for a write.
 const SLOW: Duration = Duration::from_millis(100);
 
 #[tokio::test(start_paused = true)]
-async fn all_objects_deleted_at_once_stop_and_go_sixteen_at_a_time_each_once() {
+async fn objects_deleted_at_once_are_stopped_once_each_and_released_sixteen_at_a_time() {
     let rig = Rig::new().await;
     let name = |number| format!("db-{number}");
     for number in 0..OBJECTS {
@@ -46,7 +46,7 @@ async fn all_objects_deleted_at_once_stop_and_go_sixteen_at_a_time_each_once() {
     let writes: Vec<_> = (rig.server.requests_since(settled).into_iter())
         .filter(|request| request.client == OPERATOR && request.is_write())
         .collect();
-    // Stopping, the leaf, the finalizer.
+    // The writes are those of Stopping, of the leaf and of the finalizer.
     assert_eq!(writes.len(), 3 * OBJECTS);
     for crowd in writes.windows(AT_ONCE + 1) {
         let time = crowd[AT_ONCE].at.duration_since(crowd[0].at);

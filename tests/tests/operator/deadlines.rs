@@ -1,4 +1,4 @@
-//! Deadlines: counted from the arrival, whatever restarts.
+//! Deadlines: counted from the arrival in a state, across restarts.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ async fn a_deadline_is_kept_across_restarts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_passed_while_nobody_ran_fires_at_the_start() {
+async fn a_deadline_that_passed_without_an_operator_fires_at_the_start() {
     let rig = Rig::new().await;
     servicing(&rig, Reply::Hang).await;
     rig.kill().await;
@@ -89,7 +89,7 @@ async fn the_new_action_starts_only_after_the_cancelled_one_has_ended() {
     rig.create("db", json!({})).await;
     rig.until_in("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
-    // Failed has no work; Stopping has.
+    // Failed has no work; Stopping has work.
     rig.app.sees("db", okt_tests::Sight::Event(Running, Failed));
     rig.request("db");
     rig.until_in("db", Failed).await;
@@ -123,7 +123,7 @@ async fn cancelled_work_that_does_not_end_is_dropped_after_half_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_position_without_a_time_is_given_one() {
+async fn a_position_without_a_time_gets_one() {
     let rig = Rig::without_operator().await;
     rig.create("db", json!({})).await;
     let foreign = json!({ "lifecycle": { "state": "Servicing", "transition": 3, "jumps": 1 } });
@@ -160,7 +160,7 @@ async fn a_deadline_that_a_pause_holds_back_does_not_spin() {
     rig.pass(Duration::from_mins(10)).await;
     assert!(
         rig.app.observations() - observations < 50,
-        "{} looks",
+        "{} observations",
         rig.app.observations() - observations
     );
     assert_eq!(rig.position("db").await.state.to_string(), "Servicing");

@@ -1,4 +1,4 @@
-//! The CRD: what it says, what it lets through, what it refuses.
+//! The CRD: its content, and the writes that it accepts and refuses.
 
 use expect_test::expect_file;
 use kube::CustomResource;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 #[test]
-fn the_definition_of_a_database_is_this() {
+fn the_definition_of_a_database_matches_its_snapshot() {
     let definition = crd::<Database>().expect("a CRD");
     let yaml = serde_saphyr::to_string(&definition).expect("YAML");
     expect_file!["./database.crd.yaml"].assert_eq(&yaml);
@@ -39,7 +39,7 @@ fn code(written: Result<(), kube::Error>) -> u16 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_graph_in_the_definition_refuses_what_is_no_edge() {
+async fn the_graph_in_the_definition_refuses_undeclared_edges() {
     for (from, to, transition, jumps, answer) in [
         ("Start", "Running", 2, 0, 200),
         ("Start", "Failed", 2, 0, 200),
@@ -96,7 +96,7 @@ async fn the_first_state_is_the_entry_or_a_jump() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn out_of_a_leaf_leads_the_entry_only() {
+async fn a_leaf_leads_to_the_entry_only() {
     for (to, answer) in [("Start", 200), ("Running", 422)] {
         let rig = database_at(json!({ "state": "End", "transition": 5, "jumps": 1 })).await;
         let next = json!({ "lifecycle": { "state": to, "transition": 6, "jumps": 1 } });
@@ -127,7 +127,7 @@ async fn a_renaming_is_neither_a_transition_nor_a_jump_and_old_names_keep_their_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fresh_object_reads_as_not_yet_seen() {
+async fn a_new_object_reads_as_not_yet_observed() {
     let rig = Rig::without_operator().await;
     let database = rig.create("db", json!({})).await;
     assert_eq!(
@@ -137,7 +137,7 @@ async fn a_fresh_object_reads_as_not_yet_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_that_the_graph_does_not_know_is_refused() {
+async fn a_desired_state_that_the_graph_does_not_know_is_refused() {
     for lifecycle in [
         json!({ "state": "Flying" }),
         json!({ "state": "Servicing" }),
@@ -155,7 +155,7 @@ async fn a_wish_that_the_graph_does_not_know_is_refused() {
     }
 }
 
-/// Adds a field that is OKT's.
+/// Adds a field that OKT owns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Clash {
     conditions: Vec<String>,
@@ -193,7 +193,7 @@ struct NothingSpec {
 }
 
 #[test]
-fn a_status_may_not_add_what_okt_writes() {
+fn a_status_may_not_add_a_field_that_okt_writes() {
     let error = crd::<Clashing>().expect_err("it clashes");
     assert_eq!(
         error,
@@ -213,7 +213,7 @@ fn a_status_may_not_add_what_okt_writes() {
 }
 
 #[test]
-fn a_crd_of_ours_breaks_no_rule_for_schemas() {
+fn generated_crds_break_no_rule_for_schemas() {
     fn of<A: Served>() -> Vec<String> {
         let crd = serde_json::to_value(crd::<A::Resource>().expect("a CRD")).expect("JSON");
         let states = StateOf::<A>::GRAPH.states.iter();

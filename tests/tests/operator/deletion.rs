@@ -1,4 +1,4 @@
-//! Deletion: from everywhere to a leaf, and out.
+//! Deletion: from every state to a leaf, and out of the cluster.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use okt_tests::{
 };
 use serde_json::json;
 
-/// An object in this state, its action in flight where it is a passing one.
+/// Creates an object in this state, with its action in flight if the state is a passing one.
 async fn in_state(state: DatabaseState) -> Rig {
     let rig = Rig::new().await;
     let slow = Reply::After(Duration::from_mins(1), Answer::Next);
@@ -16,7 +16,7 @@ async fn in_state(state: DatabaseState) -> Rig {
         Start | Servicing | Stopping => rig.app.next_time(state, slow),
         Failed => rig
             .app
-            .next_time(Start, Reply::FailForGood("no such image")),
+            .next_time(Start, Reply::FailPermanently("no such image")),
         Running | End => {}
     }
     let desired = match state {
@@ -48,7 +48,7 @@ async fn deletion_in_every_state_ends_in_a_leaf() {
         rig.delete("db").await;
         rig.until_gone("db").await;
         let ran = rig.app.states("db");
-        // On the way out a resting state's own work may run; what matters is that Stopping did where it lies on the way.
+        // On the way out the work of a resting state may run too; Stopping has to run where it lies on the way.
         let ran: Vec<_> = ran.into_iter().collect();
         assert_eq!(ran, way, "{state:?}");
         assert_eq!(rig.app.overlaps(), 0);
@@ -56,7 +56,7 @@ async fn deletion_in_every_state_ends_in_a_leaf() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_shows_while_the_action_in_flight_goes_on() {
+async fn deletion_is_reported_while_an_action_is_in_flight() {
     let rig = in_state(Start).await;
     rig.delete("db").await;
     rig.until_reason("db", "Deleting", "Deleting").await;
@@ -66,7 +66,7 @@ async fn deletion_shows_while_the_action_in_flight_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_begun_before_the_deletion_is_not_tried_again_but_resumed_once() {
+async fn work_begun_before_the_deletion_is_not_retried_but_resumed_once() {
     let rig = Rig::new().await;
     for _ in 0..4 {
         rig.app.next_time(Start, Reply::Fail("not yet"));
@@ -84,7 +84,7 @@ async fn work_begun_before_the_deletion_is_not_tried_again_but_resumed_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_on_the_way_out_is_tried_again() {
+async fn work_on_the_way_out_is_retried() {
     let rig = Rig::new().await;
     for _ in 0..4 {
         rig.app.next_time(Stopping, Reply::Fail("clients stay"));
@@ -98,7 +98,7 @@ async fn work_on_the_way_out_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_of_which_nothing_is_recorded_just_goes() {
+async fn an_object_without_a_record_is_released_without_work() {
     for sight in [Sight::Unobserved, Sight::Absent, Sight::Broken] {
         let rig = Rig::without_operator().await;
         rig.app.sees("db", sight);
@@ -114,7 +114,7 @@ async fn an_object_of_which_nothing_is_recorded_just_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_somebody_else_holds_too_is_let_go_once() {
+async fn an_object_with_a_foreign_finalizer_is_released_once() {
     let rig = Rig::new().await;
     let mut object = Databases::object("db", json!({}));
     object["metadata"]["finalizers"] = json!(["example.com/backup"]);
@@ -137,7 +137,7 @@ async fn an_object_that_somebody_else_holds_too_is_let_go_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_end_says_how_to_leave_and_leaves_when_given_up() {
+async fn an_object_whose_last_work_fails_reports_how_to_abandon_it_and_goes_once_abandoned() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({})).await;
     rig.until_ready("s", SiteState::Online).await;
@@ -164,23 +164,22 @@ async fn an_object_that_cannot_end_says_how_to_leave_and_leaves_when_given_up() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn passing_work_that_failed_for_good_takes_the_way_out() {
+async fn passing_work_that_failed_permanently_continues_on_the_way_out() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
     rig.app
-        .next_time(Stopping, Reply::FailForGood("no such volume"));
+        .next_time(Stopping, Reply::FailPermanently("no such volume"));
     rig.delete("db").await;
     rig.until_gone("db").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_of_a_leaf_that_failed_for_good_is_stalled_says_how_to_leave_and_runs_again_for_a_new_spec()
- {
+async fn work_of_a_leaf_that_failed_permanently_is_stalled_and_runs_again_for_a_new_spec() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({})).await;
     rig.until_ready("s", SiteState::Online).await;
-    rig.app.fail_in_leaf_for_good(true);
+    rig.app.fail_in_leaf_permanently(true);
     rig.delete("s").await;
     let stalled = rig.until_reason("s", "Stalled", "DiskGone").await;
     assert!(
@@ -191,13 +190,13 @@ async fn work_of_a_leaf_that_failed_for_good_is_stalled_says_how_to_leave_and_ru
     rig.wire.clear();
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
-    rig.app.fail_in_leaf_for_good(false);
+    rig.app.fail_in_leaf_permanently(false);
     rig.patch("s", json!({ "spec": { "theme": "dark" } })).await;
     rig.until_gone("s").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_annotation_to_give_up_does_nothing_without_a_deletion() {
+async fn an_abandon_annotation_does_nothing_without_a_deletion() {
     let rig = Rig::new().await;
     let database = rig.create("db", json!({})).await;
     rig.annotate("db", ABANDON_ANNOTATION, database.metadata.uid.as_deref())
@@ -214,7 +213,7 @@ async fn an_annotation_to_give_up_does_nothing_without_a_deletion() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_whose_status_was_lost_is_led_to_its_end_where_its_application_is_seen() {
+async fn deletion_of_an_object_without_a_status_starts_where_its_application_is_observed() {
     let rig = Rig::without_operator().await;
     let mut object = Databases::object("db", json!({}));
     object["metadata"]["finalizers"] = json!([okt_runtime::FINALIZER]);
@@ -227,7 +226,7 @@ async fn an_object_whose_status_was_lost_is_led_to_its_end_where_its_application
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_made_anew_begins_nothing_while_the_work_of_the_one_given_up_still_ends() {
+async fn a_recreated_object_begins_no_work_while_the_work_of_the_abandoned_one_still_ends() {
     let rig = Rig::new().await;
     let cleaning = Duration::from_secs(20);
     rig.app.next_time(Start, Reply::CleansUpFor(cleaning));

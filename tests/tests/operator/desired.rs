@@ -1,12 +1,12 @@
-//! What a spec asks for: kept, refused, visited, made again.
+//! The desired state: reached, kept, refused, changed, and visits.
 
 use std::time::Duration;
 
-use okt_runtime::{Answer, Outcome};
+use okt_runtime::{Answer, VisitOutcome};
 use okt_tests::{DatabaseState::*, Reply, Rig, SiteState, Sites};
 use serde_json::json;
 
-async fn outcome(rig: &Rig) -> Outcome {
+async fn outcome(rig: &Rig) -> VisitOutcome {
     rig.position("db").await.visit.expect("a visit").outcome
 }
 
@@ -18,14 +18,14 @@ async fn running() -> Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spec_that_wishes_nothing_wishes_the_first_resting_state_on_the_way() {
+async fn without_a_desired_state_an_object_goes_to_the_first_resting_state() {
     let rig = running().await;
     let desired = rig.position("db").await.desired.expect("a desired state");
     assert_eq!((desired.state.as_str(), desired.reached), ("Running", true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_without_a_route_is_refused_and_says_why() {
+async fn a_desired_state_without_a_route_is_refused_with_a_reason() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({ "state": "Archived" })).await;
     rig.until_ready("s", SiteState::Archived).await;
@@ -49,7 +49,7 @@ async fn a_wish_without_a_route_is_refused_and_says_why() {
 async fn a_holding_state_is_left_for_a_new_request_only() {
     let rig = Rig::new().await;
     rig.app
-        .next_time(Start, Reply::FailForGood("no such image"));
+        .next_time(Start, Reply::FailPermanently("no such image"));
     rig.create("db", json!({ "state": "Running", "request": "1" }))
         .await;
     rig.until_reason("db", "Stalled", "Failed").await;
@@ -65,7 +65,7 @@ async fn a_holding_state_is_left_for_a_new_request_only() {
 #[tokio::test(start_paused = true)]
 async fn a_leaf_is_left_for_a_new_request_only() {
     let rig = running().await;
-    // The handler of a visit ends the life, although Running is wished.
+    // The handler of the visited state ends the lifecycle although the desired state is Running.
     rig.app.next_time(
         Servicing,
         Reply::Say(Answer::To(okt_runtime::Lifecycle::id(End))),
@@ -90,7 +90,7 @@ async fn a_leaf_is_left_for_a_new_request_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wished_leaf_is_ready_and_left_for_a_new_wish() {
+async fn a_desired_leaf_is_ready_and_left_for_another_desired_state() {
     let rig = running().await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
@@ -108,13 +108,13 @@ async fn a_visit_is_made_once_per_request() {
         rig.ask_for("db", visit).await;
         rig.pass(Duration::from_mins(2)).await;
         rig.until_ready("db", Running).await;
-        assert_eq!(outcome(&rig).await, Outcome::Reached);
+        assert_eq!(outcome(&rig).await, VisitOutcome::Reached);
         assert_eq!(rig.position("db").await.transition, transition, "{request}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_visit_without_a_route_is_refused_and_shows_only_in_its_outcome() {
+async fn a_refused_visit_is_reported_only_in_its_outcome() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({ "state": "Archived" })).await;
     rig.until_ready("s", SiteState::Archived).await;
@@ -124,7 +124,7 @@ async fn a_visit_without_a_route_is_refused_and_shows_only_in_its_outcome() {
         let position = s.status.as_ref().and_then(|s| s.lifecycle.as_ref());
         position
             .and_then(|p| p.visit.as_ref())
-            .is_some_and(|v| v.outcome == Outcome::Refused)
+            .is_some_and(|v| v.outcome == VisitOutcome::Refused)
     })
     .await;
     rig.until_ready("s", SiteState::Archived).await;
@@ -140,10 +140,10 @@ async fn a_visit_taken_out_of_the_spec_before_it_was_made_is_overtaken() {
     rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
         .await;
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(outcome(&rig).await, Outcome::Pending);
+    assert_eq!(outcome(&rig).await, VisitOutcome::Pending);
     rig.ask_for("db", json!({ "visit": null })).await;
     rig.until_ready("db", Running).await;
-    assert_eq!(outcome(&rig).await, Outcome::Overtaken);
+    assert_eq!(outcome(&rig).await, VisitOutcome::Overtaken);
     assert_eq!(rig.app.states("db"), [Start, Running]);
 }
 
@@ -156,7 +156,7 @@ async fn a_visit_found_when_nothing_is_recorded_is_not_replayed() {
     )
     .await;
     rig.until_ready("db", Running).await;
-    assert_eq!(outcome(&rig).await, Outcome::NotReplayed);
+    assert_eq!(outcome(&rig).await, VisitOutcome::NotReplayed);
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.states("db"), [Start, Running]);
     rig.ask_for("db", json!({ "visit": { "request": "new" } }))
@@ -165,13 +165,13 @@ async fn a_visit_found_when_nothing_is_recorded_is_not_replayed() {
         let position = object.status.as_ref().and_then(|s| s.lifecycle.as_ref());
         position
             .and_then(|p| p.visit.as_ref())
-            .is_some_and(|v| v.outcome == Outcome::Reached)
+            .is_some_and(|v| v.outcome == VisitOutcome::Reached)
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wish_stands_after_the_object_wandered_off() {
+async fn an_object_that_a_handler_moved_returns_to_its_desired_state() {
     let rig = running().await;
     rig.app.next_time(
         Running,
@@ -186,7 +186,7 @@ async fn the_wish_stands_after_the_object_wandered_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_revision_runs_the_work_of_a_resting_state_again_under_an_id_of_its_own() {
+async fn a_new_revision_reruns_the_work_of_a_resting_state_under_a_new_id() {
     let rig = running().await;
     for run in 2..5 {
         rig.patch("db", json!({ "spec": { "storage": format!("{run}Gi") } }))
@@ -203,7 +203,7 @@ async fn a_new_revision_runs_the_work_of_a_resting_state_again_under_an_id_of_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_is_no_new_revision() {
+async fn a_changed_desired_state_is_no_new_revision() {
     let rig = running().await;
     rig.ask_for("db", json!({ "state": "Running", "request": "again" }))
         .await;

@@ -1,4 +1,4 @@
-//! An application that is one resource: made, changed, mended and removed by four methods.
+//! An application that is one external resource: four methods create, update, repair and delete it.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn the_entry_creates_every_other_state_updates_and_the_leaf_deletes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_spec_is_an_update_and_nothing_else_is() {
+async fn only_a_changed_spec_causes_an_update() {
     let rig = kept().await;
     rig.pass(Duration::from_mins(10)).await;
     rig.patch("a", json!({ "spec": { "size": 2 } })).await;
@@ -42,7 +42,7 @@ async fn another_spec_is_an_update_and_nothing_else_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_crash_has_left_before_it_was_recorded_is_found_and_not_made_twice() {
+async fn a_resource_created_before_a_crash_is_found_and_not_created_twice() {
     let rig = Hall::of().await;
     buckets(&rig).be_silent(true);
     rig.create("a", json!({})).await;
@@ -57,7 +57,7 @@ async fn what_a_crash_has_left_before_it_was_recorded_is_found_and_not_made_twic
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_there_before_the_object_is_taken_over() {
+async fn a_resource_older_than_its_object_is_adopted() {
     let rig = Hall::of().await;
     buckets(&rig).spoil("a", Some(7));
     rig.create("a", json!({})).await;
@@ -66,7 +66,7 @@ async fn what_was_there_before_the_object_is_taken_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_takes_its_time_is_waited_for_and_asked_for_once() {
+async fn a_slow_creation_is_requested_once_and_waited_for() {
     let rig = Hall::without_operator_of().await;
     buckets(&rig).take_observations(20);
     rig.start();
@@ -81,7 +81,7 @@ async fn what_takes_its_time_is_waited_for_and_asked_for_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removal_that_fails_is_tried_again_and_the_object_is_kept_until_it_succeeds() {
+async fn a_failed_deletion_is_retried_and_the_object_stays_until_it_succeeds() {
     let rig = kept().await;
     buckets(&rig).refuse(3);
     rig.delete("a").await;
@@ -96,7 +96,7 @@ async fn a_removal_that_fails_is_tried_again_and_the_object_is_kept_until_it_suc
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_change_is_changed_back_where_the_application_says() {
+async fn a_change_by_others_is_reverted_where_the_application_reports_it() {
     let rig = kept().await;
     buckets(&rig).spoil("a", Some(9));
     rig.pass(Duration::from_mins(1)).await;
@@ -106,7 +106,7 @@ async fn what_others_change_is_changed_back_where_the_application_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_remove_is_made_anew() {
+async fn a_resource_that_others_remove_is_created_again() {
     let rig = kept().await;
     buckets(&rig).spoil("a", None);
     rig.pass(Duration::from_mins(1)).await;

@@ -1,4 +1,4 @@
-//! Input that nobody should write, and somebody does.
+//! Invalid input in objects.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn raw_condition(rig: &Rig, name: &str, condition: &str) -> Option<Value> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_undecodable_object_says_so_once_while_every_other_is_served() {
+async fn an_undecodable_object_is_reported_once_while_every_other_is_reconciled() {
     let rig = lenient().await;
     for (name, spec) in [
         ("wrong-type", json!({ "storage": 5 })),
@@ -64,7 +64,7 @@ async fn an_undecodable_object_says_so_once_while_every_other_is_served() {
     rig.restart().await;
     rig.pass(Duration::from_mins(1)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
-    // Mended, it begins its life.
+    // Once repaired, its lifecycle begins.
     rig.patch("wrong-type", json!({ "spec": { "storage": "1Gi" } }))
         .await;
     rig.until_ready("wrong-type", Running).await;
@@ -91,7 +91,7 @@ async fn an_object_that_became_undecodable_keeps_its_position_and_its_conditions
         .await
         .expect("it is kept");
     assert_eq!(available["status"], "True");
-    // Another generation, still undecodable: said of that one too.
+    // The new generation is still undecodable and is reported too.
     rig.patch("db", json!({ "spec": { "storage": 6 } })).await;
     rig.pass(Duration::from_secs(5)).await;
     let stalled = raw_condition(&rig, "db", "Stalled")
@@ -104,9 +104,9 @@ async fn an_object_that_became_undecodable_keeps_its_position_and_its_conditions
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_undecodable_object_can_be_deleted_and_given_up() {
+async fn an_undecodable_object_can_be_deleted_and_abandoned() {
     let rig = lenient().await;
-    // Nothing is recorded of it: it just goes.
+    // This object has no record, so OKT releases it at once.
     let mut fresh = bad("fresh", &json!({}));
     fresh["metadata"]["finalizers"] = json!([okt_runtime::FINALIZER]);
     rig.create_raw(fresh).await;

@@ -1,4 +1,4 @@
-//! The gate: acts only while it leads.
+//! Leader election: an operator acts only while it leads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ async fn an_operator_that_does_not_lead_does_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_gate_stops_new_actions_at_once_and_what_runs_is_taken_up_when_it_is_regained() {
+async fn lost_leadership_stops_new_actions_at_once_and_regained_leadership_resumes_running_ones() {
     let (rig, is_leader) = elected(true).await;
     rig.app
         .next_time(Start, Reply::After(Duration::from_secs(30), Answer::Next));
@@ -44,7 +44,7 @@ async fn a_lost_gate_stops_new_actions_at_once_and_what_runs_is_taken_up_when_it
     assert_eq!(
         (rig.app.ran().len(), rig.app.ended()),
         (1, 1),
-        "what runs is let end"
+        "running work may end"
     );
     is_leader.send_replace(true);
     rig.until_ready("db", Running).await;
@@ -56,7 +56,7 @@ async fn a_lost_gate_stops_new_actions_at_once_and_what_runs_is_taken_up_when_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_wait_for_the_gate() {
+async fn retries_wait_for_leadership() {
     let (rig, is_leader) = elected(true).await;
     rig.app.next_time(Start, Reply::Fail("not yet"));
     rig.create("db", json!({})).await;
@@ -69,7 +69,7 @@ async fn retries_wait_for_the_gate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_leader_did_meanwhile_stands() {
+async fn changes_of_another_leader_are_kept() {
     let (rig, is_leader) = elected(true).await;
     let late = Answer::To(okt_runtime::Lifecycle::id(Failed));
     rig.app
@@ -78,7 +78,7 @@ async fn what_another_leader_did_meanwhile_stands() {
     rig.until_in("db", Start).await;
     rig.pass(Duration::from_secs(1)).await;
     is_leader.send_replace(false);
-    // The other leader has the same application, and goes on under the same id.
+    // The other leader serves the same application and resumes under the same id.
     let other = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
     let other = tokio::spawn(other.run(std::future::pending()));
     rig.until_ready("db", Running).await;
@@ -106,7 +106,7 @@ fn a_backup() -> serde_json::Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_lost_between_a_look_and_its_write_leaves_both_write_and_work_to_the_next_leader() {
+async fn leadership_lost_between_observation_and_write_leaves_write_and_work_to_the_next_leader() {
     let (rig, is_leader) = at_rest().await;
     rig.app
         .sees("db", Sight::Slow(Duration::from_secs(8), Running));
@@ -121,7 +121,7 @@ async fn a_gate_lost_between_a_look_and_its_write_leaves_both_write_and_work_to_
         (rig.app.observations(), rig.app.ran().len()),
         (observations, ran)
     );
-    // The other leader makes the backup, and somebody wishes for the end.
+    // The other leader makes the backup, then the desired state becomes End.
     rig.app.sees("db", Sight::Unobserved);
     let other = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
     let other = tokio::spawn(other.run(std::future::pending()));
@@ -145,7 +145,7 @@ async fn a_gate_lost_between_a_look_and_its_write_leaves_both_write_and_work_to_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_lost_while_a_position_is_written_starts_no_work() {
+async fn leadership_lost_while_a_position_is_written_starts_no_work() {
     let (rig, is_leader) = at_rest().await;
     let answered_late = Fault::delay(Duration::from_secs(8)).after_commit();
     let answered_late = answered_late.client(OPERATOR).subresource("status");
@@ -201,14 +201,14 @@ async fn a_write_that_arrives_after_the_next_leaders_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_waits_for_cancelled_work_to_end_is_not_started_without_the_gate() {
+async fn work_that_waits_for_cancelled_work_to_end_is_not_started_without_leadership() {
     let (rig, is_leader) = elected(true).await;
     rig.app
         .next_time(Running, Reply::CleansUpFor(Duration::from_secs(20)));
     rig.create("db", json!({})).await;
     rig.until_in("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
-    // Failed has no work; Stopping has, which waits for what runs to clean up.
+    // Failed has no work; Stopping has work, which waits until the cancelled work has cleaned up.
     rig.app.sees("db", Sight::Event(Running, Failed));
     rig.request("db");
     rig.until_in("db", Failed).await;
@@ -217,19 +217,19 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_started_without_the_ga
     assert_eq!((rig.app.cancelled(), rig.app.ended()), (1, 1));
     is_leader.send_replace(false);
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(rig.app.ended(), 2, "what was cancelled has ended");
+    assert_eq!(rig.app.ended(), 2, "the cancelled work has ended");
     assert_eq!(rig.app.states("db"), [Start, Running], "nothing was begun");
     is_leader.send_replace(true);
     rig.until_ready("db", End).await;
     let ran = rig.app.ran();
     let states: Vec<_> = ran.iter().map(|ran| ran.state).collect();
     assert_eq!(states, [Start, Running, Stopping]);
-    assert_eq!(ran[2].attempt, 1, "what was not begun is no attempt");
+    assert_eq!(ran[2].attempt, 1, "work that did not begin is no attempt");
     assert_eq!(rig.app.overlaps(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_that_nobody_holds_any_more_is_shut() {
+async fn a_dropped_leader_channel_counts_as_not_leading() {
     let (rig, is_leader) = elected(true).await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;

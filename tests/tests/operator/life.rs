@@ -1,8 +1,8 @@
-//! The whole life of an object: created, wished about, visited, deleted.
+//! The whole lifecycle of an object: creation, desired states, visits, deletion.
 
 use std::time::Duration;
 
-use okt_runtime::Outcome;
+use okt_runtime::VisitOutcome;
 use okt_tests::{DatabaseState::*, Rig};
 use serde_json::json;
 
@@ -57,7 +57,7 @@ async fn a_visit_is_made_once_and_the_object_returns() {
             let position = database.status.as_ref().and_then(|s| s.lifecycle.as_ref());
             position
                 .and_then(|p| p.visit.as_ref())
-                .is_some_and(|v| v.outcome == Outcome::Reached)
+                .is_some_and(|v| v.outcome == VisitOutcome::Reached)
         })
         .await;
     assert!(database.status.is_some());
@@ -71,7 +71,7 @@ async fn a_visit_is_made_once_and_the_object_returns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_follows_the_graph_to_a_leaf_and_then_the_object_goes() {
+async fn deletion_follows_the_graph_to_a_leaf_and_then_removes_the_object() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;

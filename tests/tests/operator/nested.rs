@@ -1,4 +1,4 @@
-//! JSON of strangers that is nested deeper than a parser goes: it concerns that object alone.
+//! JSON nested deeper than a parser allows: it affects only its own object.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use okt_runtime::Operator;
 use okt_tests::{KioskState::*, Kiosks, OPERATOR, Rig, Served, ShelfState, Shelves};
 use serde_json::{Value, json};
 
-/// A value in a list may be nested this deeply for a parser with the usual limit to read it alone, but not the list.
+/// A depth at which a parser with the usual limit reads the value alone, but not within a list.
 const IN_A_LIST: usize = 123;
 
-/// The deepest value that the JSON decoder of a real server takes, but for what is around it.
+/// The deepest value that the JSON decoder of a real server accepts, minus what surrounds it.
 const DEEPEST: usize = 9_990;
 
-/// The word that stands for a deep value where an object is created.
+/// The placeholder for a deep value in a created object.
 const DEEP: &str = "nested deeply";
 
-/// A client that is shown a value of this depth in the place of the word.
+/// A client that replaces the placeholder in answers with a value of this depth.
 fn deepened(client: &Client, depth: usize) -> Client {
     let inner = client.clone();
     let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
@@ -42,7 +42,7 @@ fn deepened(client: &Client, depth: usize) -> Client {
     Client::new(service, client.default_namespace())
 }
 
-/// A cluster with an operator that is shown deep values; it ends with the test.
+/// Starts an operator whose client sees deep values; returns its task.
 fn shown<A: Served>(rig: &Rig<A>, depth: usize) -> tokio::task::JoinHandle<()> {
     let client = deepened(&rig.server.client_named(OPERATOR), depth);
     let operator = Operator::new(client, rig.app.clone()).virtual_time();
@@ -85,13 +85,13 @@ async fn an_object_that_is_nested_too_deeply_is_reported_and_stops_no_other() {
         }
         rig.wire.clear();
         rig.pass(Duration::from_hours(1)).await;
-        assert_eq!(rig.wire.writes(), [""; 0], "it is said once");
+        assert_eq!(rig.wire.writes(), [""; 0], "it is reported once");
         operator.abort();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_became_nested_too_deeply_can_be_given_up() {
+async fn an_object_that_became_nested_too_deeply_can_be_abandoned() {
     let rig = Rig::<Kiosks>::without_operator_of().await;
     let operator = shown(&rig, DEEPEST);
     let kiosk = rig.create("kiosk", json!({})).await;
@@ -101,7 +101,10 @@ async fn an_object_that_became_nested_too_deeply_can_be_given_up() {
     rig.until_reason("kiosk", "Stalled", "Undecodable").await;
     rig.delete("kiosk").await;
     rig.pass(Duration::from_mins(1)).await;
-    let stalled = rig.condition("kiosk", "Stalled").await.expect("it waits");
+    let stalled = rig
+        .condition("kiosk", "Stalled")
+        .await
+        .expect("a condition");
     assert!(
         stalled.message.contains("okt.dev/abandon"),
         "{}",
@@ -115,7 +118,7 @@ async fn an_object_that_became_nested_too_deeply_can_be_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owned_or_referred_object_that_is_nested_too_deeply_stops_nobody() {
+async fn an_owned_or_referred_object_that_is_nested_too_deeply_stops_no_other() {
     let rig = Rig::<Shelves>::without_operator_of().await;
     let kiosks = Rig::<Kiosks>::beside(&rig).await;
     for name in ["owned", "referred"] {
@@ -128,7 +131,7 @@ async fn an_owned_or_referred_object_that_is_nested_too_deeply_stops_nobody() {
     rig.until_ready("shelf", ShelfState::Filled).await;
     assert!(
         rig.app.sees_kiosks().is_empty(),
-        "what cannot be read is not there"
+        "objects that cannot be read are left out"
     );
     operator.abort();
 }

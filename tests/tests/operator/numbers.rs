@@ -1,4 +1,4 @@
-//! Durations that an author returns, as long as they get.
+//! The longest durations that a handler or an application can return.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use okt_tests::{DatabaseState::*, QueueState, Queues, Reply, Rig, Say};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_looked_at_again_after_the_longest_duration_stops_nobody() {
+async fn an_object_that_is_requeued_after_the_longest_duration_stops_no_other() {
     let rig = Rig::without_operator().await;
     rig.app.observe_again_after(Duration::MAX);
     rig.start();
@@ -21,7 +21,7 @@ async fn an_object_that_is_looked_at_again_after_the_longest_duration_stops_nobo
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_waits_for_the_longest_duration_is_called_again_by_a_poke_alone() {
+async fn a_handler_that_waits_for_the_longest_duration_runs_only_on_a_reconcile_request() {
     let rig = Rig::without_operator().await;
     rig.app
         .next_time(Start, Reply::Say(Answer::Wait(Duration::MAX)));
@@ -36,7 +36,7 @@ async fn a_handler_that_waits_for_the_longest_duration_is_called_again_by_a_poke
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_is_taken_again_after_the_longest_duration_stops_nobody() {
+async fn a_step_that_is_requeued_after_the_longest_duration_stops_no_other_object() {
     let rig = Rig::<Queues>::without_operator_of().await;
     rig.app
         .script

@@ -1,4 +1,4 @@
-//! What the application says of itself, and what follows from it.
+//! Observations of the application, and their effects.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ async fn running() -> Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_application_is_adopted_where_it_stands_with_a_warning() {
+async fn a_running_application_is_adopted_in_its_state_with_a_warning() {
     let rig = Rig::new().await;
     rig.app.sees("db", Sight::In(Running));
     rig.create("db", json!({})).await;
@@ -21,13 +21,13 @@ async fn a_running_application_is_adopted_where_it_stands_with_a_warning() {
     let position = rig.position("db").await;
     assert_eq!((position.trail.as_str(), position.jumps), (">Running>", 1));
     assert_eq!(position.history[0].cause, "Jump:Adopted");
-    assert_eq!(rig.app.states("db"), [Running], "its handler is told so");
+    assert_eq!(rig.app.states("db"), [Running], "its handler runs");
     assert_eq!(rig.app.ran()[0].cause, Some(okt_runtime::Cause::Adopted));
     assert_eq!(rig.events().await, ["Warning JumpedToRunning"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_application_seen_at_the_end_of_an_edge_goes_along_it() {
+async fn an_application_observed_at_the_end_of_an_edge_takes_that_edge() {
     let rig = running().await;
     rig.app.sees("db", Sight::In(Stopping));
     rig.until_in("db", End).await;
@@ -38,7 +38,7 @@ async fn an_application_seen_at_the_end_of_an_edge_goes_along_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_application_seen_where_no_edge_leads_is_followed_by_a_jump() {
+async fn an_application_observed_where_no_edge_leads_causes_a_jump() {
     let rig = running().await;
     rig.app.next_time(
         Start,
@@ -55,7 +55,7 @@ async fn an_application_seen_where_no_edge_leads_is_followed_by_a_jump() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_holding_state_does_not_follow_but_says_what_is_seen() {
+async fn a_holding_state_does_not_follow_an_observation() {
     let rig = running().await;
     rig.app.sees("db", Sight::Event(Running, Failed));
     rig.until_in("db", Failed).await;
@@ -68,7 +68,7 @@ async fn a_holding_state_does_not_follow_but_says_what_is_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_absent_application_is_made_anew() {
+async fn an_absent_application_is_started_again() {
     let rig = running().await;
     rig.app.next_time(
         Start,
@@ -82,7 +82,7 @@ async fn an_absent_application_is_made_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_is_said_after_three_looks_that_failed_and_unsaid_after_one_that_did_not() {
+async fn unknown_is_reported_after_three_failed_observations_and_cleared_by_one_that_succeeds() {
     let rig = running().await;
     rig.pass(Duration::from_secs(1)).await;
     rig.wire.clear();
@@ -107,7 +107,7 @@ async fn unknown_is_said_after_three_looks_that_failed_and_unsaid_after_one_that
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_object_whose_application_cannot_be_asked_is_begun() {
+async fn a_new_object_with_an_unreachable_application_is_started() {
     let rig = Rig::new().await;
     rig.app.sees("db", Sight::Unreachable);
     rig.create("db", json!({})).await;
@@ -115,7 +115,7 @@ async fn a_new_object_whose_application_cannot_be_asked_is_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_object_whose_look_fails_waits_and_says_so() {
+async fn a_new_object_whose_observation_fails_waits_and_reports_it() {
     let rig = Rig::new().await;
     rig.app.sees("db", Sight::Broken);
     rig.create("db", json!({})).await;
@@ -128,7 +128,7 @@ async fn a_new_object_whose_look_fails_waits_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_of_its_own_moves_nothing_and_is_named() {
+async fn an_undeclared_state_moves_nothing_and_is_reported() {
     let rig = running().await;
     rig.app.sees("db", Sight::Named("Vacuuming"));
     let ready = rig.until_reason("db", "Ready", "UnforeseenState").await;
@@ -141,13 +141,13 @@ async fn a_state_of_its_own_moves_nothing_and_is_named() {
     rig.pass(Duration::from_mins(1)).await;
     let ready = rig.condition("db", "Ready").await.expect("a condition");
     assert!(ready.message.contains("`Reindexing`"), "{}", ready.message);
-    // The other rules go on.
+    // The other rules still apply.
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_fails_or_panics_moves_nothing_and_is_said_after_three() {
+async fn an_observation_that_fails_or_panics_moves_nothing_and_is_reported() {
     for sight in [Sight::Broken, Sight::Panics] {
         let rig = running().await;
         rig.app.sees("db", sight);
@@ -160,7 +160,7 @@ async fn a_look_that_fails_or_panics_moves_nothing_and_is_said_after_three() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_hangs_counts_as_unreachable() {
+async fn an_observation_that_hangs_counts_as_unreachable() {
     let rig = running().await;
     rig.app.sees("db", Sight::Hangs);
     let ready = rig.until_reason("db", "Ready", "Unreachable").await;
@@ -196,9 +196,9 @@ async fn an_event_that_names_no_edge_moves_nothing_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_begun_before_the_work_ended_does_not_judge_it() {
+async fn an_observation_begun_before_the_work_ended_is_ignored() {
     let rig = Rig::new().await;
-    // The look sees the server where it was before the work of Running was done.
+    // The observation reports where the server was before the work of Running ended.
     rig.app.next_time(
         Running,
         Reply::After(Duration::from_secs(32), okt_runtime::Answer::Stay),
@@ -214,7 +214,7 @@ async fn a_look_begun_before_the_work_ended_does_not_judge_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_named_often_is_looked_at_as_rarely_afterwards() {
+async fn many_reconcile_requests_do_not_shorten_the_observation_interval_afterwards() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;

@@ -1,4 +1,4 @@
-//! What is owned is believed only where more than labels say so, and creating takes nothing over.
+//! OKT treats a resource as owned only if more than its labels say so, and creating a resource adopts nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ fn text(map: &ConfigMap) -> &str {
     &data["text"]
 }
 
-/// A client that does something before its request of this number, counted from 1.
+/// A client that runs an action before its request of this number, counted from 1.
 fn before_request<F, D>(client: &Client, number: usize, what: F) -> (Client, Arc<AtomicUsize>)
 where
     F: Fn() -> D + Clone + Send + Sync + 'static,
@@ -58,7 +58,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_objects_that_declare_the_same_map_one_owns_it_and_the_other_says_so() {
+async fn when_two_objects_declare_the_same_map_one_owns_it_and_the_other_reports_it() {
     let rig = Market::of().await;
     for name in ["first", "second"] {
         rig.create_raw(kiosk(name, "shared")).await;
@@ -74,7 +74,10 @@ async fn of_two_objects_that_declare_the_same_map_one_owns_it_and_the_other_says
     assert_eq!(text(&map(&rig, "shared").await.expect("a map")), "first");
     rig.delete("second").await;
     rig.until_gone("second").await;
-    assert!(map(&rig, "shared").await.is_some(), "it is the first one's");
+    assert!(
+        map(&rig, "shared").await.is_some(),
+        "the map of the first object"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +95,7 @@ async fn a_map_made_by_hand_at_any_moment_is_neither_changed_nor_deleted() {
         let api = maps_in(&rig, "default");
         let make = move || {
             let (api, map) = (api.clone(), by_hand.clone());
-            // Where the operator's map is there already, that one is the winner.
+            // If the operator's map exists already, it stays.
             async move { drop(api.create(&PostParams::default(), &map).await) }
         };
         let (client, count) = before_request(&rig.server.client_named(OPERATOR), number, make);
@@ -121,7 +124,7 @@ async fn a_map_made_by_hand_at_any_moment_is_neither_changed_nor_deleted() {
     }
 }
 
-/// A map that claims to have been made for a kiosk, as whoever may write maps in its namespace can make it.
+/// Applies a map that claims to belong to a kiosk; every user who may write maps in its namespace can do this.
 async fn forge(rig: &Market, namespace: &str, uid: &str, owner: &Value) {
     let forged = json!({
         "apiVersion": "v1",
@@ -144,7 +147,7 @@ async fn forge(rig: &Market, namespace: &str, uid: &str, owner: &Value) {
     let forged = Patch::Apply(forged);
     maps.patch("forged", &params, &forged)
         .await
-        .expect("anybody may");
+        .expect("any user may");
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,7 +165,7 @@ async fn a_map_that_claims_to_be_owned_is_not_believed() {
     }]);
     rig.pass(Duration::from_mins(5)).await;
     let observations = rig.app.asked("kiosk", Part::Observe);
-    // Elsewhere with a reference, and beside it without one.
+    // In another namespace with an owner reference, and in the same namespace without one.
     for _ in 0..50 {
         forge(&rig, "elsewhere", &uid, &reference).await;
         forge(&rig, "default", &uid, &json!([])).await;
@@ -171,15 +174,18 @@ async fn a_map_that_claims_to_be_owned_is_not_believed() {
             let strip = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
             maps.patch("forged", &PatchParams::default(), &strip)
                 .await
-                .expect("anybody may");
+                .expect("any user may");
             maps.delete("forged", &DeleteParams::default())
                 .await
-                .expect("anybody may");
+                .expect("any user may");
         }
     }
     rig.pass(Duration::from_secs(10)).await;
     let caused = rig.app.asked("kiosk", Part::Observe) - observations;
-    assert!(caused <= 1, "{caused} looks are more than the routine one");
+    assert!(
+        caused <= 1,
+        "{caused} observations are more than the routine one"
+    );
     forge(&rig, "elsewhere", &uid, &reference).await;
     forge(&rig, "default", &uid, &json!([])).await;
     rig.pass(Duration::from_mins(2)).await;
@@ -192,11 +198,11 @@ async fn a_map_that_claims_to_be_owned_is_not_believed() {
     );
     let deletions = rig.wire.writes().into_iter();
     let deletions = deletions.filter(|it| it.starts_with("DELETE") && it.ends_with("forged"));
-    assert_eq!(deletions.count(), 0, "nothing was deleted for anybody");
+    assert_eq!(deletions.count(), 0, "the operator deleted no forged map");
 }
 
 #[tokio::test(start_paused = true)]
-async fn edits_of_an_owned_map_cause_few_looks() {
+async fn edits_of_an_owned_map_cause_few_observations() {
     let rig = Market::of().await;
     rig.create_raw(kiosk("kiosk", "map")).await;
     rig.until_ready("kiosk", Open).await;
@@ -213,9 +219,9 @@ async fn edits_of_an_owned_map_cause_few_looks() {
     }
     rig.pass(Duration::from_secs(5)).await;
     let observations = rig.app.asked("kiosk", Part::Observe) - observations;
-    println!("looks caused by 1,000 edits within 10 s: {observations}");
+    println!("observations caused by 1,000 edits within 10 s: {observations}");
     assert!((1..=25).contains(&observations), "{observations}");
-    // The last edit is heeded all the same.
+    // The last edit still has an effect.
     let spoil = Patch::Merge(json!({ "data": { "text": "spoilt" } }));
     let maps = maps_in(&rig, "default");
     maps.patch("map", &PatchParams::default(), &spoil)

@@ -1,4 +1,4 @@
-//! A pass and a lifecycle of one object: infrastructure first, then the application, one status, one writer.
+//! A pass and a lifecycle of one object: infrastructure first, then the application, in one status with one writer.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn is_there(rig: &Post, name: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn both_are_ready_in_one_status() {
+async fn pass_and_lifecycle_are_ready_in_one_status() {
     let rig = Post::without_operator_of().await;
     rig.app.script.put("Apply", [role("base")]);
     rig.app.script.put("Serving", [role("guest")]);
@@ -44,7 +44,7 @@ async fn both_are_ready_in_one_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_begins_only_when_the_pass_is_at_its_leaf() {
+async fn work_begins_only_when_the_pass_is_complete() {
     let rig = Post::without_operator_of().await;
     let wait = Say::Wait("WaitingForDisk", Duration::from_secs(5), "there is none");
     rig.app.script.say("Apply", wait);
@@ -82,7 +82,7 @@ async fn a_pass_that_fails_later_makes_the_object_unready_and_moves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_does_not_make_ready_what_was_not() {
+async fn a_pause_does_not_make_an_unready_object_ready() {
     let rig = Post::of().await;
     rig.create("post", json!({})).await;
     rig.until_ready("post", Serving).await;
@@ -98,7 +98,7 @@ async fn a_pause_does_not_make_ready_what_was_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_pass_puts_and_the_state_declares_is_pruned_together() {
+async fn resources_of_the_pass_and_of_the_state_are_pruned_together() {
     let rig = Post::without_operator_of().await;
     rig.app.script.put("Apply", [role("base")]);
     rig.app.script.put("Serving", [role("guest")]);
@@ -108,12 +108,12 @@ async fn what_the_pass_puts_and_the_state_declares_is_pruned_together() {
     rig.app.script.put("Apply", []);
     rig.request("post");
     rig.pass(Duration::from_secs(5)).await;
-    assert!(!is_there(&rig, "base").await, "no step puts it any more");
+    assert!(!is_there(&rig, "base").await, "no step applies it any more");
     assert!(is_there(&rig, "guest").await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_deletion_the_life_ends_first_then_the_pass_then_the_finalizer_goes() {
+async fn on_deletion_the_lifecycle_ends_first_then_the_pass_then_the_finalizer() {
     let rig = Post::without_operator_of().await;
     rig.app.script.put("Apply", [role("base")]);
     rig.start();
@@ -131,14 +131,14 @@ async fn on_deletion_the_life_ends_first_then_the_pass_then_the_finalizer_goes()
     assert_eq!(rig.app.script.worked()[..2], ["Joining", "Draining"]);
     assert!(
         is_there(&rig, "base").await,
-        "what the pass put outlives the life"
+        "resources of the pass outlive the lifecycle"
     );
     rig.pass(Duration::from_secs(20)).await;
     let taken = rig.app.script.taken();
     assert_eq!(
         taken[..2],
         ["Check", "Finalize"],
-        "not before the life has ended"
+        "not before the lifecycle has ended"
     );
     assert!(rig.get("post").await.is_some());
     assert_eq!(
@@ -156,7 +156,7 @@ async fn on_deletion_the_life_ends_first_then_the_pass_then_the_finalizer_goes()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_that_stops_leaves_the_way_for_deletion_to_the_next() {
+async fn a_stopping_operator_leaves_the_on_delete_steps_to_the_next() {
     let rig = Post::without_operator_of().await;
     rig.app.script.put("Apply", [role("base")]);
     rig.app.script.work_takes("Gone", Duration::from_secs(10));
@@ -170,7 +170,7 @@ async fn an_operator_that_stops_leaves_the_way_for_deletion_to_the_next() {
     rig.stop().await;
     assert_eq!(rig.app.script.worked().last(), Some(&"Gone"));
     assert_eq!(rig.app.script.taken(), [""; 0]);
-    assert!(rig.get("post").await.is_some(), "its pass has not ended it");
+    assert!(rig.get("post").await.is_some(), "its pass is not complete");
     rig.start();
     rig.pass(Duration::from_mins(1)).await;
     assert_eq!(rig.app.script.taken()[..2], ["Check", "Finalize"]);
@@ -178,7 +178,7 @@ async fn an_operator_that_stops_leaves_the_way_for_deletion_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_way_for_deletion_that_gives_up_is_tried_again() {
+async fn on_delete_steps_that_give_up_are_retried() {
     let rig = Rig::<Queues>::of().await;
     rig.create("queue", json!({})).await;
     rig.until_ready("queue", Serving).await;
@@ -193,7 +193,7 @@ async fn a_way_for_deletion_that_gives_up_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_read_is_not_let_go_before_its_way_for_deletion() {
+async fn an_undecodable_object_is_not_released_before_its_on_delete_steps() {
     for begun in [false, true] {
         let rig = Rig::<Queues>::bare();
         rig.define(definition::with_schema::<Queue>(definition::any_spec))
@@ -213,7 +213,7 @@ async fn an_object_that_cannot_be_read_is_not_let_go_before_its_way_for_deletion
             rig.create_raw(object).await;
         }
         let is_told = async |what: &str| {
-            let queue = rig.raw().get("queue").await.expect("it is kept");
+            let queue = rig.raw().get("queue").await.expect("the object is kept");
             queue.data["status"]["conditions"]
                 .to_string()
                 .contains(what)

@@ -42,7 +42,7 @@ fn chart(text: &str) -> Value {
     })
 }
 
-/// A chart whose pass was walked through once.
+/// Creates a chart and waits until its pass has run once.
 async fn ran(script: impl FnOnce(&Charts)) -> Board {
     let rig = Board::without_operator_of().await;
     script(&rig.app);
@@ -53,7 +53,7 @@ async fn ran(script: impl FnOnce(&Charts)) -> Board {
     rig
 }
 
-/// Each condition but those of a deletion and a pause, as `Type Status Reason: message`.
+/// Returns each condition except `Deleting` and `Paused`, as `Type Status Reason: message`.
 fn said(chart: &Chart) -> Vec<String> {
     let conditions = chart.status.iter().flat_map(|status| &status.conditions);
     conditions
@@ -73,7 +73,7 @@ fn status_writes(rig: &Board) -> usize {
         .count()
 }
 
-/// The steps that are taken while somebody changes its labels, twenty times in two seconds.
+/// Changes the labels twenty times in two seconds; returns the steps that run meanwhile.
 async fn steps_while_it_is_labelled(rig: &Board) -> Vec<&'static str> {
     rig.app.script.taken();
     for number in 0..20 {

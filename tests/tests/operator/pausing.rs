@@ -1,4 +1,4 @@
-//! A pause: nothing begins, nothing moves, nothing is lost.
+//! A pause: no work begins, no transition happens, no result is lost.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn a_paused_object_makes_no_transition_and_goes_on_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_new_object_is_not_begun() {
+async fn a_new_object_that_is_paused_is_not_started() {
     let rig = Rig::new().await;
     let mut object = <okt_tests::Databases as okt_tests::Served>::object("db", json!({}));
     object["metadata"]["annotations"] = json!({ PAUSED_ANNOTATION: "true" });
@@ -54,7 +54,7 @@ async fn a_result_waits_for_the_end_of_the_pause_and_is_not_lost() {
     rig.until_in("db", Start).await;
     pause(&rig, true).await;
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(rig.app.ended(), 1, "what runs is let end");
+    assert_eq!(rig.app.ended(), 1, "running work may end");
     assert_eq!(rig.position("db").await.transition, 1);
     pause(&rig, false).await;
     rig.until_ready("db", Running).await;
@@ -80,7 +80,7 @@ async fn observation_goes_on_while_a_result_waits_for_the_end_of_the_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_tried_again_or_resumed_during_a_pause() {
+async fn nothing_is_retried_or_resumed_during_a_pause() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Fail("not yet"));
     rig.create("db", json!({})).await;
@@ -107,7 +107,11 @@ async fn observation_and_conditions_go_on_during_a_pause() {
     assert_eq!(ready.status, "Unknown");
     rig.app.sees("db", Sight::In(Start));
     rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(rig.position("db").await.transition, 2, "it is not followed");
+    assert_eq!(
+        rig.position("db").await.transition,
+        2,
+        "no transition follows"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Position first: no work before its record.
+//! The record comes first: no work begins before its position is stored.
 
 use okt_runtime::Lifecycle;
 use okt_testing::Fault;
@@ -14,7 +14,7 @@ async fn a_handler_finds_its_position_stored_when_it_begins() {
     rig.app.next_time(Start, Reply::Fail("not yet"));
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
-    // A new revision runs again under an id of its own, which is stored first too.
+    // A new revision runs the work again under a new id, which is also stored first.
     rig.patch("db", json!({ "spec": { "storage": "2Gi" } }))
         .await;
     rig.until_ready("db", Running).await;

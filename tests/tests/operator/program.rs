@@ -26,7 +26,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn a_missing_kubeconfig_is_one_clear_line() {
+fn a_missing_kubeconfig_is_reported_in_one_line() {
     let output = databases(&["run"], "/nowhere/kubeconfig");
     assert_eq!(output.status.code(), Some(1));
     let said = said(&output);
@@ -36,7 +36,7 @@ fn a_missing_kubeconfig_is_one_clear_line() {
 }
 
 #[test]
-fn a_cluster_that_is_not_there_is_waited_for_and_named() {
+fn an_unreachable_cluster_is_waited_for_and_reported_with_its_url() {
     let directory = tempfile::tempdir().expect("a directory");
     let kubeconfig = directory.path().join("kubeconfig");
     let text = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}], contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}]}";
@@ -50,8 +50,8 @@ fn a_cluster_that_is_not_there_is_waited_for_and_named() {
         .expect("it starts");
     let said = BufReader::new(program.stderr.take().expect("it is piped"));
     let mut lines = said.lines().map(|line| line.expect("text"));
-    let starts = lines.next().expect("it says that it starts");
-    // Where it fails, the line after this one does not come.
+    let starts = lines.next().expect("a log line about the start");
+    // If it fails, the next line does not follow.
     let waits: Vec<_> = lines.by_ref().take(2).collect();
     program.kill().expect("it still tries");
     program.wait().expect("it ends");
@@ -88,7 +88,7 @@ fn the_roles_are_printed() {
 }
 
 #[test]
-fn a_service_account_that_is_none_is_one_clear_line() {
+fn an_invalid_service_account_is_reported_in_one_line() {
     let output = databases(&["rbac", "--service-account", "databases"], "/nowhere");
     assert_eq!(output.status.code(), Some(2));
     let said = said(&output);
@@ -99,7 +99,7 @@ fn a_service_account_that_is_none_is_one_clear_line() {
 }
 
 #[test]
-fn all_that_installs_it_is_printed_and_what_is_there_already_is_left_out() {
+fn the_install_manifests_are_printed_without_what_exists_already() {
     let install = |more: &[&str]| {
         let image = ["manifests", "--image", "registry.example/databases:1"];
         let output = databases(&[&image[..], more].concat(), "/nowhere/kubeconfig");
@@ -127,8 +127,7 @@ fn all_that_installs_it_is_printed_and_what_is_there_already_is_left_out() {
 }
 
 #[test]
-fn an_image_a_namespace_or_an_account_that_cannot_be_is_one_clear_line_before_anything_is_printed()
-{
+fn an_invalid_image_namespace_or_account_is_reported_before_anything_is_printed() {
     for (arguments, why) in [
         (&["manifests"][..], "--image <IMAGE>"),
         (&["manifests", "--image", ""], "a name without spaces"),
@@ -155,7 +154,7 @@ fn an_image_a_namespace_or_an_account_that_cannot_be_is_one_clear_line_before_an
 }
 
 #[test]
-fn a_kind_that_lives_in_no_namespace_has_roles_for_the_cluster_beside_one_that_is_limited() {
+fn a_cluster_scoped_kind_gets_a_cluster_role_next_to_a_namespaced_kind() {
     let output = Command::new(env!("CARGO_BIN_EXE_three-operators"))
         .args(["rbac", "--namespace", "team-a"])
         .output()
@@ -177,7 +176,7 @@ fn a_kind_that_lives_in_no_namespace_has_roles_for_the_cluster_beside_one_that_i
 }
 
 #[test]
-fn without_a_subcommand_it_says_what_there_is() {
+fn without_a_subcommand_the_program_lists_its_subcommands() {
     let output = databases(&[], "/nowhere/kubeconfig");
     assert_eq!(output.status.code(), Some(2));
     let said = said(&output);
@@ -202,7 +201,7 @@ fn chart() -> Value {
     json!({ "apiVersion": "demo.okt.dev/v1", "kind": "Chart", "metadata": { "name": "chart" }, "spec": {} })
 }
 
-/// A program of three operators, against the API in this process; killed with this value at the latest.
+/// A program of three operators against the API in this process; dropping this value kills it.
 struct Three {
     program: Child,
     _kubeconfig: tempfile::NamedTempFile,
@@ -230,7 +229,7 @@ impl Three {
         }
     }
 
-    /// Tells it to stop, and gives back how it ended and what it has said.
+    /// Sends SIGTERM; returns the exit code and the standard error output.
     async fn stop(mut self) -> (Option<i32>, String) {
         let pid = self.program.id().to_string();
         let told = Command::new("kill").arg(&pid).status().expect("kill");
@@ -250,14 +249,14 @@ impl Three {
 
 impl Drop for Three {
     fn drop(&mut self) {
-        // It has most often ended by itself.
+        // Most often it has ended already.
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
 }
 
 #[tokio::test]
-async fn a_program_of_three_operators_serves_all_and_ends_well_at_sigterm() {
+async fn a_program_of_three_operators_serves_all_and_exits_with_0_at_sigterm() {
     let databases = Rig::<Databases>::without_operator().await;
     let sites = Rig::<Sites>::beside(&databases).await;
     let charts = Rig::<Charts>::beside(&databases).await;
@@ -277,7 +276,7 @@ async fn a_program_of_three_operators_serves_all_and_ends_well_at_sigterm() {
 }
 
 #[tokio::test]
-async fn a_limit_to_namespaces_leaves_out_other_namespaces_and_no_object_that_lives_in_none() {
+async fn a_limit_to_namespaces_excludes_other_namespaces_but_no_cluster_scoped_object() {
     let databases = Rig::<Databases>::without_operator().await;
     let sites = Rig::<Sites>::beside(&databases).await;
     let charts = Rig::<Charts>::beside(&databases).await;

@@ -1,4 +1,4 @@
-//! What running work says of itself.
+//! Progress messages of running work.
 
 use std::time::Duration;
 
@@ -30,7 +30,10 @@ async fn progress_is_shown_at_most_every_ten_seconds_and_the_newest_wins() {
         .expect("a number");
     assert!((430..=560).contains(&shown), "{message}");
     let observations = rig.app.observations() - observations;
-    assert!(observations < 30, "{observations} looks for 550 texts");
+    assert!(
+        observations < 30,
+        "{observations} observations for 550 texts"
+    );
     rig.until_ready("db", Running).await;
     assert_eq!(
         rig.position("db").await.action.expect("an action").message,

@@ -1,4 +1,4 @@
-//! Objects that others refer to: a name in a spec stays in the namespace of its object.
+//! Objects that refer to others: a name in a spec stays in the namespace of its object.
 
 use std::time::Duration;
 
@@ -73,11 +73,11 @@ async fn another_namespace_is_reached_where_the_application_says_across() {
     let across = json!([far, late, beside, wrong, split]);
     shelf(&rig, json!({ "across": across })).await;
     assert_eq!(rig.app.sees_kiosks(), ["far", "near"]);
-    // A change of one wakes the shelf, also where the kiosk is not there at first.
+    // A change of a referred kiosk triggers a reconciliation, also if that kiosk did not exist at first.
     put(&rig, "elsewhere", "late").await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.app.sees_kiosks(), ["far", "late", "near"]);
-    // What the selectors of the declaration keep out is not reached.
+    // Kiosks that the selectors of the declaration exclude are not found.
     let private = Patch::Merge(json!({ "metadata": { "labels": { "private": "" } } }));
     let kiosks = Api::<Kiosk>::namespaced(rig.client.clone(), "elsewhere");
     let patched = kiosks.patch("far", &PatchParams::default(), &private).await;

@@ -1,4 +1,4 @@
-//! When the API server says no.
+//! An API server that refuses or does not answer.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use okt_testing::Fault;
 use okt_tests::{Database, DatabaseState::*, Databases, OPERATOR, Rig, definition};
 use serde_json::{Value, json};
 
-/// A definition that claims the whole graph and whose rules lack an edge.
+/// A definition whose annotation has the whole graph and whose rules lack an edge.
 fn wrong()
 -> k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition {
     definition::with_schema::<Database>(|schema| {
@@ -24,7 +24,7 @@ fn wrong()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_write_is_said_backed_off_and_made_once_it_is_allowed() {
+async fn a_refused_write_is_reported_backed_off_and_made_once_it_is_allowed() {
     let rig = Rig::<Databases>::bare();
     rig.define(wrong()).await;
     rig.start();
@@ -53,7 +53,7 @@ async fn a_refused_write_is_said_backed_off_and_made_once_it_is_allowed() {
     assert_eq!(
         rig.app.states("db"),
         [Start],
-        "what was done is not done again"
+        "finished work does not run again"
     );
     rig.define(crd::<Database>().expect("a CRD")).await;
     rig.until_ready("db", Running).await;
@@ -61,7 +61,7 @@ async fn a_refused_write_is_said_backed_off_and_made_once_it_is_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_of_the_api_are_backed_off_and_cost_no_work() {
+async fn errors_of_the_api_are_backed_off_and_repeat_no_work() {
     for status in [403, 500, 503] {
         let rig = Rig::new().await;
         rig.create("db", json!({})).await;
@@ -84,7 +84,7 @@ async fn errors_of_the_api_are_backed_off_and_cost_no_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_fit_definition_nothing_is_done_until_there_is_one() {
+async fn without_a_matching_definition_the_operator_does_nothing() {
     let older = definition::with_graph::<Database>(|mut graph| {
         let states = graph["states"].as_array_mut().expect("states");
         states.retain(|state| state["name"] != "Servicing");
@@ -136,7 +136,7 @@ async fn without_a_fit_definition_nothing_is_done_until_there_is_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_that_is_there_before_its_definition_begins_when_that_comes() {
+async fn an_operator_that_starts_before_its_definition_waits_for_it() {
     let rig = Rig::<Databases>::bare();
     rig.start();
     rig.pass(Duration::from_mins(10)).await;
@@ -146,7 +146,7 @@ async fn an_operator_that_is_there_before_its_definition_begins_when_that_comes(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_shrinks_under_the_operator_stops_it_until_it_is_mended() {
+async fn a_definition_that_loses_its_graph_stops_the_operator_until_it_is_repaired() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
@@ -162,7 +162,7 @@ async fn a_definition_that_shrinks_under_the_operator_stops_it_until_it_is_mende
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_waits_for_an_api_server_that_is_away_at_the_start() {
+async fn an_operator_waits_for_an_api_server_that_is_unreachable_at_the_start() {
     for fault in [
         Fault::break_connection(),
         Fault::unavailable(),
@@ -192,19 +192,19 @@ async fn an_operator_that_waits_for_the_api_server_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn an_operator_that_the_api_server_does_not_know_says_so() {
+async fn an_operator_without_valid_credentials_ends_with_an_error() {
     let rig = Rig::<Databases>::without_operator().await;
     rig.server.inject(Fault::unauthorized().client(OPERATOR));
     let operator = Operator::new(rig.server.client_named(OPERATOR), rig.app.clone());
     let error = operator.run(std::future::pending()).await;
-    let error = error.expect_err("nobody waits for another token");
+    let error = error.expect_err("the operator does not wait for another token");
     assert!(matches!(error, OperatorError::NoContact(_)));
     assert_eq!(error.to_string(), "reach the Kubernetes API");
     assert!(std::error::Error::source(&error).is_some());
 }
 
 #[tokio::test(start_paused = true)]
-async fn permissions_that_come_late_are_waited_for() {
+async fn an_operator_waits_for_its_permissions() {
     let rig = Rig::<Databases>::without_operator().await;
     let refused = rig.server.inject(Fault::forbidden().client(OPERATOR));
     rig.start();

@@ -1,15 +1,15 @@
-//! What an operator asks of the API, counted.
+//! The number of requests that an operator sends to the API.
 
 use std::time::Duration;
 
 use okt_tests::{DatabaseState::*, Rig};
 use serde_json::json;
 
-/// Creation, a visit, deletion: 1 PATCH for each of the 6 transitions, 1 for each of the 2 times that an action ended at
-/// rest, 2 for the finalizer.
+/// Writes for a creation, a visit and a deletion: 1 PATCH for each of the 6 transitions, 1 for each of the 2 actions
+/// that end at rest, 2 for the finalizer.
 const A_LIFE: usize = 10;
 
-/// How many objects live at the same time.
+/// How many objects exist at the same time.
 const OBJECTS: usize = 64;
 
 async fn live(rig: &Rig, name: &str) {
@@ -23,7 +23,7 @@ async fn live(rig: &Rig, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_life_costs_one_patch_per_transition_one_per_rest_and_two_for_the_finalizer() {
+async fn a_lifecycle_costs_one_patch_per_transition_one_per_rest_and_two_for_the_finalizer() {
     let rig = Rig::new().await;
     live(&rig, "db").await;
     rig.pass(Duration::from_mins(5)).await;
@@ -38,7 +38,7 @@ async fn a_life_costs_one_patch_per_transition_one_per_rest_and_two_for_the_fina
 }
 
 #[tokio::test(start_paused = true)]
-async fn pokes_labels_and_a_cache_that_lags_cost_nothing() {
+async fn reconcile_requests_labels_and_a_lagging_cache_cost_nothing() {
     let rig = Rig::new().await;
     rig.server.set_watch_lag(Duration::from_millis(50));
     let names: Vec<String> = (0..30).map(|number| format!("db-{number}")).collect();
@@ -73,8 +73,8 @@ async fn pokes_labels_and_a_cache_that_lags_cost_nothing() {
     let refused = (rig.server.requests().into_iter())
         .filter(|request| request.is_write() && request.status == 409)
         .count();
-    println!("PATCHes of 30 disturbed lives: {writes}, of which {refused} were conflicts");
-    // A label that was set after the object was read makes a write a conflict, which moves nothing.
+    println!("PATCHes of 30 disturbed objects: {writes}, of which {refused} were conflicts");
+    // A label set after the read makes the write conflict; a conflict changes nothing.
     assert_eq!(writes - refused, 30 * A_LIFE);
     let ran = rig.app.ran();
     let mut ids: Vec<_> = ran.iter().map(|ran| &ran.id).collect();
@@ -84,7 +84,7 @@ async fn pokes_labels_and_a_cache_that_lags_cost_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_lags_costs_no_write_and_no_conflict() {
+async fn a_lagging_cache_costs_no_write_and_no_conflict() {
     let rig = Rig::new().await;
     rig.server.set_watch_lag(Duration::from_millis(50));
     let names: Vec<String> = (0..30).map(|number| format!("db-{number}")).collect();
@@ -128,12 +128,12 @@ async fn many_objects_on_many_threads_start_no_work_twice() {
     ids.dedup();
     assert_eq!((ids.len(), rig.app.overlaps()), (ran.len(), 0));
     let writes = rig.wire.writes().len();
-    println!("PATCHes of {OBJECTS} poked lives on 4 threads: {writes}");
+    println!("PATCHes of {OBJECTS} disturbed objects on 4 threads: {writes}");
     assert_eq!(writes, OBJECTS * A_LIFE);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_settled_object_is_not_written_whatever_names_it() {
+async fn reconcile_requests_of_a_settled_object_write_nothing() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
@@ -143,7 +143,7 @@ async fn a_settled_object_is_not_written_whatever_names_it() {
         rig.pass(Duration::from_secs(40)).await;
     }
     assert_eq!(rig.wire.writes(), [""; 0]);
-    assert!(rig.app.observations() > 50, "it was looked at");
+    assert!(rig.app.observations() > 50, "it was observed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +183,7 @@ async fn an_object_created_while_the_watch_was_broken_is_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_that_is_told_to_stop_stops_at_once() {
+async fn an_idle_operator_stops_at_once() {
     let rig = Rig::without_operator().await;
     for bare in [false, true] {
         let rig = if bare {

@@ -1,4 +1,4 @@
-//! What an object owns in the cluster: made, repaired, deleted, waited for, watched.
+//! Owned resources: applied, repaired, deleted, waited for, watched.
 
 mod deleting;
 mod making;
@@ -61,13 +61,13 @@ async fn edit(rig: &Shop, name: &str, patch: Value) {
     patched.expect("the patch is accepted");
 }
 
-/// What was written beside the shop itself.
+/// Returns the writes to anything but the shop itself.
 fn writes(rig: &Shop) -> Vec<String> {
     let all = rig.wire.writes().into_iter();
     all.filter(|write| !write.contains("/shops/")).collect()
 }
 
-/// A shop that is open, with what it declares.
+/// Creates a shop with these resources and waits until it is open.
 async fn open(resources: Resources) -> Shop {
     let rig = Shop::without_operator_of().await;
     rig.app.declare(resources);

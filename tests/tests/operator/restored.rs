@@ -1,4 +1,4 @@
-//! A backup of the cluster that is restored: its history goes back, and versions and transitions repeat.
+//! A restored backup of the cluster: its history goes back, and versions and transitions repeat.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use okt_tests::{DatabaseState, DatabaseState::*, Kiosks, Rig};
 use serde_json::json;
 
-/// Many writes, so that versions are far beyond those of the backup.
+/// Writes often, so that resource versions go far beyond those of the backup.
 async fn churn(rig: &Rig) {
     for number in 0..200 {
         let label = json!({ "metadata": { "labels": { "n": number.to_string() } } });
@@ -15,7 +15,7 @@ async fn churn(rig: &Rig) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restore_objects_go_on_and_no_id_names_two_pieces_of_work() {
+async fn after_a_restore_objects_continue_and_no_id_names_two_actions() {
     let rig = Rig::new().await;
     for name in ["db", "other", "quiet"] {
         rig.create(name, json!({})).await;
@@ -25,7 +25,7 @@ async fn after_a_restore_objects_go_on_and_no_id_names_two_pieces_of_work() {
     }
     let backup = rig.server.backup();
     let before = rig.position("db").await;
-    // In the history that is lost the database is stopped.
+    // In the lost history the database is stopped.
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
     churn(&rig).await;
@@ -34,7 +34,7 @@ async fn after_a_restore_objects_go_on_and_no_id_names_two_pieces_of_work() {
     rig.server.restore(&backup);
     assert_eq!(rig.position("db").await, before);
     rig.pass(Duration::from_mins(12)).await;
-    // In the one that counts it fails and is backed up.
+    // In the history after the restore the database is backed up, and `quiet` is stopped.
     rig.ask_for("quiet", json!({ "state": "End" })).await;
     rig.ask_for(
         "db",
@@ -54,7 +54,7 @@ async fn after_a_restore_objects_go_on_and_no_id_names_two_pieces_of_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_was_released_in_the_lost_history_is_led_again() {
+async fn an_object_that_was_released_in_the_lost_history_is_reconciled_again() {
     let rig = Rig::new().await;
     for name in ["db", "other"] {
         rig.create(name, json!({})).await;
@@ -71,7 +71,7 @@ async fn an_object_that_was_released_in_the_lost_history_is_led_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owned_is_read_anew_after_a_restore() {
+async fn owned_objects_are_listed_again_after_a_restore() {
     let rig = Rig::<Kiosks>::of().await;
     let kiosk = json!({
         "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "metadata": { "name": "kiosk" },

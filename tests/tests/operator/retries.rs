@@ -1,4 +1,4 @@
-//! Failures: tried again, counted, given up.
+//! Failures: retries, the count of attempts, and giving up.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ async fn unrelated_events_neither_raise_a_wait_nor_bring_it_forward() {
             .count()
     };
     assert_eq!((count(&quiet), count(&noisy)), (7, 7));
-    // Jitter comes from the uid, so the two differ, each within its bounds.
+    // The jitter comes from the uid, so the waits of both differ, each within its bounds.
     let stopping = waits(&noisy);
     let stopping = &stopping[stopping.len() - 6..];
     for (index, wait) in stopping.iter().enumerate() {
@@ -157,10 +157,12 @@ async fn attempts_that_a_trigger_counts_survive_restarts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_failed_for_good_stands_until_the_generation_changes() {
+async fn a_permanent_failure_stays_until_the_generation_changes() {
     let rig = Rig::new().await;
-    rig.app
-        .next_time(Stopping, Reply::FailForGood("spec.storage is no quantity"));
+    rig.app.next_time(
+        Stopping,
+        Reply::FailPermanently("spec.storage is no quantity"),
+    );
     rig.create("db", json!({ "state": "End" })).await;
     let stalled = rig.until_reason("db", "Stalled", "Impossible").await;
     assert_eq!(stalled.status, "True");
@@ -179,7 +181,7 @@ async fn what_failed_for_good_stands_until_the_generation_changes() {
     assert_eq!(rig.wire.writes(), [""; 0]);
     let failed = rig.position("db").await.action.expect("an action");
     assert_eq!(failed.phase, Phase::Failed);
-    // A changed wish changes the generation, not the revision: the same piece of work.
+    // A changed desired state changes the generation but not the revision: it is the same piece of work.
     rig.ask_for("db", json!({ "request": "again" })).await;
     rig.until_in("db", End).await;
     let ran = rig.app.ran();
@@ -194,8 +196,10 @@ async fn what_failed_for_good_stands_until_the_generation_changes() {
 #[tokio::test(start_paused = true)]
 async fn a_new_revision_makes_failed_work_another_piece_of_work() {
     let rig = Rig::new().await;
-    rig.app
-        .next_time(Stopping, Reply::FailForGood("spec.storage is no quantity"));
+    rig.app.next_time(
+        Stopping,
+        Reply::FailPermanently("spec.storage is no quantity"),
+    );
     rig.create("db", json!({ "state": "End" })).await;
     rig.until_reason("db", "Stalled", "Impossible").await;
     let failed = rig.position("db").await.action.expect("an action").id;
@@ -212,7 +216,7 @@ async fn a_new_revision_makes_failed_work_another_piece_of_work() {
 async fn a_permanent_failure_takes_the_on_error_trigger_at_once() {
     let rig = Rig::new().await;
     rig.app
-        .next_time(Start, Reply::FailForGood("no such image"));
+        .next_time(Start, Reply::FailPermanently("no such image"));
     rig.create("db", json!({})).await;
     rig.until_in("db", Failed).await;
     assert_eq!(rig.app.states("db"), [Start]);
@@ -221,7 +225,7 @@ async fn a_permanent_failure_takes_the_on_error_trigger_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_a_failure_that_is_tried_again() {
+async fn a_panic_is_a_failure_that_is_retried() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Panic);
     rig.create("db", json!({})).await;
@@ -237,7 +241,7 @@ async fn a_panic_is_a_failure_that_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_hangs_is_given_up_after_its_limit_and_tried_again() {
+async fn work_that_hangs_is_dropped_after_its_limit_and_retried() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Hang);
     rig.create("db", json!({})).await;
@@ -250,14 +254,14 @@ async fn work_that_hangs_is_given_up_after_its_limit_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_returns_after_its_object_is_gone_hurts_nobody() {
+async fn a_handler_that_returns_after_its_object_is_gone_has_no_effect() {
     let rig = Rig::new().await;
     rig.app
         .next_time(Start, Reply::CleansUpFor(Duration::from_secs(20)));
     rig.create("db", json!({})).await;
     rig.until_in("db", Start).await;
     rig.pass(Duration::from_secs(1)).await;
-    // Somebody takes the finalizer away by force.
+    // A user removes the finalizer by force.
     rig.delete("db").await;
     rig.patch("db", json!({ "metadata": { "finalizers": null } }))
         .await;
@@ -271,7 +275,7 @@ async fn a_handler_that_returns_after_its_object_is_gone_hurts_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_without_a_proper_reason_is_still_told() {
+async fn a_failure_with_an_invalid_reason_is_still_reported() {
     let rig = Rig::new().await;
     rig.app.next_time(
         Stopping,
@@ -283,7 +287,7 @@ async fn a_failure_without_a_proper_reason_is_still_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_after_a_wait_is_tried_again_soon() {
+async fn a_failure_after_a_wait_is_retried_soon() {
     let rig = Rig::new().await;
     rig.app
         .next_time(Start, Reply::Say(Answer::Wait(Duration::from_secs(5))));

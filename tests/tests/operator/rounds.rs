@@ -1,4 +1,4 @@
-//! Going round: braked, said, and never a hot loop.
+//! The loop guard: an object that repeats its states slows down and reports `LoopDetected`, without a hot loop.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use okt_tests::{DatabaseState::*, Reply, Rig, Sight};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_goes_round_is_braked_and_says_so() {
+async fn the_loop_guard_slows_an_object_down_and_reports_it() {
     let rig = Rig::new().await;
     for _ in 0..10_000 {
         rig.app
@@ -22,7 +22,7 @@ async fn an_object_that_goes_round_is_braked_and_says_so() {
     let observations = rig.app.observations();
     rig.pass(Duration::from_hours(1)).await;
     let transitions = rig.position("db").await.transition - before;
-    println!("transitions of an hour of going round: {transitions}");
+    println!("transitions of an hour in a loop: {transitions}");
     assert!((8..=20).contains(&transitions), "{transitions}");
     assert!(
         rig.wire.writes().len() <= 2 * 20,
@@ -31,11 +31,11 @@ async fn an_object_that_goes_round_is_braked_and_says_so() {
     );
     assert!(
         rig.app.observations() - observations < 400,
-        "{} looks",
+        "{} observations",
         rig.app.observations() - observations
     );
     assert!(rig.position("db").await.trail.len() < 100);
-    // A new wish lets it go at once.
+    // A new desired state releases it at once.
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_in("db", End).await;
 }
@@ -45,7 +45,7 @@ async fn an_application_that_flaps_is_followed_ever_more_slowly() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
-    // Whatever is done, it is seen absent.
+    // OKT observes the application as absent, whatever it does.
     rig.app.sees("db", Sight::Absent);
     rig.until_reason("db", "Ready", "LoopDetected").await;
     rig.pass(Duration::from_hours(1)).await;

@@ -1,4 +1,4 @@
-//! A cluster-scoped kind with a status of its own, former names, and a field that is nobody's business.
+//! A cluster-scoped kind with its own status fields, former state names and a field outside the revision.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use okt_tests::{Database, DatabaseState, Databases, Rig, Served, SiteState, Site
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_object_lives_and_goes() {
+async fn a_cluster_scoped_object_is_created_and_deleted() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({})).await;
     rig.until_ready("s", SiteState::Online).await;
@@ -19,12 +19,13 @@ async fn a_cluster_scoped_object_lives_and_goes() {
         ran,
         [SiteState::Building, SiteState::Online, SiteState::Gone]
     );
-    // 1 for each of 3 transitions, 1 at rest, 2 for the finalizer; the end in the leaf goes with the finalizer.
+    // 1 for each of 3 transitions, 1 at rest, 2 for the finalizer; the end of the leaf's work is part of the
+    // finalizer's write.
     assert_eq!(rig.wire.writes().len(), 6, "{:#?}", rig.wire.writes());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_application_adds_is_written_with_a_transition_and_alone_every_ten_seconds() {
+async fn status_fields_of_the_application_are_written_with_a_transition_or_every_ten_seconds() {
     let rig = Rig::<Sites>::of().await;
     rig.app.set_pages(1);
     rig.create("s", json!({})).await;
@@ -64,12 +65,12 @@ async fn a_change_outside_the_revision_runs_nothing() {
         .and_then(|status| status.observed_generation);
     assert_eq!(
         seen, site.metadata.generation,
-        "it is said that the spec was seen"
+        "the spec counts as observed"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_takes_the_on_change_trigger_also_when_it_was_made_elsewhere() {
+async fn a_change_takes_the_on_change_trigger_also_when_it_was_made_without_an_operator() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({})).await;
     rig.until_ready("s", SiteState::Online).await;
@@ -85,7 +86,7 @@ async fn a_change_takes_the_on_change_trigger_also_when_it_was_made_elsewhere() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_stored_under_a_former_name_is_in_that_state_without_moving() {
+async fn a_former_state_name_in_the_record_causes_no_transition() {
     let rig = Rig::<Sites>::without_operator_of().await;
     rig.create("s", json!({ "state": "Live" })).await;
     let old = json!({ "lifecycle": {
@@ -109,7 +110,7 @@ async fn an_object_stored_under_a_former_name_is_in_that_state_without_moving() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_of_a_leaf_is_tried_again_and_then_the_object_goes() {
+async fn work_of_a_leaf_is_retried_and_then_the_object_is_released() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({ "state": "Gone" })).await;
     rig.until_ready("s", SiteState::Gone).await;
@@ -148,7 +149,7 @@ async fn an_operator_of_one_namespace_leaves_the_others_alone() {
     };
     let (a, b) = (create("team-a").await, create("team-b").await);
     rig.create("db", json!({})).await;
-    // Named twice, it is looked at once.
+    // A namespace that is listed twice counts once.
     rig.options.namespaces = vec!["default".into(), "team-a".into(), "default".into()];
     rig.start();
     rig.until_ready("db", DatabaseState::Running).await;
@@ -170,6 +171,6 @@ async fn namespaces_for_a_cluster_scoped_kind_are_an_error() {
     let rig = Rig::<Sites>::without_operator_of().await;
     let operator = Operator::new(rig.client.clone(), rig.app.clone()).namespaces(["default"]);
     let error = operator.run(std::future::pending()).await;
-    let error = error.expect_err("there are no such sites");
+    let error = error.expect_err("sites are cluster-scoped");
     assert!(matches!(error, OperatorError::ClusterScoped(kind) if kind == "Site"));
 }

@@ -1,4 +1,4 @@
-//! Many actions at once: after a restart they begin one by one, and a limit is fair.
+//! Many actions at once: after a restart they begin one after the other, and the limit is fair.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -59,13 +59,13 @@ async fn no_more_actions_run_than_there_are_places_and_deletions_have_their_shar
     }
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.app.ran().len(), 7, "one place is kept for deletions");
-    // Those that came first begin first.
+    // The first objects created begin first.
     rig.pass(Duration::from_mins(1)).await;
     let begun: HashSet<String> = rig.app.ran().into_iter().map(|ran| ran.name).collect();
     for number in 0..14 {
         assert!(begun.contains(&format!("db-{number:02}")), "{number}");
     }
-    // What is deleted meanwhile does not wait.
+    // A deletion does not wait.
     rig.delete("db-00").await;
     rig.pass(Duration::from_secs(5)).await;
     assert!(rig.get("db-00").await.is_none(), "it is gone");

@@ -1,4 +1,4 @@
-//! An operator that is told to stop: what runs may end, nothing is begun.
+//! Graceful shutdown: running work may end, and no work begins.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use okt_tests::{DatabaseState::*, OPERATOR, Reply, Rig, Sight};
 use serde_json::json;
 use tokio::time::Instant;
 
-/// A database whose making takes this long, a second after it was begun.
+/// Creates a database whose work takes this long and began a second ago.
 async fn at_work(time: Duration) -> Rig {
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::After(time, Answer::Next));
@@ -19,7 +19,7 @@ async fn at_work(time: Duration) -> Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_is_waited_for_and_what_it_said_is_recorded() {
+async fn running_work_is_waited_for_and_its_result_is_recorded() {
     let rig = at_work(Duration::from_secs(10)).await;
     let told = Instant::now();
     rig.stop().await;
@@ -54,7 +54,7 @@ async fn work_that_takes_too_long_is_dropped_and_resumed_under_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_new_while_it_stops_is_left_to_the_next() {
+async fn objects_created_during_a_shutdown_are_left_to_the_next_operator() {
     let rig = at_work(Duration::from_secs(10)).await;
     let stop = rig.stop();
     let meanwhile = async {
@@ -71,7 +71,7 @@ async fn what_is_new_while_it_stops_is_left_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_recorded_and_not_tried_again() {
+async fn a_failure_during_a_shutdown_is_recorded_and_not_retried() {
     let rig = Rig::new().await;
     rig.app
         .next_time(Start, Reply::Pause(Duration::from_secs(10)));
@@ -87,7 +87,7 @@ async fn a_failure_is_recorded_and_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_work_it_ends_at_once() {
+async fn an_operator_without_running_work_stops_at_once() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
@@ -108,7 +108,7 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_begun_and_not_waited_f
     rig.create("db", json!({})).await;
     rig.until_in("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
-    // Failed has no work; Stopping has, which waits for what runs to clean up.
+    // Failed has no work; Stopping has work, which waits until the cancelled work has cleaned up.
     rig.app.sees("db", Sight::Event(Running, Failed));
     rig.request("db");
     rig.until_in("db", Failed).await;
@@ -125,7 +125,7 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_begun_and_not_waited_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_work_is_let_clean_up() {
+async fn cancelled_work_may_clean_up() {
     let rig = Rig::new().await;
     let cleans_up = Reply::CleansUpFor(Duration::from_secs(8));
     rig.app.next_time(Running, cleans_up);
@@ -157,7 +157,7 @@ async fn a_result_that_a_pause_holds_back_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_does_not_answer_holds_nothing_up() {
+async fn an_api_server_that_does_not_answer_does_not_block_a_shutdown() {
     let rig = at_work(Duration::from_secs(5)).await;
     let silent = Fault::delay(Duration::from_mins(10)).on_writes();
     let silent = rig.server.inject(silent.client(OPERATOR));

@@ -1,4 +1,4 @@
-//! Everything at once, at random: and then it must come to rest, as if nothing had been.
+//! Random events and faults, after which the object must come to rest as if they had not happened.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use okt_tests::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// `SplitMix64`: a storm that can be told again by its seed.
+/// `SplitMix64`: the seed repeats a storm.
 struct Dice(u64);
 
 impl Dice {
@@ -32,7 +32,7 @@ impl Dice {
 
 const STATES: [DatabaseState; 6] = [Start, Running, Servicing, Stopping, Failed, End];
 
-/// What is refused to the operator at the moment.
+/// The fault that the operator meets at the moment.
 #[derive(Default)]
 struct Outage(Option<Injected>);
 
@@ -53,7 +53,7 @@ async fn gust(
     number: u64,
 ) {
     let merge = async |patch: Value| {
-        // The object may be gone, or the patch refused: such is a storm.
+        // The object may be gone, or the patch may be refused.
         let _ = rig
             .raw()
             .patch("db", &PatchParams::default(), &Patch::Merge(patch))
@@ -97,7 +97,7 @@ async fn gust(
             let to = dice.one_of(&STATES).id();
             let reply = dice.one_of(&[
                 Reply::Fail("not yet"),
-                Reply::FailForGood("never"),
+                Reply::FailPermanently("never"),
                 Reply::Panic,
                 Reply::Hang,
                 Reply::UntilCancelled,
@@ -149,7 +149,7 @@ async fn storm(seed: u64) {
     rig.start();
     rig.create("db", json!({})).await;
     let mut outage = Outage::default();
-    // Without its definition an operator does not start, and somebody else has to start it again.
+    // Without its definition an operator does not start, so the chaos affects only the objects.
     let chaos = rig
         .server
         .misbehave(Chaos::seeded(seed).client(OPERATOR).resource("databases"));
@@ -158,7 +158,7 @@ async fn storm(seed: u64) {
         let pause = dice.one_of(&[0, 1, 30, 500, 5_000, 40_000]);
         rig.pass(Duration::from_millis(pause)).await;
     }
-    // The storm is over.
+    // The storm ends here.
     outage.to(&rig, None);
     chaos.end();
     is_leader.send_replace(true);
@@ -172,7 +172,7 @@ async fn storm(seed: u64) {
         rig.create("db", json!({})).await;
     }
     rig.annotate("db", PAUSED_ANNOTATION, None).await;
-    // A request that is recorded on the way to where it cannot be followed says that it has to be made again.
+    // A request recorded where no route leads to the desired state has to be made again.
     for request in 0..4 {
         let request = format!("calm {request}");
         let lifecycle = json!({ "state": "Running", "request": request });
@@ -198,7 +198,7 @@ async fn storm(seed: u64) {
     }
 }
 
-/// Nothing more will happen by itself, for the spec as it is.
+/// Whether nothing more will happen on its own for the current spec.
 fn is_at_rest(database: &Database) -> bool {
     let is = |name: &str| {
         (database.status.iter())
@@ -213,8 +213,8 @@ fn is_at_rest(database: &Database) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_any_storm_an_object_comes_to_rest_where_it_is_wished_and_can_be_deleted() {
-    // `OKT_STORMS=100..500` looks for more.
+async fn after_any_storm_an_object_reaches_its_desired_state_and_can_be_deleted() {
+    // `OKT_STORMS=100..500` runs more storms.
     let chosen = std::env::var("OKT_STORMS").unwrap_or_else(|_| "0..12".to_owned());
     let ends = chosen.split_once("..");
     let (from, to) = ends.expect("OKT_STORMS is a range");

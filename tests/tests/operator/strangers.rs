@@ -1,4 +1,4 @@
-//! Objects that somebody else wrote: by hand, or a newer operator.
+//! Objects written by hand or by a newer operator.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn put_in(rig: &Rig, state: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_state_concerns_that_object_only_and_is_left_by_an_observation() {
+async fn an_unknown_state_affects_its_object_only_and_ends_with_an_observation() {
     let rig = running().await;
     rig.create("other", json!({})).await;
     put_in(&rig, "Zombie").await;
@@ -50,7 +50,7 @@ async fn an_unknown_state_concerns_that_object_only_and_is_left_by_an_observatio
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_in_an_unknown_state_can_be_given_up() {
+async fn an_object_in_an_unknown_state_can_be_abandoned() {
     let rig = running().await;
     put_in(&rig, "Zombie").await;
     rig.delete("db").await;
@@ -67,7 +67,7 @@ async fn an_object_in_an_unknown_state_can_be_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_newer_operators_object_is_not_touched() {
+async fn an_object_in_a_state_of_a_newer_operator_is_not_changed() {
     let rig = running().await;
     rig.define(newer()).await;
     rig.pass(Duration::from_secs(1)).await;
@@ -79,7 +79,7 @@ async fn a_newer_operators_object_is_not_touched() {
     rig.restart().await;
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
-    // The newer operator leads it back.
+    // The newer operator moves it back.
     let back = json!({ "lifecycle": { "state": "Running", "transition": 4, "jumps": 2 } });
     rig.patch_status("db", back)
         .await
@@ -89,7 +89,7 @@ async fn a_newer_operators_object_is_not_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_wish_is_said_and_nothing_moves() {
+async fn an_unknown_desired_state_is_reported_and_causes_no_transition() {
     let rig = Rig::<Databases>::bare();
     rig.define(definition::with_schema::<Database>(definition::any_spec))
         .await;
@@ -104,7 +104,11 @@ async fn an_unknown_wish_is_said_and_nothing_moves() {
         .await;
     assert!(stalled.message.contains("`Flying`"), "{}", stalled.message);
     assert_eq!(
-        rig.position("db").await.desired.expect("a desired state").state,
+        rig.position("db")
+            .await
+            .desired
+            .expect("a desired state")
+            .state,
         "Flying"
     );
     rig.wire.clear();
@@ -128,12 +132,12 @@ async fn an_unknown_visit_is_refused() {
     let visit = rig.position("db").await.visit.expect("a visit");
     assert_eq!(
         (visit.state.as_str(), visit.outcome),
-        ("Flying", okt_runtime::Outcome::Refused)
+        ("Flying", okt_runtime::VisitOutcome::Refused)
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_of_a_state_that_somebody_moved_the_object_out_of_counts_for_nothing() {
+async fn work_of_a_state_that_a_user_moved_the_object_out_of_is_ignored() {
     let rig = Rig::new().await;
     rig.app.next_time(
         Start,
@@ -164,9 +168,9 @@ async fn work_of_a_state_that_somebody_moved_the_object_out_of_counts_for_nothin
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_work_of_a_state_that_somebody_moved_the_object_into_is_done() {
+async fn the_work_of_a_state_that_a_user_moved_the_object_into_runs() {
     let rig = running().await;
-    // Along a declared edge, by hand: the action on record is that of the state before.
+    // A move by hand along a declared edge: the recorded action is that of the previous state.
     let moved = json!({ "lifecycle": { "state": "Stopping", "transition": 3 } });
     rig.patch_status("db", moved)
         .await
@@ -199,7 +203,7 @@ async fn foreign_conditions_and_fields_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_that_nobody_knows_do_not_make_an_object_unreadable() {
+async fn unknown_words_in_the_record_do_not_make_an_object_undecodable() {
     let rig = running().await;
     let id = rig.position("db").await.action.expect("an action").id;
     let words = json!({ "lifecycle": {
@@ -233,7 +237,7 @@ async fn a_status_that_lacks_all_but_the_state_is_completed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_restored_status_says_beyond_ours_is_taken_away_once_and_what_is_anothers_stays() {
+async fn leftover_fields_of_a_restored_status_are_removed_once_and_foreign_conditions_stay() {
     let rig = Rig::<Databases>::without_operator().await;
     let mut stored = rig.create_raw(Databases::object("db", json!({}))).await;
     let at = "2026-11-21T09:00:00Z";
@@ -248,7 +252,7 @@ async fn what_a_restored_status_says_beyond_ours_is_taken_away_once_and_what_is_
         },
         "conditions": [backed_up],
     });
-    // A replacement owns every field, as a restored backup does.
+    // A replacement owns every field, as with a restored backup.
     (rig.raw()
         .replace_status("db", &PostParams::default(), &stored)
         .await)
@@ -265,19 +269,19 @@ async fn what_a_restored_status_says_beyond_ours_is_taken_away_once_and_what_is_
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_one_who_writes_into_the_position_again_and_again_nobody_fights() {
+async fn a_foreign_writer_of_the_position_causes_no_endless_writes() {
     let rig = running().await;
     rig.pass(Duration::from_mins(1)).await;
     rig.wire.clear();
     for _ in 0..600 {
-        // A field that OKT leaves out here, so that no apply takes it away.
+        // OKT does not set this field here, so no apply removes it.
         let failure = json!({ "lifecycle": { "failure": { "reason": "Mine", "message": "" } } });
         rig.patch_status("db", failure).await.expect("it is taken");
         rig.pass(Duration::from_millis(100)).await;
     }
     rig.pass(Duration::from_hours(1)).await;
     let writes = rig.wire.writes().len();
-    println!("writes of a minute in which somebody wrote 600 times: {writes}");
+    println!("writes of the operator after 600 foreign writes within a minute: {writes}");
     assert!(writes <= 620, "{writes}");
     rig.wire.clear();
     rig.pass(Duration::from_hours(1)).await;
@@ -285,7 +289,7 @@ async fn with_one_who_writes_into_the_position_again_and_again_nobody_fights() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_newer_operators_object_gets_no_finalizer_either() {
+async fn an_object_in_a_state_of_a_newer_operator_gets_no_finalizer() {
     let rig = Rig::<Databases>::bare();
     rig.define(newer()).await;
     rig.create("db", json!({})).await;

@@ -1,4 +1,4 @@
-//! What 900 transitions cost, with pokes all the time and watches that lag, as on a real API server.
+//! The cost of 900 transitions under constant reconcile requests and lagging watches, as on a real API server.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The CRD for one release of an upgrade, and CRDs that no API server would take.
+//! The CRD for one release of an upgrade, and CRDs that are too large for an API server.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -26,7 +26,7 @@ fn graph(crd: &Value) -> Value {
 }
 
 #[test]
-fn a_union_has_the_wishes_and_the_states_of_both() {
+fn a_union_has_the_states_and_the_desired_states_of_both() {
     let crd = union::<mixed::Broker, wider::Broker>();
     let lifecycle = &schema(&crd)["spec"]["properties"]["lifecycle"]["properties"];
     assert_eq!(
@@ -135,7 +135,7 @@ fn annotated(graph: Option<&str>) -> CustomResourceDefinition {
 }
 
 #[test]
-fn a_definition_that_cannot_be_joined_is_named_with_the_reason() {
+fn a_definition_that_cannot_be_joined_is_reported_with_the_reason() {
     let other_type = definition::with_schema::<first::Broker>(|schema| {
         schema["properties"]["status"]["properties"]["lifecycle"]["properties"]["trail"] =
             json!({ "type": "integer" });
@@ -190,7 +190,7 @@ fn a_definition_that_cannot_be_joined_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_graph_that_no_api_server_would_take_is_refused_with_its_size() {
+fn a_graph_too_large_for_an_api_server_is_refused_with_its_size() {
     let error = crd_union::<first::Broker>(&definition::crowded::<first::Broker>(300))
         .expect_err("it is too large");
     assert_eq!(
@@ -210,7 +210,7 @@ fn a_graph_that_no_api_server_would_take_is_refused_with_its_size() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graph_that_is_just_not_too_large_is_taken() {
+async fn the_largest_allowed_graph_is_accepted() {
     let union = (1..300).rev().find_map(|states| {
         crd_union::<first::Broker>(&definition::crowded::<first::Broker>(states)).ok()
     });
@@ -222,7 +222,7 @@ async fn a_graph_that_is_just_not_too_large_is_taken() {
     okt_tests::Rig::<first::Brokers>::bare().define(union).await;
 }
 
-/// A file that is gone with the test.
+/// A file that the drop deletes.
 struct File(tempfile::NamedTempFile);
 
 impl File {
@@ -245,7 +245,7 @@ fn three_operators(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_command_line_joins_each_definition_with_that_of_its_name() {
+fn the_command_line_joins_each_definition_with_the_one_of_the_same_name() {
     let databases = definition::with_graph::<Database>(|mut graph| {
         let states = graph["states"].as_array_mut().expect("states");
         states.push(json!({ "name": "Mending", "children": ["Running"] }));
@@ -292,7 +292,7 @@ fn the_command_line_reads_the_standard_input() {
 }
 
 #[test]
-fn a_file_that_is_of_no_use_is_one_clear_line() {
+fn an_unusable_file_is_reported_in_one_line() {
     let sites = serde_saphyr::to_string(&crd::<Site>().expect("a CRD")).expect("YAML");
     let broken =
         "kind: CustomResourceDefinition\nmetadata: { name: databases.demo.okt.dev }\nspec: 5";

@@ -1,4 +1,4 @@
-//! `Wait`: called again later, without a trace.
+//! `Wait`: OKT calls the handler again later and records nothing.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn waiting_keeps_id_and_attempt_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_poke_calls_at_once_what_waits() {
+async fn a_reconcile_request_ends_a_wait_at_once() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, wait(3000));
     rig.create("db", json!({})).await;
@@ -47,7 +47,7 @@ async fn a_poke_calls_at_once_what_waits() {
     rig.patch("db", json!({ "metadata": { "labels": { "a": "b" } } }))
         .await;
     rig.pass(Duration::from_secs(5)).await;
-    assert_eq!(rig.app.ran().len(), 1, "a label is no poke");
+    assert_eq!(rig.app.ran().len(), 1, "a label is no reconcile request");
     rig.request("db");
     rig.pass(Duration::from_secs(1)).await;
     rig.until_ready("db", Running).await;
@@ -55,7 +55,7 @@ async fn a_poke_calls_at_once_what_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_poke_during_a_run_is_not_lost_to_the_wait_it_asks_for() {
+async fn a_reconcile_request_during_a_run_outlives_the_wait_that_the_run_returns() {
     let rig = Rig::new().await;
     let long = Duration::from_mins(50);
     rig.app.next_time(
@@ -74,7 +74,7 @@ async fn a_poke_during_a_run_is_not_lost_to_the_wait_it_asks_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_of_nothing_does_not_spin() {
+async fn a_wait_of_zero_does_not_spin() {
     let rig = Rig::new().await;
     for _ in 0..1000 {
         rig.app.next_time(Start, wait(0));

@@ -1,6 +1,7 @@
-//! Random objects: whatever is written to one, the operator neither panics nor hangs nor spins.
+//! This test writes random objects: whatever an object holds, the operator neither panics nor hangs nor loops.
 //!
-//! `OKT_SEED` repeats a run, `OKT_OBJECTS` sets how many there are: 100,000 in CI, which take minutes, otherwise 10,000.
+//! `OKT_SEED` repeats a run; `OKT_OBJECTS` sets the number of objects: by default 100,000 in CI, which take minutes,
+//! otherwise 2,000.
 
 mod object;
 
@@ -24,19 +25,20 @@ use serde_json::{Value, json};
 
 use crate::object::{Stranger, stranger};
 
-/// How many objects an operator is given at once.
+/// The number of objects for one operator.
 const BATCH: usize = 500;
 
-/// How long it is watched, in tokio time: forty looks at each object.
+/// The time for which an operator runs, in tokio time: forty observations of each object.
 const WATCHED: Duration = Duration::from_mins(20);
 
-/// The requests about one object within that time that no life of it needs.
+/// The maximum number of requests about one object within that time.
 ///
-/// One that goes round, because somebody wrote the largest number there is into its transition, is braked after
-/// two dozen; one request with every look would be forty.
+/// The loop guard stops an object that loops, because its transition was set to the largest number, after two dozen
+/// requests; one request with each observation would be forty.
 const TOO_MANY: usize = 36;
 
-/// Panics anywhere in this process: those of a turn are contained, so nobody else would see them.
+/// The number of panics in this process. OKT contains the panics of a reconciliation, so that nothing else would count
+/// them.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 fn main() -> ExitCode {
@@ -62,7 +64,7 @@ fn random_objects() -> Result<(), String> {
         PANICS.fetch_add(1, Ordering::Relaxed);
         said(panic);
     }));
-    // Which thread takes a batch makes no difference to what is in it.
+    // The content of a batch does not depend on the thread that takes it.
     let (next, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || loop {
         let batch = next.fetch_add(1, Ordering::Relaxed);
@@ -87,7 +89,7 @@ fn random_objects() -> Result<(), String> {
     Ok(())
 }
 
-/// The strangers of one batch, the same for the same seed.
+/// Generates the strangers of one batch, the same for the same seed.
 fn strangers(seed: usize, batch: usize) -> Vec<Stranger> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -98,10 +100,10 @@ fn strangers(seed: usize, batch: usize) -> Vec<Stranger> {
     strangers.expect("nothing is filtered").current()
 }
 
-/// One operator, many strangers, and one object that is as it should be; how many requests the busiest stranger cost.
+/// Runs one operator on many strangers and one valid object; returns the requests about the busiest stranger.
 async fn serve(strangers: &[Stranger]) -> Result<usize, String> {
     let before = PANICS.load(Ordering::Relaxed);
-    // No `Rig`: it would hold what strangers wrote against the rules of what an operator writes.
+    // A `Rig` would check the statuses of the strangers against the rules for an operator.
     let server = ApiServer::new();
     let definition = definition::with_schema::<Database>(definition::anything);
     let crds = Api::all(server.client());
@@ -145,7 +147,7 @@ async fn serve(strangers: &[Stranger]) -> Result<usize, String> {
     Ok(requests)
 }
 
-/// Writes a stranger past everything that would keep it out.
+/// Writes a stranger in a way that no check refuses.
 async fn store(api: &Api<DynamicObject>, name: &str, stranger: &Stranger) {
     let mut object = json!({
         "apiVersion": "demo.okt.dev/v1",

@@ -1,11 +1,12 @@
-//! Objects that nobody would write: well-formed ones with random holes, strangers in them, and plain noise.
+//! This file generates invalid objects: valid ones with random holes and replacements, and plain noise.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Number, Value, json};
 
-/// An object to be, in parts: metadata and spec are created, the status is put over it, then it may be deleted.
+/// An invalid object in parts: metadata and spec are created, then the status is written, then the object may be
+/// deleted.
 #[derive(Clone, Debug)]
 pub(crate) struct Stranger {
     pub(crate) annotations: Value,
@@ -15,7 +16,7 @@ pub(crate) struct Stranger {
     pub(crate) deleted: bool,
 }
 
-/// Any of them.
+/// Generates a stranger.
 pub(crate) fn stranger() -> impl Strategy<Value = Stranger> {
     let finalizers = select(vec![
         json!([]),
@@ -127,7 +128,7 @@ fn status() -> impl Strategy<Value = Value> {
         )
 }
 
-/// A value with parts of it taken out or replaced, down to single leaves.
+/// Removes or replaces parts of a value, down to single leaves.
 fn holes(whole: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     let hole = (
         vec(any::<Index>(), 0..5),
@@ -141,7 +142,7 @@ fn holes(whole: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Goes down a path as far as it leads, and takes what is there out or replaces it.
+/// Follows a path as far as it leads, and removes or replaces the value there.
 fn punch(value: &mut Value, path: &[Index], with: Option<Value>) {
     let [first, rest @ ..] = path else {
         *value = with.unwrap_or_default();
@@ -166,7 +167,7 @@ fn punch(value: &mut Value, path: &[Index], with: Option<Value>) {
     }
 }
 
-/// Any JSON, a few levels deep.
+/// Generates any JSON, a few levels deep.
 fn noise() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -200,7 +201,7 @@ fn state() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Names that mean something somewhere, and others.
+/// Generates known names and others.
 fn name() -> impl Strategy<Value = String> {
     let known = vec![
         "Ready",

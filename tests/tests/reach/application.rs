@@ -1,4 +1,4 @@
-//! An application on the loopback interface that answers as a test says, byte by byte.
+//! This file is an application on the loopback interface whose answers a test scripts, byte by byte.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What is done with a request.
+/// The answer to a request.
 #[derive(Clone)]
 pub(crate) enum Answer {
     /// Sends this and keeps the connection for the next request.
@@ -19,17 +19,17 @@ pub(crate) enum Answer {
     Broken(String),
     /// Sends this and then nothing more.
     Hanging(String),
-    /// Sends this, and then the same piece as long as somebody reads.
+    /// Sends this, and then the same piece as long as the client reads.
     Endless(String, String),
 }
 
 impl Answer {
-    /// An answer with this status line and body.
+    /// Returns an answer with this status line and body.
     pub(crate) fn of(status: &str, body: &str) -> Self {
         Self::with(status, "", body)
     }
 
-    /// An answer with headers, each with its line end.
+    /// Returns an answer with headers, each with its line end.
     pub(crate) fn with(status: &str, headers: &str, body: &str) -> Self {
         let length = body.len();
         Self::Whole(format!(
@@ -38,7 +38,7 @@ impl Answer {
     }
 }
 
-/// The application; dropped, it is gone with all connections.
+/// The application; when it is dropped, all connections end.
 pub(crate) struct Application {
     pub(crate) port: u16,
     heard: Arc<Mutex<Heard>>,
@@ -56,7 +56,7 @@ impl Application {
         Self::serve(answer, None).await
     }
 
-    /// The same with TLS, for this name; with its certificate (PEM).
+    /// Starts the application with TLS for this name; returns its certificate (PEM).
     pub(crate) async fn secured(answer: Answer, name: &str) -> (Self, String) {
         let (acceptor, pem) = acceptor(name);
         (Self::serve(answer, Some(acceptor)).await, pem)
@@ -96,18 +96,18 @@ impl Application {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The requests, each with its body.
+    /// Returns the requests, each with its body.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.heard.lock().expect("no panic").requests.clone()
     }
 
-    /// How many connections came.
+    /// Returns the number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.heard.lock().expect("no panic").connections
     }
 }
 
-/// TLS for this name or address, with its certificate (PEM).
+/// Returns a TLS acceptor for this name or address, and its certificate (PEM).
 pub(crate) fn acceptor(name: &str) -> (TlsAcceptor, String) {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
@@ -142,7 +142,7 @@ async fn converse(
                 return;
             }
             Answer::Hanging(_) => {
-                // Until the client goes.
+                // Waits until the client disconnects.
                 let _ = stream.read_u8().await;
                 return;
             }
@@ -151,7 +151,7 @@ async fn converse(
     }
 }
 
-/// The next request; none when the client has gone.
+/// Reads the next request; `None` if the client has disconnected.
 async fn request(stream: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
     let mut request = String::new();
     let mut length = 0;

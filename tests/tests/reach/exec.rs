@@ -1,4 +1,4 @@
-//! Commands in containers: what comes of each way in which one can end.
+//! These tests run commands in containers, with each way in which a command can end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ where
     soon("the command", with(exec(&node)).run()).await
 }
 
-/// Runs a command where the server says no, with a pod of one container in this state.
+/// Runs a command that the server refuses, with a pod of one container in this state.
 async fn refused(answer: Answer, state: Option<Value>, container: Option<&str>) -> ReachError {
     let node = Node::start(answer).await;
     if let Some(state) = state {
@@ -46,7 +46,7 @@ async fn refused(answer: Answer, state: Option<Value>, container: Option<&str>) 
     soon("a refusal", exec.run()).await.expect_err("a refusal")
 }
 
-/// Makes the pod, with its container running.
+/// Creates the pod with a running container.
 async fn running(node: &Node) {
     let status = json!({ "phase": "Running", "containerStatuses": [{ "name": "postgres",
         "image": "x", "imageID": "x", "ready": true, "restartCount": 0, "state": { "running": {} } }] });
@@ -61,10 +61,10 @@ pub(super) fn pod(name: &str, status: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_command_that_ends_well_gives_its_output_in_both_protocols() {
+async fn a_successful_command_returns_its_output_in_both_protocols() {
     for protocol in [V4, V5] {
         let script = async |mut socket: Socket| {
-            // Each channel is opened by an empty message.
+            // An empty message opens each channel.
             for channel in [STDOUT, STDERR, STATUS] {
                 socket.say(channel, "").await;
             }
@@ -82,7 +82,7 @@ async fn a_command_that_ends_well_gives_its_output_in_both_protocols() {
 }
 
 #[tokio::test]
-async fn a_command_is_asked_for_as_it_was_said() {
+async fn the_request_of_a_command_holds_its_arguments_and_streams() {
     let script = async |socket: Socket| socket.exit(0).await;
     let node = Node::start(Answer::speak(V5, script)).await;
     let reach = Reach::outside(node.client());
@@ -143,14 +143,14 @@ async fn another_exit_code_is_an_error_that_says_what_was_printed_only_where_it_
     }
 }
 
-/// Reads the input to its end, and says it back.
+/// Reads the input to its end, and sends it back.
 async fn cat(mut socket: Socket) {
     let mut input = Vec::new();
     loop {
         match socket.heard().await {
             Some((STDIN, bytes)) => input.extend(bytes),
             Some((CLOSE, which)) if which == [STDIN] => break,
-            // Before v5 the end of the input is the end of the conversation.
+            // Before v5 the end of the input is the end of the connection.
             _ => return,
         }
     }
@@ -186,7 +186,7 @@ async fn a_command_may_print_while_it_reads() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_told_the_end_of_the_input_is_an_error_and_not_a_wait() {
+async fn a_protocol_without_an_end_of_input_is_an_error_and_not_a_wait() {
     let error = ran(V4, cat, |exec| exec.stdin("select 1;"))
         .await
         .expect_err("no end");
@@ -197,7 +197,7 @@ async fn a_server_that_cannot_be_told_the_end_of_the_input_is_an_error_and_not_a
 }
 
 #[tokio::test]
-async fn an_input_that_is_not_read_does_not_hold_up_the_end() {
+async fn unread_input_does_not_delay_the_end() {
     let script = async |mut socket: Socket| {
         socket.say(STDOUT, "done").await;
         socket.exit(0).await;
@@ -212,7 +212,7 @@ async fn a_connection_that_ends_before_the_command_is_an_error_whatever_was_prin
         socket.say(STDOUT, "half").await;
         socket.close().await;
     };
-    // Not even a farewell.
+    // Ends without a close message.
     let breaks = async |mut socket: Socket| {
         socket.say(STDOUT, "half").await;
     };
@@ -238,7 +238,7 @@ async fn a_connection_that_ends_before_the_command_is_an_error_whatever_was_prin
 }
 
 #[tokio::test]
-async fn what_may_have_been_begun_is_not_told_as_what_was_not() {
+async fn a_command_that_may_have_started_is_not_reported_as_not_started() {
     let closes = || Answer::speak(V5, async |socket: Socket| socket.close().await);
     let ended = json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled" } });
     let early = "`psql` in team/db-0: the connection ended before the command did";
@@ -289,7 +289,7 @@ async fn an_endless_output_is_read_up_to_its_limit_and_the_connection_ends() {
 }
 
 #[tokio::test]
-async fn of_an_endless_standard_error_the_end_is_kept() {
+async fn the_end_of_an_endless_standard_error_is_kept() {
     let script = async |mut socket: Socket| {
         for _ in 0..200 {
             socket.say(STDERR, vec![b'x'; 10_000]).await;
@@ -303,7 +303,7 @@ async fn of_an_endless_standard_error_the_end_is_kept() {
 }
 
 #[tokio::test]
-async fn a_command_that_hangs_is_waited_for_only_so_long_and_then_left() {
+async fn a_hanging_command_times_out_and_its_connection_ends() {
     let gone = Arc::new(Notify::new());
     let told = Arc::clone(&gone);
     let script = move |socket: Socket| {
@@ -327,7 +327,7 @@ async fn a_command_that_hangs_is_waited_for_only_so_long_and_then_left() {
 }
 
 #[tokio::test]
-async fn what_the_api_server_refuses_is_told_with_what_it_says() {
+async fn a_refusal_is_reported_with_the_message_of_the_api_server() {
     let forbidden = Answer::refuse(403, "pods \"db-0\" is forbidden: cannot create pods/exec");
     let error = refused(forbidden, None, None).await;
     assert_eq!(
@@ -354,7 +354,7 @@ async fn what_the_api_server_refuses_is_told_with_what_it_says() {
 }
 
 #[tokio::test]
-async fn why_a_container_does_not_run_is_told_as_its_pod_says_it() {
+async fn the_reason_why_a_container_does_not_run_comes_from_its_pod() {
     let no = || Answer::refuse(500, "unable to upgrade connection: container not found");
     let gone = refused(Answer::refuse(404, "pods \"db-0\" not found"), None, None).await;
     assert_eq!(
@@ -374,7 +374,7 @@ async fn why_a_container_does_not_run_is_told_as_its_pod_says_it() {
         error.to_string(),
         "`psql` in team/db-0: the pod has no container `mysql`, only postgres"
     );
-    // The API server itself says it by the status channel, after the connection came about.
+    // The API server itself reports this on the status channel, after the connection is established.
     let late = Answer::speak(V5, async |socket: Socket| {
         let message = "container not found (\"postgres\")";
         let status = json!({ "status": "Failure", "reason": "InternalError", "message": message, "code": 500 });
@@ -394,7 +394,7 @@ async fn why_a_container_does_not_run_is_told_as_its_pod_says_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_for_is_not() {
+async fn an_invalid_command_sends_no_request() {
     let script = async |socket: Socket| socket.exit(0).await;
     let node = Node::start(Answer::speak(V5, script)).await;
     let reach = Reach::outside(node.client());
@@ -407,7 +407,7 @@ async fn what_cannot_be_asked_for_is_not() {
         reach.exec("team", "db-0", [""]),
         reach.exec("team", "db-0", ["echo", &long]),
     ] {
-        let error = exec.run().await.expect_err("it is not asked for");
+        let error = exec.run().await.expect_err("it is not sent");
         assert!(matches!(error, ReachError::Unaskable { .. }), "{error:?}");
         assert!(!error.retry_helps());
     }
@@ -416,13 +416,13 @@ async fn what_cannot_be_asked_for_is_not() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_an_error_that_is_worth_a_retry() {
+async fn an_unreachable_server_is_a_retryable_error() {
     let node = Node::start(Answer::WrongKey).await;
     let exec = exec(&node);
     drop(node);
     let error = soon("a refusal", exec.run())
         .await
-        .expect_err("nobody is there");
+        .expect_err("the server is gone");
     assert!(
         matches!(error, ReachError::ConnectionLost { .. }),
         "{error:?}"

@@ -1,4 +1,4 @@
-//! HTTP to the application: what comes of each answer, and of each way in which there is none.
+//! These tests send HTTP requests to the application, with each kind of answer and each failure.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::application::{Answer, Application};
 use super::soon;
 
-/// A client that has nothing to do with the cluster: there is none.
+/// Returns a client that uses no cluster.
 pub(super) fn http() -> Http {
     let nowhere = Config::new("http://127.0.0.1:1".parse().expect("a URI"));
     Reach::inside(Client::try_from(nowhere).expect("a client")).http()
@@ -23,7 +23,7 @@ struct Widget {
     size: u32,
 }
 
-/// Asks an application that answers so.
+/// Sends a request to an application with this answer.
 async fn asked(answer: Answer, with: impl FnOnce(Request) -> Request) -> Result<Reply, HttpError> {
     let application = Application::start(answer).await;
     let request = http().get(application.url("/health?token=secret"));
@@ -35,7 +35,7 @@ async fn asked(answer: Answer, with: impl FnOnce(Request) -> Request) -> Result<
         })
 }
 
-/// The message of an error, with the port written as PORT.
+/// Returns the message of an error, with the port replaced by PORT.
 fn said(error: &HttpError) -> String {
     let text = error.to_string();
     let Some((before, after)) = text.split_once("127.0.0.1:") else {
@@ -46,7 +46,7 @@ fn said(error: &HttpError) -> String {
 }
 
 #[tokio::test]
-async fn json_goes_out_and_comes_in() {
+async fn json_is_sent_and_received() {
     let widget = || Widget {
         name: "a".to_owned(),
         size: 3,
@@ -205,7 +205,7 @@ async fn a_redirection_is_an_error_and_not_followed() {
 }
 
 #[tokio::test]
-async fn an_application_that_hangs_is_waited_for_only_so_long() {
+async fn a_hanging_application_times_out() {
     let head = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf";
     for begun in ["", "HTTP/1.1 200 OK\r\n", head] {
         let short = |it: Request| it.timeout(Duration::from_millis(300));
@@ -221,7 +221,7 @@ async fn an_application_that_hangs_is_waited_for_only_so_long() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_an_error_wherever_it_does() {
+async fn a_broken_connection_is_an_error_at_every_point() {
     let cut = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf";
     for sent in ["", "HTTP/1.1 20", "SSH-2.0-OpenSSH\r\n", cut] {
         let error = asked(Answer::Broken(sent.to_owned()), |it| it)
@@ -248,7 +248,7 @@ async fn an_answer_is_read_up_to_its_limit() {
         let answer = asked(Answer::of("200 OK", &body), |it| it.limit(limit)).await;
         assert_eq!(answer.is_ok(), fits);
     }
-    // What it says is lost, but not that it is no success.
+    // The body is lost, but not the status.
     let head = "HTTP/1.1 503 Service Unavailable\r\ntransfer-encoding: chunked\r\n\r\n";
     let endless = Answer::Endless(head.to_owned(), chunk);
     let error = asked(endless, |it| it).await.expect_err("no success");
@@ -292,21 +292,21 @@ async fn an_answer_of_another_form_is_an_error_without_its_values() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_an_error_that_is_worth_a_retry() {
+async fn an_unreachable_application_is_a_retryable_error() {
     let application = Application::start(Answer::of("200 OK", "")).await;
     let url = application.url("/health");
     drop(application);
     for url in [&url, "http://no-such-host.invalid/health"] {
         let error = soon("a refusal", http().get(url).send())
             .await
-            .expect_err("nobody");
+            .expect_err("the application is gone");
         assert!(matches!(error, HttpError::Unreachable { .. }), "{error:?}");
         assert!(error.retry_helps());
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_not() {
+async fn an_invalid_request_is_not_sent() {
     let application = Application::start(Answer::of("200 OK", "")).await;
     let (http, url) = (http(), application.url("/"));
     let keys = std::collections::BTreeMap::from([([1, 2], 3)]);
@@ -329,7 +329,7 @@ async fn what_cannot_be_sent_is_not() {
 }
 
 #[tokio::test]
-async fn tls_is_spoken_with_whoever_is_trusted_and_with_nobody_else() {
+async fn tls_is_accepted_from_trusted_clients_only() {
     let (application, pem) = Application::secured(Answer::of("200 OK", "true"), "localhost").await;
     let url = format!("https://localhost:{}/", application.port);
     let trusting = http().trusting(pem.as_bytes()).expect("a certificate");

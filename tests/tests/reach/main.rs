@@ -1,4 +1,4 @@
-//! The way to the application: commands, HTTP and ports, against a node and an application that do what a test says.
+//! These tests reach an application: with commands, HTTP and ports, against a scripted node and application.
 
 mod application;
 mod exec;
@@ -9,10 +9,10 @@ mod route;
 
 use std::time::Duration;
 
-/// The longest wait for something that must come.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The maximum wait for an expected event.
+const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Waits for something that must come.
+/// Waits for an expected event.
 async fn soon<T>(what: &str, it: impl Future<Output = T>) -> T {
     let waited = tokio::time::timeout(PATIENCE, it).await;
     waited.unwrap_or_else(|_| panic!("waited in vain for {what}"))

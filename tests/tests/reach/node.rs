@@ -1,5 +1,5 @@
-//! A Kubernetes API on the loopback interface: pods are objects of the API in the process, and what is behind the
-//! subresources `exec` and `portforward` is a script, which speaks the channel protocols over a real WebSocket.
+//! This file is a Kubernetes API on the loopback interface: pods are objects of the in-process API, and a script
+//! answers the subresources `exec` and `portforward` with the channel protocols over a real WebSocket.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -42,21 +42,21 @@ pub(crate) const STDIN: u8 = 0;
 pub(crate) const STDOUT: u8 = 1;
 pub(crate) const STDERR: u8 = 2;
 pub(crate) const STATUS: u8 = 3;
-/// In v5: what follows is the channel that ends.
+/// In v5, the rest of the message is the channel that ends.
 pub(crate) const CLOSE: u8 = 255;
 
 type Body = UnsyncBoxBody<bytes::Bytes, tower::BoxError>;
 type Scripts = Arc<Mutex<JoinSet<()>>>;
 type Script = dyn Fn(Socket) -> BoxFuture<'static, ()> + Send + Sync;
 
-/// What the server does with a request for a subresource.
+/// The server's answer to a request for a subresource.
 #[derive(Clone)]
 pub(crate) enum Answer {
-    /// Speaks this protocol by a script.
+    /// Speaks this protocol as the script says.
     Speak(&'static str, Arc<Script>),
-    /// Says no.
+    /// Refuses the request.
     Refuse(StatusCode, String),
-    /// Switches protocols, but with another key.
+    /// Switches protocols, but with a wrong key.
     WrongKey,
 }
 
@@ -71,7 +71,7 @@ impl Answer {
         Self::Speak(protocol, Arc::new(move |socket| Box::pin(script(socket))))
     }
 
-    /// As the API server says no.
+    /// Refuses a request as the API server does.
     pub(crate) fn refuse(code: u16, message: &str) -> Self {
         let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure",
             "message": message, "code": code });
@@ -80,7 +80,7 @@ impl Answer {
     }
 }
 
-/// The server; dropped, it is gone with all connections.
+/// The server; when it is dropped, all connections end.
 pub(crate) struct Node {
     api: ApiServer,
     uri: String,
@@ -110,7 +110,7 @@ impl Node {
         }
     }
 
-    /// The part of it that a kubelet plays, for a real API server; with its port.
+    /// Starts the kubelet's part, for a real API server; returns its port.
     pub(crate) async fn kubelet(answer: Answer) -> (Self, u16) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -128,12 +128,12 @@ impl Node {
         (node, port)
     }
 
-    /// A client of it, over its socket.
+    /// Returns a client for the server's socket.
     pub(crate) fn client(&self) -> Client {
         Client::try_from(Config::new(self.uri.parse().expect("a URI"))).expect("a client")
     }
 
-    /// Makes an object in the namespace `team`.
+    /// Creates an object in the namespace `team`.
     pub(crate) async fn create<K>(&self, object: Value)
     where
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
@@ -146,7 +146,7 @@ impl Node {
         let api = Api::<K>::namespaced(self.api.client(), "team");
         let made = api.create(&PostParams::default(), &object).await;
         let made = made.expect("an object");
-        // Its status is written apart.
+        // The status is written separately.
         let api = Api::<K>::namespaced(self.api.client(), "team");
         let mut whole = serde_json::to_value(&object).expect("JSON");
         if whole.get("status").is_some_and(|status| !status.is_null()) {
@@ -160,7 +160,7 @@ impl Node {
         }
     }
 
-    /// Deletes a pod of the namespace `team`, as the kubelet does in the end.
+    /// Deletes a pod of the namespace `team`, as the kubelet does at the end.
     pub(crate) async fn delete_pod(&self, name: &str) {
         let pods = Api::<Pod>::namespaced(self.api.client(), "team");
         let now = DeleteParams::default().grace_period(0);
@@ -171,7 +171,7 @@ impl Node {
         &self.api
     }
 
-    /// What the subresources were asked for, as paths with queries.
+    /// Returns the requests for subresources, as paths with queries.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().expect("no panic").clone()
     }
@@ -185,7 +185,7 @@ async fn serve(
     asked: Arc<Mutex<Vec<String>>>,
 ) {
     let mut connections = JoinSet::new();
-    // A connection that is upgraded is left to its script.
+    // The script takes over an upgraded connection.
     let scripts = Scripts::default();
     while let Ok((stream, _)) = listener.accept().await {
         let (api, answer, asked) = (api.clone(), answer.clone(), Arc::clone(&asked));
@@ -203,7 +203,7 @@ async fn serve(
     }
 }
 
-/// Whether a script answers at this path, of an API server or of a kubelet.
+/// Whether a script answers this path of an API server or of a kubelet.
 fn is_scripted(path: &str) -> bool {
     let (begins, ends) = (["/exec/", "/portForward/"], ["/exec", "/portforward"]);
     begins.iter().any(|it| path.starts_with(it)) || ends.iter().any(|it| path.ends_with(it))
@@ -263,7 +263,7 @@ async fn connection(
     });
     let connection =
         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    // A client may go at any time.
+    // A client may disconnect at any time.
     let _ = connection.with_upgrades().await;
 }
 
@@ -273,18 +273,18 @@ fn plain(code: StatusCode, text: String) -> Response<Body> {
     answer
 }
 
-/// One side of a conversation by channels.
+/// The server's side of a channel connection.
 pub(crate) struct Socket(WebSocketStream<TokioIo<Upgraded>>);
 
 impl Socket {
-    /// Says something; whether somebody may hear it.
+    /// Sends bytes on a channel; returns whether the client is still connected.
     pub(crate) async fn say(&mut self, channel: u8, bytes: impl AsRef<[u8]>) -> bool {
         let mut message = vec![channel];
         message.extend_from_slice(bytes.as_ref());
         self.0.send(Message::binary(message)).await.is_ok()
     }
 
-    /// What the client says next, by channel; none when it has closed or is gone.
+    /// Returns the client's next message and its channel; `None` if the client has closed or disconnected.
     pub(crate) async fn heard(&mut self) -> Option<(u8, Vec<u8>)> {
         loop {
             match self.0.next().await? {
@@ -298,18 +298,18 @@ impl Socket {
         }
     }
 
-    /// Reads until the client has closed or is gone.
+    /// Reads until the client has closed or disconnected.
     pub(crate) async fn gone(mut self) {
         while self.heard().await.is_some() {}
     }
 
-    /// Says how the command ended, and closes.
+    /// Sends the final status of the command, and closes.
     pub(crate) async fn end(mut self, status: Value) {
         self.say(STATUS, status.to_string()).await;
         self.close().await;
     }
 
-    /// Ends as a command that exits with this code.
+    /// Ends like a command with this exit code.
     pub(crate) async fn exit(self, code: u8) {
         self.end(match code {
             0 => json!({ "metadata": {}, "status": "Success" }),
@@ -322,9 +322,9 @@ impl Socket {
         .await;
     }
 
-    /// Says farewell, and waits until the client has gone.
+    /// Sends a close message, and waits until the client has disconnected.
     pub(crate) async fn close(mut self) {
-        // It may be gone already.
+        // The client may have disconnected already.
         let _ = self.0.close(None).await;
         self.gone().await;
     }

@@ -1,4 +1,4 @@
-//! A real API server with the roles that `rbac` prints, before nodes whose kubelets are scripts.
+//! These tests use a real API server with the roles that `rbac` prints, and nodes with scripted kubelets.
 
 use k8s_openapi::api::core::v1::{
     Namespace, Node as KubeNode, Pod, Service, ServiceAccount as Account,
@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use super::node::{Answer, CLOSE, Node, STDIN, STDOUT, Socket, V4, V5};
 use super::soon;
 
-/// The life of something whose handlers reach into its pods.
+/// The life of an application that reaches into its pods.
 #[lifecycle_graph]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProbeState {
@@ -37,7 +37,7 @@ pub(crate) enum ProbeState {
     End,
 }
 
-/// What a user asks for.
+/// The spec of a probe.
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -72,7 +72,7 @@ impl Application for Probes {
 
 #[test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-fn the_roles_hold_what_reaching_needs_in_every_place() {
+fn the_roles_grant_what_reach_needs_cluster_wide_and_per_namespace() {
     let everywhere = rbac::<Probes>(&[] as &[&str], None).expect("roles");
     let in_one = rbac::<Probes>(&["team"], None).expect("roles");
     for rules in [&everywhere.cluster_roles[0].rules, &in_one.roles[0].rules] {
@@ -107,7 +107,7 @@ async fn on_a_real_server_the_printed_roles_suffice_to_reach_pods() {
         .nth(1)
         .and_then(|it| it.parse::<u32>().ok());
     if minor.is_none_or(|minor| minor < 36) {
-        // Older servers speak SPDY to nodes, which these do not.
+        // Older servers speak SPDY to nodes, which these scripts do not support.
         println!(
             "skipped: {} does not speak WebSocket to nodes",
             kubernetes.version()
@@ -203,7 +203,7 @@ async fn on_a_real_server_the_printed_roles_suffice_to_reach_pods() {
     kubernetes.stop().await;
 }
 
-/// Says its input back in capitals; fails where it is told to.
+/// Sends its input back in capitals; fails if the input says so.
 async fn shout(mut socket: Socket) {
     let mut input = Vec::new();
     while let Some((channel, bytes)) = socket.heard().await {
@@ -221,7 +221,7 @@ async fn shout(mut socket: Socket) {
     }
 }
 
-/// Says back whatever comes on port 5432.
+/// Sends back all data of port 5432.
 async fn echo(mut socket: Socket) {
     for channel in [0, 1] {
         socket.say(channel, 5432_u16.to_le_bytes()).await;
@@ -231,7 +231,7 @@ async fn echo(mut socket: Socket) {
     }
 }
 
-/// The namespace with its roles, nodes, pods and a Service.
+/// Creates the namespace with its roles, nodes, pods and a Service.
 async fn furnish(admin: &Client, exec_port: u16, forward_port: u16) {
     let namespace = json!({ "metadata": { "name": "team" } });
     let namespaces: Api<Namespace> = Api::all(admin.clone());
@@ -259,7 +259,7 @@ async fn furnish(admin: &Client, exec_port: u16, forward_port: u16) {
             .create(&PostParams::default(), &object)
             .await
             .expect("a node");
-        // It speaks WebSocket itself, so the server passes everything on.
+        // The node speaks WebSocket itself, so the server passes everything on.
         let status = json!({ "status": {
             "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }],
             "daemonEndpoints": { "kubeletEndpoint": { "Port": port } },
@@ -297,7 +297,7 @@ async fn furnish(admin: &Client, exec_port: u16, forward_port: u16) {
     make::<Service>(admin, service).await;
 }
 
-/// Leaves no node behind; the namespace goes with the server, or with its controllers.
+/// Deletes the nodes; the server or its controllers delete the namespace.
 async fn clean(admin: &Client) {
     let nodes: Api<KubeNode> = Api::all(admin.clone());
     for node in ["execs", "forwards", "away"] {
@@ -335,7 +335,7 @@ where
     made.unwrap_or_else(|error| panic!("{}: {error}", K::kind(&())));
 }
 
-/// A client that the server takes for this service account of the namespace.
+/// Returns a client that impersonates this service account of the namespace.
 fn as_account(mut config: Config, name: &str) -> Client {
     config.auth_info.impersonate = Some(format!("system:serviceaccount:team:{name}"));
     Client::try_from(config).expect("a client")

@@ -1,4 +1,4 @@
-//! Ports from outside the cluster: through the API server, to whichever pod answers for them.
+//! These tests forward ports from outside the cluster, through the API server to a pod.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,29 +16,29 @@ use super::exec::pod;
 use super::node::{Answer, Node, Socket, V4};
 use super::soon;
 
-/// The channels of the one port.
+/// The channels of the only port.
 const DATA: u8 = 0;
 const ERROR: u8 = 1;
 
-/// Opens both channels, as the kubelet does: with the port.
+/// Opens both channels with the port, as the kubelet does.
 async fn open(socket: &mut Socket, port: u16) {
     for channel in [DATA, ERROR] {
         socket.say(channel, port.to_le_bytes()).await;
     }
 }
 
-/// A node whose pods pass on what they get on a port to a port of this machine.
+/// Starts a node whose pods forward a port to a port of this machine.
 async fn passing_on(port: u16, to: u16) -> Node {
     Node::start(Answer::speak(V4, move |mut socket| async move {
         open(&mut socket, port).await;
         let mut there = TcpStream::connect(("127.0.0.1", to))
             .await
-            .expect("somebody");
+            .expect("a connection");
         let mut buffer = vec![0; 16 * 1024];
         loop {
             tokio::select! {
                 heard = socket.heard() => match heard {
-                    Some((DATA, bytes)) => there.write_all(&bytes).await.expect("somebody"),
+                    Some((DATA, bytes)) => there.write_all(&bytes).await.expect("a connection"),
                     _ => return,
                 },
                 read = there.read(&mut buffer) => match read {
@@ -51,7 +51,7 @@ async fn passing_on(port: u16, to: u16) -> Node {
     .await
 }
 
-/// A node whose pods say back what they get, after a greeting.
+/// Starts a node whose pods send a greeting and then echo their input.
 async fn echoing() -> Node {
     Node::start(Answer::speak(V4, async |mut socket: Socket| {
         open(&mut socket, 5432).await;
@@ -63,7 +63,7 @@ async fn echoing() -> Node {
     .await
 }
 
-/// Makes the Service `db`, whose port 80 leads to 5432 of these pods.
+/// Creates the Service `db`, whose port 80 leads to port 5432 of these pods.
 async fn serve(node: &Node, pods: &[(&str, bool)]) {
     node.create::<Service>(json!({
         "metadata": { "name": "db", "namespace": "team" },
@@ -76,13 +76,13 @@ async fn serve(node: &Node, pods: &[(&str, bool)]) {
     for (name, ready) in pods {
         node.create::<Pod>(replica(name, *ready)).await;
     }
-    // It has nothing to do with the Service.
+    // This pod does not belong to the Service.
     let mut stranger = replica("a", true);
     stranger["metadata"]["labels"] = json!({ "app": "web" });
     node.create::<Pod>(stranger).await;
 }
 
-/// A pod of the Service.
+/// Returns a pod of the Service.
 fn replica(name: &str, ready: bool) -> Value {
     let ready = if ready { "True" } else { "False" };
     json!({
@@ -93,7 +93,7 @@ fn replica(name: &str, ready: bool) -> Value {
     })
 }
 
-/// Says something at the end of a route, and hears what comes back with the greeting.
+/// Sends a text through a route, and returns the greeting with the echo.
 async fn said_back(route: &Route, text: &str) -> String {
     let mut stream = TcpStream::connect(route.to_string())
         .await
@@ -107,13 +107,13 @@ async fn said_back(route: &Route, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn inside_the_cluster_a_service_is_its_name_and_a_pod_its_address() {
+async fn inside_the_cluster_a_route_is_the_name_of_a_service_or_the_address_of_a_pod() {
     let node = echoing().await;
     let reach = Reach::inside(node.client());
     let route = reach.service("team", "db", 80).await.expect("a route");
     assert_eq!((route.host(), route.port()), ("db.team.svc", 80));
     assert_eq!(route.to_string(), "db.team.svc:80");
-    assert!(node.api().requests().is_empty(), "nothing is asked");
+    assert!(node.api().requests().is_empty(), "no request is sent");
     let status = json!({ "phase": "Running", "podIP": "fd00::7" });
     node.create::<Pod>(pod("db-0", status)).await;
     node.create::<Pod>(pod("db-1", json!({ "phase": "Pending" })))
@@ -180,7 +180,7 @@ async fn outside_a_service_is_reached_at_a_pod_that_is_ready_at_the_time() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_forwarded_is_told_before_anybody_connects() {
+async fn a_port_that_cannot_be_forwarded_is_an_error_before_any_connection() {
     let node = echoing().await;
     let reach = Reach::outside(node.client());
     let error = reach
@@ -255,14 +255,14 @@ async fn a_route_that_is_dropped_ends_with_its_connections() {
     drop(route);
     soon("the end at the pod", gone.notified()).await;
     let mut rest = Vec::new();
-    // Ended or broken: both are an end.
+    // The connection may end or break.
     let _ = soon("the end", stream.read_to_end(&mut rest)).await;
     let refused = TcpStream::connect(&address).await;
     assert!(refused.is_err(), "the port is closed");
 }
 
 #[tokio::test]
-async fn a_client_that_has_said_all_still_hears_the_answer() {
+async fn a_client_that_closed_its_side_still_receives_the_answer() {
     let node = Node::start(Answer::speak(V4, async |mut socket: Socket| {
         open(&mut socket, 5432).await;
         let Some((DATA, question)) = socket.heard().await else {
@@ -281,7 +281,7 @@ async fn a_client_that_has_said_all_still_hears_the_answer() {
         .await
         .expect("a connection");
     stream.write_all(b"ping").await.expect("it is sent");
-    stream.shutdown().await.expect("all is said");
+    stream.shutdown().await.expect("the side is closed");
     let mut heard = String::new();
     soon("the answer", stream.read_to_string(&mut heard))
         .await
@@ -325,14 +325,14 @@ async fn a_pod_that_breaks_off_ends_the_connection() {
             .await
             .expect("a connection");
         let mut heard = Vec::new();
-        // Ended or broken: both are an end.
+        // The connection may end or break.
         let _ = soon("the end", stream.read_to_end(&mut heard)).await;
         assert!(heard.is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_hangs_is_waited_for_only_so_long() {
+async fn a_hanging_api_server_times_out() {
     let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
         std::future::pending::<Result<http::Response<kube::client::Body>, Infallible>>()
     });
@@ -368,7 +368,7 @@ async fn http_finds_services_and_their_pods_by_name_from_outside() {
         .filter_map(|it| Some(it.split('/').nth(6)?.to_owned()))
         .collect();
     assert_eq!(pods, ["db-1", "db-7"]);
-    // What is not in the cluster is asked directly.
+    // A host outside the cluster is asked directly.
     let request = http.get(application.url("/"));
     soon("an answer", request.send()).await.expect("a success");
     assert_eq!(node.asked().len(), 2);
@@ -388,7 +388,7 @@ async fn tls_goes_through_a_forwarded_port_with_the_name_of_the_service() {
 }
 
 #[tokio::test]
-async fn http_says_why_a_port_is_not_forwarded() {
+async fn http_reports_why_a_port_is_not_forwarded() {
     let node = Node::start(Answer::refuse(403, "cannot create pods/portforward")).await;
     let http = Reach::outside(node.client()).http();
     let request = http.get("http://db-0.db.team.svc:8080/health?token=secret");
@@ -416,7 +416,7 @@ async fn http_says_why_a_port_is_not_forwarded() {
     let request = http.get("http://db-0.db.team.svc:8080/health");
     let error = soon("a refusal", request.send())
         .await
-        .expect_err("nobody listens");
+        .expect_err("no listener");
     assert!(
         error.to_string().ends_with("connect: connection refused"),
         "{error}"

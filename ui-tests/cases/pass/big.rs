@@ -4,7 +4,7 @@
 use okt_core::Lifecycle;
 use okt_macros::lifecycle_graph;
 
-/// A long life.
+/// A long lifecycle.
 #[lifecycle_graph(crate(okt_core))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Long {
@@ -271,7 +271,7 @@ pub enum Long {
     #[child(Gone)]
     Step59,
 
-    /// Somebody has to look.
+    /// A person has to look.
     #[rest(idle)]
     #[child(Step9)]
     Broken,

@@ -1,4 +1,4 @@
-//! The reference lifecycle: a database server, its handlers and one turn through each.
+//! The reference lifecycle: a database server, its handlers and one call of each.
 #![deny(warnings, missing_docs)]
 
 use std::future::Future;

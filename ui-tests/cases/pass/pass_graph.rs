@@ -1,11 +1,11 @@
-//! A pass: the whole graph in one reconciliation; successors without `Stay` and `Wait`, methods that answer with steps.
+//! A pass runs its whole graph in one reconciliation: successors without `Stay` and `Wait`, methods that return steps.
 #![deny(warnings, missing_docs)]
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use okt_core::pass::{Failed, Outcome, PassRun, Step};
+use okt_core::pass::{Failed, PassOutcome, PassRun, Step};
 use okt_core::{Answer, Kind, Lifecycle, PassDispatch};
 use okt_macros::lifecycle_graph;
 
@@ -90,9 +90,9 @@ fn run(sound: bool) -> PassRun<'static> {
 }
 
 fn main() {
-    assert_eq!(run(true).outcome(), Outcome::Complete);
+    assert_eq!(run(true).outcome(), PassOutcome::Complete);
     assert_eq!(run(true).results().steps, 3);
-    assert!(matches!(run(false).outcome(), Outcome::GaveUp { .. }));
+    assert!(matches!(run(false).outcome(), PassOutcome::GaveUp { .. }));
     assert_eq!(BrokerPass::GRAPH.kind, Kind::Pass);
     assert_eq!(Answer::from(broker_pass::AfterCheck::Next), Answer::Next);
     match broker_pass::AfterApply::Report {

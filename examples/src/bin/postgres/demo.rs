@@ -1,4 +1,4 @@
-//! This file is the walk: one function per part, in order, while somebody commits rows all the time.
+//! This file is the demo: one function per part, in order, while a writer commits rows all the time.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use okt_examples::postgres::server::Server;
 use okt_examples::postgres::stage::Stage;
 use okt_examples::postgres::writer::{Writer, connect};
 use okt_examples::screen::{check, heading, note};
-use okt_runtime::Outcome;
+use okt_runtime::VisitOutcome;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-/// The object.
+/// The name of the object.
 const NAME: &str = "orders";
 
-/// How many commits a part waits for, so that there is something to lose.
+/// How many commits a part waits for, so that a loss can show.
 const COMMITS: usize = 100;
 
 struct Demo<'a> {
@@ -27,7 +27,7 @@ struct Demo<'a> {
     writer: Writer,
 }
 
-/// Runs through a whole life.
+/// Runs the whole demo.
 pub(crate) async fn all(
     stage: &mut Stage,
     desk: &Desk<Postgres>,
@@ -61,7 +61,7 @@ impl Demo<'_> {
     async fn creation(&self) -> Result<(), Trouble> {
         heading(
             1,
-            "A server is created, and somebody commits rows from its first second on",
+            "A server is created, and a client commits rows from its first second on",
         );
         self.desk.create(NAME, json!({})).await?;
         let postgres = self.desk.until_ready(NAME, PostgresState::Running).await?;
@@ -106,7 +106,7 @@ impl Demo<'_> {
             self.server.process() == started,
             "work_mem is 8MB, in the same process",
         );
-        // Each of its signs means something else to PostgreSQL where it stands in a file.
+        // Each of these characters has a special meaning in a PostgreSQL configuration file.
         let prefix = r"it's\new ";
         self.set(json!({ "log_line_prefix": prefix })).await?;
         self.until_set("log_line_prefix", prefix).await?;
@@ -135,7 +135,7 @@ impl Demo<'_> {
         );
         self.set(json!({ "work_mem": "lots" })).await?;
         self.stalls_over(&["work_mem", "lots"]).await?;
-        // It would run a program of whoever writes the object, and keep the commits out of the archive.
+        // It would run a program for every user who may write the object, and keep the commits out of the archive.
         self.set(json!({ "work_mem": "4MB", "archive_command": "true" }))
             .await?;
         self.stalls_over(&["archive_command"]).await?;
@@ -146,7 +146,7 @@ impl Demo<'_> {
         self.nothing_is_lost().await
     }
 
-    /// Waits until the object says that it stands still because of this.
+    /// Waits until the object reports that it is stalled, with these words in its message.
     async fn stalls_over(&self, words: &[&str]) -> Result<(), Trouble> {
         let stalled = |postgres: &Postgres| {
             let stalled = condition(postgres, "Stalled");
@@ -263,14 +263,14 @@ impl Demo<'_> {
         Ok(())
     }
 
-    /// Asks for a visit.
+    /// Requests a visit.
     async fn ask_for(&self, state: &str, request: &str) -> Result<(), Trouble> {
         let visit = json!({ "visit": { "state": state, "request": request } });
         self.desk.ask_for(NAME, visit).await
     }
 
-    /// Asks for a backup, and waits until the agent makes it. The state alone would not do: it is written before the
-    /// agent is told.
+    /// Requests a backup and waits until the agent makes it. The state alone does not show that: it is written before
+    /// the operator calls the agent.
     async fn begin_backup(&self, request: &str) -> Result<(), Trouble> {
         let begun = || {
             let ledger = self.server.ledger();
@@ -289,7 +289,7 @@ impl Demo<'_> {
         let what = format!("has made the visit {request}");
         let made = |postgres: &Postgres| {
             let visit = position(postgres).and_then(|position| position.visit.as_ref());
-            visit.is_some_and(|it| it.request == request && it.outcome == Outcome::Reached)
+            visit.is_some_and(|it| it.request == request && it.outcome == VisitOutcome::Reached)
         };
         self.desk.until(NAME, &what, made).await?;
         self.desk.until_ready(NAME, PostgresState::Running).await?;
@@ -307,7 +307,7 @@ impl Demo<'_> {
         self.desk.patch(NAME, patch).await
     }
 
-    /// Waits until the server itself says so.
+    /// Waits until the server reports this value.
     async fn until_set(&self, name: &str, value: &str) -> Result<(), Trouble> {
         self.desk
             .wait(&format!("{name} is {value}"), async || {

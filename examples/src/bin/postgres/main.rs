@@ -1,4 +1,5 @@
-//! This file is the show of PostgreSQL: a real server, its agent and its operator, led through everything a life can bring.
+//! This file is the PostgreSQL demo: a real server, its agent and its operator, through a whole lifecycle with
+//! failures.
 //!
 //! One program plays all parts, each in a process of its own:
 //!
@@ -30,18 +31,18 @@ use okt_sidecar::program::{Config, Machine, run};
 use okt_testing::ApiServer;
 
 /// The longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The namespace of the server.
 const NAMESPACE: &str = "default";
 
-/// Leads a real PostgreSQL through its life, and checks that no commit is lost.
+/// Runs a real PostgreSQL through its lifecycle, and checks that no commit is lost.
 #[derive(Parser)]
 #[command(
     after_help = "The operator and the agent of the show are this program too: `postgres run` and `postgres crd` do what every operator built with OKT does, `postgres agent` what okt-sidecar does."
 )]
 struct Show {
-    /// The cluster, whose objects of this kind are changed; by default one inside this process.
+    /// The cluster whose objects are changed [default: an API server inside this process].
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
 }
@@ -57,7 +58,7 @@ enum Agent {
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
-        // It brings a runtime of its own.
+        // The agent brings its own runtime.
         Some("agent" | "launch") => match Agent::parse() {
             Agent::Agent { file } => agent(&file),
             Agent::Launch => okt_sidecar::program::launch(),
@@ -104,7 +105,7 @@ async fn show(show: Show) -> Result<(), Trouble> {
     on(&kubeconfig).await
 }
 
-/// The whole show on a cluster.
+/// Runs the whole demo on a cluster.
 async fn on(kubeconfig: &Path) -> Result<(), Trouble> {
     let config = Kubeconfig::read_from(kubeconfig)?;
     let config =

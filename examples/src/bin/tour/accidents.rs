@@ -1,4 +1,4 @@
-//! This file is the stops of the tour at which something is killed or spoilt, and comes right again.
+//! This file is the part of the tour that kills servers and the operator and corrupts data, and shows the recovery.
 
 use std::time::Duration;
 
@@ -114,14 +114,14 @@ pub(crate) async fn killed_operator(scene: &mut Scene) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The action of a notebook, as its agent knows it.
+/// Returns the id that the agent uses for the action of a notebook.
 fn action_id(notes: &Notes) -> Result<ActionId, Trouble> {
     let action = position(notes).and_then(|position| position.action.as_ref());
     let action = action.ok_or("there is no action")?;
     Ok(id_at_agent(&action.id).parse()?)
 }
 
-/// An id with the end of its uid only.
+/// Shortens an id to the end of its uid and the rest.
 fn short(id: &ActionId) -> String {
     let (uid, rest) = id.as_str().split_once('.').unwrap_or_default();
     let end = uid.get(uid.len().saturating_sub(6)..).unwrap_or(uid);
@@ -131,7 +131,7 @@ fn short(id: &ActionId) -> String {
 pub(crate) async fn held_in_failed(scene: &Scene) -> Result<(), Trouble> {
     heading(
         6,
-        "beta's data is spoilt: it is held in Failed until somebody asks again",
+        "beta's data is spoilt: it is held in Failed until a user asks again",
     );
     let server = scene.instance("beta")?;
     let request = "before-the-accident";
@@ -165,7 +165,7 @@ pub(crate) async fn held_in_failed(scene: &Scene) -> Result<(), Trouble> {
         "beta stays in Failed, although its spec asks for Running",
     );
     restore(&server, &backup)?;
-    note("the backup is put back, and somebody asks again: spec.lifecycle.request=repaired");
+    note("the backup is put back, and the user asks again: spec.lifecycle.request=repaired");
     scene
         .desk
         .ask_for("beta", json!({ "request": "repaired" }))

@@ -1,4 +1,4 @@
-//! This file is what a server has on its disk: looked at, spoilt, put back.
+//! This file lists, corrupts and restores the files of a server.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -6,10 +6,10 @@ use std::{fs, io};
 use okt_examples::desk::Trouble;
 use okt_examples::notes::Instance;
 
-/// The database.
+/// The name of the database file.
 pub(crate) const DATABASE: &str = "notes.db";
 
-/// The files of a database: itself, and what `SQLite` keeps beside it.
+/// The files of a database: the database itself and the files that `SQLite` keeps next to it.
 const FILES: [&str; 3] = [DATABASE, "notes.db-wal", "notes.db-shm"];
 
 /// Overwrites the database of a server that does not run.
@@ -22,7 +22,7 @@ pub(crate) fn spoil(server: &Instance) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Puts a backup in the place of the database.
+/// Replaces the database with a backup.
 pub(crate) fn restore(server: &Instance, backup: &Path) -> Result<(), Trouble> {
     remove_database(server)?;
     fs::copy(backup, server.data().join(DATABASE))?;
@@ -39,7 +39,7 @@ fn remove_database(server: &Instance) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The backups that are whole, the newest last.
+/// Returns the complete backups, the newest last.
 pub(crate) fn backups(server: &Instance) -> Result<Vec<PathBuf>, Trouble> {
     let mut found = Vec::new();
     for entry in server.data().join("backups").read_dir()? {

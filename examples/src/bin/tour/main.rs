@@ -1,4 +1,4 @@
-//! This file is the tour: a Kubernetes API, an operator and real servers, led through everything a life can bring.
+//! This file is the tour: a Kubernetes API, an operator and real servers, through a whole lifecycle with failures.
 //!
 //! One program plays all parts, each in a process of its own:
 //!
@@ -22,13 +22,13 @@ use okt_examples::{screen, shutdown_signal};
 
 use crate::scene::Scene;
 
-/// Shows a lifecycle at work, and checks what it shows.
+/// Demonstrates a lifecycle, and checks every step.
 #[derive(Parser)]
 #[command(
     after_help = "The operator of the tour is this program too: `tour run` and `tour crd` do what every operator built with OKT does."
 )]
 struct Tour {
-    /// Stay up afterwards, with three new notebooks, for kubectl.
+    /// Keep running afterwards, with three new notebooks, for kubectl.
     #[arg(long)]
     serve: bool,
 }
@@ -68,7 +68,7 @@ async fn tour(tour: Tour) -> ExitCode {
     if tour.serve && outcome.is_ok() {
         outcome = tokio::select! {
             outcome = stops::stay(&scene) => outcome,
-            // The way this part ends.
+            // This part ends by a signal only.
             () = shutdown_signal() => Ok(()),
         };
     }

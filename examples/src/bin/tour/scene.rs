@@ -1,4 +1,4 @@
-//! This file sets the scene: the API, the operator's process, the servers, and an end that leaves nothing behind.
+//! This file starts the API, the operator's process and the servers, and stops all of them at the end.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -19,14 +19,14 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 /// The longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The namespace of all notebooks.
 const NAMESPACE: &str = "default";
 
-/// Everything that runs.
+/// The processes and the API of the tour.
 pub(crate) struct Scene {
-    /// Who uses the cluster.
+    /// The user of the cluster.
     pub(crate) desk: Desk<Notes>,
     pub(crate) keeper: Keeper,
     pub(crate) kubeconfig: PathBuf,
@@ -75,7 +75,7 @@ impl Scene {
         format!("http://{}", self.served.address())
     }
 
-    /// Starts the operator as a process of its own; gives its pid.
+    /// Starts the operator as a process of its own; returns its pid.
     pub(crate) fn start_operator(&mut self) -> Result<u32, Trouble> {
         let log = File::options()
             .create(true)
@@ -108,7 +108,7 @@ impl Scene {
         self.directory.path().join("operator.log")
     }
 
-    /// Prints the end of what the operator said.
+    /// Prints the end of the operator's log.
     pub(crate) fn show_operator_log(&self) {
         let log = std::fs::read_to_string(self.operator_log()).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
@@ -118,7 +118,7 @@ impl Scene {
         }
     }
 
-    /// Stops everything that was started, whatever state it is in.
+    /// Stops everything that was started, in any state.
     pub(crate) async fn strike(mut self) {
         if let Err(error) = self.kill_operator().await {
             screen::trouble(&format!("cannot stop the operator: {error}"));
@@ -138,7 +138,7 @@ impl Scene {
         self.served.shutdown().await;
     }
 
-    /// The server of a notebook.
+    /// Returns the server of a notebook.
     pub(crate) fn instance(&self, name: &str) -> Result<Instance, Trouble> {
         Ok(self.keeper.instance(NAMESPACE, name)?)
     }

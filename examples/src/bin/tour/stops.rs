@@ -1,4 +1,4 @@
-//! This file is the tour itself: one function per stop, in order; those with accidents are in `accidents`.
+//! This file is the tour itself: one function per stop, in order; the stops with failures are in `accidents`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,14 +9,14 @@ use okt_examples::desk::{Trouble, at, condition, position};
 use okt_examples::notes::{Instance, archived, open_backup};
 use okt_examples::notes_operator::{Notes, NotesState};
 use okt_examples::screen::{self, check, heading, note};
-use okt_runtime::{Lifecycle, Outcome};
+use okt_runtime::{Lifecycle, VisitOutcome};
 use serde_json::json;
 
 use crate::accidents::{held_in_failed, killed_operator, killed_server};
 use crate::data::{DATABASE, backups};
 use crate::scene::Scene;
 
-/// The notebooks, and how many documents each is given at first.
+/// The notebooks, and how many documents each gets at first.
 const NOTEBOOKS: [(&str, u64); 3] = [("alpha", 80), ("beta", 20), ("gamma", 10)];
 
 /// Runs the whole tour.
@@ -135,7 +135,7 @@ async fn keep_writing(server: Instance, stop: Arc<AtomicBool>) -> Result<u64, Tr
     Ok(written)
 }
 
-/// Wishes a visit to Servicing.
+/// Requests a visit to Servicing.
 pub(crate) async fn ask_for_backup(
     scene: &Scene,
     name: &str,
@@ -148,10 +148,10 @@ pub(crate) async fn ask_for_backup(
 /// Whether the visit of this request was made.
 pub(crate) fn visited(notes: &Notes, request: &str) -> bool {
     let visit = position(notes).and_then(|position| position.visit.as_ref());
-    visit.is_some_and(|visit| visit.request == request && visit.outcome == Outcome::Reached)
+    visit.is_some_and(|visit| visit.request == request && visit.outcome == VisitOutcome::Reached)
 }
 
-/// Wishes that gamma is read-only, and waits until it is.
+/// Sets the desired state of gamma to `ReadOnly` and waits until gamma reaches it.
 async fn gamma_read_only(scene: &Scene) -> Result<(), Trouble> {
     let desk = &scene.desk;
     desk.ask_for("gamma", json!({ "state": "ReadOnly" }))
@@ -161,7 +161,10 @@ async fn gamma_read_only(scene: &Scene) -> Result<(), Trouble> {
 }
 
 async fn refused_state(scene: &Scene) -> Result<(), Trouble> {
-    heading(5, "A desired state without a route is refused, and the conditions say why");
+    heading(
+        5,
+        "A desired state without a route is refused, and the conditions say why",
+    );
     gamma_read_only(scene).await?;
     let server = scene.instance("gamma")?;
     check(
@@ -191,7 +194,10 @@ async fn refused_state(scene: &Scene) -> Result<(), Trouble> {
     );
     check(at(&notes) == Some(NotesState::ReadOnly), "nothing moved");
     gamma_read_only(scene).await?;
-    check(true, "the desired state is taken back, gamma is ready again");
+    check(
+        true,
+        "the desired state is taken back, gamma is ready again",
+    );
     Ok(())
 }
 
@@ -258,7 +264,7 @@ async fn deletion(scene: &Scene) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Leaves three new notebooks to the user; ends only with trouble.
+/// Leaves three new notebooks to the user; returns only with an error.
 pub(crate) async fn stay(scene: &Scene) -> Result<(), Trouble> {
     heading(8, "Three new notebooks stay up; now it is yours");
     create(scene, ["red", "green", "blue"], 100).await?;

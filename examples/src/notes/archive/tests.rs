@@ -1,4 +1,4 @@
-//! What holds of an archive, wherever the move to it was interrupted.
+//! The guarantees of an archive, wherever the move to it was interrupted.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn an_archive_interrupted_after_any_step_is_finished_by_the_next_call() {
         for at in STEPS {
             let root = tempfile::tempdir().expect("a directory");
             let archive = prepared(root.path());
-            // Not every step is on both ways: one that is not on this one interrupts nothing.
+            // Not every step occurs with both means; a step that does not occur interrupts nothing.
             let _ = archive.run(means, interrupted(at));
 
             for _ in 0..2 {
@@ -94,7 +94,7 @@ fn a_copy_reaches_every_step_in_order() {
 }
 
 #[test]
-fn a_directory_prepared_anew_outlives_a_late_repetition() {
+fn a_directory_prepared_again_survives_a_late_repetition() {
     let root = tempfile::tempdir().expect("a directory");
     let archive = prepared(root.path());
     archive.run(Means::Rename, |_| Ok(())).expect("an archive");
@@ -123,7 +123,7 @@ fn a_directory_in_use_is_not_archived() {
 
     let error = archive
         .run(Means::Rename, |_| Ok(()))
-        .expect_err("somebody serves it");
+        .expect_err("a served directory");
 
     assert!(matches!(error, Error::InUse { .. }), "{error}");
 }

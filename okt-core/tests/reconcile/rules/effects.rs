@@ -1,10 +1,10 @@
-//! This file says what must hold when an effect is performed.
+//! This file checks the rules about effects.
 
 use okt_core::Mark;
-use okt_core::facts::Said;
+use okt_core::facts::ActionResult;
 use okt_core::pass::PassRun;
 use okt_core::reconcile::{Effect, Readable, RunEnd};
-use okt_core::record::{Action, Phase as Recording, Recorded};
+use okt_core::record::{ActionRecord, Phase as Recording, Recorded};
 
 use crate::memory::{Phase, WorkId};
 use crate::operator::{Round, Run};
@@ -34,10 +34,10 @@ impl World {
     fn check_may_act(&mut self, effect: Effect, round: &Round) {
         let operator = self.operator;
         let asked = self.facts(round).asked;
-        self.must(operator.leads, "acts without the lead");
+        self.must(operator.leads, "acts without being the leader");
         self.must(
             round.object.version >= operator.memory.seen.version,
-            "acts upon an object that is older than the own last write",
+            "acts upon an object that is older than the operator's last write",
         );
         if effect == Effect::Cancel {
             return;
@@ -64,7 +64,7 @@ impl World {
         );
     }
 
-    /// Checks whether anything may be begun.
+    /// Checks whether anything may be started.
     fn check_may_begin(&mut self, round: &Round) {
         let draining = self.operator.draining;
         self.must(!draining, "begins something while it stops");
@@ -104,14 +104,14 @@ impl World {
             !(creates && object.spec.deleting),
             "creates resources of an object that is being deleted",
         );
-        // Whether the application is where it was seen, only the work of the state can tell.
+        // Only the work of the state can show whether the application is where it was observed.
         let is_doubtful = record.is_some_and(|record| {
-            let is_done = |action: Action| action.phase == Recording::Done;
+            let is_done = |action: ActionRecord| action.phase == Recording::Done;
             record.jumped && record.action.is_some_and(|action| !is_done(action))
         });
         self.must(
             !(prunes && is_doubtful),
-            "prunes after a jump before the work has ended well",
+            "prunes after a jump before the work has succeeded",
         );
         self.must(
             !(prunes && object.spec.deleting && self.case.pass.is_some()),
@@ -163,7 +163,7 @@ impl World {
         );
     }
 
-    /// Notes that work is cancelled because the record has left it: its result counts no more.
+    /// Notes that work is cancelled because the record has left it: its result no longer counts.
     pub(crate) fn note_cancel(&mut self) {
         let cancelled = self.operator.memory.piece.map(|piece| piece.id);
         if cancelled == self.operator.ended_last {
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// Notes that a task begins.
+    /// Notes that a task starts.
     pub(crate) fn note_begin(&mut self, id: Option<WorkId>, attempt: u32) {
         let own = 1 << self.operator.number;
         let in_flight = self.in_flight(&self.stored.status.recorded);
@@ -196,7 +196,7 @@ impl World {
         );
     }
 
-    /// Checks that the object may go, when the finalizer was dropped.
+    /// Checks that the object may be let go, when the finalizer was removed.
     pub(crate) fn check_release(&mut self, round: &Round, abandoned: bool) {
         let stored = self.stored;
         self.must(
@@ -206,7 +206,7 @@ impl World {
         if abandoned {
             return self.must(
                 stored.spec.abandoned,
-                "gives up an object that the user did not give up",
+                "abandons an object that the user did not abandon",
             );
         }
         if round.object.spec.garbled {
@@ -217,14 +217,17 @@ impl World {
         }
         if let (Some(life), Recorded::At(record)) = (self.case.life, stored.status.recorded) {
             let ended_well = self.operator.memory.piece.is_some_and(|piece| {
-                let is_well = matches!(piece.phase, Phase::Ended(Said::Stay | Said::Next));
+                let is_well = matches!(
+                    piece.phase,
+                    Phase::Ended(ActionResult::Stay | ActionResult::Next)
+                );
                 is_well && Some(piece.id) == WorkId::of(&record)
             });
             let state = life.get(record.state);
             let is_over = ended_well || !record.in_flight(life);
             self.must(
                 state.is_some_and(|state| state.is(Mark::Leaf)) && is_over && !record.failed(life),
-                "lets an object go before its leaf has ended well",
+                "lets an object go before the work of its leaf has succeeded",
             );
         }
         self.must(
@@ -235,7 +238,7 @@ impl World {
         let is_done = |run: Run| run.ran.leaving && run.ran.end == RunEnd::Complete;
         self.must(
             !has_way_out || round.run.is_some_and(is_done),
-            "lets an object go before the pass's way for deletion is done",
+            "lets an object go before the pass's path for deletion is done",
         );
     }
 }

@@ -1,7 +1,7 @@
-//! This file says what must hold for the status that is written.
+//! This file checks the rules about the status that is written.
 
 use okt_core::Mark;
-use okt_core::decide::{Decision as Step, Why};
+use okt_core::decide::{Verdict, Why};
 use okt_core::facts::Task;
 use okt_core::reconcile::{Draft, WorkChange};
 use okt_core::record::{Record, Recorded};
@@ -20,14 +20,14 @@ impl World {
             !(takes_result && work.stale),
             "takes the result of other work",
         );
-        if let Step::Go(go) = draft.step {
+        if let Verdict::Go(go) = draft.step {
             self.must(
                 !(round.has_acted && matches!(go.why, Why::Observed | Why::Adopted)),
                 "follows an observation that is older than its own last act",
             );
         }
         self.must(
-            !matches!(draft.step, Step::Release { .. }),
+            !matches!(draft.step, Verdict::Release { .. }),
             "records that the object is let go",
         );
     }
@@ -66,7 +66,7 @@ impl World {
         };
         let works = &mut self.history.works;
         match works.iter_mut().find(|work| work.id == id) {
-            // Begun once more, it is known to have ended before.
+            // Work that is started once more is known to have ended before.
             Some(known) if in_flight.is_none() => {
                 known.begun_by = 0;
                 self.operator.ended_last = None;

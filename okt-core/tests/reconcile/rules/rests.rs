@@ -1,9 +1,9 @@
-//! This file says what must hold when a reconciliation ends.
+//! This file checks the rules about the end of a reconciliation.
 
 use std::time::Duration;
 
 use okt_core::Cause;
-use okt_core::decide::{Decision as Step, Stand};
+use okt_core::decide::{Stand, Verdict};
 use okt_core::facts::Task;
 use okt_core::reconcile::{Facts, Readable, Requeue, RunEnd, Standing, Waits};
 
@@ -12,13 +12,13 @@ use crate::world::World;
 
 impl World {
     /// Checks the end of a reconciliation: how long the object waits for the next one, and whether an operator that
-    /// stops waits for the object.
+    /// shuts down waits for the object.
     pub(crate) fn check_rest(&mut self, wait: Option<Duration>, is_under_way: bool, round: &Round) {
         let facts = self.facts(round);
-        // After it has acted it may go on at once, with another observation.
+        // After the operator has acted it may continue at once, with another observation.
         self.must(
             round.has_acted || wait.is_none_or(|wait| wait > Requeue::SHORTEST),
-            "names a time that is over: it spins",
+            "uses a time that is over: it spins",
         );
         if !facts.operator.may_act {
             return;
@@ -43,7 +43,7 @@ impl World {
         }
     }
 
-    /// The soonest time that something waits for.
+    /// Returns the shortest time that something waits for.
     fn soonest(&self, facts: &Facts<'_>, round: &Round) -> Option<Duration> {
         if facts.writes.behind || is_left_alone(facts) {
             return None;
@@ -53,7 +53,7 @@ impl World {
         }
         let is_loop_guarded = round
             .draft
-            .is_some_and(|(draft, _)| matches!(draft.step, Step::Stand(Stand::Braking(_))));
+            .is_some_and(|(draft, _)| matches!(draft.step, Verdict::Stand(Stand::LoopGuard(_))));
         let is_work_held = facts.asked.is_paused() || is_loop_guarded;
         let retry = facts.work.due.filter(|_| !is_work_held);
         let record = round.object.status.recorded.at();
@@ -76,13 +76,13 @@ impl World {
     }
 }
 
-/// Whether the operator has nothing to do with the object until a user or another operator changes it.
+/// Returns whether the operator has nothing to do with the object until a user or another operator changes it.
 fn is_left_alone(facts: &Facts<'_>) -> bool {
     let asked = &facts.asked;
     asked.newer || asked.readable != Readable::Yes || (asked.deleting && !asked.finalizer)
 }
 
-/// Whether only an event tells that something has come that is needed.
+/// Returns whether only an event brings something that is needed.
 fn awaits_an_event(facts: &Facts<'_>) -> bool {
     if facts.writes.behind {
         return true;

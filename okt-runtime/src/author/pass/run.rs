@@ -1,11 +1,11 @@
-//! One walk through a pass: its steps one after the other, each contained, then what they have put.
+//! One run of a pass: its steps one after the other, each with panics contained, then the resources they have put.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kube::Client;
-use okt_core::pass::{Operations, Outcome, PassRun, Step};
+use okt_core::pass::{Operations, PassOutcome, PassRun, Step};
 use okt_core::{Answer, StateId, reasons};
 
 use super::{Pass, Steps, soonest};
@@ -17,24 +17,24 @@ use crate::resources::{
 };
 use crate::wire::object::LifecycleObject;
 
-/// How long until what is not ready is looked at again, in case its event does not come.
+/// How long until a resource that is not ready is checked again, in case its event is lost.
 const UNREADY: Duration = Duration::from_mins(1);
 
-/// What brings about what steps have put.
+/// Applies the resources that steps have put.
 pub(crate) struct Hands<K> {
     pub(crate) client: Client,
     pub(crate) cluster: Arc<Cluster<K>>,
     pub(crate) pace: Pace,
-    /// Nothing is made for an object that is being deleted.
+    /// False for an object that is being deleted: OKT creates no resources for it.
     pub(crate) creates: bool,
-    /// The object does not go without the operator.
+    /// Whether the object has OKT's finalizer, so that the operator can delete resources before it is gone.
     pub(crate) finalizes: bool,
     pub(crate) may_act: Box<dyn Fn() -> bool + Send + Sync>,
     pub(crate) memory: OwnedMemory,
 }
 
 impl<K: LifecycleObject> Hands<K> {
-    /// Brings about what was put so far; what was not is deleted, if the walk is whole.
+    /// Applies the resources that were put so far. With `prunes` it deletes the owned resources that were not put.
     pub(super) async fn apply(
         &mut self,
         cx: &Context<K>,
@@ -42,7 +42,7 @@ impl<K: LifecycleObject> Hands<K> {
         prunes: bool,
     ) -> Result<ApplyReport, Failure> {
         if !self.finalizes && resources.leaves_something() {
-            let why = "what is declared `unowned` or with a `wave` has to be deleted by the operator, and this pass has no way for deletion: declare a trigger `on_delete`";
+            let why = "the operator has to delete what is `unowned` or has a `wave`, and this pass has no steps for deletion: declare a trigger `on_delete`";
             return Err(Failure::permanent(reasons::resources::BAD_RESOURCE, why));
         }
         let site = Site {
@@ -60,28 +60,28 @@ impl<K: LifecycleObject> Hands<K> {
     }
 }
 
-/// A walk that is over.
+/// A pass run that has ended.
 pub(crate) struct FinishedRun {
     pub(crate) run: PassRun<'static>,
-    /// What its steps have put.
+    /// The resources that its steps have put.
     pub(crate) put: Resources,
-    /// Whether what they have not put is gone, where nothing else is in the way.
+    /// Whether the resources that no step has put are gone, if nothing else is in the way.
     pub(crate) settlement: OwnedStatus,
-    /// When something of it is due.
+    /// How long until the resources are due again.
     pub(crate) due: Option<Duration>,
 }
 
 impl FinishedRun {
-    /// What keeps the object from being ready.
+    /// Returns what keeps the object from being ready.
     pub(crate) fn in_the_way(&self) -> Option<Failure> {
         self.run.in_the_way().map(Failure::of_step)
     }
 
-    /// Whether every step was taken that leads to a leaf, and none failed.
+    /// Returns whether the run reached a leaf, without a failure.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(
             self.run.outcome(),
-            Outcome::Complete | Outcome::Short { .. }
+            PassOutcome::Complete | PassOutcome::Short { .. }
         )
     }
 }
@@ -136,7 +136,7 @@ pub(crate) async fn run<K: LifecycleObject>(
     let put = put
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    // Nothing is made for an object that is being deleted.
+    // OKT creates no resources for an object that is being deleted.
     if !finished.is_whole() && !deleting {
         for (state, _) in put.whose.iter().filter(|(_, made)| !made) {
             finished.run.unapplied(*state);
@@ -154,13 +154,13 @@ impl<K: LifecycleObject> Pass<K> {
         put.results = run.results().clone();
     }
 
-    /// What the commits of a step have done, which is over.
+    /// Takes the operations of the commits in the step that has just ended.
     fn done_so_far(&self) -> Operations {
         let mut put = self.put_mut();
         std::mem::take(&mut put.operations)
     }
 
-    /// A step that handed on what a commit waits for waits itself.
+    /// Converts the failure of a commit that waits, if the step returned it, to a step that waits.
     fn awaiting(&self, said: Result<Step<Answer>, Failure>) -> Result<Step<Answer>, Failure> {
         let awaited = self.put_mut().awaited.take();
         match said {
@@ -171,7 +171,7 @@ impl<K: LifecycleObject> Pass<K> {
         }
     }
 
-    /// Brings about what is left, for the states that have put it.
+    /// Applies the remaining resources, and reports problems for the states that have put them.
     async fn finish(&self, finished: &mut FinishedRun, prunes: bool) {
         let resources = self.put_mut().resources.clone();
         let mut hands = self.hands.lock().await;
@@ -206,10 +206,10 @@ impl<K: LifecycleObject> Pass<K> {
         }
         if !all_awaited.is_empty() {
             run.wait(reasons::resources::WAITING, &listed(&all_awaited));
-            // In case its event does not come.
+            // In case the event is lost.
             finished.due = Some(UNREADY);
         }
-        // Of what is to go nobody has put anything.
+        // No state has put the resources that are to be deleted.
         match report.settlement {
             settlement if report.short.is_empty() => finished.settlement = settlement,
             OwnedStatus::Failed(failure) if !failed => {

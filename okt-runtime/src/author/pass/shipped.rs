@@ -2,12 +2,13 @@
 
 use okt_macros::lifecycle_graph;
 
-/// A pass that reads what there is, changes what it holds of it, and writes it; failures and deletion have steps of
-/// their own.
+/// A pass that reads the existing resources, declares the desired ones, and applies them; failures and deletion have
+/// steps of their own.
 ///
-/// An application implements [`StepperHandler`], and says so in [`Application::pass`](crate::Application::pass):
-/// `Some(PassGraph::of::<Stepper>())`.
-/// In `Mutator` it [puts](crate::Pass::put) what should exist, in `Updater` it [commits](crate::Pass::commit).
+/// Implement [`StepperHandler`], and return `Some(PassGraph::of::<Stepper>())` from
+/// [`Application::pass`](crate::Application::pass).
+/// In `Mutator` [put](crate::Pass::put) the resources that should exist; in `Updater` [commit](crate::Pass::commit)
+/// them.
 ///
 /// ```
 /// # use kube::CustomResource;
@@ -52,7 +53,7 @@ use okt_macros::lifecycle_graph;
 #[lifecycle_graph(pass, crate(crate))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stepper {
-    /// Is the object sound?
+    /// Checks the object.
     #[entry]
     #[condition(Valid)]
     #[trigger(CRFinalizer, on_delete)]
@@ -60,49 +61,49 @@ pub enum Stepper {
     #[trigger(GiveupManager, on_give_up)]
     #[child(ObjectsGetter)]
     CRChecker,
-    /// What there is.
+    /// Reads the existing resources.
     #[trigger(ErrorManager, on_error)]
     #[trigger(GiveupManager, on_give_up)]
     #[child(Mutator)]
     ObjectsGetter,
-    /// What there should be.
+    /// Declares the desired resources.
     #[trigger(ErrorManager, on_error)]
     #[trigger(GiveupManager, on_give_up)]
     #[child(Updater)]
     Mutator,
-    /// What there should be is brought about.
+    /// Applies the desired resources.
     #[condition(UpToDate)]
     #[trigger(ErrorManager, on_error)]
     #[trigger(GiveupManager, on_give_up)]
     #[child(SuccessManager)]
     Updater,
-    /// Everything went well.
+    /// Runs after success.
     #[trigger(ErrorManager, on_error)]
     #[trigger(GiveupManager, on_give_up)]
     #[child(End)]
     SuccessManager,
-    /// The object is being deleted.
+    /// Runs when the object is being deleted.
     #[trigger(ErrorManager, on_error)]
     #[trigger(GiveupManager, on_give_up)]
     #[child(End)]
     CRFinalizer,
-    /// Something failed; [`results`](crate::Pass::results) say what.
+    /// Runs after a failure; [`results`](crate::Pass::results) returns it.
     #[trigger(GiveupManager, on_give_up)]
     #[child(End)]
     ErrorManager,
-    /// Trying again is of no use.
+    /// Runs when a retry does not help.
     #[child(End)]
     GiveupManager,
-    /// The walk is over.
+    /// The end of the pass.
     #[leaf(idle)]
     End,
 }
 
 /// A pass of one step, for an operator that does everything in one function.
 ///
-/// An application implements [`FreeStyleHandler`], and says so in [`Application::pass`](crate::Application::pass):
-/// `Some(PassGraph::of::<FreeStyle>())`.
-/// It has no way for deletion: what it owns goes with the object.
+/// Implement [`FreeStyleHandler`], and return `Some(PassGraph::of::<FreeStyle>())` from
+/// [`Application::pass`](crate::Application::pass).
+/// It has no path for deletion: Kubernetes deletes its owned resources with the object.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -153,11 +154,11 @@ pub enum Stepper {
 #[lifecycle_graph(pass, crate(crate))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeStyle {
-    /// Everything.
+    /// Does everything.
     #[entry]
     #[child(End)]
     Reconcile,
-    /// The walk is over.
+    /// The end of the pass.
     #[leaf(idle)]
     End,
 }

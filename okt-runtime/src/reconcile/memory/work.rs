@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use okt_core::Answer;
 use okt_core::backoff::Backoff;
-use okt_core::facts::{Said, Task};
+use okt_core::facts::{ActionResult, Task};
 use okt_core::reconcile::{self as facts, WorkChange};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,20 +14,20 @@ use crate::clock::after;
 use crate::failure::Failure;
 use crate::reconcile::tasks::Running;
 
-/// The shortest `Wait`: one of nothing would spin.
+/// The shortest `Wait`: a wait of zero would spin.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
-/// How many reasons of one piece of work are reported.
+/// The maximum number of reasons that are reported of one piece of work.
 const REPORTED: usize = 16;
 
 /// The work of one object.
 #[derive(Default)]
 pub(crate) struct Work {
-    /// The work on record; none where this process knows nothing of it.
+    /// The work on record; none if this process knows nothing of it.
     pub(crate) piece: Option<Piece>,
-    /// Cancelled when the task has ended that must end before another begins.
+    /// Cancelled when the previous task has ended; the next one begins only then.
     pub(crate) ending: Option<CancellationToken>,
-    /// An operator that stops waits for this object, as the last decision to rest has it.
+    /// Whether a stopping operator waits for this object, by the last decision to rest.
     pub(crate) is_under_way: bool,
 }
 
@@ -41,16 +41,16 @@ pub(crate) struct Piece {
     pub(crate) failures: u32,
     /// The generation under which the attempt was started.
     pub(crate) started_under: i64,
-    /// The reasons of the failures before, each once: a reason that is reported already is no news.
+    /// The reasons of earlier failures, each once: a reason that is reported already is no news.
     pub(crate) reported: Vec<String>,
-    /// The object was named from outside since the attempt began.
+    /// Whether a reconcile request named the object since the attempt began.
     pub(crate) named: bool,
-    /// What the handler says of its progress; none before the first attempt.
+    /// The progress that the handler reports; none before the first attempt.
     pub(crate) progress: Option<Progress>,
     pub(crate) stage: Stage,
 }
 
-/// How far a piece of work is.
+/// The stage of a piece of work.
 pub(crate) enum Stage {
     /// This process has recorded it, and it has not begun.
     New,
@@ -59,7 +59,7 @@ pub(crate) enum Stage {
     /// The next attempt comes at this time.
     Waiting {
         due: Instant,
-        /// The handler answered `Wait`: naming the object brings the call forward.
+        /// Whether the handler answered `Wait`: a reconcile request brings the next call forward.
         asked: bool,
     },
     /// The task has ended with this result, which no reconciliation has recorded yet.
@@ -81,14 +81,15 @@ impl Piece {
         }
     }
 
-    /// Whether a failure for this reason was reported before; beyond some, reasons are made up anew each time.
+    /// Returns whether a failure with this reason was reported before. Always true once `REPORTED` reasons are
+    /// reported: the handler then makes up a new reason each time.
     pub(crate) fn has_reported(&self, reason: &str) -> bool {
         self.reported.len() >= REPORTED || self.reported.iter().any(|before| before == reason)
     }
 }
 
 impl Work {
-    /// Whether there is nothing to remember.
+    /// Returns whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
             piece,
@@ -98,7 +99,7 @@ impl Work {
         piece.is_none() && ending.is_none() && !is_under_way
     }
 
-    /// Takes over what time and tasks have done meanwhile.
+    /// Takes over the result of the task, if it has ended.
     pub(crate) fn catch_up(&mut self) {
         self.ending.take_if(|ending| ending.is_cancelled());
         let Some(piece) = &mut self.piece else {
@@ -107,7 +108,7 @@ impl Work {
         let Stage::Running(running) = &piece.stage else {
             return;
         };
-        // Asked first: a task leaves its result before it is over.
+        // Read first: a task stores its result before it is over.
         let is_over = running.is_over();
         if let Some(ended) = running.take_end() {
             piece.stage = Stage::Ended(ended);
@@ -116,7 +117,7 @@ impl Work {
         }
     }
 
-    /// How far the work is.
+    /// Returns the stage of the work, for a decision.
     fn task(&self) -> Task {
         let Some(piece) = &self.piece else {
             return Task::Absent;
@@ -132,10 +133,10 @@ impl Work {
         }
     }
 
-    /// What is remembered of the work, for a decision.
-    pub(crate) fn facts(&self) -> facts::Work {
+    /// Returns the memory of the work, for a decision.
+    pub(crate) fn facts(&self) -> facts::WorkFacts {
         let piece = self.piece.as_ref();
-        facts::Work {
+        facts::WorkFacts {
             task: self.task(),
             stale: false,
             waits: self.ending.as_ref().map(|_| facts::Waits::Ending),
@@ -145,7 +146,7 @@ impl Work {
         }
     }
 
-    /// How long until the next attempt.
+    /// Returns how long until the next attempt.
     fn due(&self) -> Option<Duration> {
         match self.piece.as_ref()?.stage {
             Stage::Waiting { due, .. } => Some(due.saturating_duration_since(Instant::now())),
@@ -153,12 +154,12 @@ impl Work {
         }
     }
 
-    /// Whether the task has ended and its result is not recorded.
+    /// Returns whether the task has ended and its result is not recorded.
     pub(crate) fn has_ended(&self) -> bool {
         (self.piece.as_ref()).is_some_and(|piece| matches!(piece.stage, Stage::Ended(_)))
     }
 
-    /// The failure that the task has ended with.
+    /// Returns the failure that the task has ended with.
     pub(crate) fn failure(&self) -> Option<&Failure> {
         match &self.piece.as_ref()?.stage {
             Stage::Ended(Err(failure)) => Some(failure),
@@ -166,14 +167,14 @@ impl Work {
         }
     }
 
-    /// The object was named from outside: what waits because it asked for that is called again.
+    /// Notes a reconcile request: a handler that answered `Wait` is called again.
     pub(crate) fn name(&mut self) {
         if let Some(piece) = &mut self.piece {
             piece.named = true;
         }
     }
 
-    /// Whether work runs or cleans up, or has ended and nothing holds its result back.
+    /// Returns whether work runs or cleans up, or has ended with a result that can be recorded.
     pub(crate) fn is_under_way(&self) -> bool {
         let is_running =
             |piece: &Piece| matches!(&piece.stage, Stage::Running(running) if !running.is_over());
@@ -182,7 +183,7 @@ impl Work {
             || self.ending.as_ref().is_some_and(|it| !it.is_cancelled())
     }
 
-    /// Forgets the work; its task is cancelled, and may take a while to end.
+    /// Forgets the work and cancels its task, which may take a while to end.
     pub(crate) fn cancel(&mut self) {
         if let Some(Piece {
             stage: Stage::Running(running),
@@ -194,15 +195,16 @@ impl Work {
         }
     }
 
-    /// Forgets work that has not begun: another operator may have begun it meanwhile.
+    /// Forgets work that has not begun, because another operator may have begun it meanwhile.
     pub(crate) fn doubt(&mut self) {
         self.piece
             .take_if(|piece| matches!(piece.stage, Stage::New));
     }
 
-    /// Does what was decided about the work, now that it is recorded. `on_record` is the work on record.
+    /// Changes the work as decided, after the decision is recorded. `on_record` returns the work on record.
     ///
-    /// Beside [`cancel`](Self::cancel) and the start of a task this is the only way in which work changes.
+    /// Apart from this, work changes only by [`cancel`](Self::cancel), [`doubt`](Self::doubt), and the start and end of
+    /// a task.
     pub(crate) fn change(
         &mut self,
         to: WorkChange,
@@ -247,7 +249,7 @@ impl Work {
         let Stage::Ended(Ok(Answer::Wait(wait))) = piece.stage else {
             return;
         };
-        // What was named while the handler ran may be what it now waits for.
+        // A reconcile request that came while the handler ran may be the one that it now waits for.
         let wait = if std::mem::take(&mut piece.named) {
             Duration::ZERO
         } else {
@@ -261,14 +263,14 @@ impl Work {
     }
 }
 
-/// What a result means for a decision.
-fn said(ended: &Result<Answer, Failure>) -> Said {
+/// Converts a result, for a decision.
+fn said(ended: &Result<Answer, Failure>) -> ActionResult {
     match ended {
-        Ok(Answer::Stay) => Said::Stay,
-        Ok(Answer::Next) => Said::Next,
-        Ok(Answer::Wait(_)) => Said::Wait,
-        Ok(Answer::To(to)) => Said::To(*to),
-        Err(failure) => Said::Failed {
+        Ok(Answer::Stay) => ActionResult::Stay,
+        Ok(Answer::Next) => ActionResult::Next,
+        Ok(Answer::Wait(_)) => ActionResult::Wait,
+        Ok(Answer::To(to)) => ActionResult::To(*to),
+        Err(failure) => ActionResult::Failed {
             permanent: failure.is_permanent(),
         },
     }

@@ -12,24 +12,24 @@ use tokio::time::Instant;
 use crate::clock::after;
 use crate::wire::annotations;
 
-/// How often what is written beside transitions may be written by itself.
+/// The shortest time between two writes that are no transition.
 const SIDE_WRITES: Duration = Duration::from_secs(10);
 
-/// The last write that succeeded: what is remembered of a settled object.
+/// The last write that succeeded: all that is remembered of an object at rest.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// The version of the object that it made.
+    /// The version of the object that it created.
     pub(crate) version: Option<String>,
-    /// When a status was written.
+    /// When a status was last written.
     pub(crate) at: Option<Instant>,
-    /// At that version the findings of the last run of the pass are reported.
+    /// Whether the findings of the last run of the pass are reported at that version.
     pub(crate) reported: bool,
 }
 
 impl Seen {
-    /// Whether a version is older than that of the last write.
+    /// Returns whether the last write is newer than a version.
     ///
-    /// Versions compare as numbers (official since Kubernetes 1.35); others only for being the same.
+    /// Versions compare as numbers (official since Kubernetes 1.35). With a version that is no number the answer is no.
     pub(crate) fn is_newer_than(&self, version: Option<&str>) -> bool {
         let (Some(seen), Some(version)) = (self.version.as_deref(), version) else {
             return false;
@@ -40,33 +40,33 @@ impl Seen {
         }
     }
 
-    /// How long until what is written at most every ten seconds may be written.
+    /// Returns how long until a write that is no transition is allowed.
     pub(crate) fn side_wait(&self) -> Duration {
         side_wait(self.at)
     }
 }
 
-/// What is remembered of writes beside the last that succeeded.
+/// The memory of writes, in addition to the last that succeeded.
 #[derive(Default)]
 pub(crate) struct Writes {
-    /// Those that failed in a row.
+    /// The writes that failed in a row.
     pub(crate) trouble: Trouble,
-    /// The object as the last write's answer has it: the watch brings the same again.
+    /// The object in the answer to the last write: the watch delivers the same object.
     pub(crate) answer: Option<Arc<dyn Any + Send + Sync>>,
     /// Since when the cache has only had versions that are older than the last write.
     pub(crate) behind: Option<Instant>,
-    /// The version of the object at which a write has changed nothing, and a hash of what it said.
+    /// The version of the object at which a write has changed nothing, and a hash of the written status.
     pub(crate) vain: Option<Box<(Option<String>, u64)>>,
-    /// What was last reported of an object that does not decode, and of which generation.
+    /// The error that was last reported of an object that does not decode, and the generation.
     pub(crate) unreadable: Option<Box<(String, Option<i64>)>>,
     /// When what others left in the status was last removed.
     pub(crate) tidied: Option<Instant>,
-    /// The finalizer is dropped: events of the object that are still under way mean nothing.
+    /// Whether the finalizer is dropped: later events of the object mean nothing.
     pub(crate) released: bool,
 }
 
 impl Writes {
-    /// Whether there is nothing to remember.
+    /// Returns whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
             trouble,
@@ -86,7 +86,7 @@ impl Writes {
             && self.may_tidy()
     }
 
-    /// The object at this version, if the last own write made it; given once, so that it is not kept.
+    /// Takes the object at this version, if the operator's last write created it.
     pub(crate) fn take_answer<K: Resource + Send + Sync + 'static>(
         &mut self,
         version: Option<&str>,
@@ -96,7 +96,7 @@ impl Writes {
             .then_some(object)
     }
 
-    /// Whether what others left in the status may be removed now: they may put it there again.
+    /// Returns whether what others left in the status may be removed now. It is limited, because they may add it again.
     pub(crate) fn may_tidy(&self) -> bool {
         side_wait(self.tidied).is_zero()
     }
@@ -113,18 +113,18 @@ pub(crate) struct Trouble {
     times: u32,
     since: Option<Instant>,
     wait: Option<(Instant, Scope)>,
-    /// A retry does not help.
+    /// Whether a retry does not help.
     refused: bool,
-    /// Reason and message to be reported, until they are.
+    /// The reason and message to report.
     pub(crate) to_report: Option<Box<(&'static str, String)>>,
 }
 
-/// What has to change for a write to be tried before its wait is over: nothing else brings it forward.
+/// What has to change for a retry before the backoff ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Scope {
-    /// The object: the write named a version that was no longer the newest.
+    /// The version of the object: the write named one that was no longer the newest.
     Version(Option<String>),
-    /// What the user asks for.
+    /// The request of the user.
     Request {
         generation: Option<i64>,
         paused: bool,
@@ -133,12 +133,12 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The version of an object.
+    /// Returns the scope of the version of an object.
     pub(crate) fn version(meta: &ObjectMeta) -> Self {
         Self::Version(meta.resource_version.clone())
     }
 
-    /// What the user asks for by an object.
+    /// Returns the scope of the user's request in an object.
     pub(crate) fn request(meta: &ObjectMeta) -> Self {
         Self::Request {
             generation: meta.generation,
@@ -157,10 +157,10 @@ impl Scope {
 }
 
 impl Trouble {
-    /// How many failures over how long in a row are taken to last.
+    /// From this number of failures in a row, over this time, the failures are reported.
     const LASTING: (u32, Duration) = (5, Duration::from_mins(1));
 
-    /// Whether no write has failed.
+    /// Returns whether no write has failed.
     pub(crate) fn is_none(&self) -> bool {
         let Self {
             times,
@@ -172,19 +172,19 @@ impl Trouble {
         *times == 0 && to_report.is_none()
     }
 
-    /// Returns how long the next write waits; none where it may be tried.
+    /// Returns how long the next write waits; none if it need not wait.
     pub(crate) fn wait(&self, meta: &ObjectMeta) -> Option<Duration> {
         let (until, scope) = self.wait.as_ref()?;
         let left = until.saturating_duration_since(Instant::now());
         (scope.is_of(meta) && !left.is_zero()).then_some(left)
     }
 
-    /// Whether a retry of the last one does not help.
+    /// Returns whether a retry of the last failed write does not help.
     pub(crate) fn is_refused(&self) -> bool {
         self.refused
     }
 
-    /// Notes a write that failed; returns how long the next one waits.
+    /// Notes a failed write; returns how long the next one waits.
     pub(crate) fn failed(
         &mut self,
         scope: Scope,
@@ -200,7 +200,7 @@ impl Trouble {
         wait
     }
 
-    /// Whether writes have failed so often and for so long that people should know.
+    /// Returns whether writes have failed so often and for so long that it has to be reported.
     pub(crate) fn lasts(&self) -> bool {
         let (times, time) = Self::LASTING;
         self.times >= times && self.since.is_some_and(|since| since.elapsed() >= time)

@@ -1,4 +1,4 @@
-//! What each kind says of itself when it is ready, and when it is not.
+//! Tests of readiness, kind by kind.
 
 use super::*;
 use kube::core::{ApiResource, GroupVersionKind};
@@ -10,7 +10,7 @@ fn lack_of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Optio
         api: ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
         namespaced: true,
     };
-    // As in a list: without saying of which kind it is.
+    // As in a list: without `apiVersion` and `kind`.
     let object = json!({ "metadata": { "generation": 2 }, "spec": spec, "status": status });
     lack(&kind, &object)
 }
@@ -35,7 +35,7 @@ fn a_deployment_is_ready_when_all_replicas_are_new_and_available() {
     };
     assert_eq!(
         but("observedGeneration", json!(1)),
-        "its controller has not seen it yet"
+        "its controller has not observed it yet"
     );
     assert_eq!(
         but("updatedReplicas", json!(1)),
@@ -58,12 +58,12 @@ fn a_deployment_is_ready_when_all_replicas_are_new_and_available() {
     );
     assert_eq!(
         deployment(json!({})).as_deref(),
-        Some("its controller has not seen it yet")
+        Some("its controller has not observed it yet")
     );
 }
 
 #[test]
-fn what_was_scaled_down_is_ready_when_the_others_are_gone() {
+fn a_workload_that_was_scaled_down_is_ready_when_surplus_replicas_are_gone() {
     let of_three = |kind: &str, replicas: i64| {
         let status = json!({
             "observedGeneration": 2, "replicas": replicas, "updatedReplicas": replicas,
@@ -79,7 +79,7 @@ fn what_was_scaled_down_is_ready_when_the_others_are_gone() {
 }
 
 #[test]
-fn the_other_kinds_that_kubernetes_brings_say_it_their_way() {
+fn other_built_in_kinds_have_rules_of_their_own() {
     let stateful = |status: Value| of("apps/v1", "StatefulSet", &json!({ "replicas": 3 }), &status);
     assert_eq!(
         stateful(json!({ "observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 3 })),
@@ -137,7 +137,7 @@ fn the_other_kinds_that_kubernetes_brings_say_it_their_way() {
 }
 
 #[test]
-fn a_kind_that_says_nothing_is_ready_and_one_that_speaks_is_believed() {
+fn a_kind_without_conditions_is_ready_and_conditions_count() {
     let other = |conditions: Value| {
         of(
             "demo.okt.dev/v1",

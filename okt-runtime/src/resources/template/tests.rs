@@ -1,4 +1,4 @@
-//! Templates: what is filled in, and what is wrong with the bad ones.
+//! Tests of templates: rendering, and the errors of wrong templates.
 
 use okt_fuzz::check;
 use serde_json::json;
@@ -51,7 +51,7 @@ fn no_value_breaks_out_of_its_place() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_file_and_line() {
+fn an_error_names_file_and_line() {
     for (source, said) in BAD {
         assert_eq!(wrong(source), *said, "{source}");
     }
@@ -129,7 +129,7 @@ data:
 "#;
 
 #[test]
-fn operators_in_a_row_are_read_however_many_they_are() {
+fn any_number_of_operators_in_a_row_is_parsed() {
     let times = SOURCE_LIMIT / 2 - 100;
     for (begin, again, end) in [
         ("{{ 1", "+1", " }}"),
@@ -176,7 +176,7 @@ fn what_is_too_large_is_refused_before_it_takes_memory() {
         "web.yaml: more than 1572864 bytes come of it"
     );
     let long = "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}";
-    assert_eq!(wrong(long), "web.yaml:1: filling it in takes too long");
+    assert_eq!(wrong(long), "web.yaml:1: rendering it takes too long");
     let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 'b'..='z' {
         let before = char::from(level as u8 - 1);
@@ -184,10 +184,7 @@ fn what_is_too_large_is_refused_before_it_takes_memory() {
         bomb.push_str(&format!("{level}: &{level} [{all}]\n"));
     }
     let said = wrong(&bomb);
-    assert!(
-        said.starts_with("web.yaml: what comes of it is no YAML: "),
-        "{said}"
-    );
+    assert!(said.starts_with("web.yaml: it renders no YAML: "), "{said}");
 }
 
 const BAD: &[(&str, &str)] = &[
@@ -267,49 +264,49 @@ const BAD: &[(&str, &str)] = &[
         "kind: A\n{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
         "web.yaml:2: `a()`: recursion limit exceeded",
     ),
-    ("", "web.yaml: no object comes of it"),
-    ("# nothing\n", "web.yaml: no object comes of it"),
-    ("---\n---\n", "web.yaml: no object comes of it"),
-    ("- kind: A", "web.yaml: what comes of it is no object"),
-    ("7", "web.yaml: what comes of it is no object"),
+    ("", "web.yaml: it renders no object"),
+    ("# nothing\n", "web.yaml: it renders no object"),
+    ("---\n---\n", "web.yaml: it renders no object"),
+    ("- kind: A", "web.yaml: what it renders is no object"),
+    ("7", "web.yaml: what it renders is no object"),
     (
         "kind: A\n---\nkind: B",
         "web.yaml: 2 objects come of it; a template makes one",
     ),
     (
         "kind: A\n  name: b",
-        "web.yaml: what comes of it is no YAML: mapping values are not allowed in this context at line 2, column 7",
+        "web.yaml: it renders no YAML: mapping values are not allowed in this context at line 2, column 7",
     ),
     (
         "kind: A\nname: \"{{ name }}-x\"",
-        "web.yaml: what comes of it is no YAML: invalid trailing content after double-quoted scalar at line 2, column 9",
+        "web.yaml: it renders no YAML: invalid trailing content after double-quoted scalar at line 2, column 9",
     ),
     (
         "kind: A\n\tname: b",
-        "web.yaml: what comes of it is no YAML: while scanning a plain scalar, found a tab at line 1, column 7",
+        "web.yaml: it renders no YAML: while scanning a plain scalar, found a tab at line 1, column 7",
     ),
     (
         "kind: A\nkind: B",
-        "web.yaml: what comes of it is no YAML: duplicate mapping key at line 2, column 1",
+        "web.yaml: it renders no YAML: duplicate mapping key at line 2, column 1",
     ),
     (
         "kind: [A",
-        "web.yaml: what comes of it is no YAML: unclosed bracket '[' at line 1, column 7",
+        "web.yaml: it renders no YAML: unclosed bracket '[' at line 1, column 7",
     ),
     (
         "kind: &a [*a]",
-        "web.yaml: what comes of it is no YAML: recursive references require weak recursion types at line 1, column 11",
+        "web.yaml: it renders no YAML: recursive references require weak recursion types at line 1, column 11",
     ),
     (
         "kind: *nowhere",
-        "web.yaml: what comes of it is no YAML: alias references unknown anchor at line 1, column 7",
+        "web.yaml: it renders no YAML: alias references unknown anchor at line 1, column 7",
     ),
     (
         "kind: !!binary x",
-        "web.yaml: what comes of it is no YAML: invalid !!binary base64 at line 1, column 16",
+        "web.yaml: it renders no YAML: invalid !!binary base64 at line 1, column 16",
     ),
     (
         "kind: A\n? [a]\n: b",
-        "web.yaml: what comes of it is no YAML: expected string scalar at line 2, column 3",
+        "web.yaml: it renders no YAML: expected string scalar at line 2, column 3",
     ),
 ];

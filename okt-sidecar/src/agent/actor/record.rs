@@ -1,4 +1,4 @@
-//! What the actor brings to the disk, and what it does where that fails.
+//! How the actor writes changes to disk, and what it does if that fails.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use super::Actor;
 use crate::wire::Problem;
 use crate::work::Work;
 
-/// The first wait after a write that failed; each further one is twice as long, up to [`HEAL_LIMIT`].
+/// The wait after the first failed write. Each further wait is twice as long, up to [`HEAL_LIMIT`].
 const HEAL_FIRST: Duration = Duration::from_secs(1);
 
-/// The longest wait between two tries to write.
+/// The longest wait between two retries of a write.
 const HEAL_LIMIT: Duration = Duration::from_secs(30);
 
-/// When it is tried again to write.
+/// The next retry of a write.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Heal {
     pub(super) at: Instant,
@@ -26,7 +26,7 @@ pub(in super::super) struct Heal {
 }
 
 impl<W: Work> Actor<W> {
-    /// Tries again to write what could not be written.
+    /// Retries the failed write.
     pub(super) async fn heal(&mut self) {
         if self.unrecorded.is_some() {
             self.record_end().await;
@@ -44,7 +44,7 @@ impl<W: Work> Actor<W> {
         self.note_trouble(written.as_ref().err());
     }
 
-    /// Records a change, if it is one.
+    /// Records a change, unless it is empty.
     pub(super) async fn record_if(&mut self, change: Change) -> Result<(), Problem> {
         if change == Change::default() {
             return Ok(());
@@ -54,7 +54,7 @@ impl<W: Work> Actor<W> {
             .map_err(super::requests::cannot_record)
     }
 
-    /// Brings a change to the disk, and then into memory and onto the board.
+    /// Writes a change to disk, then applies it to the memory and the board.
     pub(super) async fn record(&mut self, change: Change) -> Result<(), String> {
         let memory = self.memory.clone();
         let change = Arc::new(change);
@@ -64,7 +64,7 @@ impl<W: Work> Actor<W> {
             .await;
         if written.is_ok() {
             let change = Arc::unwrap_or_clone(change);
-            // The board learns of an end and that nothing is seen any more in one step.
+            // The board shows the end and drops the observation in one step.
             let ended = change.action.as_ref().is_some_and(|action| {
                 let before = self.memory.action(&action.report.id);
                 action.report.phase.is_final()
@@ -81,7 +81,7 @@ impl<W: Work> Actor<W> {
         written
     }
 
-    /// Does something with the journal, on a thread that may wait for the disk.
+    /// Runs a closure on the journal, on a thread that may block.
     async fn on_disk(
         &mut self,
         write: impl FnOnce(&mut Journal) -> std::io::Result<()> + Send + 'static,
@@ -100,10 +100,10 @@ impl<W: Work> Actor<W> {
         }
     }
 
-    /// Says whether the journal can be written, and plans the next try where it cannot.
+    /// Publishes whether the journal is writable, and plans a retry if it is not.
     fn note_trouble(&mut self, why: Option<&String>) {
         match why {
-            // An end that is still to be recorded is tried again, whoever has found the journal well.
+            // If an end still has to be recorded, plan its retry even though this write succeeded.
             None => {
                 let (at, wait) = (Instant::now() + HEAL_FIRST, HEAL_FIRST);
                 self.heal = self.unrecorded.is_some().then_some(Heal { at, wait });
@@ -123,7 +123,7 @@ impl<W: Work> Actor<W> {
         });
     }
 
-    /// Shows what is remembered now to everybody.
+    /// Publishes the present memory.
     pub(super) fn publish(&self, further: impl FnOnce(&mut Board)) {
         self.board.send_modify(|board| {
             board.memory = self.memory.clone();

@@ -1,4 +1,4 @@
-//! What is asked of the actor: a verdict of the rules, and what follows from it.
+//! The requests to the actor: a verdict of the rules, and its consequences.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::wire::{
 use crate::work::{NOTES_LIMIT, NotRemembered, Work};
 
 impl<W: Work> Actor<W> {
-    /// Does what is asked.
+    /// Carries out a request.
     pub(super) async fn obey(&mut self, command: Command) {
         let blind = self.board.borrow().blind();
         match command {
@@ -30,7 +30,7 @@ impl<W: Work> Actor<W> {
                     None => self.ask(id, *request).await,
                 };
                 drop(place);
-                // Who asked may have given up, and asks again.
+                // The client may have given up; it then retries.
                 let _ = reply.send(answer);
             }
             Command::Cancel { id, epoch, reply } => {
@@ -102,7 +102,7 @@ impl<W: Work> Actor<W> {
                 let action = begun(id.clone(), request, attempt);
                 let change = self.memory.taken(action, Timestamp::now());
                 self.record(change).await.map_err(cannot_record)?;
-                // As it is remembered now, and once only: what it is to be done with may be large.
+                // Take the action from the memory instead of a second copy, because its input may be large.
                 if let Some(action) = self.memory.action(&id).cloned() {
                     tracing::info!(%id, state = action.report.state, attempt, "begins");
                     self.begin(&action, Course::Perform);
@@ -127,7 +127,7 @@ impl<W: Work> Actor<W> {
                         ..Change::default()
                     };
                     if let Err(why) = self.record(change.clone()).await {
-                        // As long as this cannot be recorded nothing begins; an agent that crashes would not know.
+                        // Nothing begins while this cannot be recorded, but a crash of the agent loses it.
                         tracing::warn!(%id, why, "cancelled without a record");
                         self.memory.apply(change);
                         self.publish(|_| {});
@@ -145,8 +145,8 @@ impl<W: Work> Actor<W> {
                     change.action = Some(action);
                 }
                 if let Err(why) = self.record(change.clone()).await {
-                    // What runs may be what has filled the disk: it is ended all the same. An agent that crashes
-                    // now would not know of it, and whoever asked asks again.
+                    // The running work may be what has filled the disk, so cancel it anyway. A crash of the agent loses
+                    // the cancellation, and the client retries.
                     tracing::warn!(%id, why, "cancelled without a record");
                     self.memory.apply(change);
                     self.publish(|_| {});
@@ -211,7 +211,7 @@ impl<W: Work> Actor<W> {
         self.record(change).await.or_else(|why| refuse(key, why))
     }
 
-    /// A change that takes the term of an operator, if that is a new one.
+    /// Returns a change that stores an operator's epoch, if it is a new one.
     fn raise(&self, epoch: u64) -> Change {
         let fence = (epoch > self.memory.fence.epoch).then_some(Fence {
             epoch,
@@ -230,7 +230,7 @@ impl<W: Work> Actor<W> {
     }
 }
 
-/// An attempt as it is recorded.
+/// Returns an attempt as it is recorded.
 pub(in super::super) fn begun(id: ActionId, request: ActionRequest, attempt: u32) -> Remembered {
     Remembered {
         fingerprint: fingerprint(&request.input),
@@ -258,7 +258,7 @@ pub(in super::super) fn begun(id: ActionId, request: ActionRequest, attempt: u32
     }
 }
 
-/// That something is not on disk.
+/// Returns the refusal of a request that cannot be recorded.
 pub(super) fn cannot_record(why: String) -> Problem {
     Problem::new(Code::CannotRecord, why)
 }

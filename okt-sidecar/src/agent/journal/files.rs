@@ -1,4 +1,4 @@
-//! The files of a journal: one that is locked, one that is added to, and one that takes its place.
+//! The files of a journal: the lock, the journal, and the new file that replaces it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -8,34 +8,34 @@ use std::path::{Path, PathBuf};
 use super::super::error::JournalError;
 use crate::private;
 
-/// What is asked on each step of a write, so that a test can let it fail.
+/// A hook that runs before each step of a write, so that a test can make the step fail.
 pub(in super::super) type Gate = Box<dyn FnMut(Step) -> std::io::Result<()> + Send>;
 
 /// The files of a journal.
 pub(super) struct Files {
     directory: PathBuf,
     path: PathBuf,
-    /// None until it was written anew for the first time.
+    /// `None` before the first rewrite.
     journal: Option<File>,
     gate: Gate,
-    /// Held, never read: the lock ends with the process, however it ends.
+    /// Held, never read. The system releases the lock when the process ends, however it ends.
     _lock: File,
 }
 
-/// What a write is made of; each of them may fail.
+/// A step of a write. Each step may fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// The new file is made.
+    /// Create the new file.
     Create,
-    /// Lines are written; where this fails half of them are.
+    /// Write lines. If a test makes this fail, half of the bytes are written.
     Write,
-    /// What was written is brought to the disk.
+    /// Sync the written data to disk.
     Sync,
-    /// What was written in vain is cut off.
+    /// Cut off the data of a failed write.
     Truncate,
-    /// The new file takes the place of the old one.
+    /// Rename the new file over the old one.
     Rename,
-    /// The name of the file is brought to the disk.
+    /// Sync the file's name to disk.
     SyncDirectory,
 }
 
@@ -46,7 +46,7 @@ impl Files {
             let path = path.to_owned();
             move |source| JournalError::Open { path, source }
         };
-        // What is asked for may hold secrets: nobody else may read it.
+        // The input of an action may hold secrets, so no other user may read the directory.
         private::directory(directory, 0o700, |parent| {
             gate(Step::SyncDirectory)?;
             private::sync(parent)
@@ -79,20 +79,20 @@ impl Files {
         Ok((files, content))
     }
 
-    /// Where the journal is.
+    /// Returns the path of the journal.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds a line to a file of this length.
+    /// Appends a line to the file, which has this length.
     pub(super) fn append(&mut self, length: u64, line: &[u8]) -> io::Result<()> {
         let Some(journal) = &mut self.journal else {
-            return Err(io::Error::other("the journal was not written anew"));
+            return Err(io::Error::other("the journal was not rewritten"));
         };
         let gate = &mut self.gate;
         let written = write(journal, line, gate).and_then(|()| sync(journal, gate));
         if written.is_err() {
-            // As well as it goes, so that an agent that starts now does not find what was refused.
+            // Best effort, so that an agent that starts now does not find the refused line.
             let _ = gate(Step::Truncate)
                 .and_then(|()| journal.set_len(length))
                 .and_then(|()| journal.seek(SeekFrom::Start(length)))
@@ -101,7 +101,7 @@ impl Files {
         written
     }
 
-    /// Puts a file of this content in the place of the old one.
+    /// Replaces the file by one with this content.
     pub(super) fn replace(&mut self, content: &[u8]) -> io::Result<()> {
         let Self {
             directory,

@@ -1,4 +1,4 @@
-//! Journals that are torn, damaged, full or lost.
+//! Journals that are torn or damaged, and failing writes.
 
 use std::fs;
 use std::io;
@@ -33,12 +33,12 @@ fn open(directory: &Path) -> (Journal, Memory) {
 
 fn damage(directory: &Path) -> String {
     match Journal::open(directory, Box::new(|_| Ok(()))).unwrap() {
-        Opened::Usable(..) => panic!("it was used"),
+        Opened::Usable(..) => panic!("the damaged journal was used"),
         Opened::Damaged(_, damage) => damage.to_string(),
     }
 }
 
-/// A journal of these epochs, one line each, after a first line.
+/// Writes a journal with one line for each of these epochs, after a first line.
 fn written(directory: &Path, epochs: &[u64]) {
     let (mut journal, mut memory) = open(directory);
     for each in epochs {
@@ -48,7 +48,7 @@ fn written(directory: &Path, epochs: &[u64]) {
 }
 
 #[test]
-fn what_was_added_is_there_again() {
+fn added_changes_are_read_again() {
     let directory = tempfile::tempdir().unwrap();
     written(directory.path(), &[1, 2, 3]);
     assert_eq!(open(directory.path()).1.fence.epoch, 3);
@@ -71,7 +71,7 @@ fn the_directory_of_a_new_journal_is_on_disk_before_it_is_used() {
 }
 
 #[test]
-fn two_agents_never_have_one_journal() {
+fn two_agents_never_open_the_same_journal() {
     let directory = tempfile::tempdir().unwrap();
     let first = open(directory.path());
     let second = Journal::open(directory.path(), Box::new(|_| Ok(())));
@@ -81,7 +81,7 @@ fn two_agents_never_have_one_journal() {
 }
 
 #[test]
-fn a_line_that_is_torn_anywhere_is_cut_off() {
+fn a_last_line_that_is_torn_anywhere_is_dropped() {
     let directory = tempfile::tempdir().unwrap();
     written(directory.path(), &[1, 2, 3]);
     let file = directory.path().join("journal");
@@ -93,7 +93,7 @@ fn a_line_that_is_torn_anywhere_is_cut_off() {
     for end in last + 1..whole.len() {
         fs::write(&file, &whole[..end]).unwrap();
         assert_eq!(open(directory.path()).1.fence.epoch, 2, "cut at {end}");
-        // Zeros where the file is longer than what was written of it.
+        // Zeros where the file is longer than the written data.
         let mut holes = whole[..end].to_vec();
         holes.resize(whole.len() - 1, 0);
         holes.push(b'\n');
@@ -122,7 +122,7 @@ fn a_damaged_line_is_named_and_the_journal_is_not_used() {
         }
         line += usize::from(whole[place] == b'\n');
     }
-    // Nor is what another version wrote, whose meaning is not known.
+    // Nor does it use lines of another version, whose meaning is unknown.
     let json = r#"{"later":1}"#;
     let sum = crc32fast::hash(json.as_bytes());
     let text = format!("{sum:08x} {json}\n");
@@ -131,12 +131,12 @@ fn a_damaged_line_is_named_and_the_journal_is_not_used() {
 }
 
 #[test]
-fn a_journal_is_written_anew_before_it_is_long() {
+fn a_journal_is_rewritten_before_it_gets_long() {
     let directory = tempfile::tempdir().unwrap();
     let (mut journal, mut memory) = open(directory.path());
     let mut longest = 0;
     for each in 0..300 {
-        // Long, so that a few of them do: each is an `fsync`.
+        // The lines are long, so that few are needed: each takes an `fsync`.
         let long = Change {
             forgotten: vec!["x".repeat(128).parse().unwrap(); 100],
             ..epoch(each)
@@ -154,7 +154,7 @@ fn a_journal_is_written_anew_before_it_is_long() {
 }
 
 #[test]
-fn a_write_that_fails_at_any_step_loses_nothing_that_was_promised() {
+fn a_write_that_fails_at_any_step_loses_no_confirmed_change() {
     for fault in 0..24 {
         let directory = tempfile::tempdir().unwrap();
         let steps = Arc::new(AtomicUsize::new(0));
@@ -179,7 +179,7 @@ fn a_write_that_fails_at_any_step_loses_nothing_that_was_promised() {
                 Err(_) => failures += 1,
             }
         }
-        assert!(failures <= 1, "one fault has failed {failures} writes");
+        assert!(failures <= 1, "one fault made {failures} writes fail");
         drop(journal);
         let (_, read) = open(directory.path());
         assert_eq!(read, memory, "fault at step {fault}");

@@ -1,4 +1,4 @@
-//! Each rule of `docs/sidecar.md`, and what holds after any sequence of requests.
+//! Each rule of `docs/sidecar.md`, and the invariants after any sequence of requests.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -29,8 +29,8 @@ fn owner(uid: &str, created_at: i64) -> Owner {
     }
 }
 
-/// Of the object `new`, for this transition and run, by the operator of this term; recorded a second after the one
-/// before.
+/// Returns a request of the object `new` for this transition and run, by the operator of this epoch. It is recorded
+/// later than those with lower numbers.
 fn request(epoch: u64, transition: u64, run: u64) -> ActionRequest {
     ActionRequest {
         state: "Servicing".to_owned(),
@@ -47,7 +47,7 @@ fn request(epoch: u64, transition: u64, run: u64) -> ActionRequest {
     }
 }
 
-/// What is looked at beside a request.
+/// The input of the rules besides the request.
 struct Agent {
     memory: Memory,
     offers: Vec<Offer>,
@@ -58,7 +58,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// It has taken `a`, of the second run of the fifth transition in the third term, which has ended so.
+    /// Returns an agent that has taken `a` in epoch 3, transition 5 and run 2, and whose action is in this phase.
     fn with(phase: Phase, acknowledged: bool) -> Self {
         let mut agent = Self::new();
         agent.take("a", &request(3, 5, 2));
@@ -93,7 +93,7 @@ impl Agent {
         asked(standing, &id(name), request)
     }
 
-    /// What the actor does once the record is on disk.
+    /// Does what the actor does after the record is on disk.
     fn take(&mut self, name: &str, request: &ActionRequest) -> Asked {
         let asked = self.ask(name, request);
         if let Asked::Begin { attempt } = asked {
@@ -135,7 +135,7 @@ fn rule_2_a_lower_epoch_is_fenced_whatever_it_asks() {
 }
 
 #[test]
-fn rule_3_an_id_names_one_piece_of_work_and_the_epoch_does_not_count() {
+fn rule_3_an_id_names_one_piece_of_work_regardless_of_the_epoch() {
     let agent = Agent::with(Phase::Running, false);
     let same = request(3, 5, 2);
     let mut others = [(); 5].map(|()| same.clone());
@@ -155,7 +155,7 @@ fn rule_3_an_id_names_one_piece_of_work_and_the_epoch_does_not_count() {
 }
 
 #[test]
-fn rule_4_what_runs_succeeded_or_is_not_acknowledged_is_told() {
+fn rule_4_running_successful_and_unacknowledged_actions_are_reported() {
     for phase in [Phase::Pending, Phase::Running, Phase::Succeeded] {
         for acknowledged in [false, true] {
             let mut agent = Agent::with(phase, acknowledged);
@@ -248,14 +248,14 @@ fn rule_5_a_time_of_creation_that_has_not_come_yet_keeps_no_later_object_out() {
     assert_eq!(agent.take("b", &absurd), Asked::Begin { attempt: 1 });
     agent.end("b", Phase::Succeeded, true);
     let recorded = agent.memory.owner.as_ref().map(|owner| owner.created_at);
-    assert_eq!(recorded, Some(at(500)), "when it was first heard of");
+    assert_eq!(recorded, Some(at(500)), "the time of its first request");
     let mut next = request(0, 1, 1);
     next.owner = owner("next", 600);
     assert_eq!(agent.take("c", &next), Asked::Begin { attempt: 1 });
 }
 
 #[test]
-fn an_epoch_that_no_operator_can_have_is_a_mistake_and_locks_nobody_out() {
+fn an_epoch_that_no_operator_can_have_is_an_error_and_locks_no_operator_out() {
     let mut agent = Agent::with(Phase::Succeeded, true);
     let mut far = request(3 + super::EPOCH_STEP, 6, 1);
     assert_eq!(agent.ask("b", &far), Asked::Begin { attempt: 1 });
@@ -265,13 +265,13 @@ fn an_epoch_that_no_operator_can_have_is_a_mistake_and_locks_nobody_out() {
         assert_eq!(refused(agent.take("a", &far)).code, Code::BadRequest);
         let code = |problem: Problem| problem.code;
         let Cancelled::Refuse(problem) = cancelled(&agent.memory, &id("a"), epoch) else {
-            panic!("it is taken");
+            panic!("the epoch was taken");
         };
         assert_eq!(code(problem), Code::BadRequest);
         let acknowledgement = Acknowledgement { attempt: 1, epoch };
         let Acknowledged::Refuse(problem) = acknowledged(&agent.memory, &id("a"), acknowledgement)
         else {
-            panic!("it is taken");
+            panic!("the epoch was taken");
         };
         assert_eq!(code(problem), Code::BadRequest);
     }
@@ -282,7 +282,7 @@ fn an_epoch_that_no_operator_can_have_is_a_mistake_and_locks_nobody_out() {
 }
 
 #[test]
-fn an_agent_that_is_freed_takes_any_owner_and_still_does_nothing_twice() {
+fn a_freed_agent_takes_any_owner_and_still_does_nothing_twice() {
     let mut agent = Agent::with(Phase::Succeeded, true);
     assert_eq!(
         agent.memory.free().map(|owner| owner.uid),
@@ -301,12 +301,15 @@ fn an_agent_that_is_freed_takes_any_owner_and_still_does_nothing_twice() {
 #[test]
 fn rule_6_lower_numbers_that_were_recorded_later_are_new_work() {
     let mut agent = Agent::with(Phase::Succeeded, true);
-    // The cluster's data was restored: transitions repeat.
+    // The cluster's data was restored, so transitions repeat.
     let mut restored = request(3, 2, 1);
     restored.fence.recorded_at = at(2000);
     assert_eq!(agent.take("b", &restored), Asked::Begin { attempt: 1 });
     agent.end("b", Phase::Succeeded, true);
-    assert_eq!(agent.memory.fence, restored.fence, "the last one counts");
+    assert_eq!(
+        agent.memory.fence, restored.fence,
+        "the last request counts"
+    );
     let mut stale = request(3, 1, 1);
     assert_eq!(refused(agent.ask("c", &stale)).code, Code::Fenced);
     stale.fence.recorded_at = at(2000);
@@ -315,7 +318,7 @@ fn rule_6_lower_numbers_that_were_recorded_later_are_new_work() {
         Code::Fenced,
         "not later"
     );
-    // The operator's clock went back: the object moves on all the same.
+    // The operator's clock went back, but the object moves on.
     let moves_on = request(3, 3, 1);
     assert_eq!(agent.take("c", &moves_on), Asked::Begin { attempt: 1 });
 }
@@ -370,7 +373,7 @@ fn rules_7_to_11_apply_in_their_order() {
 }
 
 #[test]
-fn rule_12_what_nobody_acknowledges_is_bounded() {
+fn rule_12_the_number_of_unacknowledged_actions_is_limited() {
     let mut agent = Agent::new();
     for number in 0..super::REMEMBERED_LIMIT as u64 {
         let name = format!("a.{number}");
@@ -393,7 +396,7 @@ fn rule_12_what_nobody_acknowledges_is_bounded() {
 }
 
 #[test]
-fn who_cancels_or_acknowledges_must_lead_and_name_what_there_is() {
+fn cancelling_and_acknowledging_need_the_current_epoch_and_a_known_action() {
     let memory = Agent::with(Phase::Running, false).memory;
     let cancel = |name: &str, epoch| cancelled(&memory, &id(name), epoch);
     assert!(matches!(cancel("a", 2), Cancelled::Refuse(problem) if problem.code == Code::Fenced));
@@ -428,7 +431,7 @@ fn who_cancels_or_acknowledges_must_lead_and_name_what_there_is() {
     assert_eq!(twice, Acknowledged::Tell);
 }
 
-/// Something that happens to an agent.
+/// An event in the life of an agent.
 #[derive(Clone, Debug)]
 enum Event {
     Ask(String, Box<ActionRequest>),
@@ -442,7 +445,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let ask = (name.clone(), 0..3u64, 0..4u64, 0..3u64, 0..3i64, 0..3u8).prop_map(
         |(name, epoch, transition, run, created_at, input)| {
             let mut request = request(epoch, transition, run);
-            // So that lower numbers were sometimes recorded later.
+            // So that lower numbers are sometimes recorded later.
             let recorded = i64::from(input) * i64::try_from(run).unwrap();
             request.fence.recorded_at = at(recorded);
             request.owner = owner(&format!("o{created_at}"), created_at);
@@ -467,7 +470,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn after_any_requests_nothing_is_done_twice_and_no_old_order_is_taken(events in events()) {
+    fn after_any_requests_nothing_is_done_twice_and_no_stale_request_is_taken(events in events()) {
         let mut agent = Agent::new();
         let mut succeeded = std::collections::BTreeSet::new();
         for event in events {

@@ -1,7 +1,7 @@
-//! Bodies: read in bounded time, and never so many at once that they need much memory.
+//! Request bodies: read with a time limit, and so few at once that they need little memory.
 //!
-//! What is read may be long and come slowly, and what is made of it in memory is far larger than its text; so
-//! there are places for both, which those wait for who need them, and no others.
+//! A body may be long and arrive slowly, and its values in memory are far larger than its text.
+//! Both have a limited number of places. Only requests that need a place wait for one.
 
 use std::sync::Arc;
 
@@ -21,29 +21,30 @@ use crate::wire::{BODY_LIMIT, Code, Problem, VALUES_LIMIT};
 /// A body that is longer, in bytes, needs a place.
 const SMALL: usize = 8 * 1024;
 
-/// How much of a body is read that is too long anyway, in bytes.
+/// How much of a body that is too long is read and dropped, in bytes.
 const DRAINED: usize = 4 * BODY_LIMIT;
 
-/// How many bodies that are longer are read at once.
+/// The number of longer bodies that are read at once.
 const LARGE_AT_ONCE: usize = 8;
 
-/// How long the bodies are together, in bytes, of what is asked for at once; one that is longer is alone.
+/// The limit for the total length of the bodies whose requests are being handled, in bytes. A longer body is handled
+/// alone.
 ///
 /// The densest JSON takes a hundred times as much memory as text.
 const ASKED_AT_ONCE: usize = 64 * 1024;
 
-/// Places for bodies.
+/// The places for bodies.
 #[derive(Debug)]
 pub(in super::super) struct Places {
     large: Semaphore,
     asked: Arc<Semaphore>,
 }
 
-/// A place for what is asked for, held until it is answered.
+/// A place for a request that is being handled. It is held until the answer.
 pub(in super::super) type Place = OwnedSemaphorePermit;
 
 impl Places {
-    /// All of them are free.
+    /// Creates places that are all free.
     pub(in super::super) fn new() -> Self {
         Self {
             large: Semaphore::new(LARGE_AT_ONCE),
@@ -53,7 +54,8 @@ impl Places {
 }
 
 impl Front {
-    /// Reads a body of bounded length, in bounded time; what it says is kept only as long as its place.
+    /// Reads and decodes a body, limited in length and time. The caller must keep the place as long as the decoded
+    /// value.
     pub(super) async fn body<T: DeserializeOwned>(
         &self,
         request: Request,
@@ -88,7 +90,7 @@ impl Front {
         Ok((read, place))
     }
 
-    /// All of a body, and its place if it needs one.
+    /// Reads a whole body, and takes a place if the body needs one.
     async fn bytes(
         &self,
         body: &mut Body,
@@ -148,15 +150,16 @@ fn is_too_large(headers: &HeaderMap) -> bool {
     length.is_some_and(|length| length > BODY_LIMIT as u64)
 }
 
-/// Reads on and keeps nothing, though not for ever: many clients hear an answer only when they have sent their body.
+/// Reads the rest of a body without keeping it, up to a limit: many clients read an answer only after they have sent
+/// their body.
 async fn drain(body: &mut Body, deadline: Instant) {
     let mut rest = Limited::new(body, DRAINED);
     let end = async { while let Some(Ok(_)) = rest.frame().await {} };
-    // What they have not sent by then they have to do without an answer to.
+    // A client that has not sent everything by then may miss the answer.
     let _ = timeout_at(deadline, end).await;
 }
 
-/// Reads JSON; an error names the place.
+/// Decodes JSON. An error names the field.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| error.to_string())?;
@@ -164,7 +167,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     Ok(value)
 }
 
-/// How many values a text has at most, if it is JSON: each follows a comma, or what it is the first one of.
+/// Returns an upper bound for the number of values in JSON text: each value follows a comma or an opening bracket.
 fn values(json: &[u8]) -> usize {
     let mut values = 1;
     let mut quoted = false;
@@ -194,7 +197,7 @@ mod tests {
     use super::values;
 
     #[test]
-    fn values_are_counted_and_what_stands_in_texts_is_not() {
+    fn values_are_counted_but_not_inside_of_texts() {
         assert_eq!(values(b"1"), 1);
         assert_eq!(values(br#"{"a":[1,2,{"b":null}]}"#), 6);
         assert_eq!(values(br#"{"[,{":"\",[\\","b":","}"#), 3);

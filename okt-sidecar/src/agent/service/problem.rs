@@ -1,4 +1,4 @@
-//! A refusal, as it goes over the wire.
+//! The HTTP answer of a refusal.
 
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -9,7 +9,7 @@ use crate::wire::{Code, Problem, TEXT_LIMIT};
 
 impl IntoResponse for Problem {
     fn into_response(mut self) -> Response {
-        // It quotes what was sent, which may be long.
+        // It quotes the request, which may be long.
         self.detail = cut(self.detail, TEXT_LIMIT);
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut answer = (status, Json(&self)).into_response();

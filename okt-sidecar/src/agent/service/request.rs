@@ -1,4 +1,4 @@
-//! Rule 1: what a request must say, whatever it asks for.
+//! Rule 1: requirements on every request.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use axum::http::uri::Authority;
 
 use crate::wire::{ActionId, ActionRequest, Code, Problem};
 
-/// What is answered and recorded again and again must be short, the input apart.
+/// Checks the length of all fields that are answered and recorded repeatedly, that is, all but the input.
 pub(super) fn bounded(request: &ActionRequest) -> Result<(), Problem> {
     let mut texts = vec![
         ("state", request.state.as_str(), 1, 128),
@@ -36,7 +36,7 @@ pub(super) fn bounded(request: &ActionRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether a request names this machine as the host that it is for, and no other one.
+/// Returns whether the request names this machine as its host, and no other one.
 pub(super) fn is_for_this_machine(request: &Request) -> bool {
     let named = request.headers().get_all(HOST).iter();
     let mut named = named.map(|host| host.to_str().unwrap_or_default());
@@ -60,7 +60,7 @@ fn is_this_machine(authority: &str) -> bool {
     is_this && !authority.as_str().contains('@')
 }
 
-/// The id in a path.
+/// Returns the id from a path.
 pub(super) fn action_id(id: Result<Path<String>, PathRejection>) -> Result<ActionId, Problem> {
     let bad = |error: String| Problem::new(Code::BadRequest, error);
     let Path(id) = id.map_err(|error| bad(error.body_text()))?;
@@ -68,7 +68,7 @@ pub(super) fn action_id(id: Result<Path<String>, PathRejection>) -> Result<Actio
         .map_err(|error| bad(error.to_string()))
 }
 
-/// What is wrong with the part of a path that follows the question mark.
+/// Returns the refusal of an invalid query string.
 #[expect(clippy::needless_pass_by_value, reason = "it is used in map_err")]
 pub(super) fn bad_query(error: QueryRejection) -> Problem {
     Problem::new(Code::BadRequest, error.body_text())

@@ -1,11 +1,11 @@
-//! To which object an agent belongs, after crashes too, and how a person frees it.
+//! The object that an agent belongs to, also after crashes, and how a person frees the agent.
 
 use serde_json::{Value, json};
 
 use super::super::free;
 use super::puppet::{Life, work};
 
-/// A request of an object of this uid, created in this year, with this name.
+/// Returns a request of the object with this uid, year of creation and name.
 fn of(uid: &str, year: i64, name: &str) -> Value {
     let mut request = work("Once", 1, 1, &json!({}));
     request["owner"]["uid"] = json!(uid);
@@ -15,7 +15,7 @@ fn of(uid: &str, year: i64, name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn to_whom_an_agent_belongs_survives_a_crash() {
+async fn the_owner_of_an_agent_survives_a_crash() {
     let life = Life::new().await;
     assert_eq!(life.status().await["object"], Value::Null);
     for (id, uid) in [("a", "first"), ("b", "second")] {
@@ -26,7 +26,7 @@ async fn to_whom_an_agent_belongs_survives_a_crash() {
     let bound = json!({ "namespace": "shop", "name": "orders" });
     assert_eq!(life.status().await["object"], bound);
     let foreign = (412, "ForeignOwner");
-    // The file is written anew from what is remembered: twice, so that this is tried too.
+    // Crash twice, so that the rewritten file is read too.
     let life = life.crash().await;
     assert_eq!(
         life.put("c", of("first", 2025, "orders")).await.code(),
@@ -40,7 +40,7 @@ async fn to_whom_an_agent_belongs_survives_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_of_creation_in_the_future_is_recorded_as_the_agents_own_time() {
+async fn a_creation_time_in_the_future_is_recorded_as_the_agents_own_time() {
     let life = Life::new().await;
     assert_eq!(life.put("a", of("first", 9000, "orders")).await.status, 201);
     life.end("a").await;
@@ -50,7 +50,7 @@ async fn a_time_of_creation_in_the_future_is_recorded_as_the_agents_own_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_bind_an_agent_before_anybody_asks_and_outdo_its_journal() {
+async fn settings_bind_an_agent_before_the_first_request_and_override_its_journal() {
     let life = Life::with(|agent| agent.object("shop", "orders")).await;
     let bound = json!({ "namespace": "shop", "name": "orders" });
     assert_eq!(life.status().await["object"], bound);
@@ -74,12 +74,12 @@ async fn settings_bind_an_agent_before_anybody_asks_and_outdo_its_journal() {
         life.put("b", of("uid", 2020, "orders")).await.code(),
         foreign
     );
-    // Older, and led by another operator: all of that was the other object's.
+    // An older object in a lower epoch is taken, because epoch and owner were those of the other object.
     assert_eq!(life.put("b", of("other", 2010, "wishes")).await.status, 201);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_frees_an_agent_that_does_not_run_and_what_it_did_stays_done() {
+async fn freeing_a_stopped_agent_keeps_its_actions_done() {
     let life = Life::new().await;
     assert_eq!(life.put("a", of("first", 2020, "orders")).await.status, 201);
     life.end("a").await;
@@ -91,7 +91,7 @@ async fn a_person_frees_an_agent_that_does_not_run_and_what_it_did_stays_done() 
     } = life;
     drop(started);
     let owner = loop {
-        // What was dropped lets go of the disk when its threads are through.
+        // The dropped agent releases the lock when its threads have ended.
         match free(directory.path()) {
             Ok(owner) => break owner.expect("it had one"),
             Err(_) => tokio::task::yield_now().await,

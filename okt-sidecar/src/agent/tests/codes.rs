@@ -1,4 +1,4 @@
-//! Each code that `openapi.yaml` names for an operation, answered by it.
+//! Each operation answers each code that `openapi.yaml` names for it.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -46,7 +46,7 @@ struct Given {
 }
 
 impl Given {
-    /// Takes an answer, which must be this refusal.
+    /// Records an answer, which must be this refusal.
     #[track_caller]
     fn take(&mut self, method: &str, template: &str, answer: &Answer, code: &str) {
         check(&self.document, method, template, answer);
@@ -55,7 +55,7 @@ impl Given {
         self.codes.insert(given);
     }
 
-    /// All that changes something answers this.
+    /// Expects this refusal from all operations that change something.
     async fn all(&mut self, router: &Router, code: &str) {
         for (method, template, body) in [
             ("PUT", ACTION, work("Once", 9, 9, &json!({}))),
@@ -69,7 +69,7 @@ impl Given {
         }
     }
 
-    /// What becomes of bodies that are not as they should be.
+    /// Sends invalid bodies.
     async fn bodies(&mut self, router: &Router) {
         for template in [ACTION, ACKNOWLEDGEMENT] {
             let bodies = [
@@ -113,7 +113,7 @@ async fn every_operation_answers_each_code_that_the_document_names_for_it() {
     let life = Life::with(|agent| agent.waits(0)).await;
     given.bodies(&life.started.router()).await;
 
-    // What the rules say while one is under way, and after it.
+    // Refusals by the rules while an action runs, and after it.
     let input = json!({ "seconds": 60 });
     let put = |epoch, transition, change: fn(&mut Value)| {
         let mut request = work("Once", epoch, transition, &input);
@@ -187,7 +187,7 @@ async fn every_operation_answers_each_code_that_the_document_names_for_it() {
     let elsewhere = put(2, 3, |it| it["from"] = json!(["Nowhere"])).await;
     given.take("PUT", ACTION, &elsewhere, "WrongState");
 
-    // As many wait for the disk as may: none of these is answered before the next one is asked.
+    // The queue for the disk is full: none of these commands is answered before the next request.
     let commands = life.started.front.commands.clone();
     let cancel = || Command::Cancel {
         id: "z".parse().unwrap(),
@@ -206,7 +206,7 @@ async fn every_operation_answers_each_code_that_the_document_names_for_it() {
         given.take(method, template, &answer, "Overloaded");
     }
 
-    // An agent that has stopped, and one that knows nothing.
+    // An agent that has stopped, and one with a damaged journal.
     let router = life.started.router();
     let (journal, world, directory) = (life.journal(), life.world, life.directory);
     life.started.stop().await;

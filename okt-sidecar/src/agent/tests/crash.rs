@@ -8,10 +8,10 @@ use tokio::time::{sleep, timeout};
 
 use super::puppet::{Life, World, failing, work};
 
-/// More than a life of one action has steps of writing.
+/// More steps of writing than the life of one action has.
 const STEPS: usize = 28;
 
-/// What an operator was told before the crash.
+/// The answers that an operator received before the crash.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -24,7 +24,8 @@ struct Told {
     acknowledged: bool,
 }
 
-/// A life in which the disk is gone from this step on, and which ends after so many seconds; then another one.
+/// Runs an agent whose disk fails from this step on and which is killed after this many seconds, then starts another
+/// one.
 async fn killed(state: &str, step: usize, after: u64) -> (Life, Told) {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let gone = failing(move |number, _| number > step);
@@ -36,8 +37,8 @@ async fn killed(state: &str, step: usize, after: u64) -> (Life, Told) {
         told.begun = asked.status == 201;
         told.refused = asked.status == 503;
         if told.refused {
-            // Nothing may be begun by this agent, either. The next one may find the record if the disk failed after
-            // it was written, and before it could be cut off.
+            // This agent must not begin the action either. The next one may find the record if the disk failed after
+            // the record was written and before it could be cut off.
             sleep(Duration::from_hours(1)).await;
         }
         let end = life.end("a").await;
@@ -52,7 +53,7 @@ async fn killed(state: &str, step: usize, after: u64) -> (Life, Told) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_repeated_is_begun_once_and_unknown_if_its_end_is_lost() {
+async fn work_that_is_not_repeatable_begins_once_and_is_unknown_if_its_end_is_lost() {
     let mut phases = std::collections::BTreeSet::new();
     for step in 0..STEPS {
         for after in [0, 5, 60] {
@@ -65,7 +66,7 @@ async fn what_cannot_be_repeated_is_begun_once_and_unknown_if_its_end_is_lost() 
             match end.phase() {
                 "Succeeded" => assert_eq!(life.world.count("done a"), 1, "{at}"),
                 "Unknown" => assert!(!told.succeeded, "an end was lost: {at}"),
-                // It could not even be remembered what is to be ended.
+                // The note for the cleanup could not be stored.
                 "Failed" => assert_eq!(life.world.count("remember a false"), 1, "{at}"),
                 _ => {
                     assert_eq!(end.code(), (404, "NoSuchAction"), "{at}");
@@ -76,7 +77,7 @@ async fn what_cannot_be_repeated_is_begun_once_and_unknown_if_its_end_is_lost() 
                 assert_eq!(end.json["acknowledged"], true, "{at}");
             }
             phases.insert(end.phase().to_owned());
-            // And it goes on: nothing of the old life stands in the way.
+            // The old action does not block later ones.
             let next = life.put("b", work("Once", 1, 2, &json!({}))).await;
             assert_eq!(next.status, 201, "{at}");
             assert_eq!(life.end("b").await.phase(), "Succeeded", "{at}");
@@ -90,7 +91,7 @@ async fn what_cannot_be_repeated_is_begun_once_and_unknown_if_its_end_is_lost() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_be_repeated_is_resumed_after_its_leftovers_are_ended() {
+async fn repeatable_work_is_resumed_after_its_leftovers_are_cleaned_up() {
     let mut resumed = 0;
     for step in 0..STEPS {
         for after in [0, 5, 60] {
@@ -129,7 +130,7 @@ async fn what_can_be_repeated_is_resumed_after_its_leftovers_are_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_being_cancelled_is_not_resumed() {
+async fn an_action_that_was_being_cancelled_is_not_resumed() {
     let life = Life::new().await;
     life.put("a", work("Twice", 1, 1, &json!({ "how": "stubborn" })))
         .await;

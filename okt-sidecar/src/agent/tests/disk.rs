@@ -1,4 +1,4 @@
-//! A disk that is full, or holds something else than was written.
+//! A full disk, and a damaged journal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::puppet::{Life, failing, work};
 
 #[tokio::test(start_paused = true)]
-async fn with_a_full_disk_nothing_begins_and_what_ends_is_told_when_it_is_recorded() {
+async fn with_a_full_disk_nothing_begins_and_an_end_is_published_after_it_is_recorded() {
     let full = Arc::new(AtomicBool::new(false));
     let disk = Arc::clone(&full);
     let life = Life::with(failing(move |_, _| disk.load(Ordering::Relaxed))).await;
@@ -19,7 +19,7 @@ async fn with_a_full_disk_nothing_begins_and_what_ends_is_told_when_it_is_record
     full.store(true, Ordering::Relaxed);
     assert!(life.ready().await);
     sleep(Duration::from_mins(2)).await;
-    // Its end is known to nobody but the agent, so nobody is told.
+    // The end is not recorded, so it is not published.
     assert_eq!(life.world.count("done a"), 1);
     let running = life.get("a").await.json;
     assert_eq!(running["phase"], "Running");
@@ -33,7 +33,7 @@ async fn with_a_full_disk_nothing_begins_and_what_ends_is_told_when_it_is_record
         life.put("b", work("Once", 1, 2, &json!({}))).await.code(),
         (409, "Busy")
     );
-    // What may have filled the disk can be ended all the same.
+    // The action may have filled the disk, so it can still be cancelled.
     assert_eq!(life.cancel("a", 1).await.status, 202);
 
     full.store(false, Ordering::Relaxed);
@@ -53,7 +53,7 @@ async fn with_a_full_disk_nothing_begins_and_what_ends_is_told_when_it_is_record
     assert!(!life.ready().await);
     full.store(false, Ordering::Relaxed);
     sleep(Duration::from_mins(1)).await;
-    assert!(life.ready().await, "it is tried again without being asked");
+    assert!(life.ready().await, "the agent retries without a request");
     assert_eq!(life.world.count("begin b"), 0);
     assert_eq!(life.put("b", other).await.status, 201);
     assert_eq!(life.end("b").await.phase(), "Succeeded");
@@ -63,7 +63,7 @@ async fn with_a_full_disk_nothing_begins_and_what_ends_is_told_when_it_is_record
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_could_not_be_recorded_is_not_forgotten_for_another_record() {
+async fn an_unrecorded_end_is_kept_when_another_change_is_recorded() {
     let full = Arc::new(AtomicBool::new(false));
     let disk = Arc::clone(&full);
     let life = Life::with(failing(move |_, _| disk.load(Ordering::Relaxed))).await;
@@ -72,7 +72,7 @@ async fn an_end_that_could_not_be_recorded_is_not_forgotten_for_another_record()
     full.store(true, Ordering::Relaxed);
     sleep(Duration::from_mins(2)).await;
     full.store(false, Ordering::Relaxed);
-    // Before the agent has tried again by itself somebody else has something recorded.
+    // Another change is recorded before the agent retries.
     assert_eq!(life.cancel("a", 2).await.status, 202);
     sleep(Duration::from_mins(1)).await;
     assert_eq!(life.get("a").await.phase(), "Succeeded");
@@ -81,7 +81,7 @@ async fn an_end_that_could_not_be_recorded_is_not_forgotten_for_another_record()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_damaged_journal_leaves_an_agent_that_answers_and_does_nothing() {
+async fn an_agent_with_a_damaged_journal_answers_and_takes_no_action() {
     let life = Life::new().await;
     life.put("a", work("Once", 1, 1, &json!({}))).await;
     life.end("a").await;
@@ -113,7 +113,7 @@ async fn a_damaged_journal_leaves_an_agent_that_answers_and_does_nothing() {
     assert_eq!(
         std::fs::read(life.journal()).unwrap(),
         bytes,
-        "it is left as it was"
+        "the journal is not changed"
     );
     assert_eq!(life.world.count("begin"), 1);
     life.started.stop().await;

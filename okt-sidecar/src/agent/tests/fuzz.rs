@@ -1,4 +1,4 @@
-//! Requests and journals that are nearly right: each is answered in the documented form, and nothing panics.
+//! Almost valid requests and journals: each gets the documented answer, without a panic.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::super::memory::{Change, Memory};
 use super::puppet::{Life, work};
 use crate::wire::{Code, Problem, TEXT_LIMIT};
 
-/// The longest answer to one request: a list of all that is remembered.
+/// The limit for the answer to one request: a list of all remembered actions.
 const LONGEST: usize = 4 * 1024 * 1024;
 
 const PATHS: [&str; 10] = [
@@ -56,7 +56,7 @@ fn request(dice: &mut Dice) -> Option<Request<Body>> {
     } else {
         dice.pick(&["GET", "PUT", "DELETE", "POST"])
     };
-    // What is no URI never comes as far as the agent.
+    // An invalid URI never reaches the agent.
     let uri = path.parse::<Uri>().ok()?;
     let mut request = Request::builder()
         .method(*method)
@@ -118,7 +118,7 @@ fn every_request_is_answered_in_the_documented_form() {
     });
     runtime.block_on(async {
         assert!(life.ready().await);
-        // What was taken of all this, the next agent takes from the journal.
+        // The next agent reads the taken requests from the journal.
         let fence = life.status().await["fence"].clone();
         let life = life.crash().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -128,7 +128,7 @@ fn every_request_is_answered_in_the_documented_form() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_short_whatever_it_quotes() {
+async fn a_refusal_that_quotes_the_request_is_short() {
     let life = Life::new().await;
     let mut elsewhere = work("Once", 1, 1, &json!({}));
     elsewhere["from"] = vec!["x".repeat(128); 1000].into();
@@ -145,7 +145,7 @@ async fn a_refusal_is_short_whatever_it_quotes() {
     }
 }
 
-/// The lines of an agent's journal, as JSON.
+/// Returns the lines of an agent's journal, as JSON.
 fn lines() -> Vec<Value> {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().start_paused(true).build().unwrap();
@@ -187,7 +187,7 @@ fn every_journal_is_used_or_said_to_be_damaged() {
         }
         match journal::read(file, &text) {
             Ok(memory) => {
-                // What was read is what the next journal says.
+                // The next journal rebuilds the memory that was read.
                 let mut again = Memory::default();
                 for change in memory.changes() {
                     let line = serde_json::to_string(&change).unwrap();

@@ -1,4 +1,4 @@
-//! How actions go: once, however often they are asked for, to an end that is kept.
+//! The course of actions: each runs once for any number of requests, and its end is kept.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::puppet::{Life, call, work};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_action_asked_for_a_thousand_times_at_once_runs_once() {
+async fn an_action_requested_a_thousand_times_at_once_runs_once() {
     let life = Life::new().await;
     let request = work("Once", 1, 1, &json!({}));
     let asked: Vec<_> = (0..1000)
@@ -25,7 +25,7 @@ async fn an_action_asked_for_a_thousand_times_at_once_runs_once() {
         match answer.await.unwrap().status {
             201 => begun += 1,
             200 => {}
-            // So many at once are bounded too, and such an answer promises nothing.
+            // The number of concurrent requests is limited too, and such a refusal promises nothing.
             status => assert_eq!(status, 503),
         }
     }
@@ -35,7 +35,7 @@ async fn an_action_asked_for_a_thousand_times_at_once_runs_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_operators_the_older_is_refused_whatever_it_asks() {
+async fn requests_of_a_lower_epoch_are_refused() {
     let life = Life::new().await;
     let by = |epoch| work("Once", epoch, 1, &json!({ "seconds": 60 }));
     assert_eq!(life.put("a", by(3)).await.status, 201);
@@ -46,7 +46,7 @@ async fn of_two_operators_the_older_is_refused_whatever_it_asks() {
     assert_eq!(life.put("b", by(3)).await.code(), fenced);
     assert_eq!(life.cancel("a", 3).await.code(), fenced);
     assert_eq!(life.acknowledge("a", 1, 3).await.code(), fenced);
-    // A higher term counts by whatever it was told, also after a crash.
+    // Every request that is taken raises the epoch, also across a crash.
     assert_eq!(life.cancel("a", 5).await.status, 202);
     assert_eq!(life.end("a").await.phase(), "Cancelled");
     assert_eq!(life.acknowledge("a", 1, 4).await.code(), fenced);
@@ -57,7 +57,7 @@ async fn of_two_operators_the_older_is_refused_whatever_it_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forty_minutes_of_work_hold_nothing_up() {
+async fn forty_minutes_of_work_block_no_other_request() {
     let life = Life::new().await;
     let begun = Instant::now();
     let request = work(
@@ -76,7 +76,7 @@ async fn forty_minutes_of_work_hold_nothing_up() {
         let other = work("Once", 1, 2, &json!({}));
         assert_eq!(life.put("b", other).await.code(), (409, "Busy"));
         assert_eq!(life.acknowledge("a", 1, 1).await.code(), (409, "NotEnded"));
-        assert_eq!(Instant::now(), before, "an answer waited");
+        assert_eq!(Instant::now(), before, "an answer was delayed");
         sleep(Duration::from_mins(1)).await;
     }
     let end = life.end("a").await;
@@ -88,7 +88,7 @@ async fn forty_minutes_of_work_hold_nothing_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_ends_with_the_action_or_with_its_time_and_not_too_many_wait() {
+async fn a_wait_ends_with_the_action_or_its_timeout_and_waits_are_limited() {
     let life = Life::with(|agent| agent.waits(2)).await;
     let request = work("Once", 1, 1, &json!({ "seconds": 50 }));
     life.put("a", request).await;
@@ -113,7 +113,7 @@ async fn a_wait_ends_with_the_action_or_with_its_time_and_not_too_many_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_told_until_it_is_acknowledged_and_then_tried_again() {
+async fn a_failure_is_reported_until_it_is_acknowledged_and_then_retried() {
     let life = Life::new().await;
     let request = work("Once", 1, 1, &json!({ "how": "fail" }));
     assert_eq!(life.put("a", request.clone()).await.status, 201);
@@ -158,7 +158,7 @@ async fn a_failure_is_told_until_it_is_acknowledged_and_then_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_a_failure_and_what_it_leaves_is_ended_first() {
+async fn a_panic_is_a_failure_and_its_leftovers_are_cleaned_up_first() {
     let life = Life::new().await;
     life.world.stuck.store(2, Ordering::Relaxed);
     let begun = Instant::now();
@@ -181,7 +181,7 @@ async fn a_panic_is_a_failure_and_what_it_leaves_is_ended_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_work_ends_kindly_or_is_dropped_after_a_while() {
+async fn cancelled_work_ends_gracefully_or_is_dropped_after_a_timeout() {
     let life = Life::new().await;
     life.put("a", work("Once", 1, 1, &json!({ "seconds": 60 })))
         .await;
@@ -192,7 +192,7 @@ async fn cancelled_work_ends_kindly_or_is_dropped_after_a_while() {
         (&end["phase"], &end["message"]),
         (&json!("Cancelled"), &json!("as it was told"))
     );
-    assert_eq!(life.cancel("a", 1).await.json, end, "it changes nothing");
+    assert_eq!(life.cancel("a", 1).await.json, end, "the action has ended");
 
     life.put("b", work("Once", 1, 2, &json!({ "how": "stubborn" })))
         .await;
@@ -206,14 +206,14 @@ async fn cancelled_work_ends_kindly_or_is_dropped_after_a_while() {
     assert_eq!(begun.elapsed().as_secs(), 10);
     assert_eq!(life.world.count("recover b"), 1);
 
-    // What ended well just before has succeeded.
+    // Work that ended well just before has succeeded.
     life.put("c", work("Once", 1, 3, &json!({}))).await;
     life.end("c").await;
     assert_eq!(life.cancel("c", 1).await.phase(), "Succeeded");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_that_blocks_its_thread_is_not_called_cancelled_while_it_runs() {
+async fn work_that_blocks_its_thread_is_not_reported_cancelled_while_it_runs() {
     let life = Life::with(|agent| agent.cancel_limit(Duration::from_millis(10))).await;
     life.put(
         "a",
@@ -234,7 +234,7 @@ async fn work_that_blocks_its_thread_is_not_called_cancelled_while_it_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_much_output_the_beginning_and_the_end_are_served() {
+async fn the_beginning_and_the_end_of_long_output_are_served() {
     let life = Life::with(|agent| agent.output_limit(4)).await;
     let request = work("Once", 1, 1, &json!({ "print": "0123456789" }));
     life.put("a", request).await;
@@ -259,7 +259,7 @@ async fn of_much_output_the_beginning_and_the_end_are_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn notes_are_bounded_and_end_with_their_action() {
+async fn notes_are_limited_and_end_with_their_action() {
     let life = Life::new().await;
     let long = "x".repeat(crate::NOTES_LIMIT);
     life.put("a", work("Twice", 1, 1, &json!({ "remember": long })))
@@ -300,7 +300,7 @@ async fn notes_are_bounded_and_end_with_their_action() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_cancelled_before_it_is_asked_for_is_not_begun() {
+async fn an_action_that_is_cancelled_before_it_is_requested_is_not_begun() {
     let mut life = Life::new().await;
     let late = work("Once", 1, 1, &json!({ "seconds": 60 }));
     assert_eq!(life.cancel("a", 1).await.code(), (404, "NoSuchAction"));
@@ -311,13 +311,13 @@ async fn what_is_cancelled_before_it_is_asked_for_is_not_begun() {
     assert_eq!(life.put("a", late.clone()).await.phase(), "Cancelled");
     assert_eq!(life.world.count("begin a"), 0, "{:?}", life.world.log);
 
-    // Whoever wants it all the same says so.
+    // A client that still wants it acknowledges that end first.
     assert_eq!(life.acknowledge("a", 1, 1).await.status, 200);
     assert_eq!(life.put("a", late).await.status, 201);
     life.cancel("a", 1).await;
     life.end("a").await;
 
-    // Not for ever: as many as are on their way.
+    // The agent remembers a limited number of them: as many as may be on their way.
     for number in 0..=64 {
         life.cancel(&format!("c-{number}"), 1).await;
     }

@@ -1,4 +1,5 @@
-//! `openapi.yaml` held against the agent: the same paths, methods, answers and codes, and real answers fit its schemas.
+//! Compares `openapi.yaml` with the agent: both have the same paths, methods, answers and codes, and answers match the
+//! schemas.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,7 +39,7 @@ pub(super) fn operations(document: &Value) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Whether an instance fits a schema of the document.
+/// Checks whether an instance matches a schema of the document.
 fn fits(document: &Value, schema: &Value, instance: &Value) -> Result<(), String> {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();
@@ -53,13 +54,13 @@ fn fits(document: &Value, schema: &Value, instance: &Value) -> Result<(), String
     }
 }
 
-/// Holds an answer against what the document says of it.
+/// Checks an answer against the document.
 #[track_caller]
 pub(super) fn check(document: &Value, method: &str, path: &str, answer: &Answer) {
     let operation = &document["paths"][path][method.to_lowercase()];
     let responses = operation["responses"].as_object().unwrap();
     let status = answer.status.to_string();
-    // What every path may answer stands under "default"; a good answer must be named.
+    // Answers that every path may give are under "default"; a success must be listed.
     let response = (responses.get(&status))
         .or_else(|| responses.get("default").filter(|_| answer.status >= 400))
         .unwrap_or_else(|| panic!("{method} {path} answers {status}: {answer:?}"));
@@ -90,7 +91,7 @@ async fn the_document_and_the_agent_have_the_same_paths_and_methods() {
     let life = Life::new().await;
     let mut served = BTreeSet::new();
     for (path, methods) in service::paths() {
-        // Without the layers, so that nothing but the methods counts.
+        // Without the layers, so that only the methods matter.
         let router: Router = Router::new()
             .route(path, methods)
             .with_state(life.started.front.clone());
@@ -123,7 +124,7 @@ fn the_document_names_each_code_and_where_it_comes_from() {
         .collect();
     let known: BTreeSet<_> = Code::ALL.iter().map(|code| format!("{code:?}")).collect();
     assert_eq!(named, known);
-    // Each code is one of some operation, those apart that are of none; and its status is named there.
+    // Each code belongs to an operation, except those that belong to none; and its status is listed there.
     let mut given: BTreeSet<_> = [
         Code::Unauthorized,
         Code::ForeignHost,
@@ -298,7 +299,7 @@ async fn real_answers_fit_their_schemas() {
         .await,
         200
     );
-    // Every good answer that the document names was given.
+    // Every success that the document lists was answered.
     for (path, method) in operations(&document) {
         let operation = &document["paths"][&path][method.to_lowercase()];
         for status in operation["responses"].as_object().unwrap().keys() {
@@ -311,7 +312,7 @@ async fn real_answers_fit_their_schemas() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_schema_of_a_request_refuses_the_agent_refuses() {
+async fn the_agent_refuses_requests_that_the_schema_refuses() {
     let document = document();
     let schema = json!({ "$ref": "#/components/schemas/ActionRequest" });
     let life = Life::new().await;

@@ -1,4 +1,4 @@
-//! An application that does what its input says, in a world that outlives the agent, and requests to the agent.
+//! An application that follows its input, in a world that outlives the agent, and requests to the agent.
 
 use std::io;
 use std::path::Path;
@@ -19,17 +19,16 @@ use super::super::{Agent, Started};
 use crate::wire::Sighting;
 use crate::work::{Done, Fault, Leftover, Offer, Task, Work};
 
-/// What outlives the agent.
+/// The part of the application that outlives the agent.
 #[derive(Debug, Default)]
 pub(super) struct World {
-    /// What was begun, remembered, done, and cleaned up, in this order.
+    /// What was begun, remembered, done and cleaned up, in this order.
     pub(super) log: Mutex<Vec<String>>,
-    /// How often the application was looked at.
+    /// How often the application was observed.
     pub(super) observations: AtomicUsize,
-    /// What a look finds; nothing is a look that does not end, an empty text one that
-    /// panics, and one that begins with `slow ` takes its time.
+    /// The result of an observation: `None` hangs, an empty text panics, and one that begins with `slow ` is delayed.
     pub(super) place: Mutex<Option<String>>,
-    /// How often what is left cannot be ended.
+    /// How often the cleanup fails.
     pub(super) stuck: AtomicUsize,
 }
 
@@ -44,7 +43,7 @@ impl World {
         self.log.lock().unwrap().push(text.into());
     }
 
-    /// How many lines of the log begin so.
+    /// Counts the lines of the log with this prefix.
     pub(super) fn count(&self, prefix: &str) -> usize {
         let log = self.log.lock().unwrap();
         log.iter().filter(|line| line.starts_with(prefix)).count()
@@ -55,7 +54,7 @@ impl World {
     }
 }
 
-/// An application that does what its input says.
+/// An application that follows its input.
 pub(super) struct Puppet(pub(super) Arc<World>);
 
 impl Work for Puppet {
@@ -136,7 +135,7 @@ impl Work for Puppet {
     }
 }
 
-/// An agent beside a puppet.
+/// An agent with a puppet.
 pub(super) struct Life {
     pub(super) world: Arc<World>,
     pub(super) directory: Arc<TempDir>,
@@ -163,7 +162,7 @@ impl Answer {
 }
 
 impl Life {
-    /// A first agent in a new world.
+    /// Starts a first agent in a new world.
     pub(super) async fn new() -> Self {
         Self::with(|agent| agent).await
     }
@@ -173,7 +172,7 @@ impl Life {
         Self::start(World::new(), directory, set).await
     }
 
-    /// An agent with this journal, as soon as the one before has let go of it.
+    /// Starts an agent with this journal, as soon as the previous agent has released it.
     pub(super) async fn start(
         world: Arc<World>,
         directory: Arc<TempDir>,
@@ -226,7 +225,7 @@ impl Life {
         self.call("GET", &path, Value::Null).await
     }
 
-    /// How it has ended, however long that takes.
+    /// Waits for the end of an action, with almost no time limit.
     pub(super) async fn end(&self, id: &str) -> Answer {
         let deadline = Instant::now() + Duration::from_secs(100_000);
         loop {
@@ -282,7 +281,7 @@ pub(super) async fn answer(router: Router, request: Request<Body>) -> Answer {
     }
 }
 
-/// A request for work that does this, by the operator of this term.
+/// Returns a request for work with this input, by the operator of this epoch.
 pub(super) fn work(state: &str, epoch: u64, transition: u64, input: &Value) -> Value {
     json!({
         "state": state,
@@ -292,7 +291,7 @@ pub(super) fn work(state: &str, epoch: u64, transition: u64, input: &Value) -> V
     })
 }
 
-/// Lets the steps of writes fail for which this says so.
+/// Makes those steps of writes fail for which `fails` returns `true`.
 pub(super) fn failing(
     fails: impl Fn(usize, Step) -> bool + Send + 'static,
 ) -> impl FnOnce(Agent<Puppet>) -> Agent<Puppet> {

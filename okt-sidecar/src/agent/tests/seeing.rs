@@ -1,4 +1,4 @@
-//! Where the application is: what was last seen, and never more than that.
+//! Observations of the application: the last one, and never an outdated one.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::puppet::{Life, work};
 
 #[tokio::test(start_paused = true)]
-async fn what_is_seen_is_told_with_its_age() {
+async fn an_observation_is_reported_with_its_age() {
     let life = Life::new().await;
     assert_eq!(
         life.status().await["application"],
@@ -26,12 +26,12 @@ async fn what_is_seen_is_told_with_its_age() {
     assert_eq!(
         life.status().await["application"]["ageMs"],
         1000,
-        "looked at every 5 s"
+        "observed every 5 s"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_hangs_or_panics_is_no_answer_and_there_are_never_two() {
+async fn an_observation_that_hangs_or_panics_is_unreachable_and_two_never_overlap() {
     let life = Life::new().await;
     life.world.put_at(None);
     sleep(Duration::from_secs(20)).await;
@@ -41,20 +41,20 @@ async fn a_look_that_hangs_or_panics_is_no_answer_and_there_are_never_two() {
     life.world.put_at(Some(""));
     sleep(Duration::from_secs(20)).await;
     let seen = life.status().await["application"].clone();
-    assert_eq!(seen["why"], "the look panicked: no place");
+    assert_eq!(seen["why"], "the observation panicked: no place");
     life.world.put_at(Some("Start"));
     sleep(Duration::from_secs(20)).await;
     assert_eq!(life.status().await["application"]["state"], "Start");
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_action_nothing_is_seen_until_it_was_looked_again() {
+async fn after_an_action_nothing_is_observed_until_the_next_observation() {
     let life = Life::new().await;
     let observations = || life.world.observations.load(Ordering::Relaxed);
     sleep(Duration::from_secs(1)).await;
     life.put("a", work("Once", 1, 1, &json!({ "seconds": 5 })))
         .await;
-    // The look at 5 s is begun before the end at 6 s, and says at 7 s what was before.
+    // The observation at 5 s begins before the end at 6 s, and reports at 7 s the state before the end.
     life.world.put_at(Some("slow Running"));
     sleep(Duration::from_millis(4500)).await;
     assert_eq!(observations(), 2);
@@ -67,14 +67,14 @@ async fn after_an_action_nothing_is_seen_until_it_was_looked_again() {
         );
         sleep(Duration::from_secs(1)).await;
     }
-    assert_eq!(observations(), 3, "it was looked at once");
+    assert_eq!(observations(), 3, "the application was observed once");
     life.world.put_at(Some("Servicing"));
     sleep(Duration::from_secs(10)).await;
     assert_eq!(life.status().await["application"]["state"], "Servicing");
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_asked_for_from_a_state_is_begun_in_no_other() {
+async fn work_requested_from_a_state_begins_in_no_other() {
     let life = Life::new().await;
     life.world.put_at(Some("Stopped"));
     sleep(Duration::from_secs(6)).await;

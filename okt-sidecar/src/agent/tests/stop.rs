@@ -1,4 +1,4 @@
-//! Stopping: no new work, an end for what runs, and no guess.
+//! Graceful shutdown: no new work begins, running work may end, and no result is guessed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::puppet::{Life, call, work};
 
-/// Stops an agent while this work runs, and says how the next one finds it and how long the stop took.
+/// Stops an agent while this work runs. Returns the next agent, and how long the stop took, in seconds.
 async fn stopped_during(state: &str, seconds: u64) -> (Life, u64) {
     let life = Life::new().await;
     let request = work(state, 1, 1, &json!({ "seconds": seconds }));
@@ -41,7 +41,7 @@ async fn stopped_during(state: &str, seconds: u64) -> (Life, u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_ends_soon_is_waited_for() {
+async fn a_stop_waits_for_work_that_ends_soon() {
     let (life, took) = stopped_during("Once", 5).await;
     assert_eq!(took, 4);
     assert_eq!(life.end("a").await.phase(), "Succeeded");
@@ -49,7 +49,7 @@ async fn what_ends_soon_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_repeatable_is_interrupted_and_resumed_by_the_next_agent() {
+async fn repeatable_work_is_interrupted_and_resumed_by_the_next_agent() {
     let (life, took) = stopped_during("Twice", 60).await;
     assert_eq!(took, 10);
     let end = life.end("a").await.json;
@@ -64,7 +64,7 @@ async fn what_is_repeatable_is_interrupted_and_resumed_by_the_next_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_repeatable_is_interrupted_and_unknown_to_the_next_agent() {
+async fn work_that_is_not_repeatable_is_interrupted_and_unknown_to_the_next_agent() {
     let (life, _) = stopped_during("Once", 60).await;
     let end = life.end("a").await.json;
     assert_eq!(

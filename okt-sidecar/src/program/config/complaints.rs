@@ -1,20 +1,20 @@
-//! What is wrong with a configuration file: all of it at once, each with its line and its key.
+//! The errors of a configuration file: all of them at once, each with its line and its key.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::tree::Place;
 
-/// What is wrong with a configuration file; only another file helps.
+/// The errors of a configuration file. A retry helps only after the file has changed.
 ///
-/// Its text has one line for each mistake: `file:line:column: key: what is wrong`.
+/// Its text has one line for each mistake: `file:line:column: key: cause`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
     file: PathBuf,
     complaints: Vec<Complaint>,
 }
 
-/// One mistake; the place is missing where there is none, such as in a file that cannot be read.
+/// One mistake. It may lack a place, for example in a file that cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Complaint {
     place: Option<Place>,
@@ -23,7 +23,7 @@ struct Complaint {
 }
 
 impl ConfigError {
-    /// How many mistakes there are.
+    /// Returns the number of mistakes.
     #[expect(
         clippy::len_without_is_empty,
         reason = "an error has one mistake at least"
@@ -55,7 +55,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// What was found wrong so far.
+/// The mistakes found so far.
 #[derive(Default)]
 pub(crate) struct Complaints(Vec<Complaint>);
 
@@ -68,7 +68,7 @@ impl Complaints {
         });
     }
 
-    /// `value`, or what is wrong with the file, in the order of its lines.
+    /// Returns `value`, or the mistakes in the order of their lines.
     pub(super) fn finish<T>(mut self, file: &Path, value: Option<T>) -> Result<T, ConfigError> {
         self.0.sort_by_key(|complaint| complaint.place);
         match value {
@@ -81,7 +81,7 @@ impl Complaints {
     }
 }
 
-/// What was probably meant: the name that is nearest to `wrong`, if it is near enough.
+/// Returns the name that is nearest to `wrong`, if it is near enough to be meant.
 pub(super) fn nearest<'a>(wrong: &str, names: &[&'a str]) -> Option<&'a str> {
     let lower = wrong.to_lowercase();
     (names.iter())

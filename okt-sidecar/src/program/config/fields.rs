@@ -1,4 +1,4 @@
-//! The fields of a table, taken one after another: what is left over at the end is unknown.
+//! The fields of a table, taken by name. A field that is left at the end is unknown.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use super::complaints::{Complaints, nearest};
 use super::tree::{Key, Node, Place, Value};
 
-/// A table whose fields are taken by their names.
+/// A table whose fields are taken by name.
 pub(super) struct Fields<'a> {
     key: String,
     place: Place,
@@ -16,7 +16,7 @@ pub(super) struct Fields<'a> {
     known: Vec<&'static str>,
 }
 
-/// A value, and under which key it stands.
+/// A value and its key.
 #[derive(Clone)]
 pub(super) struct Field<'a> {
     pub(super) key: String,
@@ -24,7 +24,7 @@ pub(super) struct Field<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The field of this name, if it is there and not empty.
+    /// Takes the field of this name, if it exists and is not empty.
     pub(super) fn take(&mut self, name: &'static str) -> Option<Field<'a>> {
         self.known.push(name);
         let at = self.left.iter().position(|(key, _)| key.name == name)?;
@@ -35,7 +35,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The field of this name, which must be there.
+    /// Takes the field of this name, which must exist.
     pub(super) fn need(
         &mut self,
         complaints: &mut Complaints,
@@ -50,12 +50,12 @@ impl<'a> Fields<'a> {
         field
     }
 
-    /// Says that something is wrong with the table as a whole.
+    /// Adds an error about the table as a whole.
     pub(super) fn wrong(&self, complaints: &mut Complaints, text: impl Into<String>) {
         complaints.add(self.place, &self.key, text);
     }
 
-    /// Complains about what nobody has taken.
+    /// Adds an error for each field that was not taken.
     pub(super) fn end(self, complaints: &mut Complaints) {
         for (key, _) in &self.left {
             let text = match nearest(&key.name, &self.known) {
@@ -68,7 +68,7 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The whole file.
+    /// Returns the root of the file.
     pub(super) fn whole(node: &'a Node) -> Self {
         Self {
             key: String::new(),
@@ -76,18 +76,18 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Says that this value is wrong.
+    /// Adds an error about this value.
     pub(super) fn wrong(&self, complaints: &mut Complaints, text: impl Into<String>) {
         complaints.add(self.node.place, &self.key, text);
     }
 
     fn unfit<T>(&self, complaints: &mut Complaints, wanted: &str) -> Option<T> {
-        let text = format!("{wanted} is wanted here, not {}", self.node.value.kind());
+        let text = format!("expected {wanted}, not {}", self.node.value.kind());
         self.wrong(complaints, text);
         None
     }
 
-    /// A table with fixed names.
+    /// Returns a table with fixed names.
     pub(super) fn fields(&self, complaints: &mut Complaints) -> Option<Fields<'a>> {
         match &self.node.value {
             Value::Table(table) => Some(Fields {
@@ -100,7 +100,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A table with names of the user's own.
+    /// Returns a table with names that the user chooses.
     pub(super) fn entries(&self, complaints: &mut Complaints) -> Vec<(&'a str, Place, Self)> {
         let Value::Table(table) = &self.node.value else {
             let _: Option<()> = self.unfit(complaints, "a table");
@@ -117,7 +117,7 @@ impl<'a> Field<'a> {
             .collect()
     }
 
-    /// A list; its elements are numbered from 0 in their keys.
+    /// Returns a list. Its elements are numbered from 0 in their keys.
     pub(super) fn list(&self, complaints: &mut Complaints) -> Vec<Self> {
         let Value::List(list) = &self.node.value else {
             let _: Option<()> = self.unfit(complaints, "a list");
@@ -144,7 +144,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A path from the root: an agent has no directory that one could count on.
+    /// Returns an absolute path, because the working directory of an agent is arbitrary.
     pub(super) fn path(&self, complaints: &mut Complaints) -> Option<PathBuf> {
         let path = PathBuf::from(self.text(complaints)?);
         if !path.is_absolute() {
@@ -167,7 +167,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A time such as `30s`: not 0, and a day at most unless a file says what it is about.
+    /// Returns a time such as `30s`, from 1 ms to 30 days.
     pub(super) fn time(&self, complaints: &mut Complaints) -> Option<Duration> {
         let wanted = "a time such as 500ms, 30s, 5m or 1h 30m";
         let Value::Text(text) = &self.node.value else {
@@ -181,7 +181,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The name of a state: `PascalCase`, as it stands in the graph.
+    /// Returns the name of a state: `PascalCase`, as in the graph.
     pub(super) fn state(&self, complaints: &mut Complaints) -> Option<String> {
         let name = self.text(complaints)?;
         if is_state(&name) {
@@ -191,7 +191,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// One of these words.
+    /// Returns one of these words.
     pub(super) fn choice<T: Copy>(
         &self,
         complaints: &mut Complaints,
@@ -212,7 +212,7 @@ impl<'a> Field<'a> {
         found.map(|(_, choice)| *choice)
     }
 
-    /// A program and its arguments.
+    /// Returns a program and its arguments.
     pub(super) fn command(&self, complaints: &mut Complaints) -> Option<Vec<String>> {
         if let Value::Text(text) = &self.node.value {
             let words: Vec<_> = text.split_whitespace().collect();
@@ -238,10 +238,10 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Nothing that an agent waits for takes longer.
+/// The limit for all times of a configuration.
 const LONGEST: Duration = Duration::from_hours(30 * 24);
 
-/// Whether this can be the name of a state in a graph.
+/// Returns whether this is a valid name of a state in a graph.
 pub(crate) fn is_state(name: &str) -> bool {
     name.len() <= 63
         && name.starts_with(|first: char| first.is_ascii_uppercase())

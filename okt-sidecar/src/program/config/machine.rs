@@ -1,4 +1,4 @@
-//! What this machine must have for a configuration: programs, users, files.
+//! Checks that this machine has the programs, users and files of a configuration.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -12,7 +12,7 @@ use super::fields::Field;
 use crate::program::launch::DEFAULT_PATH;
 use crate::program::users;
 
-/// The program of a command exists and can be run.
+/// Checks that the program of a command exists and is executable.
 pub(super) fn program(
     complaints: &mut Complaints,
     field: &Field<'_>,
@@ -64,7 +64,7 @@ fn alike(name: &str, directories: &[PathBuf]) -> Option<String> {
     nearest(name, &names).map(str::to_owned)
 }
 
-/// The user, the group and the directory exist, and the agent may take them.
+/// Checks that the user, the group and the directory exist, and that the agent may use them.
 pub(super) fn surroundings(
     complaints: &mut Complaints,
     fields: [Option<&Field<'_>>; 3],
@@ -104,7 +104,7 @@ pub(super) fn surroundings(
     }
 }
 
-/// A file that the agent reads is there.
+/// Checks that a file that the agent reads exists.
 pub(super) fn file(complaints: &mut Complaints, field: &Field<'_>, path: &Path) {
     if let Err(error) = fs::File::open(path) {
         field.wrong(

@@ -1,10 +1,10 @@
-//! From the tree of a configuration file to what it says.
+//! Reads a configuration from the tree of its file.
 //!
-//! | what | file |
+//! | content | file |
 //! |---|---|
-//! | the agent itself, and what all of them have in common | here |
+//! | the agent itself, and common parts | here |
 //! | the application's process | `application` |
-//! | looking where it is | `probe` |
+//! | the probe | `probe` |
 //! | the work of states | `job` |
 
 mod application;
@@ -24,10 +24,10 @@ use super::tree::{Node, Place};
 use super::{Config, Limits, Listen, Machine, Surroundings, Tls, machine};
 use crate::wire::ObjectRef;
 
-/// A configuration is written by hand: what is longer is another file.
+/// A configuration is written by hand. A longer file is probably another file.
 const LONGEST_FILE: u64 = 1024 * 1024;
 
-/// How deep tables and lists may stand in each other; what needs more is another file, and would need a large stack.
+/// The limit for nested tables and lists. A deeper file is probably another file, and would need a large stack.
 const DEEPEST: usize = 32;
 
 pub(super) fn read(file: &Path, machine: Machine) -> Result<Config, ConfigError> {
@@ -66,7 +66,7 @@ pub(super) fn parse(file: &Path, text: &str, machine: Machine) -> Result<Config,
                 .location()
                 .map(|location: Location| Place::from(location));
             let text = error.without_snippet().to_string();
-            // The place stands in front already, and the policy is no choice of the user's.
+            // The message has the place already, and the user cannot choose the policy.
             let text = (text.split_once(" at line ")).map_or(text.as_str(), |(what, _)| what);
             let text = (text.split_once(", set Dup")).map_or(text, |(what, _)| what);
             reader.complaints.add(place.unwrap_or_default(), "", text);
@@ -168,7 +168,7 @@ impl Reader {
             return address.map(Listen::Tcp);
         };
         let path = PathBuf::from(path);
-        // Linux has 108 bytes, with the NUL at the end, and at first the agent's process id is part of the name.
+        // Linux allows 108 bytes with the NUL at the end, and the temporary name has the agent's process id.
         if !path.is_absolute() || path.as_os_str().len() > 99 {
             let text = "the path of a socket begins with / and is 99 bytes long at most";
             field.wrong(&mut self.complaints, text);
@@ -193,7 +193,7 @@ impl Reader {
         let certificate = fields.need(&mut self.complaints, "certificate", "a file of PEM");
         let key = fields.need(&mut self.complaints, "key", "a file of PEM");
         let client_ca = fields.take("clientCa");
-        // One that is named and wrong must not count as none.
+        // A wrong `clientCa` must not count as a missing one.
         let client_ca = match client_ca {
             None => Some(None),
             some => self.file(some).map(Some),

@@ -1,18 +1,18 @@
-//! A file of YAML as a tree that knows where each of its values stands, and what is wrong with them.
+//! A YAML file as a tree that knows the place of each value.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-/// Where something stands in a file, both from 1.
+/// A place in a file; line and column count from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct Place {
     pub(super) line: u64,
     pub(super) column: u64,
 }
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) place: Place,
@@ -29,7 +29,7 @@ pub(super) enum Value {
     Table(Vec<(Key, Node)>),
 }
 
-/// A name in a table and where it stands.
+/// A name in a table and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
     pub(super) place: Place,
@@ -37,7 +37,7 @@ pub(super) struct Key {
 }
 
 impl Value {
-    /// What it is, for a message that wants something else.
+    /// Returns the kind of the value, for an error message.
     pub(super) fn kind(&self) -> String {
         match self {
             Self::Nothing => "nothing".to_owned(),

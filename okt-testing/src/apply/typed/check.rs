@@ -1,4 +1,4 @@
-//! This file says what keeps a configuration from being applied.
+//! This file checks whether a configuration can be applied.
 
 use serde_json::Value;
 
@@ -9,21 +9,21 @@ use crate::{
     schema::{Additional, Type},
 };
 
-/// Whether a list may hold items that nothing tells apart.
+/// Whether a list may hold items with the same identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Twins {
     Allowed,
     Refused,
 }
 
-/// Says what keeps a value from being applied; an empty list means nothing.
+/// Returns the reasons why a value cannot be applied; empty if it can.
 pub(crate) fn check(shape: Shape<'_>, value: &Value, twins: Twins) -> Vec<String> {
     let mut errors = Vec::new();
     walk(shape, value, (false, twins), &mut Vec::new(), &mut errors);
     errors
 }
 
-/// `open`: a schema further up keeps unknown fields, which here goes for all below it.
+/// Checks a value; `open` says that a schema further up keeps unknown fields, which holds for all levels below it.
 fn walk(
     shape: Shape<'_>,
     value: &Value,
@@ -58,7 +58,7 @@ fn walk(
                     }
                     path.pop();
                     if !declared {
-                        // The first one ends the walk through this map.
+                        // The first undeclared field ends the check of this map.
                         break;
                     }
                 }
@@ -96,7 +96,7 @@ fn walk(
     }
 }
 
-/// Whether a map takes fields that it does not name.
+/// Whether a map accepts fields that its schema does not name.
 fn takes(shape: Shape<'_>, open: bool) -> bool {
     shape.is_none_or(|schema| {
         open || schema.properties.is_empty() || !matches!(schema.additional, Additional::None)
@@ -124,7 +124,7 @@ fn mistyped(shape: Shape<'_>, value: &Value) -> Option<String> {
         return None;
     }
     let got = match schema.kind? {
-        // Here a server names the type of the language that it is written in.
+        // For these types a server names the Go type.
         Type::Integer | Type::Number => type_in_go(value).to_owned(),
         Type::String if !formatted => {
             format!("&value.valueUnstructured{{Value:{}}}", verbose(value))
@@ -134,12 +134,12 @@ fn mistyped(shape: Shape<'_>, value: &Value) -> Option<String> {
     Some(format!("expected {wanted}, got {got}"))
 }
 
-/// A value in the short notation of the server's language.
+/// Formats a value in Go's short notation.
 fn shown(value: &Value) -> String {
     format!("&{{{}}}", in_go(value))
 }
 
-/// A value in its long notation.
+/// Formats a value in Go's long notation.
 fn verbose(value: &Value) -> String {
     match value {
         Value::Array(items) => {

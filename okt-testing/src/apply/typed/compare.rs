@@ -1,4 +1,4 @@
-//! This file finds what differs between two values.
+//! This file finds the differences between two values.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::apply::fields::{FieldSet, Step};
 
-/// What changed between two values.
+/// The differences between two values.
 #[derive(Debug, Default)]
 pub(crate) struct Comparison {
     pub(crate) removed: FieldSet,
@@ -15,7 +15,7 @@ pub(crate) struct Comparison {
     pub(crate) set: FieldSet,
 }
 
-/// What changed from `old` to `new`.
+/// Returns the differences between `old` and `new`.
 pub(crate) fn compare(shape: Shape<'_>, old: &Value, new: &Value) -> Comparison {
     let mut comparison = Comparison::default();
     differ(
@@ -40,7 +40,7 @@ fn differ(
         differ_as(before.first(), shape, old, new, path, found)
     } else {
         if old.is_some() && before != after {
-            // A value that became one of another type is looked at as both.
+            // A value whose type changed is compared as both types.
             differ_as(before.first(), shape, old, new, path, found);
         }
         differ_as(after.first(), shape, old, new, path, found)
@@ -54,7 +54,7 @@ fn differ(
     }
 }
 
-/// Says whether the values were compared as a whole.
+/// Compares two values as one type. Returns whether they were compared as a whole.
 fn differ_as(
     atom: Atom,
     shape: Shape<'_>,
@@ -120,7 +120,7 @@ fn differ_as(
     true
 }
 
-/// Items with the same keys; where there are several, they are one value.
+/// Compares the items with the same keys; several such items count as one value.
 fn differ_items(
     shape: Shape<'_>,
     step: &Step,

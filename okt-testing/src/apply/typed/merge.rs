@@ -1,4 +1,4 @@
-//! This file lays a configuration over a live value.
+//! This file merges a configuration into a live value.
 
 use serde_json::{Map, Value};
 
@@ -7,12 +7,12 @@ use super::{
 };
 use crate::{apply::fields::Step, schema::ListType};
 
-/// Lays a configuration over a live value.
+/// Merges a configuration into a live value.
 pub(crate) fn merge(shape: Shape<'_>, live: &Value, config: &Value) -> Value {
     overlay(shape, Some(live), Some(config)).unwrap_or_else(|| Value::Object(Map::new()))
 }
 
-/// What comes of both; nothing where all of it is empty.
+/// Merges both values; returns `None` if the result is empty.
 fn overlay(shape: Shape<'_>, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
     let atoms = Atoms::of(shape);
     let atoms = atoms.deduced(config.or(live));
@@ -57,7 +57,7 @@ fn overlay(shape: Shape<'_>, live: Option<&Value>, config: Option<&Value>) -> Op
     }
 }
 
-/// The order of the configuration rules; items that only the live list has keep their place.
+/// Merges two lists in the order of the configuration; items that only the live list has keep their place.
 fn overlay_items(
     shape: Shape<'_>,
     list: &ListType,
@@ -77,7 +77,7 @@ fn overlay_items(
     let mut next_shared = shared.next();
     let mut done: Vec<&Step> = Vec::new();
     let mut merged = Vec::with_capacity(live.len().max(config.len()));
-    // Twins in the live list are not merged with the configuration, which replaces them.
+    // Duplicates in the live list are replaced by the configuration, not merged with it.
     let counterpart = |step: &Step| -> Option<&Value> {
         let mut twins = live_steps.iter().filter(|other| *other == step);
         twins.next()?;
@@ -131,7 +131,7 @@ mod tests {
     use super::merge;
     use crate::schema::Schema;
 
-    /// The order of a set of letters after a configuration was laid over it.
+    /// The order of a set of letters after a configuration was merged into it.
     fn order(live: &str, config: &str) -> String {
         let schema = json!({
             "type": "object",
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_configuration_rules_and_others_keep_their_place() {
+    fn a_merged_list_has_the_order_of_the_configuration_and_other_items_keep_their_place() {
         assert_eq!(order("abc", "abc"), "abc");
         assert_eq!(order("abc", "cba"), "cba");
         assert_eq!(order("ab", "xb"), "axb");

@@ -21,7 +21,7 @@ use super::{
 };
 
 impl Checker {
-    /// Says what is known of what a function yields.
+    /// Returns the known facts about the result of a function.
     pub(super) fn check_call(&mut self, id: u64, call: &CallExpr) -> Result<Known, Mistake> {
         if call.func_name == operators::OPT_SELECT {
             return self.check_optional_select(call);
@@ -31,7 +31,7 @@ impl Checker {
         if let Some(node) = &call.target {
             let outer = self.qualified(node).map(|outer| format!("{outer}.{name}"));
             match outer.filter(|outer| library::overloads(outer).is_some()) {
-                // A function of a library (e.g. `sets.contains`), not of a value.
+                // The function belongs to a library (e.g. `sets.contains`), not to a value.
                 Some(outer) => name = outer,
                 None if library::MACROS.contains(&name.as_str()) => {
                     return Err(Mistake::Lacking(name));
@@ -89,7 +89,7 @@ impl Checker {
             if let Some(plan) = plan {
                 self.plans.insert(id, plan.to_string());
             } else if name != operators::ADD && arguments.iter().any(|one| one.kind.is_open()) {
-                // The library compares numbers of several types in functions only.
+                // The library compares numbers of different types only in functions.
                 self.plans.insert(id, "null".to_owned());
             }
         }
@@ -151,7 +151,7 @@ impl Checker {
         known.costing(before.saturating_add(dearest)).sized()
     }
 
-    /// `a.?b`, which is an optional whatever `a` is.
+    /// Checks `a.?b`, which is an optional for every type of `a`.
     fn check_optional_select(&mut self, call: &CallExpr) -> Result<Known, Mistake> {
         let [operand, field] = call.args.as_slice() else {
             return Err(Mistake::undeclared(&call.func_name));
@@ -188,7 +188,7 @@ fn no_overload(name: &str, target: Option<&Known>, arguments: &[Known]) -> Mista
     ))
 }
 
-/// Texts that are written out where a function wants a pattern or a time are tried at once.
+/// Checks literals that are used as a pattern, a duration or a time.
 fn check_literals(name: &str, call: &CallExpr) -> Result<(), Mistake> {
     let Some(Expr::Literal(LiteralValue::String(text))) = call.args.last().map(|node| &node.expr)
     else {
@@ -217,7 +217,7 @@ fn is_operator(name: &str) -> bool {
     name.starts_with(['_', '!', '-', '@'])
 }
 
-/// Asked by calling it with nothing: the registry cannot be read.
+/// Whether the library has this function. It is called without arguments, because the registry cannot be read.
 fn exists(name: &str) -> bool {
     let call = IdedExpr {
         id: 0,

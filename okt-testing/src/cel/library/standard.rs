@@ -1,4 +1,4 @@
-//! This file lists the operators and functions that belong to the language itself, with optionals.
+//! This file lists the operators and functions of the language itself, including optionals.
 
 use super::Signatures;
 

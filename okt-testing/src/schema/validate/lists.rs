@@ -1,4 +1,4 @@
-//! This file tells the items of lists apart.
+//! This file checks the identity of list items.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::{
     schema::{ListType, Schema},
 };
 
-/// Adds what keeps the items of lists from being told apart.
+/// Adds the duplicate items of sets and maps to `causes`.
 pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                // Of metadata nobody insists on it.
+                // The lists of metadata are not checked.
                 let below = schema
                     .field(key)
                     .filter(|_| !path.is_empty() || key != "metadata");
@@ -62,10 +62,10 @@ fn check_twins(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Ca
         let identity = match &schema.list {
             ListType::Atomic => break,
             ListType::Set => item.clone(),
-            // What is null has no keys, like an item that leaves them out.
+            // A null has no keys, like an item that omits them.
             ListType::Map(keys) => key_of(keys, item),
         };
-        // A third one is not told again.
+        // A further duplicate is not reported again.
         let identity_text = identity.to_string();
         if !seen.insert(identity_text.clone()) && told.insert(identity_text) {
             causes.push(Cause::duplicate(format!("{path}[{index}]"), &identity));
@@ -73,7 +73,7 @@ fn check_twins(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Ca
     }
 }
 
-/// The item of the old list that is the same one, where the list can tell.
+/// Returns the item of the old list with the same keys, if the list is a map.
 pub(crate) fn old_item<'a>(
     schema: &Schema,
     item: &Value,

@@ -1,4 +1,4 @@
-//! This file holds texts and numbers against their schema.
+//! This file validates texts and numbers against their schema.
 
 use jiff::{Timestamp, civil};
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut
     }
 }
 
-/// Formats that a server does not know are not checked; so it is here.
+/// Whether a text has a format. As on a server, unknown formats are not checked.
 fn has_format(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => text.parse::<Timestamp>().is_ok(),

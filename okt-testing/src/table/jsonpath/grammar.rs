@@ -1,30 +1,30 @@
-//! This file tells which JSON paths a server can read, and what they say.
+//! This file parses JSON paths and distinguishes those that a server can read from invalid ones.
 
 use serde_json::Value;
 
 use super::{JsonPath, Step};
 
-/// Why a path is not followed.
+/// The reason why a path is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A server cannot read it either.
+    /// A server cannot read the path either.
     Wrong,
-    /// A server can read it.
+    /// A server can read the path.
     Unknown,
 }
 
-/// What is left of a path, and what was read.
+/// The rest of a path, and the steps read so far.
 struct Reader<'t> {
     rest: &'t str,
     steps: Vec<Step>,
-    /// Something was read that has no step.
+    /// A part was read that no step represents.
     unknown: bool,
     after_recursion: bool,
 }
 
-/// Reads the text of a column.
+/// Parses the path of a column.
 pub(super) fn parse(text: &str) -> Result<JsonPath, Fault> {
-    // A server puts it into braces, so those of its own end the path.
+    // A server puts the path into braces, so a brace of its own ends it.
     let mut reader = Reader {
         rest: text,
         steps: Vec::new(),
@@ -95,7 +95,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A name up to the next mark; a backslash takes the next character as it is.
+    /// Reads a name up to the next delimiter; a backslash escapes the next character.
     fn field(&mut self) {
         let (mut name, mut escaped) = (String::new(), false);
         let mut end = self.rest.len();
@@ -104,7 +104,7 @@ impl Reader<'_> {
                 end = at;
                 break;
             }
-            // A real server drops them all.
+            // A real server drops all backslashes.
             if c != '\\' {
                 name.push(c);
             }
@@ -136,7 +136,7 @@ impl Reader<'_> {
             .and_then(|inner| inner.strip_suffix('\''))
             .filter(|inner| !inner.contains('\''));
         if let Some(key) = quoted {
-            // Dots divide it, as they do without the brackets.
+            // Dots separate names here too.
             let key = format!(".{key}");
             check(&key)?;
             match parse(&key) {
@@ -225,7 +225,7 @@ fn ends_field(c: char) -> bool {
     )
 }
 
-/// What follows a quoted text, whose first quote is read.
+/// Returns the text after a quoted part, whose first quote is already read.
 fn skip_quoted(text: &str, quote: char) -> Result<&str, Fault> {
     let mut before = quote;
     for (at, c) in text.char_indices() {
@@ -238,7 +238,7 @@ fn skip_quoted(text: &str, quote: char) -> Result<&str, Fault> {
     Err(Fault::Wrong)
 }
 
-/// The inside of a filter, and what follows it.
+/// Splits a filter into its content and the rest of the path.
 fn split_filter(text: &str) -> Result<(&str, &str), Fault> {
     let (mut open, mut before) = (None, '(');
     let mut is_closed = false;
@@ -264,7 +264,7 @@ fn literal(text: &str) -> Option<Value> {
             .and_then(|text| text.strip_suffix(quote))
     };
     match quoted('"').or_else(|| quoted('\'')) {
-        // Escapes are rare, and read by nobody here.
+        // Escapes within quotes are not supported.
         Some(inner) if inner.contains('\\') => None,
         Some(inner) => Some(inner.into()),
         None => serde_json::from_str(text).ok(),

@@ -1,4 +1,4 @@
-//! Databases and sites on machines, each with a real agent in this process, and operators that speak to these.
+//! Databases and sites on machines, each with a real agent in this process, and operators that call these agents.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
-/// How often an agent looks at its application.
+/// How often an agent observes its application.
 const OBSERVE_EVERY: Duration = Duration::from_secs(2);
 
 /// A cluster whose applications have agents.
@@ -30,34 +30,34 @@ pub(super) struct Stage<A: Served> {
 #[derive(Clone, Default)]
 pub(super) struct Machines(Arc<Mutex<BTreeMap<String, Arc<Machine>>>>);
 
-/// A machine with an application, and with an agent while that runs.
+/// A machine with an application, and with an agent while the agent runs.
 pub(super) struct Machine {
     application: Application,
     disk: TempDir,
     agent: Mutex<Option<Started>>,
 }
 
-/// An application that does what it is told to; clones are the same one.
+/// An application that follows a script; clones share it.
 #[derive(Clone, Default)]
 struct Application(Arc<Mutex<Script>>);
 
 #[derive(Default)]
 struct Script {
-    /// What the work of a state does, where it is not done at once.
+    /// The replies by state.
     works: BTreeMap<String, Reply>,
     seen: Option<Seen>,
     begun: Vec<String>,
     ended: Vec<String>,
 }
 
-/// What the work of a state does.
+/// How the work of a state behaves.
 #[derive(Clone)]
 pub(super) enum Reply {
-    /// Takes that long.
+    /// Succeeds after this time.
     Takes(Duration),
-    /// Fails for good, with this reason.
+    /// Fails permanently, with this reason.
     Fails(&'static str),
-    /// Goes on until it is cancelled, and takes that long to clean up.
+    /// Runs until it is cancelled, then cleans up for this time.
     Forever(Duration),
     /// Names the next state.
     Names(&'static str),
@@ -106,7 +106,7 @@ impl<A: Served> Stage<A> {
         Running { stop, task }
     }
 
-    /// The version of an object, another one after each write.
+    /// Returns the resource version of an object, which changes with each write.
     pub(super) async fn version(&self, name: &str) -> Option<String> {
         let object = self.cluster.get(name).await.expect("the object is there");
         object.resource_version()
@@ -120,13 +120,13 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Ends it as SIGKILL would.
+    /// Ends the operator as SIGKILL would.
     pub(super) async fn kill(self) {
         self.task.abort();
         let _ = self.task.await;
     }
 
-    /// Ends it as SIGTERM would.
+    /// Ends the operator as SIGTERM would.
     pub(super) async fn stop(self) {
         let _ = self.stop.send(());
         self.task.await.expect("the operator ends well");
@@ -134,7 +134,7 @@ impl Running {
 }
 
 impl Machines {
-    /// A machine for this object, with an agent that does the work of these states.
+    /// Adds a machine for this object, with an agent that does the work of these states.
     pub(super) async fn add(&self, name: &str, states: &[&'static str]) -> Arc<Machine> {
         let application = Application::default();
         for state in states {
@@ -150,7 +150,7 @@ impl Machines {
         machine
     }
 
-    /// What speaks to the agent of this machine, as long as there is one.
+    /// Returns a client for the agent of this machine; without an agent the connection is refused.
     pub(super) fn client(&self, name: &str) -> Client {
         let machine = lock(&self.0).get(name).cloned();
         Client::over(tower::service_fn(move |request| {
@@ -170,7 +170,7 @@ impl Machines {
 impl Machine {
     /// Starts the agent.
     pub(super) async fn start(&self) {
-        // What was killed lets go of the disk when its threads are through.
+        // A killed agent keeps the disk locked until its threads have ended.
         let agent = loop {
             let agent = Agent::new(self.application.clone(), self.disk.path());
             match agent.observe_every(OBSERVE_EVERY).start().await {
@@ -187,12 +187,12 @@ impl Machine {
         drop(lock(&self.agent).take());
     }
 
-    /// What the work of a state does from now on.
+    /// Sets how the work of a state behaves from now on.
     pub(super) fn script(&self, state: &str, reply: Reply) {
         self.application.script(state, reply);
     }
 
-    /// Where the application is from now on; with none, where its last work has brought it.
+    /// Sets what the application reports from now on; `None` means `Seen::Unobserved`.
     pub(super) fn see(&self, seen: Option<Seen>) {
         lock(&self.application.0).seen = seen;
     }
@@ -202,7 +202,7 @@ impl Machine {
         lock(&self.application.0).begun.clone()
     }
 
-    /// The states whose work has ended, however it did, in the order of the ends.
+    /// The states whose work has ended, with any outcome, in the order of the ends.
     pub(super) fn ended(&self) -> Vec<String> {
         lock(&self.application.0).ended.clone()
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{map, ran, says, steps_while_it_is_labelled};
 
 #[tokio::test(start_paused = true)]
-async fn deletion_takes_the_way_for_it_and_the_finalizer_goes_at_its_end() {
+async fn deletion_runs_its_own_steps_and_the_finalizer_goes_at_their_end() {
     let wait = Say::Wait(
         "FooNamespace",
         Duration::from_secs(5),
@@ -42,7 +42,7 @@ async fn deletion_takes_the_way_for_it_and_the_finalizer_goes_at_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_stays_after_a_way_for_deletion_that_failed_and_an_invalid_object_can_go() {
+async fn failed_on_delete_steps_keep_the_finalizer_and_an_invalid_object_can_be_deleted() {
     let rig = ran(|app| {
         app.script
             .say("Check", Say::Fail(Failure::permanent("Invalid", "no")));
@@ -64,12 +64,12 @@ async fn a_finalizer_stays_after_a_way_for_deletion_that_failed_and_an_invalid_o
     rig.pass(Duration::from_secs(10)).await;
     assert!(
         rig.get("chart").await.is_none(),
-        "the check that fails does not keep it"
+        "a failing check does not block the deletion"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_can_be_given_up() {
+async fn an_object_can_be_abandoned() {
     let rig = ran(|app| {
         app.script
             .say("Leave", Say::Fail(Failure::permanent("Stuck", "no")));

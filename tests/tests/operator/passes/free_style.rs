@@ -1,4 +1,4 @@
-//! `FreeStyle` as it is shipped, through an operator: one step, and no way for deletion.
+//! `FreeStyle` as shipped, run by an operator: one step, and none for deletion.
 
 use std::time::Duration;
 
@@ -33,19 +33,19 @@ async fn is_there(rig: &Slate, name: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_step_makes_what_it_puts_and_says_how_it_went() {
+async fn one_step_applies_its_resources_and_reports_its_result() {
     let rig = written(|app| app.script.put("Reconcile", [map("a", "x")])).await;
     assert!(is_there(&rig, "a").await);
     assert_eq!(rig.says("slate", "Ready").await, "True Complete");
     let slate = rig.get("slate").await.expect("it is there");
-    assert_eq!(slate.finalizers(), [""; 0], "nothing holds it");
+    assert_eq!(slate.finalizers(), [""; 0], "no finalizer");
     (rig.app.script).say("Reconcile", Say::Fail(Failure::retry("Broken", "no")));
     rig.request("slate");
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.says("slate", "Ready").await, "False Broken");
     assert!(
         is_there(&rig, "a").await,
-        "a walk that failed deletes nothing"
+        "a failed pass run deletes nothing"
     );
     rig.app.script.say("Reconcile", Say::Done);
     rig.pass(Duration::from_mins(10)).await;
@@ -56,7 +56,7 @@ async fn one_step_makes_what_it_puts_and_says_how_it_went() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_would_delete_is_not_made() {
+async fn resources_without_a_step_that_deletes_them_are_refused() {
     for bad in [map("a", "x").unowned(), map("a", "x").wave(1)] {
         let rig = written(|app| app.script.put("Reconcile", [map("b", "x"), bad])).await;
         let ready = rig.condition("slate", "Ready").await.expect("it says so");

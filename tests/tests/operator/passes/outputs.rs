@@ -1,4 +1,5 @@
-//! What the steps of a pass put: when it is made, repaired and deleted, and whose fault it is where it is not.
+//! The resources that the steps of a pass apply: when OKT creates, repairs and deletes them, and which step reports a
+//! failure.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use serde_json::json;
 use super::{Board, DONE, chart, map, ran, says, status_writes, text};
 
 #[tokio::test(start_paused = true)]
-async fn what_steps_put_is_there_repaired_and_deleted_when_it_is_put_no_more() {
+async fn objects_that_steps_declare_are_created_repaired_and_pruned() {
     let rig = ran(|app| app.script.put("Provision", [map("a", "x"), map("b", "y")])).await;
     assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
     let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
@@ -40,13 +41,13 @@ async fn what_steps_put_is_there_repaired_and_deleted_when_it_is_put_no_more() {
     rig.app.script.put("Provision", [map("a", "x")]);
     rig.request("chart");
     rig.pass(Duration::from_secs(3)).await;
-    assert_eq!(text(&rig, "b").await, None, "it is put no more");
+    assert_eq!(text(&rig, "b").await, None, "no step applies it any more");
     assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
-    assert_eq!(status_writes(&rig), 1, "none of it is news");
+    assert_eq!(status_writes(&rig), 1, "the status does not change");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_by_a_walk_that_ended_early() {
+async fn a_pass_run_that_ended_early_deletes_nothing() {
     let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
     rig.app.script.put("Provision", []);
     rig.app
@@ -58,7 +59,7 @@ async fn nothing_is_deleted_by_a_walk_that_ended_early() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_put_before_a_walk_ended_early_is_not_made_and_not_said_to_be() {
+async fn a_pass_run_that_ended_early_applies_nothing_and_reports_that() {
     let rig = ran(|app| {
         app.script.put("Provision", [map("a", "x")]);
         app.script
@@ -75,7 +76,7 @@ async fn what_was_put_before_a_walk_ended_early_is_not_made_and_not_said_to_be()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_makes_at_once_what_was_put() {
+async fn a_commit_applies_resources_at_once() {
     let rig = ran(|app| {
         app.script.put("Provision", [map("a", "x")]);
         app.script.say("Provision", Say::Commit);
@@ -88,7 +89,7 @@ async fn a_commit_makes_at_once_what_was_put() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_the_failure_of_the_step_that_put_it() {
+async fn a_conflict_is_the_failure_of_the_step_that_declared_the_object() {
     let rig = Board::without_operator_of().await;
     let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
     let theirs = serde_json::from_value(json!({ "metadata": { "name": "a" } })).expect("a map");
@@ -121,7 +122,7 @@ async fn a_conflict_is_the_failure_of_the_step_that_put_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_made_for_an_object_that_is_being_deleted() {
+async fn a_pass_creates_nothing_for_an_object_that_is_being_deleted() {
     let rig = ran(|_| {}).await;
     rig.app.script.put("Leave", [map("late", "x")]);
     rig.app.script.say("Leave", Say::Commit);
@@ -132,7 +133,7 @@ async fn nothing_is_made_for_an_object_that_is_being_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_steps_put_is_owned_and_nothing_else_is() {
+async fn objects_that_steps_declare_are_owned_and_no_others() {
     let all = ["a", "b", "c"];
     let rig = ran(|app| app.script.put("Provision", all.map(|it| map(it, "x")))).await;
     let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
@@ -150,7 +151,7 @@ async fn what_steps_put_is_owned_and_nothing_else_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_put_no_more_and_gone_by_another_hand_is_nothing_to_do() {
+async fn an_object_that_is_no_longer_declared_and_already_gone_needs_no_request() {
     let rig = ran(|app| {
         (app.script).put("Provision", [map("a", "x"), map("b", "x")]);
     })
@@ -168,7 +169,7 @@ async fn what_is_put_no_more_and_gone_by_another_hand_is_nothing_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_two_steps_put_under_one_name_is_the_fault_of_the_second() {
+async fn two_steps_that_declare_one_object_fail_the_second() {
     let rig = ran(|app| {
         app.script.put("Check", [map("a", "x")]);
         app.script.put("Provision", [map("a", "y")]);
@@ -199,7 +200,7 @@ fn listing(finalizers: &[&str]) -> Declared {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_list_empties_and_one_that_is_left_out_is_left_to_others() {
+async fn an_empty_list_removes_the_entries_and_an_omitted_list_leaves_them_to_others() {
     let rig = ran(|app| {
         let own = listing(&["test.okt.dev/own"]);
         app.script.put("Provision", [own]);
@@ -228,7 +229,7 @@ async fn an_empty_list_empties_and_one_that_is_left_out_is_left_to_others() {
     assert_eq!(says(&rig).await[0], DONE);
 }
 
-/// Maps of somebody else by these names.
+/// Creates maps with these names that do not belong to the chart.
 async fn theirs(rig: &Board, names: &[&str]) {
     let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
     for name in names {
@@ -251,7 +252,7 @@ async fn disputed(names: &[&str], script: impl FnOnce(&Charts)) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_step_whose_object_was_refused_says_so() {
+async fn each_step_whose_object_was_refused_reports_it() {
     let says = disputed(&["a", "c"], |app| {
         app.script.put("Check", [map("a", "x")]);
         app.script.put("Provision", [map("b", "x")]);
@@ -276,7 +277,7 @@ async fn each_step_whose_object_was_refused_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_commit_could_not_make_is_not_said_to_be_there_and_the_rest_is() {
+async fn a_commit_reports_what_it_could_not_apply_and_applies_the_rest() {
     let rig = Board::without_operator_of().await;
     theirs(&rig, &["a"]).await;
     rig.app.script.put("Check", [map("a", "x")]);
@@ -295,7 +296,7 @@ async fn what_a_commit_could_not_make_is_not_said_to_be_there_and_the_rest_is() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_commit_was_refused_for_good_is_tried_again_seldom() {
+async fn a_permanently_refused_commit_is_retried_rarely() {
     let rig = Board::without_operator_of().await;
     let refused = Fault::answer(422, "Invalid", "a webhook says no");
     let refused = refused.matching(|request| request.verb == Verb::Apply);
@@ -305,7 +306,7 @@ async fn what_a_commit_was_refused_for_good_is_tried_again_seldom() {
     rig.app.script.say("Provision", Say::Commit);
     rig.start();
     rig.create_raw(chart("x")).await;
-    // What else happens to it does not bring it forward.
+    // Unrelated events do not bring the retry forward.
     for number in 0..5 {
         rig.pass(Duration::from_mins(1)).await;
         let label = json!({ "metadata": { "labels": { "number": number.to_string() } } });

@@ -1,4 +1,4 @@
-//! Passes of objects that somebody has paused.
+//! Passes of paused objects.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn a_paused_object_stays_as_it_is_and_catches_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_ends_what_was_due_and_its_end_is_said_at_once() {
+async fn a_pause_drops_pending_retries_and_its_end_is_reported_at_once() {
     let fails = Say::Fail(Failure::retry("Broken", "no"));
     let rig = ran(|app| app.script.say("Check", fails)).await;
     rig.pass(Duration::from_mins(10)).await;
@@ -55,7 +55,7 @@ async fn a_pause_ends_what_was_due_and_its_end_is_said_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_created_paused_says_so_and_nothing_is_done() {
+async fn an_object_that_is_created_paused_reports_it_and_runs_no_step() {
     let rig = Board::of().await;
     let mut paused = chart("x");
     paused["metadata"]["annotations"] = json!({ PAUSED_ANNOTATION: "true" });

@@ -1,4 +1,4 @@
-//! What the steps of a pass say, and what the object says of it in one write.
+//! The results of the steps of a pass, which the operator reports in one write.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use okt_tests::Say;
 use super::{DONE, ran, says, status_writes};
 
 #[tokio::test(start_paused = true)]
-async fn a_walk_is_one_write_of_the_status_and_none_when_nothing_changed_or_after_a_restart() {
+async fn a_pass_run_writes_the_status_once_and_not_at_all_without_a_change_or_after_a_restart() {
     let rig = ran(|_| {}).await;
     assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
     assert_eq!(
@@ -26,7 +26,7 @@ async fn a_walk_is_one_write_of_the_status_and_none_when_nothing_changed_or_afte
     assert_eq!(rig.app.script.taken(), [""; 0], "nothing has happened");
     rig.restart().await;
     rig.pass(Duration::from_mins(1)).await;
-    // Each object is looked at when it is listed, and when the CRD is known.
+    // OKT reconciles each object when it is listed, and when the CRD is known.
     let taken = rig.app.script.taken();
     assert_eq!(taken[..3], ["Check", "Provision", "Report"]);
     assert!(taken.len() <= 6, "{taken:?}");
@@ -34,7 +34,7 @@ async fn a_walk_is_one_write_of_the_status_and_none_when_nothing_changed_or_afte
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_waits_says_so_and_is_asked_again_after_its_time() {
+async fn a_step_that_waits_reports_it_and_runs_after_its_time() {
     let wait = Say::Wait(
         "FooNamespaceNotFound",
         Duration::from_secs(5),
@@ -83,7 +83,7 @@ async fn the_table_of_results() {
             ],
         ),
         (
-            "done, and again later",
+            "done, with a requeue",
             Say::RequeueAfter(Duration::from_secs(5)),
             &["Check", "Provision", "Report"],
             ["Ready True Complete", "Provisioned True Provision"],
@@ -116,7 +116,7 @@ async fn the_table_of_results() {
             ],
         ),
         (
-            "fail for good",
+            "fail permanently",
             Say::Fail(Failure::permanent("BadText", "no such text")),
             &["Check", "Provision"],
             [
@@ -161,7 +161,7 @@ async fn a_step_that_hangs_is_given_up_after_a_minute() {
     assert_eq!(
         says(&rig).await,
         [""; 0],
-        "it is walked through for the first time"
+        "the first pass run is not complete"
     );
     rig.pass(Duration::from_secs(61)).await;
     assert_eq!(
@@ -171,7 +171,7 @@ async fn a_step_that_hangs_is_given_up_after_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_tell_a_step_what_came_before_it() {
+async fn results_give_a_step_the_outcome_of_earlier_steps() {
     let rig = ran(|app| {
         app.script
             .say("Check", Say::RequeueAfter(Duration::from_secs(30)));

@@ -1,4 +1,4 @@
-//! The Stepper as it is shipped, through an operator: its paths, what they leave in the status, deletion with waves.
+//! The Stepper as shipped, run by an operator: its paths, the resulting status, and deletion in waves.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn ladder(spec: &Value) -> Value {
     })
 }
 
-/// A ladder that was walked through once.
+/// Creates a ladder and waits until its pass has run once.
 async fn climbed(script: impl FnOnce(&Ladders)) -> Ladder {
     let rig = Ladder::without_operator_of().await;
     script(&rig.app);
@@ -40,11 +40,11 @@ fn fails(reason: &str) -> Say {
     Say::Fail(Failure::retry(reason, "it failed"))
 }
 
-fn fails_for_good(reason: &str) -> Say {
+fn fails_permanently(reason: &str) -> Say {
     Say::Fail(Failure::permanent(reason, "it failed for good"))
 }
 
-/// What a row is about, what steps say, the path by that, and what the object says.
+/// The title of a row, the replies of the steps, the path that they cause, and the status and reason of `Ready`.
 type Row = (
     &'static str,
     Vec<(&'static str, Say)>,
@@ -53,7 +53,7 @@ type Row = (
 );
 
 #[tokio::test(start_paused = true)]
-async fn each_path_of_the_stepper_and_what_the_object_says_of_it() {
+async fn each_path_of_the_stepper_and_its_ready_condition() {
     let quiet = || Say::GiveUp("not mine");
     let rows: [Row; 8] = [
         (
@@ -64,7 +64,7 @@ async fn each_path_of_the_stepper_and_what_the_object_says_of_it() {
         ),
         (
             "an object that is not sound",
-            vec![("CRChecker", fails_for_good("Invalid"))],
+            vec![("CRChecker", fails_permanently("Invalid"))],
             "CRChecker ErrorManager GiveupManager",
             "False Invalid",
         ),
@@ -82,7 +82,7 @@ async fn each_path_of_the_stepper_and_what_the_object_says_of_it() {
         ),
         (
             "an alarming give-up in Updater",
-            vec![("Updater", fails_for_good("Refused"))],
+            vec![("Updater", fails_permanently("Refused"))],
             "CRChecker ObjectsGetter Mutator Updater ErrorManager GiveupManager",
             "False Refused",
         ),
@@ -118,9 +118,9 @@ async fn each_path_of_the_stepper_and_what_the_object_says_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_not_sound_is_stalled_with_nothing_touched_and_tried_with_another_spec() {
+async fn an_invalid_object_is_stalled_without_changes_and_retried_with_another_spec() {
     let rig = climbed(|app| {
-        app.script.say("CRChecker", fails_for_good("Invalid"));
+        app.script.say("CRChecker", fails_permanently("Invalid"));
         app.script.put("Mutator", [map("a", "x")]);
     })
     .await;
@@ -133,7 +133,7 @@ async fn an_object_that_is_not_sound_is_stalled_with_nothing_touched_and_tried_w
     );
     rig.app.script.taken();
     rig.pass(Duration::from_hours(3)).await;
-    assert_eq!(rig.app.script.taken(), [""; 0], "it is not tried again");
+    assert_eq!(rig.app.script.taken(), [""; 0], "it is not retried");
     rig.app.script.say("CRChecker", Say::Done);
     rig.patch("ladder", json!({ "spec": { "rungs": 3 } })).await;
     rig.pass(Duration::from_secs(1)).await;
@@ -141,7 +141,7 @@ async fn an_object_that_is_not_sound_is_stalled_with_nothing_touched_and_tried_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_schema_or_a_rule_in_cel_forbids_is_never_stored() {
+async fn a_spec_that_the_schema_or_a_cel_rule_forbids_is_never_stored() {
     let rig = climbed(|_| {}).await;
     for (rungs, why) in [(13, "13 rungs bring bad luck"), (1001, "spec.rungs")] {
         let patch = Patch::Merge(json!({ "spec": { "rungs": rungs } }));
@@ -153,7 +153,7 @@ async fn what_the_schema_or_a_rule_in_cel_forbids_is_never_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_read_is_stalled_and_no_step_is_taken() {
+async fn an_undecodable_object_is_stalled_and_no_step_runs() {
     let rig = Ladder::bare();
     let lenient = definition::with_schema::<okt_tests::Ladder>(definition::any_spec);
     rig.define(lenient).await;
@@ -175,10 +175,10 @@ async fn an_object_that_cannot_be_read_is_stalled_and_no_step_is_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_goes_to_the_finalizer_step_also_where_the_object_is_not_sound() {
+async fn deletion_reaches_the_finalizer_step_of_an_invalid_object_too() {
     for (say, path) in [
         (Say::Done, "CRChecker CRFinalizer"),
-        (fails_for_good("Invalid"), "CRChecker CRFinalizer"),
+        (fails_permanently("Invalid"), "CRChecker CRFinalizer"),
     ] {
         let rig = climbed(|_| {}).await;
         rig.app.script.say("CRChecker", say);
@@ -197,12 +197,12 @@ async fn deletion_goes_to_the_finalizer_step_also_where_the_object_is_not_sound(
     rig.pass(Duration::from_hours(1)).await;
     assert!(
         rig.get("ladder").await.is_some(),
-        "a finalization that failed keeps it"
+        "a failed finalizer step keeps the object"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_count_what_was_done_in_the_cluster() {
+async fn results_count_the_operations_in_the_cluster() {
     let rig = climbed(|app| {
         app.script.put("Mutator", [map("a", "x"), map("b", "x")]);
         app.script.say("Updater", Say::Commit);
@@ -258,7 +258,7 @@ async fn a_commit_waits_for_what_has_to_be_ready_and_for_nothing_else() {
     assert_eq!(waits.reason, "WaitingForResources");
     assert_eq!(
         waits.message,
-        "Deployment a: its controller has not seen it yet; Deployment b: its controller has not seen it yet"
+        "Deployment a: its controller has not observed it yet; Deployment b: its controller has not observed it yet"
     );
     assert_eq!(
         rig.says("ladder", "UpToDate").await,
@@ -291,7 +291,7 @@ async fn free(rig: &Ladder, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_object_owns_is_deleted_before_it_and_its_conditions_name_what_is_left() {
+async fn owned_objects_are_deleted_first_and_the_conditions_name_the_remaining_ones() {
     let rig = climbed(|app| app.script.put("Mutator", [held("a"), held("b")])).await;
     rig.delete("ladder").await;
     rig.pass(Duration::from_mins(5)).await;
@@ -311,7 +311,7 @@ async fn what_an_object_owns_is_deleted_before_it_and_its_conditions_name_what_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_finalizer_step_keeps_outlives_its_object() {
+async fn resources_that_the_finalizer_step_keeps_outlive_their_object() {
     let unowned = |name| {
         Declared::dynamic(json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
@@ -333,8 +333,7 @@ async fn what_the_finalizer_step_keeps_outlives_its_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lives_in_no_namespace_cannot_have_an_owner_that_does_and_is_deleted_by_the_operator()
-{
+async fn a_cluster_scoped_resource_of_a_namespaced_owner_is_deleted_by_the_operator() {
     let role = || {
         Declared::dynamic(json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "climb" },
@@ -374,7 +373,7 @@ async fn what_lives_in_no_namespace_cannot_have_an_owner_that_does_and_is_delete
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_not_be_deleted_is_told_beside_what_is_not_ready() {
+async fn a_failed_deletion_is_reported_even_while_resources_are_not_ready() {
     let rig = climbed(|app| {
         let all = [deployment("a").ready(), map("b", "x")];
         app.script.put("Mutator", all);
@@ -396,7 +395,7 @@ async fn what_could_not_be_deleted_is_told_beside_what_is_not_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_step_that_waits_while_something_is_going_is_not_asked_at_full_speed() {
+async fn a_waiting_finalizer_step_is_not_called_in_a_hot_loop_while_resources_are_deleted() {
     let rig = climbed(|app| app.script.put("Mutator", [held("a")])).await;
     rig.delete("ladder").await;
     rig.pass(Duration::from_secs(5)).await;

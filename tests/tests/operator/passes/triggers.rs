@@ -1,4 +1,4 @@
-//! What has a pass walked through again, and what does not.
+//! The events that make OKT run a pass again, and those that do not.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Board, chart, map, ran, says, status_writes, steps_while_it_is_labelled};
 
 #[tokio::test(start_paused = true)]
-async fn another_spec_is_walked_through_and_said_to_be_seen() {
+async fn a_changed_spec_runs_the_pass_and_is_observed_in_the_status() {
     let rig = ran(|_| {}).await;
     rig.app.script.taken();
     let patched = rig.patch("chart", json!({ "spec": { "text": "y" } })).await;
@@ -28,7 +28,7 @@ async fn another_spec_is_walked_through_and_said_to_be_seen() {
     );
 }
 
-/// When walks began within a time, in whole seconds.
+/// Returns when pass runs began within a time, in whole seconds.
 async fn runs_within(rig: &Board, seconds: u64) -> Vec<u64> {
     let mut all = Vec::new();
     rig.app.script.taken();
@@ -42,7 +42,7 @@ async fn runs_within(rig: &Board, seconds: u64) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_tried_again_with_growing_waits_and_what_is_for_good_is_not() {
+async fn failures_are_retried_with_growing_waits_and_permanent_failures_are_not() {
     let fails = Say::Fail(Failure::retry("Broken", "no"));
     let rig = ran(|app| app.script.say("Check", fails)).await;
     let runs = runs_within(&rig, 120).await;
@@ -54,14 +54,14 @@ async fn failures_are_tried_again_with_growing_waits_and_what_is_for_good_is_not
     let rig = ran(|app| app.script.say("Check", for_good)).await;
     assert!(runs_within(&rig, 600).await.is_empty());
     rig.patch("chart", json!({ "spec": { "text": "y" } })).await;
-    assert_eq!(runs_within(&rig, 5).await, [0], "another spec is tried");
+    assert_eq!(runs_within(&rig, 5).await, [0], "another spec is a retry");
 
     let quiet = ran(|app| app.script.say("Check", Say::GiveUp("not mine"))).await;
     assert!(runs_within(&quiet, 600).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_have_nothing_to_do_with_a_failure_do_not_bring_it_forward() {
+async fn unrelated_events_do_not_bring_a_retry_forward() {
     let fails = Say::Fail(Failure::retry("Broken", "no"));
     let rig = ran(|app| app.script.say("Check", fails)).await;
     rig.pass(Duration::from_mins(5)).await;
@@ -70,7 +70,7 @@ async fn events_that_have_nothing_to_do_with_a_failure_do_not_bring_it_forward()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_asked_to_be_walked_again_is() {
+async fn a_requeue_runs_the_pass_again() {
     let rig = ran(|app| {
         app.script
             .say("Check", Say::RequeueAfter(Duration::from_secs(30)));
@@ -81,7 +81,7 @@ async fn an_object_that_is_asked_to_be_walked_again_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_beside_a_failure_counts_and_does_not_spin() {
+async fn a_requeue_time_combined_with_a_failure_counts_and_does_not_spin() {
     let rig = ran(|app| {
         app.script
             .say("Check", Say::RequeueAfter(Duration::from_secs(5)));
@@ -94,7 +94,7 @@ async fn a_time_beside_a_failure_counts_and_does_not_spin() {
     assert!((10..=14).contains(&runs), "{runs}");
 }
 
-/// How often the chart is walked through by what is done now.
+/// Returns how many pass runs of the chart an action causes.
 async fn runs_after(rig: &Board, done: impl AsyncFnOnce()) -> usize {
     rig.pass(Duration::from_mins(2)).await;
     rig.app.script.taken();
@@ -105,7 +105,7 @@ async fn runs_after(rig: &Board, done: impl AsyncFnOnce()) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_object_owns_has_it_walked_and_what_is_anothers_does_not() {
+async fn a_change_of_an_owned_object_runs_the_pass_and_one_of_another_owner_does_not() {
     let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
     let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
     let create = async |object: Value| {
@@ -124,28 +124,32 @@ async fn what_an_object_owns_has_it_walked_and_what_is_anothers_does_not() {
         });
         rig.create_raw(another).await;
     };
-    assert_eq!(runs_after(&rig, another).await, 1, "of the other one alone");
+    assert_eq!(
+        runs_after(&rig, another).await,
+        1,
+        "a pass run of the other chart alone"
+    );
     let spoilt = runs_after(&rig, async || {
         let gone = maps.delete("others", &DeleteParams::default()).await;
         gone.expect("it is deleted");
     });
-    // When it went, and when it was there again: again of the other one.
+    // One run of the other chart for the deletion, at most one more for the new map.
     assert!((1..=2).contains(&spoilt.await));
     let runs = runs_after(&rig, async || {
         let gone = maps.delete("a", &DeleteParams::default()).await;
         gone.expect("it is deleted");
     });
-    // When it went, and when it was there again.
+    // One run for the deletion, at most one more for the new map.
     assert!((1..=2).contains(&runs.await));
     let label = json!({ "metadata": { "labels": { "a": "b" } } });
     let touch = async || {
         rig.patch("chart", label).await;
     };
-    assert_eq!(runs_after(&rig, touch).await, 1, "it was changed itself");
+    assert_eq!(runs_after(&rig, touch).await, 1, "the chart itself changed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_elsewhere_is_seen_when_somebody_says_so() {
+async fn a_change_outside_the_cluster_is_observed_on_a_reconcile_request() {
     let rig = ran(|_| {}).await;
     let nothing = runs_after(&rig, async || {
         rig.app
@@ -161,7 +165,7 @@ async fn what_changes_elsewhere_is_seen_when_somebody_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_that_finds_its_objects_walks_through_each_and_writes_nothing() {
+async fn a_started_operator_runs_the_pass_of_each_object_and_writes_nothing() {
     let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
     rig.wire.clear();
     rig.restart().await;
@@ -171,11 +175,11 @@ async fn an_operator_that_finds_its_objects_walks_through_each_and_writes_nothin
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spec_that_comes_with_the_finalizer_dropped_is_seen() {
+async fn a_spec_change_that_drops_the_finalizer_is_observed() {
     let rig = ran(|_| {}).await;
     rig.pass(Duration::from_mins(1)).await;
     rig.app.script.taken();
-    // As a PUT of the file that it was created from does.
+    // A PUT of the file that created the object does the same.
     let replaced = json!({ "metadata": { "finalizers": null }, "spec": { "text": "y" } });
     rig.patch("chart", replaced).await;
     rig.pass(Duration::from_secs(1)).await;

@@ -1,4 +1,4 @@
-//! What is declared no more goes, and what has to go before its object does.
+//! Pruning of resources that are no longer declared, and deletion of resources before their object.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{Shop, edit, map, maps, of, open, text};
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_longer_declared_goes_but_for_what_holds_data_and_what_is_kept() {
+async fn undeclared_resources_are_pruned_except_data_and_kept_ones() {
     let secret = |name: &str| -> Secret { of(json!({ "metadata": { "name": name } })) };
     let rig = open(
         (Resources::new().apply(map("a", "x")).apply(map("b", "y")))
@@ -34,7 +34,7 @@ async fn what_is_no_longer_declared_goes_but_for_what_holds_data_and_what_is_kep
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_another_namespace_is_kept_where_it_is_named_across() {
+async fn a_resource_in_another_namespace_is_kept_by_keep_across_only() {
     let elsewhere = |name: &str| {
         let mut map = map(name, "x");
         map.metadata.namespace = Some("elsewhere".to_owned());
@@ -67,7 +67,7 @@ async fn what_is_in_another_namespace_is_kept_where_it_is_named_across() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_goes_where_it_cannot_be_said_what_is_declared() {
+async fn nothing_is_pruned_while_the_declaration_fails() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     let failure = Failure::retry("NoPlan", "the plan cannot be read");
     rig.app.fail_to_declare(Some(failure));
@@ -85,7 +85,7 @@ async fn nothing_goes_where_it_cannot_be_said_what_is_declared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_goes_after_a_jump_until_the_work_of_the_state_came_out_well() {
+async fn nothing_is_pruned_after_a_jump_until_the_work_of_the_state_succeeded() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     rig.app.declare(Resources::new().apply(map("b", "x")));
     let shut = Failure::permanent("DoorJammed", "the door does not move");
@@ -107,7 +107,7 @@ async fn nothing_goes_after_a_jump_until_the_work_of_the_state_came_out_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_kubernetes_does_not_delete_with_the_object_goes_before_the_finalizer() {
+async fn unowned_resources_are_deleted_before_the_finalizer_is_removed() {
     let role: ClusterRole = of(json!({ "metadata": { "name": "shop" } }));
     let rig = open(Resources::new().with(Declared::of(role).unowned())).await;
     let roles: Api<ClusterRole> = Api::all(rig.client.clone());
@@ -151,7 +151,7 @@ async fn a_copy_with_the_labels_of_what_is_owned_is_not_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_goes_only_where_that_is_allowed_in_so_many_words() {
+async fn data_goes_only_where_that_is_allowed_explicitly() {
     let secret: Secret = of(
         json!({ "metadata": { "name": "precious", "annotations": { "okt.dev/prune": "false" } } }),
     );
@@ -163,7 +163,7 @@ async fn data_goes_only_where_that_is_allowed_in_so_many_words() {
     assert!(secrets.get_opt("precious").await.expect("a read").is_some());
 }
 
-/// Maps `a`, `b` and `c` in the waves 2, 1 and none, each held by a finalizer of somebody else.
+/// A shop with the maps `a` and `a-too` in wave 2, `b` in wave 1 and `c` in no wave, each held by a foreign finalizer.
 async fn held_in_waves() -> Shop {
     let resources = Resources::new()
         .with(Declared::of(map("b", "x")).wave(1))
@@ -187,7 +187,7 @@ async fn hold(rig: &Shop, name: &str, finalizers: Value) {
     rig.pass(Duration::from_secs(5)).await;
 }
 
-/// Those of the maps that were told to go.
+/// Returns the maps that have a deletion timestamp.
 async fn going(rig: &Shop) -> Vec<String> {
     let all = maps(rig)
         .list(&ListParams::default())
@@ -200,7 +200,7 @@ async fn going(rig: &Shop) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_declared_no_more_goes_in_waves_and_the_conditions_say_what_is_waited_for() {
+async fn undeclared_resources_are_pruned_in_waves_and_the_conditions_name_the_pending_ones() {
     let rig = held_in_waves().await;
     rig.app.declare(Resources::new());
     rig.request("shop");
@@ -217,19 +217,19 @@ async fn what_is_declared_no_more_goes_in_waves_and_the_conditions_say_what_is_w
     assert_eq!(going(&rig).await, ["a-too"]);
     hold(&rig, "a-too", json!(null)).await;
     assert_eq!(going(&rig).await, ["b"]);
-    let ready = rig.condition("shop", "Ready").await.expect("it is told");
+    let ready = rig.condition("shop", "Ready").await.expect("a condition");
     assert_eq!(
         ready.message,
         "ConfigMap b is not gone yet; 1 object goes after that"
     );
     hold(&rig, "b", json!(null)).await;
-    // What has no wave is not waited for.
+    // OKT does not wait for resources without a wave.
     assert_eq!(going(&rig).await, ["c"]);
     rig.until_ready("shop", Open).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_a_wave_goes_before_the_finalizer_of_its_object_does() {
+async fn resources_with_a_wave_are_deleted_before_the_finalizer_is_removed() {
     let rig = held_in_waves().await;
     rig.delete("shop").await;
     let ready = rig
@@ -255,7 +255,7 @@ async fn what_has_a_wave_goes_before_the_finalizer_of_its_object_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_deleted_without_its_dependents_leaves_what_has_a_wave() {
+async fn orphan_deletion_leaves_resources_with_a_wave() {
     let rig = open(Resources::new().with(Declared::of(map("a", "x")).wave(1))).await;
     rig.app.declare_to_the_end();
     let orphans = json!({ "metadata": { "finalizers": ["okt.dev/lifecycle", "orphan"] } });
@@ -266,7 +266,7 @@ async fn an_object_deleted_without_its_dependents_leaves_what_has_a_wave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wave_whose_deletion_is_refused_holds_back_the_next_one_and_is_tried_again() {
+async fn a_wave_whose_deletion_is_refused_holds_back_the_next_one_and_is_retried() {
     let rig = open(
         Resources::new()
             .with(Declared::of(map("a", "x")).wave(1))
@@ -300,7 +300,7 @@ async fn has_role(rig: &Shop) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_stays_while_nobody_may_see_what_it_would_leave_behind() {
+async fn an_object_stays_while_its_unowned_resources_cannot_be_listed() {
     let rig = open(Resources::new().with(role())).await;
     rig.kill().await;
     let fault = Fault::forbidden().matching(|request| request.verb == Verb::List);
@@ -327,7 +327,7 @@ async fn an_object_stays_while_nobody_may_see_what_it_would_leave_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_goes_while_a_last_state_cannot_say_what_it_keeps() {
+async fn nothing_is_deleted_while_the_last_state_cannot_declare_what_it_keeps() {
     let rig = Shop::without_operator_of().await;
     rig.app.declare(Resources::new().with(role()));
     rig.start();
@@ -348,7 +348,7 @@ async fn nothing_goes_while_a_last_state_cannot_say_what_it_keeps() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_of_a_kind_that_is_not_served_leaves_nothing_behind() {
+async fn a_resource_kind_that_is_not_served_does_not_block_deletion() {
     let rig = Shop::without_operator_of().await;
     let list = |fault: Fault| {
         let fault = fault.matching(|request| request.verb == Verb::List);
@@ -362,7 +362,7 @@ async fn an_object_of_a_kind_that_is_not_served_leaves_nothing_behind() {
     rig.delete("shop").await;
     rig.until_reason("shop", "Ready", "ResourceNotWatched")
         .await;
-    // By now the role allows it, and there is no such kind.
+    // Now the role allows the list, but the kind does not exist.
     forbidden.end();
     let _ = list(Fault::answer(
         404,
@@ -373,7 +373,7 @@ async fn an_object_of_a_kind_that_is_not_served_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_leaves_nothing_behind_goes_whatever_its_last_state_could_say() {
+async fn an_object_without_unowned_resources_is_deleted_even_if_its_last_state_cannot_declare() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     rig.app
         .fail_to_declare(Some(Failure::permanent("Invalid", "no")));

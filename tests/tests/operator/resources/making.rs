@@ -1,4 +1,4 @@
-//! What is declared is made, once, and says whose it is.
+//! Declared resources are created once, with their owner.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Shop, deployment, edit, map, maps, open, text, writes};
 
 #[tokio::test(start_paused = true)]
-async fn what_is_declared_is_there_before_the_work_begins_and_says_whose_it_is() {
+async fn declared_resources_exist_before_the_work_begins_and_name_their_owner() {
     let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "y"))).await;
     assert_eq!(rig.app.ran(), ["Opening with 2", "Open with 2"]);
     let shop = rig.get("shop").await.expect("it is there");
@@ -29,7 +29,7 @@ async fn what_is_declared_is_there_before_the_work_begins_and_says_whose_it_is()
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_object_is_written_once_and_nothing_when_nothing_changed_or_after_a_restart() {
+async fn each_resource_is_written_once_and_not_again_without_a_change_or_after_a_restart() {
     let resources = (0..20).fold(Resources::new().apply(deployment("web")), |all, number| {
         all.apply(map(&format!("map-{number}"), "x"))
     });
@@ -39,7 +39,7 @@ async fn each_object_is_written_once_and_nothing_when_nothing_changed_or_after_a
     rig.request("shop");
     rig.pass(Duration::from_mins(10)).await;
     rig.restart().await;
-    // Every ten minutes the operator asks how new the server is.
+    // Every ten minutes the operator asks the server for its latest resource version.
     rig.pass(Duration::from_mins(11)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
     let mark = rig.server.mark();
@@ -54,7 +54,7 @@ async fn each_object_is_written_once_and_nothing_when_nothing_changed_or_after_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_declaration_is_one_write_for_what_changed() {
+async fn a_changed_declaration_writes_only_the_changed_resource() {
     let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "y"))).await;
     rig.wire.clear();
     rig.app
@@ -69,7 +69,7 @@ async fn another_declaration_is_one_write_for_what_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_made_is_said_and_touches_nothing() {
+async fn an_invalid_declaration_is_reported_and_writes_nothing() {
     for (object, message) in [
         (
             json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" } }),
@@ -82,7 +82,7 @@ async fn what_cannot_be_made_is_said_and_touches_nothing() {
         (json!(7), "a resource has no `apiVersion` or no `kind`"),
         (
             json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "generateName": "a" } }),
-            "a ConfigMap has no name; what has none cannot be found again",
+            "a ConfigMap has no name; give it one",
         ),
         (
             json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": 7 }),
@@ -118,7 +118,7 @@ async fn what_cannot_be_made_is_said_and_touches_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_declared_twice_is_an_error() {
+async fn a_resource_declared_twice_is_an_error() {
     let rig = Shop::without_operator_of().await;
     rig.app
         .declare(Resources::new().apply(map("a", "x")).apply(map("a", "y")));
@@ -129,7 +129,7 @@ async fn what_is_declared_twice_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_made_for_an_object_that_is_being_deleted() {
+async fn an_object_that_is_being_deleted_gets_no_new_resources() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     rig.app
         .declare(Resources::new().apply(map("a", "y")).apply(map("b", "y")));
@@ -155,7 +155,7 @@ async fn a_declaration_that_differs_each_time_is_no_hot_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_made_once_is_not_written_over_when_its_labels_are_rubbed_out() {
+async fn a_create_only_resource_is_not_overwritten_when_its_labels_are_removed() {
     let rig = open(Resources::new().create_only(map("a", "first"))).await;
     rig.app
         .declare(Resources::new().create_only(map("a", "second")));

@@ -1,4 +1,4 @@
-//! Names of others, and servers that say no.
+//! Names that belong to others, and servers that refuse.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{Shop, deployment, map, maps, of, open, text};
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_somebody_else_has_is_not_taken() {
+async fn an_object_of_another_owner_with_the_same_name_is_not_taken_over() {
     let rig = Shop::without_operator_of().await;
     let maps = maps(&rig);
     let theirs = map("a", "theirs");
@@ -36,7 +36,7 @@ async fn a_name_that_somebody_else_has_is_not_taken() {
     assert_eq!(
         text(&rig, "b").await.as_deref(),
         Some("ours"),
-        "others are made"
+        "other resources are created"
     );
     assert_eq!(rig.app.ran(), [""; 0]);
     let deleted = maps.delete("a", &DeleteParams::default()).await;
@@ -46,7 +46,7 @@ async fn a_name_that_somebody_else_has_is_not_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_is_asked_again_and_the_work_waits() {
+async fn a_refused_resource_is_retried_and_the_work_waits() {
     let rig = Shop::without_operator_of().await;
     rig.app.declare(Resources::new().apply(map("a", "x")));
     let fault = Fault::forbidden()
@@ -64,7 +64,7 @@ async fn a_server_that_refuses_is_asked_again_and_the_work_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_took_the_name_of_what_was_deleted_is_not_written_over() {
+async fn an_object_that_took_the_name_of_a_deleted_one_is_not_overwritten() {
     let rig = open(Resources::new().apply(map("a", "ours"))).await;
     rig.server.set_watch_lag(Duration::from_secs(20));
     let deleted = maps(&rig).delete("a", &DeleteParams::default()).await;
@@ -87,7 +87,7 @@ async fn one_that_took_the_name_of_what_was_deleted_is_not_written_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_may_not_be_listed_keeps_nobody_from_the_rest() {
+async fn a_kind_that_may_not_be_listed_does_not_block_the_others() {
     let rig = Shop::without_operator_of().await;
     rig.app.declare(Resources::new().apply(map("a", "x")));
     let fault = Fault::forbidden().matching(|request| request.verb == Verb::List);
@@ -111,7 +111,7 @@ async fn a_kind_that_may_not_be_listed_keeps_nobody_from_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_declared_and_refused_for_now_is_not_taken_for_what_is_declared_no_more() {
+async fn a_declared_resource_that_is_refused_is_not_pruned() {
     let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "x"))).await;
     let fault = Fault::forbidden()
         .matching(|request| request.verb == Verb::Apply)
@@ -122,7 +122,7 @@ async fn what_is_declared_and_refused_for_now_is_not_taken_for_what_is_declared_
         .declare(Resources::new().apply(map("a", "y")).apply(map("b", "x")));
     rig.request("shop");
     rig.until_reason("shop", "Ready", "ResourceForbidden").await;
-    // Turns in which it waits to be tried again.
+    // Reconciliations during the backoff.
     for _ in 0..20 {
         rig.request("shop");
         rig.pass(Duration::from_millis(100)).await;
@@ -134,7 +134,7 @@ async fn what_is_declared_and_refused_for_now_is_not_taken_for_what_is_declared_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_quotes_of_a_secret_is_not_said() {
+async fn what_a_server_quotes_of_a_secret_is_not_reported() {
     let secret: Secret = of(json!({ "metadata": { "name": "a" } }));
     let map = map("a", "x");
     let resources = Resources::new();

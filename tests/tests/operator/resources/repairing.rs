@@ -1,4 +1,4 @@
-//! What others change of it is changed back, at a bearable speed.
+//! OKT reverts changes of its resources by others, at a limited rate.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{Shop, edit, map, maps, of, open, text, writes};
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_changes_of_it_is_changed_back_and_what_they_add_is_left_alone() {
+async fn changes_by_others_are_reverted_and_their_additions_are_kept() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     edit(
         &rig,
@@ -30,12 +30,12 @@ async fn what_somebody_changes_of_it_is_changed_back_and_what_they_add_is_left_a
     let map = maps(&rig).get("a").await.expect("it is there");
     assert!(
         map.labels().contains_key(OWNER_LABEL),
-        "whose it is comes back too"
+        "the owner label is restored too"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_changes_it_again_and_again_is_not_fought_at_full_speed() {
+async fn an_object_that_another_client_keeps_changing_is_applied_with_a_backoff() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     rig.wire.clear();
     for _ in 0..600 {
@@ -54,7 +54,7 @@ async fn who_changes_it_again_and_again_is_not_fought_at_full_speed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_deletes_is_made_anew() {
+async fn a_deleted_resource_is_created_again() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     let before = maps(&rig).get("a").await.expect("it is there").uid();
     let deleted = maps(&rig).delete("a", &DeleteParams::default()).await;
@@ -78,7 +78,7 @@ async fn a_paused_object_is_not_repaired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_strips_the_annotations_is_not_fought_at_full_speed_either() {
+async fn an_object_that_another_client_keeps_stripping_is_applied_with_a_backoff() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     rig.wire.clear();
     for _ in 0..600 {
@@ -93,7 +93,7 @@ async fn who_strips_the_annotations_is_not_fought_at_full_speed_either() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_deletes_it_again_and_again_is_not_fought_at_full_speed_either() {
+async fn an_object_that_another_client_keeps_deleting_is_created_with_a_backoff() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     rig.wire.clear();
     for _ in 0..600 {
@@ -102,11 +102,11 @@ async fn who_deletes_it_again_and_again_is_not_fought_at_full_speed_either() {
         rig.pass(Duration::from_secs(1)).await;
     }
     let made = writes(&rig).len();
-    assert!((3..=15).contains(&made), "{made} times made in 10 minutes");
+    assert!((3..=15).contains(&made), "{made} writes in 10 minutes");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_paused_in_trouble_is_not_made_ready_by_a_restart() {
+async fn an_unready_object_that_is_paused_is_not_made_ready_by_a_restart() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     let theirs = map("b", "theirs");
     let made = maps(&rig).create(&PostParams::default(), &theirs).await;
@@ -132,7 +132,7 @@ async fn an_object_that_is_paused_in_trouble_is_not_made_ready_by_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_paused_in_trouble_is_left_in_peace() {
+async fn an_unready_object_that_is_paused_causes_no_requests() {
     let rig = Shop::without_operator_of().await;
     let theirs = map("a", "theirs");
     let made = maps(&rig).create(&PostParams::default(), &theirs).await;
@@ -154,7 +154,7 @@ async fn an_object_that_is_paused_in_trouble_is_left_in_peace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_of_texts_is_repaired_like_one_of_data() {
+async fn a_secret_with_string_data_is_repaired_like_one_with_data() {
     let secret: Secret =
         of(json!({ "metadata": { "name": "s" }, "stringData": { "key": "ours" } }));
     let rig = open(Resources::new().apply(secret)).await;

@@ -1,4 +1,4 @@
-//! Bad templates: each says what is wrong with it, and touches nothing.
+//! Invalid templates: each reports its error and changes nothing.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::{map, open, text, writes};
 
-/// What comes of each is said in the conditions.
+/// Templates, each with the expected start of the message in the conditions.
 const BAD: &[(&str, &str)] = &[
-    // No template.
+    // Not a template.
     ("{{ name", "web.yaml:1: "),
     ("{{ name }", "web.yaml:1: "),
     ("kind: A\n{% if name %}\nx: 1", "web.yaml:2: "),
@@ -30,7 +30,7 @@ const BAD: &[(&str, &str)] = &[
         "kind: A\n{% extends 'b.yaml' %}",
         "web.yaml:2: `extends 'b.yaml'`",
     ),
-    // Values that are missing, or fit nowhere.
+    // Values that are missing or have the wrong type.
     (
         "kind: A\nname: {{ nmae }}",
         "web.yaml:2: `nmae` is undefined",
@@ -55,47 +55,29 @@ const BAD: &[(&str, &str)] = &[
         "kind: A\n{% for x in replicas %}{% endfor %}",
         "web.yaml:2: `replicas`",
     ),
-    // No YAML.
-    (
-        "kind: A\n  name: b",
-        "web.yaml: what comes of it is no YAML: ",
-    ),
+    // Not YAML.
+    ("kind: A\n  name: b", "web.yaml: it renders no YAML: "),
     (
         "kind: A\nname: \"{{ name }}-x\"",
-        "web.yaml: what comes of it is no YAML: ",
+        "web.yaml: it renders no YAML: ",
     ),
-    (
-        "kind: A\n\tname: b",
-        "web.yaml: what comes of it is no YAML: ",
-    ),
+    ("kind: A\n\tname: b", "web.yaml: it renders no YAML: "),
     (
         "kind: A\nkind: B",
-        "web.yaml: what comes of it is no YAML: duplicate",
+        "web.yaml: it renders no YAML: duplicate",
     ),
-    (
-        "kind: [A",
-        "web.yaml: what comes of it is no YAML: unclosed",
-    ),
-    (
-        "kind: *nowhere",
-        "web.yaml: what comes of it is no YAML: alias",
-    ),
-    (
-        "kind: &a [*a]",
-        "web.yaml: what comes of it is no YAML: recursive",
-    ),
-    (
-        "kind: !!binary x",
-        "web.yaml: what comes of it is no YAML: ",
-    ),
-    // No object, or several.
-    ("", "web.yaml: no object comes of it"),
-    ("- kind: A", "web.yaml: what comes of it is no object"),
+    ("kind: [A", "web.yaml: it renders no YAML: unclosed"),
+    ("kind: *nowhere", "web.yaml: it renders no YAML: alias"),
+    ("kind: &a [*a]", "web.yaml: it renders no YAML: recursive"),
+    ("kind: !!binary x", "web.yaml: it renders no YAML: "),
+    // No object, or several objects.
+    ("", "web.yaml: it renders no object"),
+    ("- kind: A", "web.yaml: what it renders is no object"),
     (
         "kind: A\n---\nkind: B",
         "web.yaml: 2 objects come of it; a template makes one",
     ),
-    // Too large, too long, too deep.
+    // Too large, too slow, too deeply nested.
     (
         "kind: A\n{% for x in range(10000000000) %}{% endfor %}",
         "web.yaml:2: ",
@@ -127,7 +109,7 @@ const BAD: &[(&str, &str)] = &[
     ),
 ];
 
-/// What comes of a template: what is declared, or why nothing is.
+/// Returns the resources that a template declares, or why it declares none.
 fn declared(source: &str) -> Result<Resources, Failure> {
     let values = json!({ "name": "web", "replicas": 2, "labels": { "a": "b" } });
     let template = Template::new("web.yaml", source)
@@ -135,19 +117,19 @@ fn declared(source: &str) -> Result<Resources, Failure> {
     Ok(Resources::new().with(template.declare(&values)?))
 }
 
-/// Aliases of aliases, which would become more than any memory holds.
+/// A YAML bomb: nested aliases that expand beyond any memory.
 fn bomb() -> String {
     let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 'b'..='z' {
         let before = char::from(level as u8 - 1);
         let all = vec![format!("*{before}"); 10].join(", ");
-        writeln!(bomb, "{level}: &{level} [{all}]").expect("a text takes all");
+        writeln!(bomb, "{level}: &{level} [{all}]").expect("writing to a string succeeds");
     }
     bomb
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_template_says_what_is_wrong_with_file_and_line_and_touches_nothing() {
+async fn an_invalid_template_reports_its_error_with_file_and_line_and_changes_nothing() {
     let (huge, bomb) = ("#".repeat(300_000), bomb());
     let endless = "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}";
     let growing = "{% for i in range(9000) %}{{ \"x\" * 1000 }}\n{% endfor %}";
@@ -158,9 +140,9 @@ async fn a_bad_template_says_what_is_wrong_with_file_and_line_and_touches_nothin
             "web.yaml: 300000 bytes are more than a template may have (262144)",
         ),
         (growing, "web.yaml: more than 1572864 bytes come of it"),
-        (endless, "web.yaml:1: filling it in takes too long"),
-        (&bomb, "web.yaml: what comes of it is no YAML: "),
-        (&nested, "web.yaml: what comes of it is no YAML: "),
+        (endless, "web.yaml:1: rendering it takes too long"),
+        (&bomb, "web.yaml: it renders no YAML: "),
+        (&nested, "web.yaml: it renders no YAML: "),
     ];
     let bad = BAD.iter().chain(&large);
     assert!(bad.clone().count() >= 30);
@@ -171,12 +153,12 @@ async fn a_bad_template_says_what_is_wrong_with_file_and_line_and_touches_nothin
             Ok(resources) => rig.app.declare(resources),
             Err(failure) => rig.app.fail_to_declare(Some(failure)),
         }
-        // Another spec, so that it is no repetition of what failed before.
+        // A different spec, so that this is no retry of the failure before.
         let key = json!({ "spec": { "key": format!("key-{number}") } });
         rig.patch("shop", key).await;
         rig.pass(Duration::from_mins(1)).await;
         let stalled = rig.condition("shop", "Stalled").await;
-        let stalled = stalled.unwrap_or_else(|| panic!("it is told: {source}"));
+        let stalled = stalled.unwrap_or_else(|| panic!("no Stalled condition: {source}"));
         assert!(
             stalled.message.contains(said),
             "{source}: {}",

@@ -1,4 +1,4 @@
-//! Work waits until what it needs is ready.
+//! Work waits until the resources that it needs are ready.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{Shop, deployment, of};
 
 #[tokio::test(start_paused = true)]
-async fn work_waits_until_what_it_needs_is_ready_and_the_conditions_say_for_what() {
+async fn work_waits_until_its_resources_are_ready_and_the_conditions_name_them() {
     let rig = Shop::without_operator_of().await;
     rig.app
         .declare(Resources::new().apply_ready(deployment("web")));
@@ -28,11 +28,11 @@ async fn work_waits_until_what_it_needs_is_ready_and_the_conditions_say_for_what
         .await;
     assert_eq!(
         ready.message,
-        "Deployment web: its controller has not seen it yet"
+        "Deployment web: its controller has not observed it yet"
     );
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.ran(), [""; 0]);
-    // What comes out of a list does not say of which kind it is.
+    // Items of a list have no kind.
     rig.restart().await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.ran(), [""; 0]);
@@ -49,7 +49,7 @@ async fn work_waits_until_what_it_needs_is_ready_and_the_conditions_say_for_what
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_waits_is_asked_again_when_what_it_refers_to_comes() {
+async fn waiting_work_continues_when_the_referred_object_is_created() {
     let rig = Shop::without_operator_of().await;
     rig.start();
     let shop = json!({
@@ -71,7 +71,7 @@ async fn work_that_waits_is_asked_again_when_what_it_refers_to_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_the_way_is_told_anew_when_it_is_something_else() {
+async fn the_reason_for_waiting_is_reported_again_when_it_changes() {
     let rig = Shop::without_operator_of().await;
     rig.app
         .declare(Resources::new().apply_ready(deployment("web")));
@@ -87,7 +87,7 @@ async fn what_is_in_the_way_is_told_anew_when_it_is_something_else() {
             .await;
         patched.expect("the status is accepted");
         rig.pass(Duration::from_secs(30)).await;
-        let ready = rig.condition("shop", "Ready").await.expect("it is told");
+        let ready = rig.condition("shop", "Ready").await.expect("a condition");
         assert_eq!(ready.message, message);
     };
     let one = json!({ "observedGeneration": 1, "replicas": 2, "updatedReplicas": 1 });
@@ -132,9 +132,9 @@ fn available() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_waits_for_what_it_chooses_and_for_nothing_else() {
+async fn work_waits_only_for_the_resources_that_it_names() {
     let rig = building([Which::of::<Deployment>().named("b")]).await;
-    let waits = "Deployment b: its controller has not seen it yet";
+    let waits = "Deployment b: its controller has not observed it yet";
     assert_eq!(rig.app.seen().unready, [waits]);
     let action = rig.position("stall").await.action.expect("an action");
     assert_eq!(action.message, waits);
@@ -146,20 +146,20 @@ async fn work_waits_for_what_it_chooses_and_for_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_waits_for_all_and_says_for_which() {
+async fn work_waits_for_all_resources_and_reports_the_pending_ones() {
     let rig = building([Which::all()]).await;
     assert_eq!(rig.app.seen().unready.len(), 2);
     report(&rig, "b", available()).await;
     assert_eq!(
         rig.app.seen().unready,
-        ["Deployment a: its controller has not seen it yet"]
+        ["Deployment a: its controller has not observed it yet"]
     );
     report(&rig, "a", available()).await;
     rig.until_ready("stall", StallState::Open).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_waited_for_and_what_cannot_be_judged_is_said() {
+async fn a_missing_object_is_awaited_and_an_unreadable_one_is_reported() {
     let elsewhere = Which::of::<Deployment>().named("c").within("elsewhere");
     let rig = building([Which::of::<Deployment>().named("c").within("default")]).await;
     assert_eq!(
@@ -182,7 +182,7 @@ async fn what_is_not_there_is_waited_for_and_what_cannot_be_judged_is_said() {
     for (which, why) in [
         (
             Which::of::<Secret>(),
-            "Secret of any name: `watches` does not say that its kind is owned",
+            "Secret of any name: `watches` does not declare its kind as owned",
         ),
         (
             Which::of::<ConfigMap>(),
@@ -204,7 +204,7 @@ async fn what_is_not_there_is_waited_for_and_what_cannot_be_judged_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_waits_fails_where_something_will_not_become_ready_and_tries_again() {
+async fn waiting_work_fails_if_a_resource_cannot_become_ready_and_is_retried() {
     let rig = building([Which::all()]).await;
     let stuck = json!({ "conditions": [{
         "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow",

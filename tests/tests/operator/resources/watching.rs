@@ -1,4 +1,4 @@
-//! What is seen of the cluster: by metadata alone, among some, of kinds that are no types, elsewhere.
+//! Watches: by metadata alone, with selectors, of dynamic kinds, and from other sources.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn job(name: &str) -> Declared {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_watched_by_its_metadata_is_written_once_repaired_and_deleted() {
+async fn a_resource_watched_by_metadata_is_written_once_repaired_and_deleted() {
     let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "x"))).await;
     let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
     rig.wire.clear();
@@ -80,7 +80,7 @@ async fn what_is_watched_by_its_metadata_is_written_once_repaired_and_deleted() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_watched_by_its_metadata_cannot_be_waited_for() {
+async fn a_resource_watched_by_metadata_cannot_be_waited_for() {
     let rig = Stall::without_operator_of().await;
     rig.app.declare(Resources::new().apply_ready(map("a", "x")));
     rig.start();
@@ -91,7 +91,7 @@ async fn what_is_watched_by_its_metadata_cannot_be_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_selector_lets_through_can_be_referred_to_and_nothing_else() {
+async fn only_objects_that_match_the_selector_can_be_referred_to() {
     let rig = open(Resources::new()).await;
     make::<Secret>(&rig, json!({ "metadata": { "name": "permit" } })).await;
     rig.request("stall");
@@ -104,11 +104,14 @@ async fn what_the_selector_lets_through_can_be_referred_to_and_nothing_else() {
         .await;
     labelled.expect("it is labelled");
     rig.pass(Duration::from_secs(1)).await;
-    assert!(rig.app.seen().permit, "and it pokes");
+    assert!(
+        rig.app.seen().permit,
+        "the change triggers a reconciliation"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_concerns_another_has_it_looked_at() {
+async fn a_change_of_an_object_that_concerns_another_reconciles_the_other() {
     let rig = open(Resources::new()).await;
     let before = rig.app.seen().observations;
     let labels = json!({ "demo.okt.dev/stall": "stall" });
@@ -127,7 +130,7 @@ async fn an_object_that_concerns_another_has_it_looked_at() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_that_are_no_types_are_owned_referred_to_and_kept_like_others() {
+async fn dynamic_kinds_are_owned_referred_to_and_kept_like_others() {
     let rig = open(Resources::new().with(job("a")).with(job("b"))).await;
     make::<Service>(
         &rig,
@@ -145,7 +148,7 @@ async fn kinds_that_are_no_types_are_owned_referred_to_and_kept_like_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_settled_stall_asks_for_nothing_but_its_watches() {
+async fn a_settled_object_causes_no_requests_but_its_watches() {
     let rig = open(Resources::new().apply(map("a", "x")).with(job("a"))).await;
     let mark = rig.server.mark();
     rig.pass(Duration::from_mins(4)).await;
@@ -157,7 +160,7 @@ async fn a_settled_stall_asks_for_nothing_but_its_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_from_elsewhere_name_objects_each_of_several() {
+async fn each_of_several_streams_requests_reconciliations() {
     let rig = Stall::without_operator_of().await;
     let elsewhere = ApiServer::new();
     let maps: Api<ConfigMap> = Api::namespaced(elsewhere.client(), "default");
@@ -171,8 +174,8 @@ async fn streams_from_elsewhere_name_objects_each_of_several() {
     let (request, requests) = futures::channel::mpsc::unbounded();
     let operator = Operator::new(rig.client.clone(), rig.app.clone())
         .virtual_time()
-        .requests(named)
-        .requests(requests);
+        .reconcile_on(named)
+        .reconcile_on(requests);
     let running = tokio::spawn(operator.run(std::future::pending()));
     rig.create("stall", json!({})).await;
     rig.until_ready("stall", Open).await;

@@ -1,4 +1,4 @@
-//! What the file says of the application's process.
+//! Reads the configuration of the application's process.
 
 use std::time::Duration;
 
@@ -25,8 +25,7 @@ impl Reader {
         });
         let down = fields.take("down").and_then(|field| self.answer(&field));
         if command.is_none() && recognise.is_none() {
-            let text =
-                "`command` (the agent runs it) or `recognise` (somebody else does) is missing";
+            let text = "`command` (the agent starts it) or `recognise` (another program starts it) is missing";
             fields.wrong(&mut self.complaints, text);
         }
         fields.end(&mut self.complaints);
@@ -77,7 +76,7 @@ impl Reader {
         if file.is_some() == command.is_some() {
             fields.wrong(
                 &mut self.complaints,
-                "one of `pidFile` and `command` is wanted here",
+                "expected one of `pidFile` and `command`",
             );
         }
         if file.is_some() != name.is_some() {
@@ -105,7 +104,7 @@ impl Reader {
     }
 }
 
-/// What an application may be asked to end with; what cannot be caught comes last by itself.
+/// The signals that may stop an application. KILL always comes last and is not listed.
 const SIGNALS: [(&str, Signal); 6] = [
     ("TERM", Signal::TERM),
     ("INT", Signal::INT),

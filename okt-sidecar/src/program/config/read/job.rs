@@ -1,4 +1,4 @@
-//! What the file says of the work of states.
+//! Reads the configuration of the work of states.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Reader {
                 return None;
             }
             (None, None) => {
-                let text = "what is to be done is missing: one of `command`, `http`, `application`, `steps`";
+                let text = "the work is missing: one of `command`, `http`, `application`, `steps`";
                 fields.wrong(&mut self.complaints, text);
                 Vec::new()
             }
@@ -77,7 +77,7 @@ impl Reader {
             at.wrong(&mut self.complaints, text);
         }
         fields.end(&mut self.complaints);
-        // Starting what runs, and stopping what does not run, is no work.
+        // Starting a running application and stopping a stopped one change nothing, so such work is repeatable.
         let harmless = !steps.is_empty()
             && (steps.iter()).all(|it| matches!(it, Step::Application(Verb::Start | Verb::Stop)));
         Some(Job {
@@ -97,7 +97,7 @@ impl Reader {
             let mut fields = field.fields(&mut self.complaints)?;
             let step = self.step(&mut fields, around, manages);
             if step.is_none() {
-                let text = "one of `command`, `http`, `application` is wanted here";
+                let text = "expected one of `command`, `http`, `application`";
                 fields.wrong(&mut self.complaints, text);
             }
             fields.end(&mut self.complaints);
@@ -106,7 +106,7 @@ impl Reader {
         found.collect()
     }
 
-    /// None: there is none. Some(None): there is one, and it is wrong.
+    /// Returns `None` if there is no step, and `Some(None)` if the step is wrong.
     #[expect(
         clippy::option_option,
         reason = "both are told apart by what is said of them"

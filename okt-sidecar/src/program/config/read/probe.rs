@@ -1,4 +1,4 @@
-//! What the file says of looking where the application is.
+//! Reads the configuration of the probe.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Reader {
                 self.url(&http).map(|url| Asks::Http { url, statuses })
             }
             (Some(_), Some(_)) | (None, None) => {
-                let text = "one of `command` and `http` (a URL) is wanted here";
+                let text = "expected one of `command` and `http` (a URL)";
                 fields.wrong(&mut self.complaints, text);
                 None
             }
@@ -68,7 +68,7 @@ impl Reader {
                 .ok()
                 .filter(|number| (from..=to).contains(number));
             if number.is_none() {
-                let text = format!("a number from {from} to {to} is wanted here");
+                let text = format!("expected a number from {from} to {to}");
                 self.complaints.add(place, &field.key, text);
             }
             Some((number?, self.answer(&field)?))
