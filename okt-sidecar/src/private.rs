@@ -1,12 +1,36 @@
-//! Directories that only the agent's user can change.
+//! Directories that only the agent's user can change, and their locks.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
+
+/// How long a lock may be held by a process that a killed agent was about to start.
+///
+/// Such a process holds the files of the agent until it executes its program.
+const LOCK_LIMIT: Duration = Duration::from_secs(2);
+
+/// Locks a file; waits up to two seconds for it.
+///
+/// # Errors
+///
+/// Another process keeps the lock, or the file cannot be locked. A retry helps once the other process has ended.
+pub(crate) fn lock(file: &File) -> Result<(), TryLockError> {
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_LIMIT => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            locked => return locked,
+        }
+    }
+}
 
 /// Creates a directory with this mode, or checks that an existing one can be trusted.
 ///
@@ -94,6 +118,19 @@ mod tests {
 
     fn try_it(path: &Path) -> Result<(), String> {
         directory(path, 0o700, sync).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_lock_that_is_released_a_moment_later_is_taken() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let other = file.reopen().unwrap();
+        other.lock().unwrap();
+        let release = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            drop(other);
+        });
+        lock(file.as_file()).unwrap();
+        release.join().unwrap();
     }
 
     #[test]

@@ -3,10 +3,12 @@
 
 mod host;
 mod process;
+mod rounds;
 mod table;
 mod tally;
 
 pub use host::{Host, until};
 pub use process::{Memory, Process, counted, megabytes, milliseconds, program};
+pub use rounds::rounds;
 pub use table::Table;
 pub use tally::{Figures, Tally};

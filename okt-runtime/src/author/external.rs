@@ -283,10 +283,10 @@ impl<E: External> AsResource<E> {
         let waits_for = match found {
             Found::Absent if is_leaf => None,
             Found::Ready if !is_leaf => None,
-            Found::Absent => Some("nothing is there yet".to_owned()),
+            Found::Absent => Some("it does not exist yet".to_owned()),
             Found::Pending(why) => Some(why),
             Found::Outdated | Found::Ready if is_leaf => Some("it is not gone yet".to_owned()),
-            Found::Outdated | Found::Ready => Some("it is not as asked for yet".to_owned()),
+            Found::Outdated | Found::Ready => Some("it does not match the spec yet".to_owned()),
         };
         match waits_for {
             Some(why) => {

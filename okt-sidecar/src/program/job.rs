@@ -167,9 +167,10 @@ impl Attempt<'_> {
 
     pub(super) fn cut(&self, cut: Cut, what: &str) -> Fault {
         match cut {
-            Cut::Cancelled => {
-                Fault::retry("Cancelled", format!("{what} was ended: it is not wanted"))
-            }
+            Cut::Cancelled => Fault::retry(
+                "Cancelled",
+                format!("{what} was stopped: it is not needed any more"),
+            ),
             Cut::TimedOut => Fault::retry(
                 "TimedOut",
                 format!("{what} took longer than {:?}", self.job.timeout),

@@ -15,6 +15,7 @@ use super::children::Children;
 use super::config::{Config, Listen};
 use super::work::Program;
 use crate::agent::{self, Agent, JournalError, ServeError};
+use crate::private;
 use crate::wire::Owner;
 
 /// An error of running an agent.
@@ -76,7 +77,7 @@ fn lock(data: &Path) -> Result<File, RunError> {
         .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
         .open(data.join("lock"))
         .map_err(what())?;
-    match lock.try_lock() {
+    match private::lock(&lock) {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(RunError::InUse(data.to_owned())),
         Err(TryLockError::Error(error)) => Err(what()(error)),

@@ -126,9 +126,13 @@ impl Site {
             .stderr(log.expect("a file"))
             .spawn();
         self.agent = Some(agent.expect("the agent starts"));
-        self.until("the agent answers", |site| {
-            site.ask("GET", "/readyz", "").is_ok_and(|it| it.0 == ready)
-        });
+        while self.ask("GET", "/readyz", "").map(|it| it.0).ok() != Some(ready) {
+            let agent = self.agent.as_mut().expect("it was started");
+            if let Some(status) = agent.try_wait().expect("a child") {
+                panic!("the agent ended with {status}:\n{}", self.read("log"));
+            }
+            sleep(Duration::from_millis(5));
+        }
     }
 
     pub(crate) fn pid(&self) -> i32 {

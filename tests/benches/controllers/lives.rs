@@ -3,12 +3,11 @@
 use std::error::Error;
 use std::time::Instant;
 
-use okt_tests::measured::{Table, megabytes, milliseconds, until};
+use okt_tests::measured::{Table, megabytes, milliseconds, rounds, until};
 
 use crate::child::Way;
 use crate::site::Site;
 
-const ROUNDS: usize = 11;
 const OBJECTS: usize = 1_000;
 /// The transitions of one object until it rests.
 const TRANSITIONS: usize = 3;
@@ -16,16 +15,19 @@ const TRANSITIONS: usize = 3;
 pub(crate) const WRITES: usize = TRANSITIONS + 1;
 
 /// Measures both controllers in alternation and prints the tables.
-pub(crate) async fn bench(site: &Site) -> Result<(), Box<dyn Error>> {
-    let (mut living, mut leaving) = (Table::of(Way::TITLES), Table::of(Way::TITLES));
-    for round in 0..ROUNDS {
+pub(crate) async fn bench(site: &Site, count: usize) -> Result<(), Box<dyn Error>> {
+    let mut tables = [Table::of(Way::TITLES), Table::of(Way::TITLES)];
+    let measured = rounds(count, &mut tables, async |round, [living, leaving]| {
         for way in Way::BOTH {
-            life(site, way, round, &mut living, &mut leaving).await?;
+            life(site, way, round, living, leaving).await?;
         }
-    }
+        Ok(())
+    });
+    let measured = measured.await;
+    let [living, leaving] = tables;
     living.print("1,000 fresh objects to rest");
     leaving.print("1,000 settled objects deleted at once");
-    Ok(())
+    measured
 }
 
 #[expect(

@@ -2,7 +2,8 @@
 //! API server.
 //!
 //! It prints the tables of `docs/benchmarks.md`. The arguments `double`, `real`, `lives`, `restarts` and `work` select
-//! tables; numbers are the numbers of objects for restarts. Each controller runs in its own process (this program
+//! tables; numbers are the numbers of objects for restarts. `short` measures three rounds and up to 1,000 objects, in
+//! about five minutes. Each controller runs in its own process (this program
 //! starts itself), and the two alternate, so that other load of the machine affects both.
 
 mod by_hand;
@@ -31,20 +32,27 @@ async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
         said(word) || !others.iter().any(|other| said(other))
     };
     let mut sizes: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    let is_short = words.iter().any(|word| word == "short");
     if sizes.is_empty() {
-        sizes = vec![0, 1_000, 10_000, 100_000];
+        sizes = vec![0, 1_000];
+        sizes.extend(
+            (!is_short)
+                .then_some([10_000, 100_000])
+                .into_iter()
+                .flatten(),
+        );
     }
     sizes.sort_unstable();
     if chosen("double", &["real"]) {
         let directory = tempfile::tempdir()?;
         let site = Site::double(directory.path()).await?;
-        tables(&site, &chosen, &sizes).await?;
+        tables(&site, &chosen, &sizes, is_short).await?;
     }
     if chosen("real", &["double"]) {
         let site = Site::real().await?;
         // A real server takes an hour to bring 100,000 objects to rest.
         sizes.retain(|size| *size <= 10_000);
-        tables(&site, &chosen, &sizes).await?;
+        tables(&site, &chosen, &sizes, is_short).await?;
     }
     Ok(())
 }
@@ -53,13 +61,15 @@ async fn tables(
     site: &Site,
     chosen: &impl Fn(&str, &[&str]) -> bool,
     sizes: &[usize],
+    is_short: bool,
 ) -> Result<(), Box<dyn Error>> {
+    let rounds = |usual| if is_short { 3 } else { usual };
     println!("\n## On {}", site.0.name);
     if chosen("lives", &["restarts", "work"]) {
-        lives::bench(site).await?;
+        lives::bench(site, rounds(11)).await?;
     }
     if chosen("restarts", &["lives", "work"]) {
-        restarts::bench(site, sizes).await?;
+        restarts::bench(site, sizes, rounds(5)).await?;
     }
     if chosen("work", &["lives", "restarts"]) {
         work::bench(site).await?;

@@ -3,21 +3,24 @@
 use std::error::Error;
 use std::time::Duration;
 
-use okt_tests::measured::{Table, megabytes, milliseconds, until};
+use okt_tests::measured::{Table, megabytes, milliseconds, rounds, until};
 use tokio::time::sleep;
 
 use crate::child::Way;
 use crate::lives::WRITES;
 use crate::site::{Parcels, Site};
 
-const ROUNDS: usize = 5;
 /// The time for which a controller idles once; it must write nothing.
 const IDLE: Duration = Duration::from_mins(1);
 /// The time to wait before memory is measured.
 pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
 /// Measures both controllers in alternation for each number of settled objects, and prints a table for each.
-pub(crate) async fn bench(site: &Site, sizes: &[usize]) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn bench(
+    site: &Site,
+    sizes: &[usize],
+    count: usize,
+) -> Result<(), Box<dyn Error>> {
     let mut namespaces = Vec::new();
     for way in Way::BOTH {
         namespaces.push((
@@ -27,16 +30,20 @@ pub(crate) async fn bench(site: &Site, sizes: &[usize]) -> Result<(), Box<dyn Er
     }
     let mut before = 0;
     for &size in sizes {
-        let mut table = Table::of(Way::TITLES);
+        let mut tables = [Table::of(Way::TITLES)];
         for (way, parcels) in &namespaces {
             settle(site, *way, parcels, before..size).await?;
         }
-        for round in 0..ROUNDS {
+        let measured = rounds(count, &mut tables, async |round, [table]| {
             for (way, parcels) in &namespaces {
-                restart(site, *way, parcels, size, round == 0, &mut table).await?;
+                restart(site, *way, parcels, size, round == 1, table).await?;
             }
-        }
+            Ok(())
+        });
+        let measured = measured.await;
+        let [table] = tables;
         table.print(&format!("a restart on {size} settled objects"));
+        measured?;
         before = size;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::{Duration, Instant};
 
-use okt_tests::measured::{Figures, Process, Table, megabytes, milliseconds};
+use okt_tests::measured::{Figures, Process, Table, megabytes, milliseconds, rounds};
 
 use crate::achilles::Achilles;
 use crate::child::{self, Job};
@@ -26,22 +26,24 @@ impl Measurement {
     pub(crate) async fn bench(&self, site: &Site) -> Result<(), Box<dyn Error>> {
         println!("\n## On {}, {} objects", site.0.name, self.objects);
         for job in Job::ALL {
-            let tables = || Table::of([OKT, ACHILLES]);
-            let (mut fresh, mut again) = (tables(), tables());
-            for round in 0..self.rounds {
-                self.round(site, job, round, OKT, &mut fresh, &mut again)
-                    .await?;
+            let table = || Table::of([OKT, ACHILLES]);
+            let mut tables = [table(), table()];
+            let measured = rounds(self.rounds, &mut tables, async |round, [fresh, again]| {
+                self.round(site, job, round, OKT, fresh, again).await?;
                 if self.achilles.is_some() {
-                    self.round(site, job, round, ACHILLES, &mut fresh, &mut again)
-                        .await?;
+                    self.round(site, job, round, ACHILLES, fresh, again).await?;
                 }
-            }
+                Ok(())
+            });
+            let measured = measured.await;
+            let [fresh, again] = tables;
             let what = match job {
                 Job::Plain => "three conditions",
                 Job::Map => "three conditions and a ConfigMap",
             };
             fresh.print(&format!("{what}: fresh objects to rest"));
             again.print(&format!("{what}: after a restart"));
+            measured?;
         }
         Ok(())
     }

@@ -28,6 +28,33 @@ impl Table {
         self.rows[row].1.entry(side).or_default().push(figure);
     }
 
+    /// Returns both sides, the measured one first.
+    pub(super) fn sides(&self) -> [&'static str; 2] {
+        self.sides
+    }
+
+    /// Adds the measurements of another table of the same sides.
+    pub(super) fn extend(&mut self, other: Self) {
+        for (what, figures) in other.rows {
+            for (side, figures) in figures {
+                for figure in figures {
+                    self.add(side, &what, figure);
+                }
+            }
+        }
+    }
+
+    /// Returns the ratio of each measurement in one line.
+    pub(super) fn ratios(&self) -> String {
+        let [judged, other] = self.sides;
+        let of = |figures: &BTreeMap<_, Vec<f64>>, side| median(figures.get(side)?);
+        let ratios = self.rows.iter().filter_map(|(what, figures)| {
+            let (ours, theirs) = (of(figures, judged)?, of(figures, other)?);
+            (theirs != 0.0).then(|| format!("{what} {:.2}", ours / theirs))
+        });
+        ratios.collect::<Vec<_>>().join(" · ")
+    }
+
     /// Prints the table as Markdown.
     pub fn print(&self, title: &str) {
         let [judged, other] = self.sides;

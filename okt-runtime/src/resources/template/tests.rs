@@ -173,7 +173,7 @@ fn what_is_too_large_is_refused_before_it_takes_memory() {
     let growing = "{% for i in range(9000) %}{{ \"x\" * 1000 }}\n{% endfor %}";
     assert_eq!(
         wrong(growing),
-        "web.yaml: more than 1572864 bytes come of it"
+        "web.yaml: it renders more than 1572864 bytes"
     );
     let long = "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}";
     assert_eq!(wrong(long), "web.yaml:1: rendering it takes too long");
@@ -271,7 +271,7 @@ const BAD: &[(&str, &str)] = &[
     ("7", "web.yaml: what it renders is no object"),
     (
         "kind: A\n---\nkind: B",
-        "web.yaml: 2 objects come of it; a template makes one",
+        "web.yaml: it renders 2 objects; a template makes one",
     ),
     (
         "kind: A\n  name: b",

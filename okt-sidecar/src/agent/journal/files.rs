@@ -56,7 +56,7 @@ impl Files {
         let lock = (writable().create(true).truncate(false))
             .open(&lock_path)
             .map_err(failed(&lock_path))?;
-        match lock.try_lock() {
+        match private::lock(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(JournalError::Locked(directory.to_owned()));

@@ -120,7 +120,7 @@ async fn the_table_of_results() {
             Say::Fail(Failure::permanent("BadText", "no such text")),
             &["Check", "Provision"],
             [
-                "Ready False BadText: no such text; it is tried again",
+                "Ready False BadText: no such text; it is retried",
                 "Provisioned False BadText: no such text",
             ],
         ),
@@ -129,7 +129,7 @@ async fn the_table_of_results() {
             Say::GiveUp("not mine"),
             &["Check", "Provision"],
             [
-                "Ready False GaveUp: not mine; it is tried again",
+                "Ready False GaveUp: not mine; it is retried",
                 "Provisioned False GaveUp: not mine",
             ],
         ),

@@ -124,7 +124,7 @@ async fn unowned_resources_are_deleted_before_the_finalizer_is_removed() {
     assert!(
         ready
             .message
-            .starts_with("ClusterRole shop is not gone yet; to give it up, ")
+            .starts_with("ClusterRole shop is not gone yet; to abandon it, ")
     );
     rig.pass(Duration::from_hours(1)).await;
     let role = roles.get("shop").await.expect("it is held");

@@ -75,7 +75,7 @@ const BAD: &[(&str, &str)] = &[
     ("- kind: A", "web.yaml: what it renders is no object"),
     (
         "kind: A\n---\nkind: B",
-        "web.yaml: 2 objects come of it; a template makes one",
+        "web.yaml: it renders 2 objects; a template makes one",
     ),
     // Too large, too slow, too deeply nested.
     (
@@ -139,7 +139,7 @@ async fn an_invalid_template_reports_its_error_with_file_and_line_and_changes_no
             &huge,
             "web.yaml: 300000 bytes are more than a template may have (262144)",
         ),
-        (growing, "web.yaml: more than 1572864 bytes come of it"),
+        (growing, "web.yaml: it renders more than 1572864 bytes"),
         (endless, "web.yaml:1: rendering it takes too long"),
         (&bomb, "web.yaml: it renders no YAML: "),
         (&nested, "web.yaml: it renders no YAML: "),
