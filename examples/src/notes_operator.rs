@@ -60,7 +60,7 @@ pub enum NotesState {
     #[child(End)]
     Stopping,
 
-    /// The server cannot run: somebody has to look at its data, and then ask again.
+    /// The server cannot run: a person has to check its data and then ask again.
     #[rest(hold, idle)]
     #[condition(Available, status = "False", reason = "Broken")]
     #[child(Start)]
@@ -219,7 +219,7 @@ impl NotesStateHandler for Keeper {
     }
 
     async fn servicing(&self, cx: &Action<Notes>) -> Result<notes_state::AfterServicing, Failure> {
-        // The agent in the server makes the backup, once for this action, whoever is restarted meanwhile.
+        // The agent in the server makes the backup, once for this action, even if a process is restarted meanwhile.
         self.perform(cx).await?;
         Ok(notes_state::AfterServicing::Next)
     }

@@ -19,9 +19,6 @@ use crate::record::{Phase, Record, Recorded};
 /// A reconciliation that takes the result of an action ([`Task::Ended`]) ignores the observation, because the
 /// observation began before the action ended.
 pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &LifecycleFacts<'_>) -> Verdict {
-    if facts.deleting && facts.abandoned {
-        return Verdict::Release { abandoned: true };
-    }
     // Built once and then only replaced: copying a decision would cost more than making it.
     let mut decision = match recorded {
         Recorded::Nothing => begin(graph, facts),
@@ -67,7 +64,7 @@ fn begin(graph: &Graph<'_>, facts: &LifecycleFacts<'_>) -> Verdict {
             | Observed::Unobserved
             | Observed::Unforeseen
             | Observed::Unreachable { .. }
-            | Observed::Failed { .. } => Verdict::Release { abandoned: false },
+            | Observed::Failed { .. } => Verdict::Release,
         };
     }
     let Some(entry) = graph.entry() else {
@@ -88,9 +85,6 @@ fn begin(graph: &Graph<'_>, facts: &LifecycleFacts<'_>) -> Verdict {
 
 /// Decides for a recorded state that the graph does not have: only an observation can say where the application is.
 fn reorient(graph: &Graph<'_>, record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
-    if facts.newer {
-        return Verdict::Stand(Stand::HandsOff);
-    }
     let to = match facts.observed {
         Observed::In(state) => graph.get(state).map(|_| state),
         // An object that is being deleted is not created again.
@@ -436,7 +430,7 @@ impl Situation<'_, '_> {
                 return self.amended().unwrap_or(Verdict::Stand(Stand::Failed));
             }
             WorkState::Stayed | WorkState::SaidNext | WorkState::Over if self.facts.deleting => {
-                return Verdict::Release { abandoned: false };
+                return Verdict::Release;
             }
             WorkState::Stayed | WorkState::SaidNext | WorkState::Over | WorkState::Failed => {}
         }

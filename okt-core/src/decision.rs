@@ -20,11 +20,8 @@ pub enum Verdict {
     },
     /// The action has ended, and the object stays.
     End(Ending),
-    /// The operator lets the object go: it removes its finalizer.
-    Release {
-        /// The object did not reach a leaf, because a user abandoned it.
-        abandoned: bool,
-    },
+    /// The operator removes its finalizer.
+    Release,
 }
 
 /// A transition.
@@ -121,8 +118,6 @@ pub enum Stand {
     Unsure,
     /// The graph does not have the state on record, and no observation shows where the application is.
     UnknownState,
-    /// The state on record belongs to a newer operator.
-    HandsOff,
 }
 
 /// The reason for starting work without a move.

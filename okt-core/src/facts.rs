@@ -118,10 +118,6 @@ pub enum Task {
 }
 
 /// The facts at the moment of a decision.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own; no combination is excluded"
-)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LifecycleFacts<'a> {
     /// The desired state.
@@ -134,12 +130,8 @@ pub struct LifecycleFacts<'a> {
     pub revision: u64,
     /// The object is being deleted.
     pub deleting: bool,
-    /// A user abandoned the object; this counts only while it is being deleted.
-    pub abandoned: bool,
     /// A user paused the object.
     pub paused: bool,
-    /// This graph does not have the state on record, but the graph in the CRD does: a newer operator recorded it.
-    pub newer: bool,
     /// The observation of the application.
     pub observed: Observed,
     /// The states that the observation named as events.

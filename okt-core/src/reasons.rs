@@ -81,6 +81,21 @@ reasons! {
     FINALIZING = "Finalizing";
 }
 
+/// Reasons about the lifecycle alone: its record, its spec and the observation decide whether they hold.
+pub const LIFECYCLE: &[&str] = &[
+    PAUSED,
+    UNOBSERVED,
+    UNREACHABLE,
+    OBSERVATION_FAILED,
+    UNFORESEEN_STATE,
+    OBSERVED_ELSEWHERE,
+    ABSENT,
+    UNKNOWN_STATE,
+    UNKNOWN_DESIRED_STATE,
+    NO_ROUTE,
+    LOOP_DETECTED,
+];
+
 /// Reasons about the owned resources; each message names the resource.
 pub mod resources {
     reasons! {

@@ -148,10 +148,10 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
     }
     let mut step = match graphs.life {
         Some(life) => life::decide(life, recorded, &f.life()),
-        None if asked.deleting => Verdict::Release { abandoned: false },
+        None if asked.deleting => Verdict::Release,
         None => Verdict::Stand(Stand::Settled),
     };
-    let releases = step == (Verdict::Release { abandoned: false });
+    let releases = step == (Verdict::Release);
 
     // --- the pass
     let (opens, mut hold, prunes) = match pass_stage(graphs, recorded, f, releases) {
@@ -350,6 +350,6 @@ fn work_change(graphs: Graphs<'_>, after: &Recorded, step: &Verdict, f: &Facts<'
         (Verdict::Run(Run::Changed | Run::Amended), _) => WorkChange::New,
         (Verdict::Retry { .. }, _) => WorkChange::Retry,
         (Verdict::Stand(Stand::Waiting), Task::Ended(ActionResult::Wait)) => WorkChange::Wait,
-        (Verdict::Run(_) | Verdict::Stand(_) | Verdict::Release { .. }, _) => WorkChange::Keep,
+        (Verdict::Run(_) | Verdict::Stand(_) | Verdict::Release, _) => WorkChange::Keep,
     }
 }

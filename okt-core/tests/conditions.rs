@@ -567,10 +567,10 @@ proptest! {
             | Verdict::Retry { .. } => {
                 prop_assert!(!beside("Stalled"), "{decision:?} {recorded:?} {facts:?} {:?} {all:#?}", graph.states);
             }
-            Verdict::Stand(Stand::Unsure | Stand::Paused | Stand::UnknownState | Stand::HandsOff)
+            Verdict::Stand(Stand::Unsure | Stand::Paused | Stand::UnknownState)
             | Verdict::Go(_)
             | Verdict::End(_)
-            | Verdict::Release { .. } => {}
+            | Verdict::Release => {}
         }
     }
 }

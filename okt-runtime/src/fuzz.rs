@@ -126,9 +126,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
         generation: meta.generation.unwrap_or(0),
         revision,
         deleting: meta.deletion_timestamp.is_some(),
-        abandoned: annotations::is_abandoned(meta),
         paused: annotations::is_paused(meta),
-        newer: dice.below(8) == 0,
         observed: *dice.pick(&[
             Observed::Unobserved,
             Observed::In(some_state),

@@ -18,7 +18,7 @@ pub use self::{
 
 use serde_json::Value;
 
-use crate::object;
+use crate::api::object;
 
 /// Checks one version of an object, and its change from the previous version, against the rules.
 ///

@@ -126,69 +126,23 @@
 //! `sortBy` · objects nested deeper than 100 levels · columns of a CRD whose JSON path has `..`,
 //! slices, unions or other filters than `==` and `!=` · the old `/watch/` paths.
 
+mod api;
 pub mod conditions;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 #[cfg(feature = "lifecycle")]
 pub mod rehearsal;
 
-mod api_server;
-mod endpoint;
-mod faults;
-mod record;
-mod replica;
-mod serve;
-mod versions;
-
-mod server;
-
-mod discovery;
-mod options;
-mod path;
-mod read;
-mod selector;
-mod table;
-mod watch;
-
-mod apply;
-mod delete;
-mod patch;
-mod rules;
-mod twins;
-mod write;
-
-mod cel;
-mod schema;
-
-mod builtin;
-mod crd;
-mod event;
-mod kind;
-mod priority;
-
-#[cfg(feature = "kubernetes")]
-mod kubernetes;
-
-mod clock;
-mod convert;
-mod object;
-mod refusal;
-mod sight;
-mod store;
-mod stored;
-
-pub use api_server::{ApiServer, Backup};
-pub use endpoint::Endpoint;
-pub use faults::{Chaos, EventKind, Fault, Injected, OnEvent, OnRequest, Seed, Strike, What};
+pub use api::{
+    ApiServer, Backup, Chaos, Endpoint, EventKind, EventRecord, Fault, Injected, Mark, OnEvent,
+    OnRequest, Replica, RequestRecord, Seed, Served, Strike, Verb, Version, Versions, What,
+};
 #[cfg(feature = "kubernetes")]
 pub use kubernetes::{Kubernetes, KubernetesError};
-pub use record::{RequestRecord, Verb};
 #[cfg(feature = "lifecycle")]
 pub use rehearsal::Rehearsal;
-pub use replica::Replica;
-pub use serve::Served;
-pub use versions::{EventRecord, Mark, Version, Versions};
 
 /// Compiles the examples of the README with those of the documentation.
 #[cfg(doctest)]

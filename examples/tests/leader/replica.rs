@@ -79,9 +79,9 @@ impl Replica {
 
     /// Waits until it logs that it leads no longer, after a time.
     pub(crate) async fn leads_no_longer(&self, after: Instant) -> Instant {
-        let what = format!("{} leads no longer", self.name);
+        let what = format!("{} does not lead any more", self.name);
         until(&what, async || {
-            self.said("leads no longer", after).first().copied()
+            self.said("does not lead any more", after).first().copied()
         })
         .await
     }

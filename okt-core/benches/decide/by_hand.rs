@@ -57,7 +57,7 @@ fn at(record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
         };
     }
     match record.state {
-        END if facts.deleting => Verdict::Release { abandoned: false },
+        END if facts.deleting => Verdict::Release,
         END => Verdict::Stand(Stand::Settled),
         RUNNING => at_rest(record, facts),
         _ if phase == Some(Phase::Failed) => Verdict::Stand(Stand::Failed),

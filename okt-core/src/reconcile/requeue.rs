@@ -183,7 +183,7 @@ fn left(
         | Verdict::Run(_)
         | Verdict::Retry { .. }
         | Verdict::End(_)
-        | Verdict::Release { .. } => note(to_come(f.work.due)),
+        | Verdict::Release => note(to_come(f.work.due)),
     }
     if let Some(Waits::Place(Some(left))) = f.work.waits {
         note(Some(left));

@@ -1,6 +1,5 @@
 //! Deletion: the way out, its precedence, and the removal of the finalizer.
 
-use okt_core::StateId;
 use okt_core::decide::{By, Ending, Run, Stand, Verdict, Why};
 use okt_core::facts::{ActionResult, Observed, Task};
 use okt_core::record::Phase;
@@ -10,7 +9,7 @@ use crate::case::{Case, REVISION};
 use crate::database::database;
 use crate::{goes, stands};
 
-const RELEASE: Verdict = Verdict::Release { abandoned: false };
+const RELEASE: Verdict = Verdict::Release;
 const FAILED: ActionResult = ActionResult::Failed { permanent: false };
 
 /// An action that was begun while the object was being deleted.
@@ -213,17 +212,6 @@ fn no_desired_state_leads_out_of_a_leaf_that_failed_permanently_during_deletion(
         .phase(Phase::Failed)
         .newly_desired("B");
     stands(&failed.deleting(), Stand::Failed);
-}
-
-#[test]
-fn an_abandoned_object_loses_its_finalizer_in_every_state() {
-    let abandoned = Verdict::Release { abandoned: true };
-    let give_up = |case: Case| case.with(|_, facts| facts.abandoned = true);
-    let running = Case::at(&database(), "Running").task(Task::Running);
-    assert_eq!(give_up(running.clone()).deleting().decide(), abandoned);
-    let unknown = running.clone().with(|r, _| r.state = StateId::UNKNOWN);
-    assert_eq!(give_up(unknown).deleting().decide(), abandoned);
-    stands(&give_up(running), Stand::Running);
 }
 
 #[test]

@@ -225,16 +225,6 @@ fn without_an_observed_state_an_object_stays_in_a_state_that_the_graph_does_not_
 }
 
 #[test]
-fn a_state_of_a_newer_operator_is_left_alone() {
-    let case = lost(Observed::Unobserved)
-        .seen("Running")
-        .newly_desired("End")
-        .with(|_, facts| facts.newer = true);
-    stands(&case, Stand::HandsOff);
-    assert_eq!(Some(case.after()), case.record);
-}
-
-#[test]
 fn an_object_in_an_unknown_state_is_not_created_again_while_it_is_deleted() {
     stands(&lost(Observed::Absent).deleting(), Stand::UnknownState);
 }

@@ -148,7 +148,7 @@ impl<'r> World<'r> {
         let decision = decide(&self.graph, &object.recorded, &facts);
         let next = object.recorded.after(&self.graph, &facts, &decision);
         self.log.push(format!("{decision:?} <- {:?}", facts.task));
-        if let Verdict::Release { .. } = decision {
+        if let Verdict::Release = decision {
             assert!(
                 object.recorded.at().is_none_or(|record| {
                     self.graph
@@ -218,9 +218,7 @@ impl<'r> World<'r> {
             generation: self.generation,
             revision: self.revision,
             deleting: self.deleting,
-            abandoned: false,
             paused: false,
-            newer: false,
             observed,
             events: &[],
             owned: false,
@@ -330,7 +328,7 @@ impl<'r> World<'r> {
                     okt_core::decide::Stand::Settled | okt_core::decide::Stand::Failed
                 );
             }
-            Verdict::Release { .. } => false,
+            Verdict::Release => false,
         };
         if starts {
             let action = record.action.expect("work to start");

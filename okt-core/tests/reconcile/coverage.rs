@@ -59,7 +59,7 @@ impl Coverage {
 
 /// The decisions that some case reaches.
 ///
-/// It leaves out drafts that `decide` never makes: of a release, of hands off, of starting work, of a hold that holds
+/// It leaves out drafts that `decide` never makes: of a release, of starting work, of a hold that holds
 /// nothing. No case has an action that names a state without an edge.
 const EXPECTED: &[&str] = &[
     "rest: for a time",
@@ -145,7 +145,6 @@ fn step_name(step: &Verdict) -> &'static str {
         Verdict::Stand(Stand::LoopGuard(_)) => "step Stand: LoopGuard",
         Verdict::Stand(Stand::Unsure) => "step Stand: Unsure",
         Verdict::Stand(Stand::UnknownState) => "step Stand: UnknownState",
-        Verdict::Stand(Stand::HandsOff) => "step Stand: HandsOff",
         Verdict::Go(_) => "step Go",
         Verdict::Run(Run::Resume) => "step Run: Resume",
         Verdict::Run(Run::Begin) => "step Run: Begin",
@@ -156,7 +155,7 @@ fn step_name(step: &Verdict) -> &'static str {
         Verdict::End(Ending::Well) => "step End: Well",
         Verdict::End(Ending::Failed) => "step End: Failed",
         Verdict::End(Ending::Refused(_)) => "step End: Refused",
-        Verdict::Release { .. } => "step Release",
+        Verdict::Release => "step Release",
     }
 }
 

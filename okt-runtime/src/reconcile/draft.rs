@@ -277,22 +277,30 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 }
 
-/// Keeps the stored `Ready`, `Reconciling` and `Stalled` if the stored `Ready` is worse than what the lifecycle says.
-/// Other problems are not checked while the object is paused, and an operator that has just started does not know them.
+/// Keeps the stored `Ready`, `Reconciling` and `Stalled` if the stored `Ready` is worse than what the lifecycle says, for
+/// a reason of owned resources, of the pass or of your code.
+///
+/// These are not checked while the object is paused, and an operator that has just started does not know them.
 fn keep_standing<K: LifecycleObject>(status: &mut Status<K::State, K::Extra>, object: &K) {
     let stored = object.status_of().map_or(&[][..], |it| &it.conditions);
-    let is_ready = |all: &[meta::Condition], is: &str| {
-        (all.iter()).any(|it| it.type_ == "Ready" && it.status == is)
+    let ready = |all: &'_ [meta::Condition], is: &str| {
+        all.iter()
+            .position(|it| it.type_ == "Ready" && it.status == is)
     };
-    if !is_ready(&status.conditions, "True") || !is_ready(stored, "False") {
+    let is_of_lifecycle = |reason: &str| {
+        reasons::LIFECYCLE.contains(&reason) || K::State::GRAPH.named(reason).is_some()
+    };
+    let Some(worse) = ready(stored, "False") else {
+        return;
+    };
+    if ready(&status.conditions, "True").is_none() || is_of_lifecycle(&stored[worse].reason) {
         return;
     }
-    let is_standing = |it: &&meta::Condition| STANDING.contains(&it.type_.as_str());
-    let kept = stored.iter().filter(is_standing).cloned();
-    let others = status
-        .conditions
-        .iter()
-        .filter(|it| !is_standing(it))
-        .cloned();
-    status.conditions = kept.chain(others).collect();
+    let is_standing = |it: &meta::Condition| STANDING.contains(&it.type_.as_str());
+    status.conditions.retain(|it| !is_standing(it));
+    let mut kept: Vec<_> = (stored.iter().filter(|it| is_standing(it)).cloned()).collect();
+    for condition in &mut kept {
+        condition.observed_generation = status.observed_generation;
+    }
+    status.conditions.splice(..0, kept);
 }

@@ -111,7 +111,7 @@ impl<K: LifecycleObject> Report<'_, K> {
             | Verdict::Run(_)
             | Verdict::Retry { .. }
             | Verdict::End(_)
-            | Verdict::Release { .. } => None,
+            | Verdict::Release => None,
         };
         let desired = self.object.spec_of().lifecycle();
         let state = K::State::from_id(record.state).map(StateName::Known);

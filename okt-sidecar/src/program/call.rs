@@ -1,6 +1,6 @@
 //! An HTTP request as a step of a state's work: its content, and the meaning of its answer.
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
 use super::command::Cut;

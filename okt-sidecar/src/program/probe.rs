@@ -98,13 +98,7 @@ impl Probe {
             return Err("the probe is no request".to_owned());
         };
         let deadline = Instant::now() + self.timeout;
-        let answered = http.ask(
-            Method::Get,
-            url,
-            reqwest::header::HeaderMap::new(),
-            None,
-            deadline,
-        );
+        let answered = http.ask(Method::Get, url, http::HeaderMap::new(), None, deadline);
         let answered = answered
             .await
             .map_err(|error| format!("{}: {error}", shown(url)))?;

@@ -59,7 +59,7 @@ impl Program {
             tracing::info!(pid = found.pid, "the application runs already");
         }
         Ok(Self {
-            http: Http::new().map_err(io::Error::other)?,
+            http: Http::new(),
             config,
             launcher,
             notes,

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Context, Violation, check, lint};
-use crate::object;
+use crate::api::object;
 
 /// Checks a stream of objects, each against its previous version.
 ///

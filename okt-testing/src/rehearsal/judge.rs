@@ -13,7 +13,8 @@ use super::{
     rules::Rules,
     stage::{Ended, OPERATOR, shown},
 };
-use crate::{EventKind, object};
+use crate::EventKind;
+use crate::api::object;
 
 /// The tolerance for a deadline.
 const LATE: std::time::Duration = std::time::Duration::from_mins(2);

@@ -33,6 +33,19 @@ async fn a_paused_object_makes_no_transition_and_goes_on_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_paused_object_whose_desired_state_is_reached_again_is_ready_also_after_a_restart() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    pause(&rig, true).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
+    rig.until_reason("db", "Ready", "Paused").await;
+    rig.restart().await;
+    rig.ask_for("db", json!({ "state": "Running" })).await;
+    rig.until_ready("db", Running).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_object_that_is_paused_is_not_started() {
     let rig = Rig::new().await;
     let mut object = <okt_tests::Databases as okt_tests::Served>::object("db", json!({}));

@@ -27,7 +27,7 @@ impl World {
             );
         }
         self.must(
-            !matches!(draft.step, Verdict::Release { .. }),
+            !matches!(draft.step, Verdict::Release),
             "records that the object is let go",
         );
     }

@@ -1,0 +1,53 @@
+//! The double of the Kubernetes API, in memory.
+//!
+//! It uses no other part of this crate. The [crate] documentation has a drawing of the path of a request.
+
+mod api_server;
+mod endpoint;
+mod faults;
+mod record;
+mod replica;
+mod serve;
+mod versions;
+
+mod server;
+
+mod discovery;
+mod options;
+mod path;
+mod read;
+mod selector;
+mod table;
+mod watch;
+
+mod apply;
+mod delete;
+mod patch;
+mod rules;
+mod twins;
+mod write;
+
+mod cel;
+mod schema;
+
+mod builtin;
+mod crd;
+mod event;
+mod kind;
+mod priority;
+
+mod clock;
+mod convert;
+pub(crate) mod object;
+mod refusal;
+mod sight;
+mod store;
+mod stored;
+
+pub use self::api_server::{ApiServer, Backup};
+pub use self::endpoint::Endpoint;
+pub use self::faults::{Chaos, EventKind, Fault, Injected, OnEvent, OnRequest, Seed, Strike, What};
+pub use self::record::{RequestRecord, Verb};
+pub use self::replica::Replica;
+pub use self::serve::Served;
+pub use self::versions::{EventRecord, Mark, Version, Versions};

@@ -1,0 +1,332 @@
+//! [`ApiServer`]: the handle that a test holds.
+
+use std::{io, sync::Arc, time::Duration};
+
+use serde_json::json;
+
+use crate::api::{
+    endpoint::Endpoint,
+    faults::{Chaos, Fault, Injected, Strike, What},
+    kind::KindId,
+    record::RequestRecord,
+    replica::Replica,
+    serve::Served,
+    server::Shared,
+    versions::{EventRecord, Mark, Versions},
+};
+
+/// A Kubernetes API with a store of its own.
+///
+/// Cheap to clone: all clones, clients and served sockets share one store.
+/// The namespaces `default`, `kube-system`, `kube-public` and `kube-node-lease` exist from the
+/// start, with nothing in them.
+///
+/// # Example
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::Api;
+/// use okt_testing::{ApiServer, Verb};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = ApiServer::new();
+/// let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+/// let mut map = ConfigMap::default();
+/// map.metadata.name = Some("settings".to_owned());
+/// maps.create(&Default::default(), &map).await?;
+///
+/// let written: Vec<_> = server.requests().into_iter().filter(|r| r.is_write()).collect();
+/// assert_eq!(written.len(), 1);
+/// assert_eq!((written[0].verb, written[0].resource.as_str()), (Verb::Create, "configmaps"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ApiServer {
+    shared: Arc<Shared>,
+}
+
+impl ApiServer {
+    /// Creates an API server with the built-in kinds.
+    pub fn new() -> Self {
+        let shared = Arc::new(Shared::new());
+        let mut store = shared.lock();
+        let namespaces = KindId {
+            group: String::new(),
+            plural: "namespaces".to_owned(),
+        };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let (uid, now) = (store.new_uid(), store.clock.text());
+            let mut namespace = json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {
+                    "name": name,
+                    "uid": uid,
+                    "creationTimestamp": now,
+                    "labels": { "kubernetes.io/metadata.name": name },
+                },
+                "spec": { "finalizers": ["kubernetes"] },
+                "status": { "phase": "Active" },
+            });
+            store.put(&namespaces, &mut namespace);
+        }
+        drop(store);
+        Self { shared }
+    }
+
+    /// Returns a client of this API, without a socket; its default namespace is `default`.
+    ///
+    /// It does not retry, unlike a client that kube builds from a configuration; for a client that
+    /// retries see [`Endpoint`].
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime: a kube client runs a task.
+    pub fn client(&self) -> kube::Client {
+        self.endpoint().client()
+    }
+
+    /// Returns a client with a name, which faults and records use to identify it.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime: a kube client runs a task.
+    ///
+    /// # Example
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kube::{Api, api::ListParams};
+    /// use okt_testing::{ApiServer, Fault};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let server = ApiServer::new();
+    /// server.inject(Fault::unavailable().client("operator"));
+    ///
+    /// let operator: Api<Pod> = Api::all(server.client_named("operator"));
+    /// assert!(operator.list(&ListParams::default()).await.is_err());
+    /// let user: Api<Pod> = Api::all(server.client());
+    /// assert!(user.list(&ListParams::default()).await.is_ok());
+    /// # }
+    /// ```
+    pub fn client_named(&self, name: &str) -> kube::Client {
+        self.endpoint().named(name).client()
+    }
+
+    /// Returns the endpoint of this API, as a service that you can put layers on.
+    ///
+    /// # Example
+    /// See [`Endpoint`].
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint::new(&self.shared, &self.shared.sight)
+    }
+
+    /// Returns the replica of this name: another API server over the same store, which can be behind.
+    ///
+    /// The first call with a name creates the replica; the empty name is the server itself.
+    ///
+    /// # Example
+    /// See [`Replica`].
+    pub fn replica(&self, name: &str) -> Replica {
+        Replica::new(&self.shared, name)
+    }
+
+    /// Serves this API over HTTP on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// The port cannot be opened.
+    pub async fn serve(&self) -> io::Result<Served> {
+        self.endpoint().serve().await
+    }
+
+    /// Plans a fault: from now on it strikes what matches its limits.
+    ///
+    /// # Example
+    /// See [`Fault`].
+    pub fn inject<W: What>(&self, fault: Fault<W>) -> Injected {
+        self.shared.book().plan(fault)
+    }
+
+    /// Starts a chaos: from now on faults strike at random, reproducibly for the same seed.
+    ///
+    /// # Example
+    /// See [`Chaos`].
+    pub fn misbehave(&self, chaos: Chaos) -> Injected {
+        self.shared.book().unleash(chaos)
+    }
+
+    /// Ends all faults and chaos, and lets all replicas catch up.
+    ///
+    /// After this a correct operator comes to rest.
+    ///
+    /// # Example
+    /// ```
+    /// use okt_testing::{ApiServer, Chaos};
+    ///
+    /// let server = ApiServer::new();
+    /// server.replica("b").freeze();
+    /// let chaos = server.misbehave(Chaos::seeded(1));
+    /// // ... a test, and then:
+    /// server.calm();
+    /// for strike in server.strikes() {
+    ///     println!("{strike}");
+    /// }
+    /// ```
+    pub fn calm(&self) {
+        self.shared.book().end();
+        for sight in self.shared.sights() {
+            sight.release();
+            sight.set_lag(&self.shared.lock(), Duration::ZERO);
+        }
+    }
+
+    /// Returns all strikes of faults and chaos so far, in order.
+    pub fn strikes(&self) -> Vec<Strike> {
+        self.shared.book().strikes()
+    }
+
+    /// Returns all requests so far, in the order in which they came.
+    pub fn requests(&self) -> Vec<RequestRecord> {
+        self.shared.requests().since(0).to_vec()
+    }
+
+    /// Returns the requests since a mark.
+    ///
+    /// # Example
+    /// See [`mark`](Self::mark).
+    pub fn requests_since(&self, mark: Mark) -> Vec<RequestRecord> {
+        self.shared.requests().since(mark.request).to_vec()
+    }
+
+    /// Discards the recorded requests.
+    pub fn clear_requests(&self) {
+        self.shared.requests().clear();
+    }
+
+    /// Returns a mark: the current position in the recordings.
+    ///
+    /// # Example
+    /// An operator at rest writes nothing:
+    /// ```
+    /// use okt_testing::ApiServer;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let server = ApiServer::new();
+    /// // ... an operator comes to rest, and then:
+    /// let settled = server.mark();
+    /// tokio::time::sleep(std::time::Duration::from_mins(10)).await;
+    /// let writes: Vec<_> = (server.requests_since(settled).into_iter())
+    ///     .filter(|request| request.is_write())
+    ///     .collect();
+    /// assert_eq!(writes, []);
+    /// # }
+    /// ```
+    pub fn mark(&self) -> Mark {
+        Mark {
+            version: self.shared.lock().version(),
+            request: self.shared.requests().next(),
+            event: self.shared.events().len(),
+        }
+    }
+
+    /// Returns every state that every object was in.
+    ///
+    /// # Example
+    /// See [`Versions`].
+    pub fn versions(&self) -> Versions {
+        Versions::of(&self.shared.lock())
+    }
+
+    /// Returns every event that was sent to a watch, in order.
+    ///
+    /// # Example
+    /// See [`OnEvent`](crate::OnEvent).
+    pub fn events(&self) -> Vec<EventRecord> {
+        self.shared.events().clone()
+    }
+
+    /// Returns the events since a mark.
+    pub fn events_since(&self, mark: Mark) -> Vec<EventRecord> {
+        let events = self.shared.events();
+        events[mark.event.min(events.len())..].to_vec()
+    }
+
+    /// Turns the recording of requests, versions and events on or off; it is on from the start.
+    ///
+    /// Without a recording the memory of the server does not grow with the writes, which suits a
+    /// benchmark. It still grows with each strike of a fault, and with each client and object that
+    /// a chaos tracks. A replica can then be behind by no more than a watch can: the last 4096
+    /// changes of a kind.
+    ///
+    /// # Example
+    /// ```
+    /// let server = okt_testing::ApiServer::new();
+    /// server.set_recording(false);
+    /// // ... a million writes
+    /// assert!(server.requests().is_empty());
+    /// ```
+    pub fn set_recording(&self, on: bool) {
+        self.shared.set_recording(on);
+    }
+
+    /// Delays each change by this much for watches and for reads with `resourceVersion=0`;
+    /// other reads stay current.
+    ///
+    /// A cache that is never behind hides the bugs that a stale cache reveals. The delay is
+    /// on tokio's clock, so it works under paused time.
+    /// [`Replica::set_lag`] does this for one replica, [`Fault::lag`] for single events.
+    pub fn set_watch_lag(&self, lag: Duration) {
+        self.shared.sight.set_lag(&self.shared.lock(), lag);
+    }
+
+    /// Compacts the history: a watch or a page from any version before this moment gets 410 Gone.
+    pub fn compact(&self) {
+        self.shared.lock().compact();
+    }
+
+    /// Returns a backup of all that is stored, like a snapshot of etcd.
+    ///
+    /// # Example
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Namespace;
+    /// # use kube::Api;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), kube::Error> {
+    /// let server = okt_testing::ApiServer::new();
+    /// let namespaces: Api<Namespace> = Api::all(server.client());
+    /// let backup = server.backup();
+    /// namespaces.delete("kube-public", &Default::default()).await?;
+    /// server.restore(&backup);
+    /// assert!(namespaces.get("kube-public").await.is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup(&self) -> Backup {
+        Backup(Arc::new(self.shared.lock().backup()))
+    }
+
+    /// Restores a backup, as with etcd: resource versions go back and repeat, and all watches end.
+    ///
+    /// Afterwards [`versions`](Self::versions) returns only what happens from here on.
+    pub fn restore(&self, backup: &Backup) {
+        self.shared.lock().restore(&backup.0);
+        self.end_watches();
+    }
+
+    /// Ends all running watches, as a restart of a real server does; clients start new ones.
+    pub fn end_watches(&self) {
+        for sight in self.shared.sights() {
+            sight.end_watches();
+        }
+    }
+}
+
+/// A backup of all that is stored; see [`ApiServer::backup`].
+#[derive(Clone, Debug)]
+pub struct Backup(Arc<crate::api::store::Store>);
+
+impl Default for ApiServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}

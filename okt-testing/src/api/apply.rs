@@ -1,0 +1,166 @@
+//! This file records which manager set which field (`metadata.managedFields`) and implements server-side apply.
+//!
+//! The algorithm is that of structured-merge-diff. Fields that Kubernetes itself sets, and fields that an endpoint
+//! ignores, have no owner.
+
+mod account;
+mod conflict;
+mod fields;
+mod reserved;
+mod scale;
+mod shares;
+mod typed;
+mod versions;
+
+pub(crate) use self::{
+    account::{account, account_scale},
+    reserved::Bare,
+    scale::apply_scale,
+    shares::{Manager, Operation},
+};
+
+use serde_json::{Value, json};
+
+use self::{
+    account::take,
+    conflict::settle,
+    reserved::{own, writable},
+    shares::{Share, read_entries, write},
+    typed::Twins,
+    versions::Changes,
+};
+use crate::api::{builtin, kind::Sibling, object, refusal::Refusal, schema::Schema};
+
+/// The manager of the fields that were written before ownership was recorded.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// The context of a write: its kind, version and time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) api_version: &'a str,
+    pub(crate) kind: &'a str,
+    /// The other versions of the kind.
+    pub(crate) siblings: &'a [Sibling],
+    /// The kind has a status subresource.
+    pub(crate) has_status: bool,
+    pub(crate) built_in: bool,
+    /// The time of the write, as text.
+    pub(crate) now: &'a str,
+}
+
+impl<'a> Scene<'a> {
+    /// Another version of the kind.
+    fn sibling(&self, api_version: &str) -> Option<&'a Sibling> {
+        Sibling::find(self.siblings, api_version)
+    }
+}
+
+/// Applies a configuration to the live object; `None` if there is none yet.
+///
+/// # Errors
+/// The configuration does not fit the schema, or other managers own some of its fields.
+pub(crate) fn apply(
+    scene: Scene<'_>,
+    live: Option<&Bare>,
+    config: Value,
+    manager: &Manager,
+    force: bool,
+) -> Result<Value, Refusal> {
+    let shape = Some(scene.schema);
+    let empty = json!({});
+    let live_bare = live.map_or(&empty, |live| &live.object);
+    let mut shares = live
+        .and_then(|live| read_entries(live.entries()))
+        .unwrap_or_default();
+    let first = live.filter(|_| shares.is_empty());
+    if let Some(live) = first {
+        let errors = typed::check(shape, live_bare, Twins::Allowed);
+        if !errors.is_empty() {
+            let what = identify(scene, live.namespace(), live_bare);
+            let errors = typed::list(&errors);
+            return Err(Refusal::unexplained(format!(
+                "failed to create manager for existing fields: failed to convert new object ({what}) to smd typed: {errors}"
+            )));
+        }
+    }
+    let errors = typed::check(shape, &config, Twins::Refused);
+    if !errors.is_empty() {
+        let errors = typed::list(&errors);
+        let what = identify(scene, object::namespace(&config), &config);
+        return Err(Refusal::unexplained(format!(
+            "failed to create typed patch object ({what}): {errors}"
+        )));
+    }
+    if first.is_some() {
+        let first = Manager {
+            operation: Operation::Update,
+            name: BEFORE_FIRST_APPLY.to_owned(),
+            api_version: scene.api_version.to_owned(),
+            subresource: manager.subresource.clone(),
+        };
+        let blank = if scene.built_in {
+            builtin::blank(scene.kind)
+        } else {
+            json!({})
+        };
+        take(scene, &blank, live_bare, &mut shares, &first).map_err(Refusal::unexplained)?;
+    }
+    versions::check(scene, &shares, live_bare).map_err(Refusal::unexplained)?;
+    let config = Bare::of(config);
+    let given = &config.object;
+    let mut merged = typed::merge(shape, live_bare, given);
+    let wanted = writable(scene, &manager.subresource, typed::fields_of(shape, given));
+    let last = shares.remove(manager);
+    let time = last.as_ref().and_then(|share| share.time.clone());
+    let share = Share {
+        fields: wanted,
+        api_version: scene.api_version.to_owned(),
+        time,
+    };
+    shares.insert(manager.clone(), share);
+    // A manager that sets the same fields as last time may still give up fields that an emptied list leaves out.
+    if let Some(last) = last {
+        merged = versions::prune(scene, merged, &shares, last)
+            .map_err(|why| Refusal::unexplained(format!("failed to prune fields: {why}")))?;
+    }
+    let changes =
+        Changes::find(scene, manager, &shares, live_bare, &merged).map_err(Refusal::unexplained)?;
+    settle(&mut shares, manager, &changes, force)?;
+    if let Some(share) = shares.get_mut(manager) {
+        share.fields = own(std::mem::take(&mut share.fields));
+        if live.is_none_or(|live| live.differs_in_system(&config))
+            || !typed::same(live_bare, &merged)
+        {
+            share.time = Some(scene.now.to_owned());
+        }
+    }
+
+    // Fields that no schema declares stay as they are in the live object.
+    let mut new = match merged {
+        Value::Object(fields) => Value::Object(fields),
+        _ => json!({}),
+    };
+    if let Some(live) = live {
+        live.lend(&mut new);
+    }
+    for key in ["apiVersion", "kind"] {
+        if let Some(value) = given.get(key) {
+            object::fields(&mut new).insert(key.to_owned(), value.clone());
+        }
+    }
+    write(&mut new, shares);
+    Ok(new)
+}
+
+fn identify(scene: Scene<'_>, namespace: &str, object: &Value) -> String {
+    let (group, version) = scene
+        .api_version
+        .split_once('/')
+        .unwrap_or(("", scene.api_version));
+    format!(
+        "{namespace}/{}; {group}/{version}, Kind={}",
+        object::name(object),
+        object::text(object, &["kind"])
+    )
+}

@@ -1,0 +1,315 @@
+//! This file lists the kinds that exist without a CRD.
+//!
+//! They are stored without validation and, except for those listed here, without defaults.
+
+mod shape;
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Value, json};
+
+use self::shape::known_shape;
+
+use crate::api::{
+    kind::{Kind, Origin, Scale},
+    object,
+    schema::{Schema, SharedSchema},
+    table,
+};
+
+/// One line of the table below.
+struct Line {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    short: &'static str,
+    traits: &'static [Trait],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trait {
+    Cluster,
+    Status,
+    Generation,
+    Scale,
+    /// A PUT needs a resourceVersion.
+    Versioned,
+    /// A PUT creates the object if it does not exist.
+    Upsert,
+    /// Part of `kubectl get all`.
+    All,
+}
+
+use Trait::{All, Cluster, Generation, Status, Upsert, Versioned};
+
+const fn line(
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    short: &'static str,
+    traits: &'static [Trait],
+) -> Line {
+    Line {
+        group,
+        version,
+        kind,
+        plural,
+        short,
+        traits,
+    }
+}
+
+const WORKLOAD: &[Trait] = &[Status, Generation, Trait::Scale, All];
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+#[rustfmt::skip]
+const LINES: &[Line] = &[
+    line("", "v1", "Namespace", "namespaces", "ns", &[Cluster, Status, Versioned]),
+    line("", "v1", "ConfigMap", "configmaps", "cm", &[]),
+    line("", "v1", "Secret", "secrets", "", &[]),
+    line("", "v1", "Service", "services", "svc", &[Status, Upsert, All]),
+    line("", "v1", "ServiceAccount", "serviceaccounts", "sa", &[]),
+    line("", "v1", "Pod", "pods", "po", &[Status, Generation, All]),
+    line("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", &[Status]),
+    line("", "v1", "Event", "events", "ev", &[Upsert]),
+    line("events.k8s.io", "v1", "Event", "events", "ev", &[Upsert]),
+    line("coordination.k8s.io", "v1", "Lease", "leases", "", &[Versioned, Upsert]),
+    line("apps", "v1", "Deployment", "deployments", "deploy", WORKLOAD),
+    line("apps", "v1", "StatefulSet", "statefulsets", "sts", WORKLOAD),
+    line("apps", "v1", "ReplicaSet", "replicasets", "rs", WORKLOAD),
+    line("apps", "v1", "DaemonSet", "daemonsets", "ds", &[Status, Generation, All]),
+    line("batch", "v1", "Job", "jobs", "", &[Status, Generation, All]),
+    line("batch", "v1", "CronJob", "cronjobs", "cj", &[Status, Generation, All]),
+    line(RBAC, "v1", "Role", "roles", "", &[Upsert]),
+    line(RBAC, "v1", "RoleBinding", "rolebindings", "", &[Upsert]),
+    line(RBAC, "v1", "ClusterRole", "clusterroles", "", &[Cluster, Upsert]),
+    line(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", "", &[Cluster, Upsert]),
+    line("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "crd",
+        &[Cluster, Status, Generation, Versioned]),
+];
+
+/// Whether a real server has this API group, which is not or only partly served here.
+pub(crate) fn is_known_elsewhere(group: &str) -> bool {
+    group.is_empty()
+        || group.ends_with(".k8s.io")
+        || matches!(group, "apps" | "batch" | "autoscaling" | "policy")
+}
+
+/// Returns all built-in kinds; every server shares them.
+pub(crate) fn kinds() -> impl Iterator<Item = Arc<Kind>> {
+    static KINDS: LazyLock<Vec<Arc<Kind>>> =
+        LazyLock::new(|| LINES.iter().map(|line| Arc::new(kind(line))).collect());
+    KINDS.iter().cloned()
+}
+
+fn kind(line: &'static Line) -> Kind {
+    let has = |wanted: Trait| line.traits.contains(&wanted);
+    let words = |text: &str| -> Vec<String> {
+        (!text.is_empty())
+            .then(|| text.to_owned())
+            .into_iter()
+            .collect()
+    };
+    Kind {
+        group: line.group.to_owned(),
+        version: line.version.to_owned(),
+        kind: line.kind.to_owned(),
+        list_kind: format!("{}List", line.kind),
+        plural: line.plural.to_owned(),
+        singular: line.kind.to_lowercase(),
+        short_names: words(line.short),
+        categories: words(if has(All) { "all" } else { "" }),
+        namespaced: !has(Cluster),
+        origin: Origin::BuiltIn,
+        schema: SharedSchema::of(|| Schema::of_builtin(known_shape(line.kind))),
+        openapi: json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
+        has_status: has(Status),
+        scale: has(Trait::Scale).then(|| Scale {
+            spec_replicas: path(&["spec", "replicas"]),
+            status_replicas: path(&["status", "replicas"]),
+            selector: Some(path(&["spec", "selector", "matchLabels"])),
+        }),
+        has_generation: has(Generation),
+        selectable: selectable(line.kind, line.group),
+        columns: table::builtin_columns(line.kind),
+        updates_unconditionally: !has(Versioned),
+        creates_on_update: has(Upsert),
+        was_changed: false,
+        is_served: true,
+        is_stored: true,
+        deprecation: None,
+        siblings: Vec::new(),
+    }
+}
+
+fn path(keys: &[&str]) -> Vec<String> {
+    keys.iter().map(|&key| key.to_owned()).collect()
+}
+
+fn selectable(kind: &str, group: &str) -> Vec<String> {
+    let paths: &[&str] = match (kind, group) {
+        ("Pod", _) => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "status.phase",
+            "status.podIP",
+        ],
+        ("Namespace", _) => &["status.phase"],
+        ("Secret", _) => &["type"],
+        ("Service", _) => &["spec.clusterIP", "spec.type"],
+        ("Event", "") => &[
+            "involvedObject.apiVersion",
+            "involvedObject.fieldPath",
+            "involvedObject.kind",
+            "involvedObject.name",
+            "involvedObject.namespace",
+            "involvedObject.resourceVersion",
+            "involvedObject.uid",
+            "reason",
+            "reportingComponent",
+            "type",
+        ],
+        ("Event", _) => &[
+            "regarding.apiVersion",
+            "regarding.fieldPath",
+            "regarding.kind",
+            "regarding.name",
+            "regarding.namespace",
+            "regarding.resourceVersion",
+            "regarding.uid",
+            "reason",
+            "reportingController",
+            "type",
+        ],
+        ("ReplicaSet", _) => &["status.replicas"],
+        ("Job", _) => &["status.successful"],
+        _ => &[],
+    };
+    paths.iter().map(|&path| path.to_owned()).collect()
+}
+
+/// Fills in the fields that a type always has, even if they are empty.
+pub(crate) fn fill(kind: &str, object: &mut Value) {
+    if kind == "ServiceAccount" {
+        // Only the name of a secret is kept.
+        let secrets = object.get_mut("secrets").and_then(Value::as_array_mut);
+        for secret in secrets.into_iter().flatten() {
+            object::fields(secret).retain(|key, _| key == "name");
+        }
+    }
+    match kind {
+        "Service" => {
+            fill_service(object);
+            let texts = ["type", "status", "reason", "message"];
+            fill_conditions(object, &texts, &["lastTransitionTime"]);
+        }
+        "Deployment" => fill_conditions(object, &["type", "status"], &[]),
+        _ => {}
+    }
+    let always = match kind {
+        "Lease" | "Role" | "ClusterRole" => blank(kind),
+        "Deployment" => json!({ "status": {} }),
+        _ => json!({}),
+    };
+    for (key, value) in always.as_object().into_iter().flatten() {
+        let found = object::fields(object)
+            .entry(key.clone())
+            .or_insert_with(|| value.clone());
+        if found.as_array().is_some_and(Vec::is_empty) {
+            found.clone_from(value);
+        }
+    }
+}
+
+/// Fills in the fields that a condition always has: some texts, and times that may be null.
+fn fill_conditions(object: &mut Value, texts: &[&str], times: &[&str]) {
+    let conditions = object.pointer_mut("/status/conditions");
+    for condition in conditions
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        let fields = object::fields(condition);
+        for &key in texts {
+            fields.entry(key).or_insert_with(|| "".into());
+        }
+        for &key in times {
+            fields.entry(key).or_insert(Value::Null);
+        }
+    }
+}
+
+fn fill_service(service: &mut Value) {
+    let status = object::fields(service).entry("status");
+    let status = object::fields(status.or_insert(Value::Null));
+    status.entry("loadBalancer").or_insert_with(|| json!({}));
+    let spec = object::fields(service).entry("spec");
+    let spec = object::fields(spec.or_insert(Value::Null));
+    let kind = spec.entry("type").or_insert_with(|| "ClusterIP".into());
+    let has_address = kind != "ExternalName";
+    let is_outside = kind == "NodePort" || kind == "LoadBalancer";
+    let is_balanced = kind == "LoadBalancer";
+    let mut fill = |key: &str, value: Value| {
+        spec.entry(key).or_insert(value);
+    };
+    fill("sessionAffinity", "None".into());
+    if has_address {
+        fill("internalTrafficPolicy", "Cluster".into());
+    }
+    if is_outside {
+        fill("externalTrafficPolicy", "Cluster".into());
+    }
+    if is_balanced {
+        fill("allocateLoadBalancerNodePorts", true.into());
+    }
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
+        if let (Some(number), Value::Object(fields)) = (port.get("port").cloned(), port) {
+            fields.entry("targetPort").or_insert(number);
+        }
+    }
+}
+
+/// Keeps the values that the server allocated to an object if an update does not repeat them.
+pub(crate) fn keep_allocated(kind: &Kind, old: &Value, new: &mut Value) {
+    if !kind.is("", "services") || object::text(new, &["spec", "type"]) == "ExternalName" {
+        return;
+    }
+    for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        let path = ["spec", key];
+        if let (None, Some(value)) = (object::at(new, &path), object::at(old, &path)) {
+            object::put(new, &path, value.clone());
+        }
+    }
+}
+
+/// Returns the metadata fields that a write through the status does not change; it writes all others.
+pub(crate) fn kept_by_status(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "Deployment" => &["labels"],
+        "Pod" => &["ownerReferences"],
+        _ => &[],
+    }
+}
+
+/// Returns the fields that every object of a kind has; the creator of an object does not own them.
+pub(crate) fn blank(kind: &str) -> Value {
+    match kind {
+        "Lease" => json!({ "spec": {} }),
+        "Role" | "ClusterRole" => json!({ "rules": null }),
+        "Service" => json!({ "spec": {}, "status": { "loadBalancer": {} } }),
+        "Deployment" => json!({
+            "spec": {
+                "selector": null,
+                "strategy": {},
+                "template": { "metadata": {}, "spec": { "containers": null } },
+            },
+            "status": {},
+        }),
+        _ => json!({}),
+    }
+}

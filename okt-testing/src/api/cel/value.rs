@@ -1,0 +1,119 @@
+//! This file converts an object for CEL: the fields that its schema declares, in their types.
+
+use std::{collections::HashMap, sync::Arc};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use chrono::{DateTime, NaiveDate, NaiveTime};
+use kube::core::cel::cel::{
+    Value as CelValue,
+    objects::{Key, Map},
+};
+use serde_json::Value;
+
+use super::text;
+use crate::api::schema::{Additional, Schema, Type};
+
+/// Converts a value to the form in which an expression sees it.
+pub(crate) fn bind(schema: &Schema, value: &Value) -> CelValue {
+    match value {
+        Value::Null => CelValue::Null,
+        Value::Bool(flag) => CelValue::Bool(*flag),
+        Value::Number(number) => {
+            if schema.kind == Some(Type::Number) {
+                return CelValue::Float(number.as_f64().unwrap_or_default());
+            }
+            match (number.as_i64(), number.as_f64()) {
+                (Some(integer), _) => CelValue::Int(integer),
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "an integer beyond the range of CEL saturates"
+                )]
+                (None, Some(float)) if schema.kind == Some(Type::Integer) => {
+                    CelValue::Int(float as i64)
+                }
+                (None, float) => CelValue::Float(float.unwrap_or_default()),
+            }
+        }
+        Value::String(text) => bind_text(schema, text),
+        Value::Array(items) => CelValue::List(Arc::new(match &schema.items {
+            Some(below) => items.iter().map(|item| bind(below, item)).collect(),
+            None => items
+                .iter()
+                .map(|item| bind(&Schema::default(), item))
+                .collect(),
+        })),
+        Value::Object(fields) => {
+            let mut map = HashMap::with_capacity(fields.len());
+            for (key, value) in fields {
+                if value.is_null() && schema.properties.contains_key(key) {
+                    // For a rule, a null field is absent.
+                    continue;
+                }
+                let (key, below) = match (schema.properties.get(key), &schema.additional) {
+                    (Some(below), _) if below.hidden => continue,
+                    (Some(below), _) => (escape(key), below),
+                    (None, Additional::Of(below)) => (key.clone(), &**below),
+                    // A rule cannot name an undeclared field.
+                    (None, _) => continue,
+                };
+                map.insert(Key::String(Arc::new(key)), bind(below, value));
+            }
+            CelValue::Map(Map { map: Arc::new(map) })
+        }
+    }
+}
+
+fn bind_text(schema: &Schema, given: &str) -> CelValue {
+    let plain = || CelValue::String(Arc::new(given.to_owned()));
+    if schema.int_or_string {
+        return plain();
+    }
+    match schema.format.as_deref() {
+        Some("date-time") => {
+            DateTime::parse_from_rfc3339(given).map_or_else(|_| plain(), CelValue::Timestamp)
+        }
+        Some("duration") => text::duration(given).unwrap_or_else(plain),
+        Some("date") => NaiveDate::parse_from_str(given, "%Y-%m-%d").map_or_else(
+            |_| plain(),
+            |date| CelValue::Timestamp(date.and_time(NaiveTime::MIN).and_utc().fixed_offset()),
+        ),
+        Some("byte") => BASE64_STANDARD
+            .decode(given)
+            .map_or_else(|_| plain(), |bytes| CelValue::Bytes(Arc::new(bytes))),
+        _ => plain(),
+    }
+}
+
+/// Returns the CEL name of a property; CEL reserves some words and characters.
+pub(crate) fn escape(name: &str) -> String {
+    const RESERVED: [&str; 21] = [
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ];
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    name.replace("__", "__underscores__")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__")
+}

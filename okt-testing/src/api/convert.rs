@@ -1,0 +1,73 @@
+//! This file converts objects between the stored version and the requested one.
+//!
+//! A conversion changes only `apiVersion`: it drops fields that the other version's schema does not declare, and fills
+//! in no defaults. Most kinds have one version and need no conversion.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::api::{
+    event,
+    kind::Kind,
+    object,
+    schema::{self, Schema},
+    store::{Key, Store},
+    stored::Stored,
+    write::stored_id,
+};
+
+/// Returns the stored object in the version of this kind.
+pub(crate) fn present(kind: &Kind, stored: &Arc<Stored>) -> Arc<Stored> {
+    if event::is_view(kind) {
+        return Arc::new(Stored::new(&event::present(stored.read())));
+    }
+    if kind.siblings.is_empty() {
+        return Arc::clone(stored);
+    }
+    let mut shown = stored.read();
+    if kind.is_in(api_version(&shown)) {
+        return Arc::clone(stored);
+    }
+    rename(&mut shown, kind.api_version(), &kind.schema);
+    Arc::new(Stored::new(&shown))
+}
+
+/// Returns an object of any version in the version to store.
+pub(crate) fn absorb(kind: &Kind, mut object: Value) -> Value {
+    if event::is_view(kind) {
+        return event::absorb(object);
+    }
+    if kind.siblings.is_empty() {
+        return object;
+    }
+    match kind.siblings.iter().find(|sibling| sibling.is_stored) {
+        Some(stored) if api_version(&object) != stored.api_version => {
+            rename(&mut object, stored.api_version.clone(), &stored.schema);
+        }
+        None if !kind.is_in(api_version(&object)) => {
+            rename(&mut object, kind.api_version(), &kind.schema);
+        }
+        Some(_) | None => {}
+    }
+    object
+}
+
+/// Returns the stored form of an object that a kind shows like this.
+pub(crate) fn stored_form(store: &Store, kind: &Kind, shown: &Value) -> Value {
+    if kind.siblings.is_empty() {
+        return absorb(kind, shown.clone());
+    }
+    let stored = store.get(&stored_id(kind), &Key::of(shown));
+    stored.map_or_else(|| shown.clone(), |stored| stored.read())
+}
+
+pub(crate) fn api_version(object: &Value) -> &str {
+    object::text(object, &["apiVersion"])
+}
+
+fn rename(object: &mut Value, api_version: String, schema: &Schema) {
+    object::fields(object).insert("apiVersion".to_owned(), api_version.into());
+    schema::prune(schema, object);
+    schema::drop_nulls(schema, object);
+}

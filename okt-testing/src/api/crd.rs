@@ -1,0 +1,228 @@
+//! This file reads and checks a `CustomResourceDefinition`.
+
+mod names;
+mod rules;
+mod version;
+
+use serde_json::{Value, json};
+
+pub(crate) use self::names::{accept, is_established, reconsider};
+use self::version::{Names, Place, Version};
+use crate::api::{
+    kind::Kind,
+    object::{self, text},
+    refusal::{Cause, Refusal, Subject},
+    schema::{Schema, SharedSchema},
+};
+
+pub(crate) const GROUP: &str = "apiextensions.k8s.io";
+pub(crate) const PLURAL: &str = "customresourcedefinitions";
+
+/// Reads the kinds that a CRD declares, one for each version that is served or stored; the storage version comes first.
+///
+/// # Errors
+/// A real server refuses the CRD, or this API does not implement a part of it.
+pub(crate) fn read(crd: &Value) -> Result<Vec<Kind>, Refusal> {
+    let subject = Subject {
+        group: GROUP,
+        kind: "CustomResourceDefinition",
+        plural: PLURAL,
+        name: object::name(crd),
+    };
+    let invalid = |causes: &[Cause]| Refusal::invalid(subject, causes);
+    let mut causes = check_names(crd);
+    rules::check_spec(crd, &mut causes);
+    let raw = raw_versions(crd);
+    rules::check_versions(raw, &mut causes);
+    if raw.iter().filter(|version| is(version, "storage")).count() != 1 {
+        return Err(invalid(&causes));
+    }
+    if text(crd, &["spec", "conversion", "strategy"]) == "Webhook" {
+        return Err(Refusal::not_served("conversion webhooks of a CRD"));
+    }
+    let schemas = read_schemas(raw, &mut causes);
+    for (index, (version, schema)) in raw.iter().zip(&schemas).enumerate() {
+        let place = |key: &str| Place::of(raw, index, key).look();
+        let misplaced = version::misplaced_selectable(raw, index);
+        let schema = schema.as_deref().filter(|_| misplaced.is_none());
+        causes.extend(misplaced);
+        rules::check_version(version, place, schema, &mut causes);
+    }
+    rules::check_stored(crd, raw, &mut causes);
+    if let Some(cause) = causes.iter().find(|cause| cause.is_not_served()) {
+        return Err(Refusal::not_served(&cause.message));
+    }
+    let schemas: Option<Vec<_>> = schemas.into_iter().collect();
+    let (Some(schemas), true) = (schemas, causes.is_empty()) else {
+        return Err(invalid(&causes));
+    };
+    let names = Names::of(crd);
+    let versions: Vec<_> = raw.iter().zip(schemas).map(Version::of).collect();
+    let mut kinds = Vec::new();
+    for (index, version) in versions.iter().enumerate() {
+        if is(version.raw, "served") || is(version.raw, "storage") {
+            let siblings = versions.iter().enumerate();
+            let siblings = siblings.filter(|(other, _)| *other != index);
+            let siblings = siblings.map(|(_, other)| other.sibling(&names)).collect();
+            kinds.push(version.kind(&names, siblings, raw)?);
+        }
+    }
+    kinds.sort_by_key(|kind| !kind.is_stored);
+    Ok(kinds)
+}
+
+fn raw_versions(crd: &Value) -> &[Value] {
+    object::at(crd, &["spec", "versions"])
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// Whether a version is `served`, `storage` or `deprecated`.
+fn is(version: &Value, what: &str) -> bool {
+    version.get(what) == Some(&true.into())
+}
+
+/// Reads the schemas of the versions; `None` for an invalid one.
+fn read_schemas(raw: &[Value], causes: &mut Vec<Cause>) -> Vec<Option<SharedSchema>> {
+    let openapi = |version| object::at(version, &["schema", "openAPIV3Schema"]);
+    for (index, version) in raw.iter().enumerate() {
+        if !openapi(version).is_some_and(Value::is_object) {
+            let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
+            causes.push(Cause::required(field, ""));
+        }
+    }
+    let mut schemas: Vec<Option<SharedSchema>> = Vec::new();
+    for (index, version) in raw.iter().enumerate() {
+        let place = Place::of(raw, index, "schema");
+        let schema = match (place.look(), openapi(version)) {
+            (Some(path), Some(openapi)) if openapi.is_object() => {
+                let path = format!("{path}.openAPIV3Schema");
+                let parsed = Schema::parse_root(openapi, &path);
+                let parsed = parsed.map_err(|found| causes.extend(found)).ok();
+                let has_status = match place {
+                    Place::Here(_) => version::has_status(version),
+                    Place::Above(_) | Place::Met => raw.iter().any(version::has_status),
+                };
+                if has_status {
+                    rules::check_root(openapi, &path, causes);
+                }
+                parsed.map(SharedSchema::from)
+            }
+            (None, _) => schemas.first().cloned().flatten(),
+            (Some(_), _) => None,
+        };
+        schemas.push(schema);
+    }
+    schemas
+}
+
+/// Fills in the fields that the API server itself sets in a CRD, except for the accepted names.
+pub(crate) fn complete(crd: &mut Value) {
+    let mut names = object::at(crd, &["spec", "names"])
+        .cloned()
+        .unwrap_or_default();
+    let kind = text(&names, &["kind"]).to_owned();
+    let fields = object::fields(&mut names);
+    fields
+        .entry("singular")
+        .or_insert_with(|| kind.to_lowercase().into());
+    fields
+        .entry("listKind")
+        .or_insert_with(|| format!("{kind}List").into());
+    object::put(crd, &["spec", "names"], names);
+    if object::at(crd, &["spec", "conversion"]).is_none() {
+        object::put(crd, &["spec", "conversion"], json!({ "strategy": "None" }));
+    }
+    note_stored(crd);
+}
+
+/// Sets `status.storedVersions`; an empty list stands for the current storage version.
+pub(crate) fn set_stored(crd: &mut Value, given: Value) {
+    let is_empty = given.as_array().is_none_or(Vec::is_empty);
+    let versions = if is_empty { json!([]) } else { given };
+    object::put(crd, &["status", "storedVersions"], versions);
+    if is_empty {
+        note_stored(crd);
+    }
+}
+
+/// Adds the current storage version to `status.storedVersions`.
+pub(crate) fn note_stored(crd: &mut Value) {
+    let stored = raw_versions(crd)
+        .iter()
+        .filter(|version| is(version, "storage"))
+        .map(|version| text(version, &["name"]).into())
+        .collect::<Vec<Value>>();
+    let mut versions = object::at(crd, &["status", "storedVersions"])
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let new = stored.into_iter().filter(|new| !versions.contains(new));
+    let new: Vec<_> = new.collect();
+    versions.extend(new);
+    object::put(crd, &["status", "storedVersions"], versions.into());
+}
+
+fn check_names(crd: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for path in [
+        &["spec", "group"][..],
+        &["spec", "scope"],
+        &["spec", "names", "plural"],
+        &["spec", "names", "kind"],
+    ] {
+        if text(crd, path).is_empty() {
+            causes.push(Cause::required(path.join("."), ""));
+        }
+    }
+    let scope = text(crd, &["spec", "scope"]);
+    if !matches!(scope, "" | "Namespaced" | "Cluster") {
+        causes.push(Cause::unsupported(
+            "spec.scope",
+            &scope.into(),
+            &["Cluster".into(), "Namespaced".into()],
+        ));
+    }
+    let plural = text(crd, &["spec", "names", "plural"]);
+    let group = text(crd, &["spec", "group"]);
+    if !group.is_empty() && !group.contains('.') {
+        causes.push(Cause::invalid(
+            "spec.group",
+            &group.into(),
+            "should be a domain with at least one dot",
+        ));
+    }
+    let name = object::name(crd);
+    if !plural.is_empty() && name != format!("{plural}.{group}") {
+        causes.push(Cause::invalid(
+            "metadata.name",
+            &name.into(),
+            "must be spec.names.plural+\".\"+spec.group",
+        ));
+    }
+    if group.ends_with(".k8s.io")
+        && object::at(
+            crd,
+            &["metadata", "annotations", "api-approved.kubernetes.io"],
+        )
+        .is_none()
+    {
+        causes.push(Cause::required(
+            "metadata.annotations[api-approved.kubernetes.io]",
+            "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111",
+        ));
+    }
+    causes
+}
+
+fn words(names: &Value, key: &str) -> Vec<String> {
+    names
+        .get(key)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}

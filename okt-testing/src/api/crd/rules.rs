@@ -1,0 +1,323 @@
+//! This file holds the rules for a CRD apart from those for its schema.
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::api::{
+    object::{self, text},
+    refusal::Cause,
+    schema::{Schema, Type},
+};
+
+const LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: [&str; 8] = [
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+];
+const SELECTABLE_LIMIT: usize = 8;
+/// The fields that are allowed at the root of a schema with a status subresource.
+const ROOT_FIELDS: [&str; 22] = [
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+];
+
+static IS_LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(LABEL));
+
+fn pattern(inner: &str) -> Regex {
+    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this file are valid")
+}
+
+/// Checks the names and the switches of a CRD.
+pub(super) fn check_spec(crd: &Value, causes: &mut Vec<Cause>) {
+    let names = object::at(crd, &["spec", "names"])
+        .cloned()
+        .unwrap_or_default();
+    for key in ["singular", "kind", "listKind"] {
+        let name = text(&names, &[key]);
+        let prefix = if key == "singular" {
+            ""
+        } else {
+            "may have mixed case, but should otherwise match: "
+        };
+        let checked = if key == "singular" {
+            name.to_owned()
+        } else {
+            name.to_lowercase()
+        };
+        check_label(&format!("spec.names.{key}"), name, &checked, prefix, causes);
+    }
+    for key in ["shortNames", "categories"] {
+        let list = names.get(key).and_then(Value::as_array);
+        for (index, name) in list.into_iter().flatten().enumerate() {
+            let name = name.as_str().unwrap_or_default();
+            let field = format!("spec.names.{key}[{index}]");
+            check_label(&field, name, name, "", causes);
+        }
+    }
+    let kind = text(&names, &["kind"]);
+    if !kind.is_empty() && kind == text(&names, &["listKind"]) {
+        causes.push(Cause::invalid(
+            "spec.names.listKind",
+            &kind.into(),
+            "kind and listKind may not be the same",
+        ));
+    }
+    let strategy = text(crd, &["spec", "conversion", "strategy"]);
+    if !matches!(strategy, "" | "None" | "Webhook") {
+        causes.push(Cause::unsupported(
+            "spec.conversion.strategy",
+            &strategy.into(),
+            &["None".into(), "Webhook".into()],
+        ));
+    }
+    if object::at(crd, &["spec", "preserveUnknownFields"]) == Some(&true.into()) {
+        causes.push(Cause::invalid(
+            "spec.preserveUnknownFields",
+            &true.into(),
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        ));
+    }
+    let versions = object::at(crd, &["spec", "versions"]).and_then(Value::as_array);
+    for (index, version) in versions.into_iter().flatten().enumerate() {
+        let name = text(version, &["name"]);
+        let path = format!("spec.versions[{index}]");
+        check_label(&format!("{path}.name"), name, name, "", causes);
+        let warning = version
+            .get("deprecationWarning")
+            .filter(|given| !given.is_null());
+        if let (Some(warning), None | Some(Value::Bool(false))) =
+            (warning, version.get("deprecated"))
+        {
+            causes.push(Cause::invalid(
+                format!("{path}.deprecationWarning"),
+                warning,
+                "can only be set for deprecated versions",
+            ));
+        }
+    }
+}
+
+fn check_label(field: &str, shown: &str, name: &str, prefix: &str, causes: &mut Vec<Cause>) {
+    if name.is_empty() || IS_LABEL.is_match(name) {
+        return;
+    }
+    let detail = format!(
+        "{prefix}a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{LABEL}')"
+    );
+    causes.push(Cause::invalid(field, &shown.into(), &detail));
+}
+
+/// Checks the root of a schema with a status subresource.
+pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let other = openapi
+        .as_object()
+        .into_iter()
+        .flatten()
+        .find(|(key, value)| {
+            !(ROOT_FIELDS.contains(&key.as_str()) || *key == "nullable" || value.is_null())
+        });
+    if let Some((key, _)) = other {
+        causes.push(Cause::invalid(
+            path,
+            openapi,
+            &format!(
+                "only {ROOT_FIELDS:?} fields are allowed at the root of the schema if the status subresource is enabled, and not {key}"
+            ),
+        ));
+    }
+}
+
+/// Checks that the versions have unique names and one storage version.
+pub(super) fn check_versions(versions: &[Value], causes: &mut Vec<Cause>) {
+    let names: BTreeSet<_> = (versions.iter().map(|version| text(version, &["name"]))).collect();
+    let wrong = |detail| Cause::invalid("spec.versions", &Value::from(versions), detail);
+    if names.len() < versions.len() {
+        causes.push(wrong("must contain unique version names"));
+    }
+    let is_storage = |version: &&Value| super::is(version, "storage");
+    if versions.iter().filter(is_storage).count() != 1 {
+        causes.push(wrong(
+            "must have exactly one version marked as storage version",
+        ));
+    }
+}
+
+/// Checks that no version was removed in which objects may be stored.
+pub(super) fn check_stored(crd: &Value, versions: &[Value], causes: &mut Vec<Cause>) {
+    let stored = object::at(crd, &["status", "storedVersions"]).and_then(Value::as_array);
+    for (index, name) in stored.into_iter().flatten().enumerate() {
+        if versions
+            .iter()
+            .any(|version| version.get("name") == Some(name))
+        {
+            continue;
+        }
+        let gone = name.as_str().unwrap_or_default();
+        let detail = format!(
+            "missing from spec.versions; {gone} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {gone} and removes {gone} from status.storedVersions"
+        );
+        let field = format!("status.storedVersions[{index}]");
+        causes.push(Cause::invalid(field, name, &detail));
+    }
+}
+
+/// Checks the columns, selectable fields and the scale of a version.
+///
+/// `place` returns the path of each of them, or `None` if it was checked before.
+pub(super) fn check_version(
+    version: &Value,
+    place: impl Fn(&str) -> Option<String>,
+    schema: Option<&Schema>,
+    causes: &mut Vec<Cause>,
+) {
+    if let Some(scale) = object::at(version, &["subresources", "scale"])
+        && let Some(place) = place("subresources")
+    {
+        check_scale(scale, &place, causes);
+    }
+    if let Some(place) = place("additionalPrinterColumns") {
+        for (index, column) in list(version, "additionalPrinterColumns") {
+            check_column(column, &format!("{place}[{index}]"), causes);
+        }
+    }
+    if let (Some(schema), Some(place)) = (schema, place("selectableFields")) {
+        check_selectable(version, &place, schema, causes);
+    }
+}
+
+fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut Vec<Cause>) {
+    let mut seen = BTreeSet::new();
+    for (index, entry) in list(version, "selectableFields") {
+        let field = format!("{place}[{index}].jsonPath");
+        let path = text(entry, &["jsonPath"]);
+        if path.is_empty() {
+            causes.push(Cause::required(field, ""));
+            continue;
+        }
+        // The schema that the server checks has no fields of `metadata`.
+        let found = Some(path)
+            .filter(|path| !path.starts_with(".metadata"))
+            .and_then(|path| schema.at_path(path));
+        let Some(found) = found else {
+            let detail = "is an invalid path: does not refer to a valid field";
+            causes.push(Cause::invalid(field, &path.into(), detail));
+            continue;
+        };
+        if !matches!(
+            found.kind,
+            Some(Type::String | Type::Boolean | Type::Integer)
+        ) {
+            let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
+            causes.push(Cause::invalid(field.clone(), &path.into(), detail));
+        }
+        if !seen.insert(path) {
+            causes.push(Cause::duplicate(field, &path.into()));
+        }
+    }
+    if seen.len() > SELECTABLE_LIMIT {
+        causes.push(Cause::too_many(place, seen.len(), SELECTABLE_LIMIT as u64));
+    }
+}
+
+fn list<'v>(version: &'v Value, key: &str) -> impl Iterator<Item = (usize, &'v Value)> {
+    let list = version.get(key).and_then(Value::as_array);
+    list.into_iter().flatten().enumerate()
+}
+
+fn check_column(column: &Value, path: &str, causes: &mut Vec<Cause>) {
+    if text(column, &["name"]).is_empty() {
+        causes.push(Cause::required(format!("{path}.name"), ""));
+    }
+    let kind = text(column, &["type"]);
+    let detail = format!("must be one of {}", COLUMN_TYPES.join(","));
+    if kind.is_empty() {
+        causes.push(Cause::required(format!("{path}.type"), &detail));
+    } else if !COLUMN_TYPES.contains(&kind) {
+        causes.push(Cause::invalid(
+            format!("{path}.type"),
+            &kind.into(),
+            &detail,
+        ));
+    }
+    let format = text(column, &["format"]);
+    if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+        let detail = format!("must be one of {}", COLUMN_FORMATS.join(","));
+        causes.push(Cause::invalid(
+            format!("{path}.format"),
+            &format.into(),
+            &detail,
+        ));
+    }
+    let field = format!("{path}.JSONPath");
+    match text(column, &["jsonPath"]) {
+        "" => causes.push(Cause::required(field, "")),
+        json_path => {
+            check_path(field, json_path, causes);
+        }
+    }
+}
+
+fn check_path(field: String, path: &str, causes: &mut Vec<Cause>) -> bool {
+    let holds = path.starts_with('.');
+    if !holds {
+        let detail = "must be a simple json path starting with .";
+        causes.push(Cause::invalid(field, &path.into(), detail));
+    }
+    holds
+}
+
+fn check_scale(scale: &Value, place: &str, causes: &mut Vec<Cause>) {
+    for (key, parents, under) in [
+        ("specReplicasPath", &[".spec."][..], "under .spec"),
+        ("statusReplicasPath", &[".status."], "under .status"),
+        (
+            "labelSelectorPath",
+            &[".spec.", ".status."],
+            "under either .spec or .status",
+        ),
+    ] {
+        let field = format!("{place}.scale.{key}");
+        let path = text(scale, &[key]);
+        if path.is_empty() {
+            if key != "labelSelectorPath" {
+                causes.push(Cause::required(field, ""));
+            }
+            continue;
+        }
+        if check_path(field.clone(), path, causes)
+            && !parents.iter().any(|parent| path.starts_with(parent))
+        {
+            let detail = format!("should be a json path {under}");
+            causes.push(Cause::invalid(field, &path.into(), &detail));
+        }
+    }
+}

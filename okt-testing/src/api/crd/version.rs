@@ -1,0 +1,244 @@
+//! This file reads one version of a CRD.
+
+use serde_json::Value;
+
+use super::{is, words};
+use crate::api::{
+    kind::{Kind, Origin, Scale, Sibling},
+    object::{self, text},
+    priority::priority,
+    refusal::{Cause, Refusal},
+    schema::SharedSchema,
+    table::{Column, Fault},
+};
+
+/// The place of a field that each version has. A server moves a field that is equal in all versions to one place above
+/// them.
+pub(super) enum Place {
+    Above(&'static str),
+    /// The place is above the versions, and was checked with the first one.
+    Met,
+    Here(String),
+}
+
+impl Place {
+    pub(super) fn of(versions: &[Value], index: usize, key: &str) -> Self {
+        let first = versions.first().and_then(|version| version.get(key));
+        let differs = versions.iter().any(|version| version.get(key) != first);
+        match (differs, index) {
+            (true, _) => Self::Here(format!("spec.versions[{index}].{key}")),
+            (false, 0) => Self::Above(match key {
+                "schema" => "spec.validation",
+                "subresources" => "spec.subresources",
+                "selectableFields" => "spec.selectableFields",
+                _ => "spec.additionalPrinterColumns",
+            }),
+            (false, _) => Self::Met,
+        }
+    }
+
+    /// Returns the path, unless it was checked before.
+    pub(super) fn look(&self) -> Option<String> {
+        match self {
+            Self::Above(path) => Some((*path).to_owned()),
+            Self::Met => None,
+            Self::Here(path) => Some(path.clone()),
+        }
+    }
+}
+
+/// Returns the error if selectable fields and schema are at different places; a server accepts only one place.
+pub(super) fn misplaced_selectable(versions: &[Value], index: usize) -> Option<Cause> {
+    let key = "selectableFields";
+    let given = versions.get(index)?.get(key)?.as_array()?;
+    if given.is_empty() {
+        return None;
+    }
+    let (place, detail) = match (
+        Place::of(versions, index, key),
+        Place::of(versions, index, "schema"),
+    ) {
+        (Place::Here(place), Place::Above(_) | Place::Met) => (
+            place,
+            "may only be set when `version.schema.openAPIV3Schema` is not included",
+        ),
+        (Place::Above(place), Place::Here(_)) => (
+            place.to_owned(),
+            "may only be set when validations.schema is included",
+        ),
+        _ => return None,
+    };
+    Some(Cause::invalid(place, &"".into(), detail))
+}
+
+/// The parts that all versions of a kind share.
+pub(super) struct Names<'c> {
+    group: &'c str,
+    namespaced: bool,
+    /// The accepted names, or the requested ones if none are accepted yet.
+    given: &'c Value,
+}
+
+impl<'c> Names<'c> {
+    pub(super) fn of(crd: &'c Value) -> Self {
+        let given = [&["status", "acceptedNames"][..], &["spec", "names"]];
+        let mut given = given.into_iter().filter_map(|path| object::at(crd, path));
+        Self {
+            group: text(crd, &["spec", "group"]),
+            namespaced: text(crd, &["spec", "scope"]) == "Namespaced",
+            given: given
+                .find(|names| !text(names, &["kind"]).is_empty())
+                .unwrap_or(&Value::Null),
+        }
+    }
+
+    /// Returns a name, or its default if the CRD does not set it.
+    fn or(&self, key: &str, other: impl FnOnce(&str) -> String) -> String {
+        match text(self.given, &[key]) {
+            "" => other(text(self.given, &["kind"])),
+            given => given.to_owned(),
+        }
+    }
+}
+
+/// A version with its parsed schema.
+pub(super) struct Version<'c> {
+    pub(super) raw: &'c Value,
+    schema: SharedSchema,
+}
+
+impl<'c> Version<'c> {
+    pub(super) fn of((raw, schema): (&'c Value, SharedSchema)) -> Self {
+        Self { raw, schema }
+    }
+
+    fn name(&self) -> &str {
+        text(self.raw, &["name"])
+    }
+
+    fn scale(&self) -> Option<Scale> {
+        object::at(self.raw, &["subresources", "scale"]).map(scale)
+    }
+
+    pub(super) fn sibling(&self, names: &Names<'_>) -> Sibling {
+        Sibling {
+            api_version: format!("{}/{}", names.group, self.name()),
+            schema: self.schema.clone(),
+            replicas: self.scale().map(|scale| scale.spec_replicas),
+            is_stored: is(self.raw, "storage"),
+        }
+    }
+
+    /// Returns the kind in this version.
+    ///
+    /// # Errors
+    /// It has a column whose path this API does not support.
+    pub(super) fn kind(
+        &self,
+        names: &Names<'_>,
+        siblings: Vec<Sibling>,
+        versions: &[Value],
+    ) -> Result<Kind, Refusal> {
+        let openapi = object::at(self.raw, &["schema", "openAPIV3Schema"]);
+        Ok(Kind {
+            group: names.group.to_owned(),
+            version: self.name().to_owned(),
+            kind: text(names.given, &["kind"]).to_owned(),
+            list_kind: names.or("listKind", |kind| format!("{kind}List")),
+            singular: names.or("singular", str::to_lowercase),
+            plural: text(names.given, &["plural"]).to_owned(),
+            short_names: words(names.given, "shortNames"),
+            categories: words(names.given, "categories"),
+            namespaced: names.namespaced,
+            origin: Origin::Crd,
+            schema: self.schema.clone(),
+            openapi: openapi.cloned().unwrap_or_default(),
+            has_status: has_status(self.raw),
+            scale: self.scale(),
+            has_generation: true,
+            selectable: paths(self.raw.get("selectableFields"), "jsonPath"),
+            columns: columns(self.raw)?,
+            updates_unconditionally: false,
+            creates_on_update: false,
+            was_changed: false,
+            is_served: is(self.raw, "served"),
+            is_stored: is(self.raw, "storage"),
+            deprecation: is(self.raw, "deprecated").then(|| self.deprecation(names, versions)),
+            siblings,
+        })
+    }
+
+    /// Returns the deprecation warning: the one of the CRD or, by default, one that names a newer version.
+    fn deprecation(&self, names: &Names<'_>, versions: &[Value]) -> String {
+        if let Some(given) = self.raw.get("deprecationWarning").and_then(Value::as_str) {
+            return given.to_owned();
+        }
+        let (group, kind, own) = (names.group, text(names.given, &["kind"]), self.name());
+        let newer = versions
+            .iter()
+            .filter(|version| is(version, "served") && !is(version, "deprecated"))
+            .map(|version| text(version, &["name"]))
+            .filter(|name| priority(name) < priority(own))
+            .min_by_key(|name| priority(name));
+        let deprecated = format!("{group}/{own} {kind} is deprecated");
+        match newer {
+            Some(newer) => format!("{deprecated}; use {group}/{newer} {kind}"),
+            None => deprecated,
+        }
+    }
+}
+
+pub(super) fn has_status(version: &Value) -> bool {
+    object::at(version, &["subresources", "status"]).is_some()
+}
+
+fn paths(list: Option<&Value>, key: &str) -> Vec<String> {
+    list.and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|entry| text(entry, &[key]).trim_start_matches('.').to_owned())
+        .filter(|path| !path.is_empty())
+        .collect()
+}
+
+fn scale(raw: &Value) -> Scale {
+    let path = |key: &str| -> Vec<String> {
+        text(raw, &[key])
+            .split('.')
+            .filter(|key| !key.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let selector = path("labelSelectorPath");
+    Scale {
+        spec_replicas: path("specReplicasPath"),
+        status_replicas: path("statusReplicasPath"),
+        selector: (!selector.is_empty()).then_some(selector),
+    }
+}
+
+/// Returns the columns up to the first one that a server cannot read.
+fn columns(version: &Value) -> Result<Vec<Column>, Refusal> {
+    let given = version
+        .get("additionalPrinterColumns")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    if given.is_empty() {
+        return Ok(vec![Column::age()]);
+    }
+    let mut columns = Vec::new();
+    for raw in given {
+        match Column::read(raw) {
+            Ok(column) => columns.push(column),
+            Err(Fault::Wrong) => break,
+            Err(Fault::Unknown) => {
+                let path = text(raw, &["jsonPath"]);
+                return Err(Refusal::not_served(format!(
+                    "the JSON path {path} of a column"
+                )));
+            }
+        }
+    }
+    Ok(columns)
+}

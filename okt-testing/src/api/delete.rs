@@ -1,0 +1,238 @@
+//! This file deletes objects.
+
+mod cascade;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use self::cascade::Cascade;
+use crate::api::{
+    convert, crd,
+    kind::{Kind, KindId},
+    object,
+    refusal::{Refusal, Subject},
+    store::{Key, Place, Store},
+    stored::Stored,
+    write::{current, raise_generation},
+};
+
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// What happens to the dependents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// The parameters of a deletion.
+#[derive(Debug)]
+pub(crate) struct Deletion {
+    /// The object must have this uid.
+    pub(crate) uid: Option<String>,
+    /// The object must be of this version.
+    pub(crate) version: Option<String>,
+    /// `None` if the request sets none; then the existing finalizers decide.
+    pub(crate) propagation: Option<Propagation>,
+    pub(crate) dry_run: bool,
+}
+
+impl Deletion {
+    /// Checks the preconditions against the current object.
+    fn check(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
+        let (uid, version) = (object::uid(object), object::version(object));
+        let differs = |asked: &Option<String>, found: &str| {
+            let asked = asked.as_deref();
+            asked.filter(|asked| *asked != found).map(str::to_owned)
+        };
+        let why = if let Some(asked) = differs(&self.uid, uid) {
+            format!(
+                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+            )
+        } else if let Some(asked) = differs(&self.version, version) {
+            format!(
+                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+            )
+        } else {
+            return Ok(());
+        };
+        // Here a server names the kind instead of the resource.
+        let subject = Subject {
+            plural: &kind.kind,
+            ..kind.subject(object::name(object))
+        };
+        Err(Refusal::conflict(subject, &why))
+    }
+}
+
+/// The result of a deletion.
+pub(crate) struct Deleted {
+    /// The object if its deletion is pending, else a `Status`.
+    pub(crate) answer: Value,
+    pub(crate) waits: bool,
+}
+
+/// Deletes an object, or marks it as deleting if it has finalizers.
+pub(crate) fn delete(
+    store: &mut Store,
+    kind: &Arc<Kind>,
+    key: &Key,
+    deletion: &Deletion,
+) -> Result<Deleted, Refusal> {
+    let Some(old) = current(store, kind, key) else {
+        return Err(Refusal::not_found(kind.subject(&key.name)));
+    };
+    let old = old.read();
+    deletion.check(kind, &old)?;
+    let is_shown = ["serviceaccounts", "persistentvolumeclaims", "services"]
+        .iter()
+        .any(|plural| kind.is("", plural));
+    if deletion.dry_run {
+        let marked = mark(kind, &old, deletion.propagation, &store.clock.text());
+        return Ok(Deleted {
+            waits: marked.is_some(),
+            answer: match marked {
+                Some(marked) => marked,
+                None if is_shown => old,
+                None => success(kind, &old),
+            },
+        });
+    }
+    let mut cascade = Cascade::default();
+    let left = cascade.remove(store, kind, &old, deletion.propagation);
+    cascade.run(store);
+    Ok(Deleted {
+        waits: matches!(left, Left::Marked(_)),
+        answer: match left {
+            Left::Marked(left) => convert::present(kind, &left).read(),
+            Left::Nothing(last) if is_shown => last.read(),
+            Left::Nothing(_) => success(kind, &old),
+        },
+    })
+}
+
+fn success(kind: &Kind, object: &Value) -> Value {
+    let mut details = json!({
+        "name": object::name(object),
+        "kind": kind.plural,
+        "uid": object::uid(object),
+    });
+    if !kind.group.is_empty() {
+        details["group"] = kind.group.clone().into();
+    }
+    json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    })
+}
+
+/// The state of an object after its deletion.
+enum Left {
+    /// The object is marked; its deletion is pending.
+    Marked(Arc<Stored>),
+    /// The object is gone; this is its last state, with the version of its removal.
+    Nothing(Arc<Stored>),
+}
+
+/// Returns the object marked as deleting; `None` if it can be removed at once.
+fn mark(kind: &Kind, old: &Value, propagation: Option<Propagation>, now: &str) -> Option<Value> {
+    let before: Vec<String> = object::finalizers(old)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    let mut finalizers = before.clone();
+    if propagation.is_some() {
+        finalizers.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
+    }
+    let own = match propagation {
+        None | Some(Propagation::Background) => None,
+        Some(Propagation::Foreground) => Some(FOREGROUND),
+        Some(Propagation::Orphan) => Some(ORPHAN),
+    };
+    let own = own.or((kind.is(crd::GROUP, crd::PLURAL)).then_some(CRD_CLEANUP));
+    if let Some(own) = own
+        && !finalizers.iter().any(|finalizer| finalizer == own)
+    {
+        finalizers.push(own.to_owned());
+    }
+    if finalizers.len() == before.len() && finalizers.iter().all(|one| before.contains(one)) {
+        finalizers = before;
+    }
+    let is_namespace = kind.is("", "namespaces");
+    if finalizers.is_empty() && !is_namespace {
+        return None;
+    }
+    let mut marked = old.clone();
+    let metadata = object::metadata(&mut marked);
+    if !finalizers.is_empty() {
+        metadata.insert("finalizers".to_owned(), finalizers.into());
+    }
+    if object::is_deleting(old) {
+        return Some(marked);
+    }
+    metadata.insert("deletionTimestamp".to_owned(), now.into());
+    if !is_namespace {
+        metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+    }
+    if metadata.contains_key("generation") {
+        raise_generation(&mut marked);
+    }
+    if is_namespace {
+        object::put(&mut marked, &["status", "phase"], "Terminating".into());
+    }
+    Some(marked)
+}
+
+fn place_of(group: &str, plural: &str, name: &str) -> Place {
+    Place {
+        kind: KindId {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+        },
+        key: Key {
+            namespace: String::new(),
+            name: name.to_owned(),
+        },
+    }
+}
+
+/// Runs the consequences of the removal of an object.
+pub(crate) fn after_removal(store: &mut Store, kind: &Arc<Kind>, last: &Stored) {
+    let mut cascade = Cascade::default();
+    cascade.after_removal(store, kind, last);
+    cascade.run(store);
+}
+
+/// Collects an object whose owners are all gone.
+pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Stored) {
+    let orphaned =
+        object.owners().next().is_some() && !object.owners().any(|owner| store.is_alive(owner));
+    if orphaned
+        && !object.is_deleting()
+        && let Some(kind) = store.kind(id).cloned()
+    {
+        let mut cascade = Cascade::default();
+        cascade.remove(store, &kind, &object.read(), None);
+        cascade.run(store);
+    }
+}
+
+/// Refuses to create an object whose CRD is being deleted.
+pub(crate) fn check_not_terminating(store: &Store, kind: &Kind, name: &str) -> Result<(), Refusal> {
+    let crd = format!("{}.{}", kind.plural, kind.group);
+    let place = place_of(crd::GROUP, crd::PLURAL, &crd);
+    match store.at(&place) {
+        Some(found) if found.is_deleting() => Err(Refusal::forbidden(
+            kind.subject(name),
+            "create not allowed while custom resource definition is terminating",
+        )),
+        _ => Ok(()),
+    }
+}

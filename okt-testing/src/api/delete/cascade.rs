@@ -1,0 +1,288 @@
+//! This file runs the consequences of a deletion: it deletes dependents, the content of a namespace, and the objects of
+//! a CRD.
+//!
+//! In a cluster, controllers do this asynchronously; here it happens within the same request. It runs step by step, so
+//! that a cascade over thousands of objects needs no deeper stack than one deletion.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::Value;
+
+use super::{CRD_CLEANUP, FOREGROUND, Left, ORPHAN, Propagation, mark, place_of};
+use crate::api::{
+    convert, crd,
+    kind::{Kind, KindId, Origin},
+    object,
+    store::{Key, Place, Store},
+    stored::Stored,
+    write::stored_id,
+};
+
+/// The steps that remain after a deletion.
+#[derive(Debug, Default)]
+pub(super) struct Cascade {
+    /// The steps as a stack, so that the consequences of a step run before the next step.
+    steps: Vec<Step>,
+    /// The objects whose deletion is under way; they are checked again after all their dependents were deleted.
+    under_way: BTreeSet<Place>,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// Deletes an object, unless it is being deleted already.
+    Remove(Place),
+    /// Deletes a dependent of an owner that is being deleted, unless it has another owner.
+    Collect { dependent: Place, owner: String },
+    /// Starts the work that the finalizers of Kubernetes itself wait for, if the object is being deleted.
+    Proceed(Place),
+    /// Completes the work that `Proceed` started, as far as possible now.
+    Conclude(Place),
+}
+
+/// The work that Kubernetes itself does before it removes an object that is being deleted.
+enum Duty {
+    Foreground,
+    Orphan,
+    Crd(KindId),
+    Namespace,
+}
+
+impl Duty {
+    fn of(kind: &Kind, object: &Value) -> Option<Self> {
+        let finalizers = object::finalizers(object);
+        if finalizers.contains(&FOREGROUND) {
+            Some(Self::Foreground)
+        } else if finalizers.contains(&ORPHAN) {
+            Some(Self::Orphan)
+        } else if finalizers.contains(&CRD_CLEANUP) {
+            Some(Self::Crd(KindId {
+                group: object::text(object, &["spec", "group"]).to_owned(),
+                plural: object::text(object, &["spec", "names", "plural"]).to_owned(),
+            }))
+        } else {
+            kind.is("", "namespaces").then_some(Self::Namespace)
+        }
+    }
+}
+
+impl Cascade {
+    /// Runs all remaining steps.
+    pub(super) fn run(mut self, store: &mut Store) {
+        while let Some(step) = self.steps.pop() {
+            match step {
+                Step::Remove(place) => self.remove_at(store, &place),
+                Step::Collect { dependent, owner } => self.collect(store, &dependent, &owner),
+                Step::Proceed(place) => self.proceed(store, &place),
+                Step::Conclude(place) => self.conclude(store, &place),
+            }
+        }
+    }
+
+    /// Removes an object, or marks it if it has finalizers.
+    pub(super) fn remove(
+        &mut self,
+        store: &mut Store,
+        kind: &Arc<Kind>,
+        old: &Value,
+        propagation: Option<Propagation>,
+    ) -> Left {
+        let id = stored_id(kind);
+        let place = Place {
+            kind: id.clone(),
+            key: Key::of(old),
+        };
+        let Some(marked) = mark(kind, old, propagation, &store.clock.text()) else {
+            let mut last = convert::stored_form(store, kind, old);
+            let last = store.remove(&id, &mut last);
+            self.after_removal(store, kind, &last);
+            return Left::Nothing(last);
+        };
+        // A marked object is not marked again, unless its stored form differs from the shown one.
+        let is_marked = marked == *old && !store.is_hiding(&id, &place.key);
+        let marked = match store.at(&place) {
+            Some(marked) if is_marked => Arc::clone(marked),
+            _ => store.put(&id, &mut convert::absorb(kind, marked)),
+        };
+        self.steps.push(Step::Proceed(place));
+        Left::Marked(marked)
+    }
+
+    /// Adds the consequences of the removal of an object.
+    pub(super) fn after_removal(&mut self, store: &mut Store, kind: &Kind, last: &Stored) {
+        if kind.is(crd::GROUP, crd::PLURAL) {
+            // Another CRD may take the names of this one.
+            let last = last.read();
+            crd::reconsider(store, object::text(&last, &["spec", "group"]));
+        }
+        // Pushed in reverse order, because the last step runs first.
+        if kind.origin == Origin::Crd {
+            let name = format!("{}.{}", kind.plural, kind.group);
+            let crd = place_of(crd::GROUP, crd::PLURAL, &name);
+            self.steps.push(Step::Proceed(crd));
+        }
+        if kind.namespaced {
+            let namespace = object::namespace(&last.read()).to_owned();
+            let namespace = place_of("", "namespaces", &namespace);
+            self.steps.push(Step::Proceed(namespace));
+        }
+        // Owners that waited for the object may proceed.
+        let owners = last.owners().filter_map(|owner| store.by_uid(owner));
+        self.steps.extend(owners.cloned().map(Step::Proceed));
+        self.collect_all(store, last.uid());
+    }
+
+    fn collect_all(&mut self, store: &Store, owner: &str) {
+        let dependents = store.dependents(owner).into_iter().rev();
+        self.steps.extend(dependents.map(|dependent| Step::Collect {
+            dependent,
+            owner: owner.to_owned(),
+        }));
+    }
+
+    fn remove_at(&mut self, store: &mut Store, place: &Place) {
+        if let (Some(object), Some(kind)) =
+            (store.at(place).cloned(), store.kind(&place.kind).cloned())
+            && !object.is_deleting()
+        {
+            self.remove(store, &kind, &object.read(), None);
+        }
+    }
+
+    fn collect(&mut self, store: &mut Store, dependent: &Place, owner: &str) {
+        let Some(object) = store.at(dependent) else {
+            return;
+        };
+        let has_another = object
+            .owners()
+            .any(|uid| uid != owner && store.is_alive(uid));
+        if has_another {
+            disown(store, dependent, owner);
+        } else {
+            self.remove_at(store, dependent);
+        }
+    }
+
+    fn proceed(&mut self, store: &mut Store, place: &Place) {
+        let (Some(object), Some(kind)) = (store.at(place), store.kind(&place.kind)) else {
+            return;
+        };
+        if !object.is_deleting() || self.under_way.contains(place) {
+            return;
+        }
+        let object = object.read();
+        let Some(duty) = Duty::of(kind, &object) else {
+            return;
+        };
+        self.under_way.insert(place.clone());
+        self.steps.push(Step::Conclude(place.clone()));
+        match duty {
+            Duty::Foreground => self.collect_all(store, object::uid(&object)),
+            Duty::Orphan => {
+                let uid = object::uid(&object);
+                for dependent in store.dependents(uid) {
+                    disown(store, &dependent, uid);
+                }
+            }
+            Duty::Crd(id) => {
+                let of = |key: &Key| Place {
+                    kind: id.clone(),
+                    key: key.clone(),
+                };
+                let first = self.steps.len();
+                let objects = store.list(&id, None);
+                self.steps
+                    .extend(objects.map(|(key, _)| Step::Remove(of(key))));
+                self.steps[first..].reverse();
+            }
+            Duty::Namespace => {
+                let content = store.in_namespace(&place.key.name).into_iter().rev();
+                self.steps.extend(content.map(Step::Remove));
+            }
+        }
+    }
+
+    fn conclude(&mut self, store: &mut Store, place: &Place) {
+        self.under_way.remove(place);
+        let (Some(object), Some(kind)) = (store.at(place), store.kind(&place.kind).cloned()) else {
+            return;
+        };
+        let mut object = object.read();
+        match Duty::of(&kind, &object) {
+            Some(Duty::Foreground) => {
+                let uid = object::uid(&object);
+                let blocks = |dependent: &Place| {
+                    (store.at(dependent)).is_some_and(|dependent| blocks(&dependent.read(), uid))
+                };
+                if !store.dependents(uid).iter().any(blocks) {
+                    self.drop_finalizer(store, &kind, place, FOREGROUND);
+                }
+            }
+            Some(Duty::Orphan) => self.drop_finalizer(store, &kind, place, ORPHAN),
+            Some(Duty::Crd(id)) if store.list(&id, None).next().is_none() => {
+                store.remove_kind(&id);
+                self.drop_finalizer(store, &kind, place, CRD_CLEANUP);
+            }
+            Some(Duty::Namespace)
+                if store.in_namespace(&place.key.name).is_empty()
+                    && object::finalizers(&object).is_empty() =>
+            {
+                let last = store.remove(&place.kind, &mut object);
+                self.after_removal(store, &kind, &last);
+            }
+            // It waits for the remaining objects.
+            Some(Duty::Crd(_) | Duty::Namespace) | None => {}
+        }
+    }
+
+    fn drop_finalizer(
+        &mut self,
+        store: &mut Store,
+        kind: &Arc<Kind>,
+        place: &Place,
+        finalizer: &str,
+    ) {
+        let Some(object) = store.at(place) else {
+            return;
+        };
+        let mut object = object.read();
+        let rest: Vec<Value> = object::finalizers(&object)
+            .into_iter()
+            .filter(|&other| other != finalizer)
+            .map(Value::from)
+            .collect();
+        let empty = rest.is_empty();
+        let rest = (!empty).then(|| rest.into());
+        object::set(object::metadata(&mut object), "finalizers", rest);
+        if empty {
+            let last = store.remove(&place.kind, &mut object);
+            self.after_removal(store, kind, &last);
+        } else {
+            store.put(&place.kind, &mut convert::absorb(kind, object));
+        }
+    }
+}
+
+fn blocks(dependent: &Value, owner: &str) -> bool {
+    object::owners(dependent).iter().any(|reference| {
+        object::text(reference, &["uid"]) == owner
+            && reference.get("blockOwnerDeletion") == Some(&true.into())
+    })
+}
+
+/// Removes the reference to an owner.
+fn disown(store: &mut Store, place: &Place, owner: &str) {
+    let Some(object) = store.at(place) else {
+        return;
+    };
+    let mut object = object.read();
+    let rest: Vec<Value> = object::owners(&object)
+        .iter()
+        .filter(|reference| object::text(reference, &["uid"]) != owner)
+        .cloned()
+        .collect();
+    let rest = (!rest.is_empty()).then(|| rest.into());
+    object::set(object::metadata(&mut object), "ownerReferences", rest);
+    if let Some(kind) = store.kind(&place.kind).cloned() {
+        store.put(&place.kind, &mut convert::absorb(&kind, object));
+    }
+}

@@ -1,0 +1,280 @@
+//! This file answers discovery requests: versions, groups, resources, health.
+
+mod openapi;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::api::{
+    builtin,
+    kind::{Kind, Origin},
+    priority::priority,
+    refusal::Refusal,
+    server::Answer,
+    store::Store,
+};
+
+/// The Kubernetes version that this API reports: the one that `tests/kubernetes` builds.
+const VERSION: (&str, &str, &str) = ("1", "36", "1");
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Answers a GET request for a path that is no resource.
+pub(crate) fn answer(store: &Store, segments: &[&str], accept: &str) -> Result<Answer, Refusal> {
+    let aggregated = is_aggregated(accept);
+    Ok(match segments {
+        ["healthz" | "livez" | "readyz", ..] => Answer::Text("ok"),
+        ["version"] => Answer::ok(version()),
+        ["api"] if aggregated => aggregate(store, true),
+        ["apis"] if aggregated => aggregate(store, false),
+        ["api"] => Answer::ok(json!({
+            "kind": "APIVersions",
+            "versions": ["v1"],
+            "serverAddressByClientCIDRs": [],
+        })),
+        ["apis"] => Answer::ok(json!({
+            "kind": "APIGroupList",
+            "apiVersion": "v1",
+            "groups": groups(store).iter().filter(|(group, _)| !group.is_empty())
+                .map(|(group, kinds)| api_group(group, kinds)).collect::<Vec<_>>(),
+        })),
+        ["api", "v1"] => Answer::ok(resources(store, "", "v1")?),
+        ["apis", group] => {
+            let groups = groups(store);
+            let kinds = groups.get(*group).ok_or_else(|| unknown(group))?;
+            let mut body = api_group(group, kinds);
+            body["kind"] = "APIGroup".into();
+            body["apiVersion"] = "v1".into();
+            Answer::ok(body)
+        }
+        ["apis", group, version] => Answer::ok(resources(store, group, version)?),
+        ["openapi", "v2"] => openapi::v2(store, accept)?,
+        ["openapi", "v3"] => Answer::ok(openapi::index(store)),
+        ["openapi", "v3", "api", "v1"] => openapi::v3(store, "", "v1", accept)?,
+        ["openapi", "v3", "apis", group, version] => openapi::v3(store, group, version, accept)?,
+        [] => Answer::ok(
+            json!({ "paths": ["/api", "/apis", "/healthz", "/openapi/v2", "/openapi/v3", "/version"] }),
+        ),
+        ["metrics" | "logs" | "debug" | "api" | "apis", ..] => {
+            return Err(Refusal::not_served(format!(
+                "the path /{}",
+                segments.join("/")
+            )));
+        }
+        _ => return Err(Refusal::unknown_path()),
+    })
+}
+
+/// Whether the client asks for aggregated discovery, in any of its media types; the beta version is not supported.
+fn is_aggregated(accept: &str) -> bool {
+    let wanted = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
+    accept.split(',').any(|media| {
+        let mut parts = media.split(';').map(str::trim);
+        let is_json = matches!(
+            parts.next(),
+            Some("application/json" | "application/*" | "*/*")
+        );
+        let parameters: Vec<&str> = parts.collect();
+        is_json && wanted.iter().all(|wanted| parameters.contains(wanted))
+    })
+}
+
+fn unknown(group: &str) -> Refusal {
+    if builtin::is_known_elsewhere(group) {
+        Refusal::not_served(format!("the API group {group}"))
+    } else {
+        Refusal::unknown_path()
+    }
+}
+
+fn version() -> Value {
+    let (major, minor, patch) = VERSION;
+    json!({
+        "major": major,
+        "minor": minor,
+        "gitVersion": format!("v{major}.{minor}.{patch}"),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "2026-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "rustc",
+        "platform": "okt-testing",
+    })
+}
+
+/// Returns the kinds of each group, in order.
+fn groups(store: &Store) -> BTreeMap<String, Vec<&Kind>> {
+    let mut groups = BTreeMap::<_, Vec<_>>::new();
+    for kind in store.kinds() {
+        groups.entry(kind.group.clone()).or_default().push(&**kind);
+    }
+    groups
+}
+
+/// Returns the distinct versions of a group, the preferred one first.
+fn versions(kinds: &[&Kind]) -> Vec<String> {
+    let mut versions: Vec<_> = kinds.iter().map(|kind| kind.version.clone()).collect();
+    versions.sort_by_key(|version| priority(version));
+    versions.dedup();
+    versions
+}
+
+fn api_group(group: &str, kinds: &[&Kind]) -> Value {
+    let versions: Vec<_> = versions(kinds)
+        .iter()
+        .map(|version| json!({ "groupVersion": format!("{group}/{version}"), "version": version }))
+        .collect();
+    json!({ "name": group, "versions": versions, "preferredVersion": versions.first() })
+}
+
+/// The verbs of built-in kinds, in the order of a real server.
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+/// The verbs of custom resources, which a real server lists in another order.
+const CRD_VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
+const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+fn resources(store: &Store, group: &str, version: &str) -> Result<Value, Refusal> {
+    let mut resources = Vec::new();
+    for kind in store.kinds() {
+        if kind.group != group || kind.version != version {
+            continue;
+        }
+        resources.push(json!({
+            "name": kind.plural,
+            "singularName": kind.singular,
+            "namespaced": kind.namespaced,
+            "kind": kind.kind,
+            "verbs": verbs(kind),
+            "shortNames": kind.short_names,
+            "categories": kind.categories,
+        }));
+        for (name, response) in subresources(kind) {
+            let (group, version, response) = response;
+            resources.push(json!({
+                "name": format!("{}/{name}", kind.plural),
+                "singularName": "",
+                "namespaced": kind.namespaced,
+                "group": group,
+                "version": version,
+                "kind": response,
+                "verbs": SUBRESOURCE_VERBS,
+            }));
+        }
+    }
+    if resources.is_empty() {
+        return Err(unknown(group));
+    }
+    let group_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
+    Ok(json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": group_version,
+        "resources": resources,
+    }))
+}
+
+fn verbs(kind: &Kind) -> [&'static str; 8] {
+    match kind.origin {
+        Origin::BuiltIn => VERBS,
+        Origin::Crd => CRD_VERBS,
+    }
+}
+
+/// Returns the subresources of a kind, with the group, version and kind of their responses.
+fn subresources(kind: &Kind) -> Vec<(&'static str, (&str, &str, &str))> {
+    let mut subresources = Vec::new();
+    if kind.has_status {
+        let own = (
+            kind.group.as_str(),
+            kind.version.as_str(),
+            kind.kind.as_str(),
+        );
+        subresources.push(("status", own));
+    }
+    if kind.scale.is_some() {
+        subresources.push(("scale", ("autoscaling", "v1", "Scale")));
+    }
+    subresources
+}
+
+fn aggregate(store: &Store, core: bool) -> Answer {
+    let items: Vec<_> = groups(store)
+        .iter()
+        .filter(|(group, _)| group.is_empty() == core)
+        .map(|(group, kinds)| {
+            let versions: Vec<_> = versions(kinds)
+                .iter()
+                .map(|version| {
+                    let resources: Vec<_> = kinds
+                        .iter()
+                        .filter(|kind| kind.version == *version)
+                        .map(|kind| aggregate_kind(kind))
+                        .collect();
+                    json!({ "version": version, "resources": resources, "freshness": "Current" })
+                })
+                .collect();
+            let metadata = if group.is_empty() {
+                json!({ "creationTimestamp": null })
+            } else {
+                json!({ "name": group, "creationTimestamp": null })
+            };
+            json!({ "metadata": metadata, "versions": versions })
+        })
+        .collect();
+    Answer::Typed {
+        content_type: AGGREGATED,
+        body: json!({
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": items,
+        }),
+    }
+}
+
+fn aggregate_kind(kind: &Kind) -> Value {
+    let response = |(group, version, kind): (&str, &str, &str)| json!({ "group": group, "version": version, "kind": kind });
+    let subresources: Vec<_> = subresources(kind)
+        .into_iter()
+        .map(|(name, answer)| {
+            json!({
+                "subresource": name,
+                "responseKind": response(answer),
+                "verbs": SUBRESOURCE_VERBS,
+            })
+        })
+        .collect();
+    json!({
+        "resource": kind.plural,
+        "responseKind": response((&kind.group, &kind.version, &kind.kind)),
+        "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": kind.singular,
+        "verbs": verbs(kind),
+        "shortNames": kind.short_names,
+        "categories": kind.categories,
+        "subresources": subresources,
+    })
+}

@@ -1,0 +1,130 @@
+//! This file publishes the parts of the `OpenAPI` documents that kubectl reads.
+
+use serde_json::{Map, Value, json};
+
+use crate::api::{kind::Kind, refusal::Refusal, server::Answer, store::Store};
+
+/// Returns the index of the `OpenAPI` v3 documents, by group and version.
+pub(crate) fn index(store: &Store) -> Value {
+    let mut paths = Map::new();
+    for kind in store.kinds() {
+        let path = path(&kind.group, &kind.version);
+        let url = format!("/openapi/v3/{path}");
+        paths.insert(path, json!({ "serverRelativeURL": url }));
+    }
+    json!({ "paths": paths })
+}
+
+/// Returns one document of `OpenAPI` v3.
+pub(crate) fn v3(
+    store: &Store,
+    group: &str,
+    version: &str,
+    accept: &str,
+) -> Result<Answer, Refusal> {
+    refuse_protobuf(accept)?;
+    let mut schemas = Map::new();
+    let mut paths = Map::new();
+    for kind in store.kinds() {
+        if kind.group == group && kind.version == version {
+            schemas.insert(definition_name(kind), definition(kind));
+            let parameters = ["dryRun", "fieldManager", "fieldValidation", "force"]
+                .map(|name| json!({ "name": name, "in": "query", "schema": { "type": "string" } }));
+            let patch = json!({
+                "patch": {
+                    "parameters": parameters,
+                    "responses": { "200": { "description": "OK" } },
+                    "x-kubernetes-action": "patch",
+                    "x-kubernetes-group-version-kind": gvk(kind),
+                },
+            });
+            let namespace = if kind.namespaced {
+                "/namespaces/{namespace}"
+            } else {
+                ""
+            };
+            let path = path(group, version);
+            paths.insert(
+                format!("/{path}{namespace}/{}/{{name}}", kind.plural),
+                patch,
+            );
+        }
+    }
+    if schemas.is_empty() {
+        return Err(Refusal::unknown_path());
+    }
+    Ok(Answer::ok(json!({
+        "openapi": "3.0.0",
+        "info": { "title": "okt-testing", "version": "v1.36.1" },
+        "paths": paths,
+        "components": { "schemas": schemas },
+    })))
+}
+
+/// Returns the document of `OpenAPI` v2.
+pub(crate) fn v2(store: &Store, accept: &str) -> Result<Answer, Refusal> {
+    refuse_protobuf(accept)?;
+    let mut definitions = Map::new();
+    for kind in store.kinds() {
+        definitions.insert(definition_name(kind), definition(kind));
+    }
+    Ok(Answer::ok(json!({
+        "swagger": "2.0",
+        "info": { "title": "okt-testing", "version": "v1.36.1" },
+        "paths": {},
+        "definitions": definitions,
+    })))
+}
+
+/// Refuses a client that does not accept JSON, the only supported format.
+fn refuse_protobuf(accept: &str) -> Result<(), Refusal> {
+    let takes_json = accept.is_empty() || accept.contains("json") || accept.contains("*/*");
+    if takes_json {
+        Ok(())
+    } else {
+        Err(Refusal::new(
+            406,
+            "NotAcceptable",
+            "okt-testing serves OpenAPI documents as JSON only",
+        ))
+    }
+}
+
+fn definition(kind: &Kind) -> Value {
+    let mut schema = kind.openapi.clone();
+    crate::api::object::fields(&mut schema).insert(
+        "x-kubernetes-group-version-kind".to_owned(),
+        json!([gvk(kind)]),
+    );
+    let text = json!({ "type": "string" });
+    for key in ["apiVersion", "kind"] {
+        if schema["properties"].get(key).is_none() {
+            schema["properties"][key] = text.clone();
+        }
+    }
+    if schema["properties"].get("metadata").is_none() {
+        schema["properties"]["metadata"] = json!({ "type": "object" });
+    }
+    schema
+}
+
+fn gvk(kind: &Kind) -> Value {
+    json!({ "group": kind.group, "version": kind.version, "kind": kind.kind })
+}
+
+/// Returns a name such as `dev.okt.demo.v1.Database`.
+fn definition_name(kind: &Kind) -> String {
+    let mut parts: Vec<_> = kind.group.split('.').rev().collect();
+    parts.push(&kind.version);
+    parts.push(&kind.kind);
+    parts.retain(|part| !part.is_empty());
+    parts.join(".")
+}
+
+fn path(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
+}

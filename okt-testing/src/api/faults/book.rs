@@ -1,0 +1,234 @@
+//! The book of all planned faults: it decides for each request and each event whether a fault strikes.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    chaos::{Chaos, Unleashed},
+    event::{OnEvent, Twist},
+    fault::Fault,
+    injected::{Due, Hold, Injected, Log, Strike, Tally, lock},
+    request::{Mishap, OnRequest},
+    target::Delivery,
+    what::{Either, What},
+};
+use crate::api::record::RequestRecord;
+
+/// All faults of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    requests: Vec<Arc<Planned<OnRequest>>>,
+    events: Vec<Planned<OnEvent>>,
+    chaos: Vec<Arc<Unleashed>>,
+    /// The tallies of all faults that have not ended.
+    tallies: Vec<Arc<Tally>>,
+    strikes: Log,
+}
+
+#[derive(Debug)]
+struct Planned<W> {
+    fault: Fault<W>,
+    tally: Arc<Tally>,
+}
+
+/// The faults that strike a request.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) before: Delay,
+    pub(crate) after: Delay,
+    /// The fault that is not a delay.
+    pub(crate) doom: Option<Doom>,
+}
+
+/// A delay, and the strikes that cause it.
+#[derive(Debug, Default)]
+pub(crate) struct Delay {
+    pub(crate) time: Duration,
+    pub(crate) dues: Vec<Due>,
+}
+
+/// The fault of a request or its response.
+#[derive(Debug)]
+pub(crate) struct Doom {
+    pub(crate) what: OnRequest,
+    pub(crate) due: Due,
+}
+
+impl Doom {
+    /// Returns whether the fault replaces carrying out the request.
+    pub(crate) fn is_early(&self) -> bool {
+        !self.what.after_commit && !matches!(self.what.mishap, Mishap::Cut(_))
+    }
+}
+
+/// A snapshot of all faults of requests.
+#[derive(Debug)]
+pub(crate) struct Court {
+    requests: Vec<Arc<Planned<OnRequest>>>,
+    chaos: Vec<Arc<Unleashed>>,
+}
+
+/// The faults that strike an event.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    pub(crate) lag: Duration,
+    /// The event is held until these end.
+    pub(crate) held: Vec<Hold>,
+    /// The fault that is neither a lag nor a hold.
+    pub(crate) twist: Option<Twist>,
+}
+
+impl Book {
+    pub(crate) fn plan<W: What>(&mut self, fault: Fault<W>) -> Injected {
+        self.forget_ended();
+        let tally = Tally::new(&self.strikes);
+        self.tallies.push(Arc::clone(&tally));
+        match W::sort(fault) {
+            Either::Request(fault) => self.requests.push(Arc::new(Planned {
+                fault,
+                tally: Arc::clone(&tally),
+            })),
+            Either::Event(fault) => self.events.push(Planned {
+                fault,
+                tally: Arc::clone(&tally),
+            }),
+        }
+        Injected(tally)
+    }
+
+    pub(crate) fn unleash(&mut self, mix: Chaos) -> Injected {
+        self.forget_ended();
+        let unleashed = Unleashed::new(mix, Tally::new(&self.strikes));
+        let tally = Arc::clone(&unleashed.tally);
+        self.tallies.push(Arc::clone(&tally));
+        self.chaos.push(Arc::new(unleashed));
+        Injected(tally)
+    }
+
+    /// Ends all faults.
+    pub(crate) fn end(&mut self) {
+        for tally in &self.tallies {
+            tally.end();
+        }
+        self.forget_ended();
+    }
+
+    /// Returns all strikes so far, in order.
+    pub(crate) fn strikes(&self) -> Vec<Strike> {
+        lock(&self.strikes).clone()
+    }
+
+    fn forget_ended(&mut self) {
+        self.requests.retain(|planned| !planned.tally.is_ended());
+        self.events.retain(|planned| !planned.tally.is_ended());
+        self.tallies.retain(|tally| !tally.is_ended());
+        self.chaos.retain(|chaos| !chaos.is_over());
+    }
+
+    /// Returns a snapshot of the request faults, if there are any. Judging with it does not lock the
+    /// book, so a user's predicate may use the book.
+    pub(crate) fn court(&self) -> Option<Court> {
+        (!self.requests.is_empty() || !self.chaos.is_empty()).then(|| Court {
+            requests: self.requests.clone(),
+            chaos: self.chaos.clone(),
+        })
+    }
+
+    pub(crate) fn fate(&self, event: &Delivery<'_>) -> Fate {
+        let mut fate = Fate::default();
+        for planned in &self.events {
+            let meets = planned.fault.target.meets_event(event);
+            if planned.is_struck(meets, || takes_event(&fate, &planned.fault.what)) {
+                planned.settle(event.to_string()).happens();
+                fate.add(&planned.fault.what, || planned.hold());
+            }
+        }
+        for chaos in &self.chaos {
+            if let Some((what, due)) = chaos.event(event, |what| takes_event(&fate, what)) {
+                due.happens();
+                fate.add(&what, || chaos.hold());
+            }
+        }
+        fate
+    }
+}
+
+impl Court {
+    pub(crate) fn judge(&self, request: &RequestRecord) -> Verdict {
+        let mut verdict = Verdict::default();
+        for planned in &self.requests {
+            let meets = planned.fault.target.meets_request(request);
+            if planned.is_struck(meets, || takes_request(&verdict, &planned.fault.what)) {
+                let due = planned.settle(request.to_string());
+                verdict.add(planned.fault.what.clone(), due);
+            }
+        }
+        for chaos in &self.chaos {
+            let takes = |what: &OnRequest| takes_request(&verdict, what);
+            if let Some((what, due)) = chaos.request(request, takes) {
+                verdict.add(what, due);
+            }
+        }
+        verdict
+    }
+}
+
+/// Returns whether a fault can be added: delays add up, of other faults only one strikes.
+fn takes_request(verdict: &Verdict, what: &OnRequest) -> bool {
+    matches!(what.mishap, Mishap::Delayed(_)) || verdict.doom.is_none()
+}
+
+fn takes_event(fate: &Fate, what: &OnEvent) -> bool {
+    matches!(what.0, Twist::Late(_) | Twist::Held) || fate.twist.is_none()
+}
+
+impl<W: std::fmt::Display> Planned<W> {
+    fn is_struck(&self, meets: bool, is_free: impl FnOnce() -> bool) -> bool {
+        if !meets || self.tally.is_ended() {
+            return false;
+        }
+        // Under one lock, so that concurrent requests do not exceed the limit of strikes.
+        let mut counts = self.tally.counts();
+        counts.matched += 1;
+        let is_struck = self.fault.window.admits(counts.matched, counts.settled) && is_free();
+        counts.settled += u64::from(is_struck);
+        is_struck
+    }
+
+    fn settle(&self, on: String) -> Due {
+        self.tally.settle(self.fault.what.to_string(), on)
+    }
+
+    fn hold(&self) -> Hold {
+        Hold {
+            tally: Arc::clone(&self.tally),
+            until: None,
+        }
+    }
+}
+
+impl Verdict {
+    fn add(&mut self, what: OnRequest, due: Due) {
+        match what.mishap {
+            Mishap::Delayed(time) if what.after_commit => self.after.add(time, due),
+            Mishap::Delayed(time) => self.before.add(time, due),
+            _ => self.doom = Some(Doom { what, due }),
+        }
+    }
+}
+
+impl Delay {
+    fn add(&mut self, time: Duration, due: Due) {
+        self.time = self.time.saturating_add(time);
+        self.dues.push(due);
+    }
+}
+
+impl Fate {
+    fn add(&mut self, what: &OnEvent, hold: impl FnOnce() -> Hold) {
+        match what.0 {
+            Twist::Late(time) => self.lag = self.lag.saturating_add(time),
+            Twist::Held => self.held.push(hold()),
+            twist => self.twist = Some(twist),
+        }
+    }
+}

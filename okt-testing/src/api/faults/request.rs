@@ -1,0 +1,270 @@
+//! [`OnRequest`]: the faults of requests.
+
+use std::{fmt, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::fault::Fault;
+use crate::api::record::{RequestRecord, Verb};
+
+/// The fault of a request, before or after it is carried out.
+#[derive(Clone, Debug)]
+pub struct OnRequest {
+    pub(crate) mishap: Mishap,
+    pub(crate) after_commit: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Mishap {
+    /// The request is answered with this failure.
+    Refused(Failure),
+    /// The request gets no response.
+    Silence,
+    /// The connection ends before the response.
+    Broken,
+    /// The request takes this much longer.
+    Delayed(Duration),
+    /// The connection ends after this number of bytes of the response body.
+    Cut(usize),
+}
+
+/// A failure response.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: u16,
+    reason: String,
+    /// `None` for the message of a real server, which names the object.
+    message: Option<String>,
+    pub(crate) retry_after_seconds: Option<u64>,
+}
+
+impl Fault<OnRequest> {
+    /// Answers the request with 409 Conflict, as if another client had just written the object.
+    pub fn conflict() -> Self {
+        Self::refused(409, "Conflict", None)
+    }
+
+    /// Answers the request with 429 and `Retry-After`, in whole seconds, rounded up.
+    ///
+    /// A client that kube builds from a configuration waits this long and retries, up to 15
+    /// times; a client of [`ApiServer::client`](crate::ApiServer::client) sees each 429.
+    pub fn too_many_requests(retry_after: Duration) -> Self {
+        let mut seconds = retry_after.as_secs();
+        if retry_after.subsec_nanos() > 0 {
+            seconds = seconds.saturating_add(1);
+        }
+        let message = "Too many requests, please try again later.";
+        let mut fault = Self::refused(429, "TooManyRequests", Some(message));
+        if let Mishap::Refused(failure) = &mut fault.what.mishap {
+            failure.retry_after_seconds = Some(seconds);
+        }
+        fault
+    }
+
+    /// Answers the request with 500.
+    pub fn internal_error() -> Self {
+        let message = "Internal error occurred: okt-testing was told to fail";
+        Self::refused(500, "InternalError", Some(message))
+    }
+
+    /// Answers the request with 503.
+    pub fn unavailable() -> Self {
+        let message = "the server is currently unable to handle the request";
+        Self::refused(503, "ServiceUnavailable", Some(message))
+    }
+
+    /// Answers the request with 504: a timeout, whose outcome a client cannot know.
+    ///
+    /// The request is not carried out; with [`after_commit`](Self::after_commit) it is.
+    pub fn timeout() -> Self {
+        let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
+        Self::refused(504, "Timeout", Some(message))
+    }
+
+    /// Answers the request with 410, as for a page of a list whose version is compacted.
+    ///
+    /// A watch gets an `ERROR` event, as from a real server: the client relists.
+    pub fn gone() -> Self {
+        let message = "The resourceVersion for the provided watch is too old.";
+        Self::refused(410, "Expired", Some(message))
+    }
+
+    /// Answers the request with 401.
+    pub fn unauthorized() -> Self {
+        Self::refused(401, "Unauthorized", Some("Unauthorized"))
+    }
+
+    /// Answers the request with 403, as if RBAC did not allow it.
+    pub fn forbidden() -> Self {
+        Self::refused(403, "Forbidden", None)
+    }
+
+    /// Answers the request with this code, reason and message.
+    ///
+    /// # Panics
+    /// If the code is no failure (400 to 599).
+    #[track_caller]
+    pub fn answer(code: u16, reason: &str, message: &str) -> Self {
+        assert!(
+            (400..600).contains(&code),
+            "the code of a fault is between 400 and 599, not {code}"
+        );
+        Self::refused(code, reason, Some(message))
+    }
+
+    /// Never answers the request, and does not carry it out.
+    ///
+    /// With [`after_commit`](Self::after_commit) it is carried out. Kube clients wait forever.
+    pub fn no_answer() -> Self {
+        Self::happens(Mishap::Silence)
+    }
+
+    /// Breaks the connection before the response; the request is not carried out.
+    ///
+    /// With [`after_commit`](Self::after_commit) it is. Over HTTP the connection is really cut.
+    pub fn break_connection() -> Self {
+        Self::happens(Mishap::Broken)
+    }
+
+    /// Breaks the connection after this number of bytes of the response body, or at its end if it
+    /// is shorter.
+    ///
+    /// By then the request is carried out, so [`after_commit`](Self::after_commit) makes no difference.
+    pub fn cut_body(bytes: usize) -> Self {
+        Self::happens(Mishap::Cut(bytes))
+    }
+
+    /// Carries out the request this much later, on tokio's clock; it is not carried out if the
+    /// client gives up meanwhile.
+    ///
+    /// With [`after_commit`](Self::after_commit) it is carried out at once and answered late.
+    /// In a [`Chaos`](crate::Chaos) the delay is between zero and this time.
+    pub fn delay(time: Duration) -> Self {
+        Self::happens(Mishap::Delayed(time))
+    }
+
+    /// Strikes after the request was carried out: its writes are committed.
+    pub fn after_commit(mut self) -> Self {
+        self.what.after_commit = true;
+        self
+    }
+
+    /// Strikes requests of this verb only.
+    pub fn on(mut self, verb: Verb) -> Self {
+        self.target.verbs.push(verb);
+        self
+    }
+
+    /// Strikes only requests that may change something.
+    pub fn on_writes(mut self) -> Self {
+        self.target.verbs.extend(Verb::WRITES);
+        self
+    }
+
+    /// Strikes only gets, lists and watches.
+    pub fn on_reads(mut self) -> Self {
+        self.target.verbs.extend(Verb::READS);
+        self
+    }
+
+    /// Strikes requests of this subresource only (e.g. `status`); the empty name is the object
+    /// itself.
+    pub fn subresource(mut self, subresource: &str) -> Self {
+        self.target.subresources.push(subresource.to_owned());
+        self
+    }
+
+    /// Strikes requests of this field manager only.
+    pub fn manager(mut self, manager: &str) -> Self {
+        self.target.managers.push(manager.to_owned());
+        self
+    }
+
+    fn refused(code: u16, reason: &str, message: Option<&str>) -> Self {
+        Self::happens(Mishap::Refused(Failure {
+            code,
+            reason: reason.to_owned(),
+            message: message.map(str::to_owned),
+            retry_after_seconds: None,
+        }))
+    }
+
+    fn happens(mishap: Mishap) -> Self {
+        Self::of(OnRequest {
+            mishap,
+            after_commit: false,
+        })
+    }
+}
+
+impl OnRequest {
+    /// Returns the same fault with this fraction of its delay.
+    pub(crate) fn scaled(&self, fraction: f64) -> Self {
+        let mut scaled = self.clone();
+        if let Mishap::Delayed(time) = &mut scaled.mishap {
+            *time = time.mul_f64(fraction);
+        }
+        scaled
+    }
+}
+
+impl fmt::Display for OnRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.mishap {
+            Mishap::Refused(failure) => write!(f, "{} {}", failure.code, failure.reason)?,
+            Mishap::Silence => f.write_str("no answer")?,
+            Mishap::Broken => f.write_str("a broken connection")?,
+            Mishap::Delayed(time) => write!(f, "a delay of {time:?}")?,
+            Mishap::Cut(bytes) => return write!(f, "a body cut after {bytes} bytes"),
+        }
+        if self.after_commit {
+            f.write_str(" after the commit")?;
+        }
+        Ok(())
+    }
+}
+
+impl Failure {
+    /// Returns the `Status` object that answers a request.
+    pub(crate) fn body(&self, request: &RequestRecord) -> Value {
+        let name = request.name.as_deref().unwrap_or_default();
+        let resource = if request.group.is_empty() {
+            request.resource.clone()
+        } else {
+            format!("{}.{}", request.resource, request.group)
+        };
+        let message = match (&self.message, self.code) {
+            (Some(message), _) => message.clone(),
+            (None, 409) => format!(
+                "Operation cannot be fulfilled on {resource} \"{name}\": the object has been modified; please apply your changes to the latest version and try again"
+            ),
+            (None, _) => format!(
+                "{resource} \"{name}\" is forbidden: User \"{}\" cannot {} resource \"{}\" in API group \"{}\"",
+                request.client, request.verb, request.resource, request.group
+            ),
+        };
+        let mut details = json!({});
+        for (key, text) in [
+            ("name", name),
+            ("group", request.group.as_str()),
+            ("kind", request.resource.as_str()),
+        ] {
+            if !text.is_empty() {
+                details[key] = text.into();
+            }
+        }
+        if let Some(seconds) = self.retry_after_seconds {
+            details["retryAfterSeconds"] = seconds.into();
+        }
+        json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            "reason": self.reason,
+            "details": details,
+            "code": self.code,
+        })
+    }
+}

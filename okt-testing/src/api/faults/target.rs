@@ -1,0 +1,202 @@
+//! [`Target`]: the limits of a fault.
+
+use std::{fmt, sync::Arc};
+
+use crate::api::{
+    kind::KindId,
+    record::{RequestRecord, Verb},
+};
+
+/// The type of a watch event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// An object is new to the watch.
+    Added,
+    /// An object changed.
+    Modified,
+    /// An object was deleted, or left the selection.
+    Deleted,
+    /// A version up to which all events were sent.
+    Bookmark,
+}
+
+impl EventKind {
+    /// Returns the type as on the wire (e.g. `MODIFIED`).
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+            Self::Bookmark => "BOOKMARK",
+        }
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An event that is about to be sent, and its client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery<'a> {
+    pub(crate) client: &'a str,
+    pub(crate) replica: &'a str,
+    pub(crate) resource: &'a KindId,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) kind: EventKind,
+}
+
+impl fmt::Display for Delivery<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.resource.plural)?;
+        write_place(f, self.namespace, self.name)?;
+        write_client(f, self.client)
+    }
+}
+
+/// Writes ` namespace/name`, or the part of it that is not empty.
+pub(crate) fn write_place(f: &mut fmt::Formatter<'_>, namespace: &str, name: &str) -> fmt::Result {
+    match (namespace, name) {
+        ("", "") => Ok(()),
+        ("", name) => write!(f, " {name}"),
+        (namespace, "") => write!(f, " in {namespace}"),
+        (namespace, name) => write!(f, " {namespace}/{name}"),
+    }
+}
+
+/// Writes ` of client`, if the client has a name.
+pub(crate) fn write_client(f: &mut fmt::Formatter<'_>, client: &str) -> fmt::Result {
+    if client.is_empty() {
+        return Ok(());
+    }
+    write!(f, " of {client}")
+}
+
+type Test = Arc<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
+
+/// The limits of a fault: one entry of each list must match; an empty list is no limit.
+#[derive(Clone, Default)]
+pub(crate) struct Target {
+    pub(super) verbs: Vec<Verb>,
+    pub(super) resources: Vec<Resource>,
+    pub(super) subresources: Vec<String>,
+    pub(super) namespaces: Vec<String>,
+    pub(super) names: Vec<String>,
+    pub(super) managers: Vec<String>,
+    pub(super) clients: Vec<String>,
+    pub(super) replicas: Vec<String>,
+    pub(super) events: Vec<EventKind>,
+    pub(super) test: Option<Test>,
+}
+
+/// A resource as RBAC and kubectl write it (e.g. `databases.demo.okt.dev/status`).
+#[derive(Clone, Debug)]
+pub(super) struct Resource {
+    plural: String,
+    group: Option<String>,
+    subresource: Option<String>,
+}
+
+impl Resource {
+    #[track_caller]
+    pub(super) fn parse(text: &str) -> Self {
+        let is_odd = |c: char| c.is_uppercase() || c.is_whitespace();
+        let is_name = !text.is_empty() && !text.starts_with(['.', '/']) && !text.contains(is_odd);
+        assert!(
+            is_name && text.matches('/').count() <= 1,
+            "a resource is named by its plural (e.g. databases, databases.demo.okt.dev/status), not by {text:?}"
+        );
+        let (resource, subresource) = match text.split_once('/') {
+            Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
+            None => (text, None),
+        };
+        let (plural, group) = match resource.split_once('.') {
+            Some((plural, group)) => (plural, Some(group.to_owned())),
+            None => (resource, None),
+        };
+        Self {
+            plural: plural.to_owned(),
+            group,
+            subresource,
+        }
+    }
+
+    fn is(&self, plural: &str, group: &str, subresource: Option<&str>) -> bool {
+        self.plural == plural
+            && self.group.as_deref().is_none_or(|own| own == group)
+            && (self.subresource.as_deref())
+                .is_none_or(|own| own == "*" || own == subresource.unwrap_or_default())
+    }
+}
+
+impl Target {
+    pub(crate) fn meets_request(&self, request: &RequestRecord) -> bool {
+        let subresource = request.subresource.as_deref();
+        (self.verbs.is_empty() || self.verbs.contains(&request.verb))
+            && (self.resources.is_empty()
+                || self
+                    .resources
+                    .iter()
+                    .any(|resource| resource.is(&request.resource, &request.group, subresource)))
+            && allows(&self.subresources, subresource.unwrap_or_default())
+            && allows(
+                &self.namespaces,
+                request.namespace.as_deref().unwrap_or_default(),
+            )
+            && allows(&self.names, request.name.as_deref().unwrap_or_default())
+            && allows(
+                &self.managers,
+                request.field_manager.as_deref().unwrap_or_default(),
+            )
+            && allows(&self.clients, &request.client)
+            && allows(&self.replicas, &request.replica)
+            && self.test.as_ref().is_none_or(|test| test(request))
+    }
+
+    pub(crate) fn meets_event(&self, event: &Delivery<'_>) -> bool {
+        let known = if self.events.is_empty() {
+            event.kind != EventKind::Bookmark
+        } else {
+            self.events.contains(&event.kind)
+        };
+        known
+            && (self.resources.is_empty()
+                || self.resources.iter().any(|resource| {
+                    resource.is(&event.resource.plural, &event.resource.group, None)
+                }))
+            && allows(&self.namespaces, event.namespace)
+            && allows(&self.names, event.name)
+            && allows(&self.clients, event.client)
+            && allows(&self.replicas, event.replica)
+    }
+}
+
+fn allows(list: &[String], value: &str) -> bool {
+    list.is_empty() || list.iter().any(|allowed| allowed == value)
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Target");
+        let texts = [
+            ("subresources", &self.subresources),
+            ("namespaces", &self.namespaces),
+            ("names", &self.names),
+            ("managers", &self.managers),
+            ("clients", &self.clients),
+            ("replicas", &self.replicas),
+        ];
+        debug.field("verbs", &self.verbs);
+        debug.field("resources", &self.resources);
+        for (name, list) in texts {
+            debug.field(name, list);
+        }
+        debug.field("events", &self.events);
+        debug.field("test", &self.test.is_some());
+        debug.finish()
+    }
+}

@@ -1,0 +1,329 @@
+//! This file describes a kind of object that the API serves.
+
+use serde_json::{Map, Value};
+
+use crate::api::{
+    object,
+    refusal::{Cause, Refusal, Subject},
+    schema::{Schema, SharedSchema},
+    table::Column,
+};
+
+/// One version of a kind, built in or declared by a CRD.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    clippy::struct_field_names,
+    reason = "what a kind has or has not is independent, and the names are those of a CRD"
+)]
+pub(crate) struct Kind {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) namespaced: bool,
+    pub(crate) origin: Origin,
+    pub(crate) schema: SharedSchema,
+    /// The `OpenAPI` document of the kind, unchanged.
+    pub(crate) openapi: Value,
+    pub(crate) has_status: bool,
+    pub(crate) scale: Option<Scale>,
+    /// The API counts `metadata.generation`.
+    pub(crate) has_generation: bool,
+    /// The paths that field selectors may name in addition to name and namespace.
+    pub(crate) selectable: Vec<String>,
+    pub(crate) columns: Vec<Column>,
+    /// A PUT needs no resourceVersion.
+    pub(crate) updates_unconditionally: bool,
+    /// A PUT of a missing object creates it.
+    pub(crate) creates_on_update: bool,
+    /// The schema has changed, so stored objects may not fit it.
+    pub(crate) was_changed: bool,
+    /// Requests may use this version.
+    pub(crate) is_served: bool,
+    /// Objects are stored in this version.
+    pub(crate) is_stored: bool,
+    /// The warning that clients of this version get.
+    pub(crate) deprecation: Option<String>,
+    /// The other versions; most kinds have none.
+    pub(crate) siblings: Vec<Sibling>,
+}
+
+/// Another version of a kind, in which its objects may be stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Sibling {
+    pub(crate) api_version: String,
+    pub(crate) schema: SharedSchema,
+    /// The path of the replicas in this version.
+    pub(crate) replicas: Option<Vec<String>>,
+    pub(crate) is_stored: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    BuiltIn,
+    Crd,
+}
+
+/// The paths of the numbers of the scale subresource (e.g. `["spec", "replicas"]`).
+#[derive(Clone, Debug)]
+pub(crate) struct Scale {
+    pub(crate) spec_replicas: Vec<String>,
+    pub(crate) status_replicas: Vec<String>,
+    pub(crate) selector: Option<Vec<String>>,
+}
+
+/// The identity of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KindId {
+    pub(crate) group: String,
+    pub(crate) plural: String,
+}
+
+impl Kind {
+    pub(crate) fn id(&self) -> KindId {
+        KindId {
+            group: self.group.clone(),
+            plural: self.plural.clone(),
+        }
+    }
+
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Returns the schema of a version, if the kind has it.
+    pub(crate) fn schema_of(&self, api_version: &str) -> Option<&Schema> {
+        if self.is_in(api_version) {
+            return Some(&self.schema);
+        }
+        self.sibling(api_version).map(|sibling| &*sibling.schema)
+    }
+
+    pub(crate) fn sibling(&self, api_version: &str) -> Option<&Sibling> {
+        Sibling::find(&self.siblings, api_version)
+    }
+
+    /// Whether this is the `apiVersion` of this version (e.g. `demo.okt.dev/v1`).
+    pub(crate) fn is_in(&self, api_version: &str) -> bool {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        group == self.group && version == self.version
+    }
+
+    pub(crate) fn subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
+        Subject {
+            group: &self.group,
+            kind: &self.kind,
+            plural: &self.plural,
+            name,
+        }
+    }
+
+    pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
+        self.group == group && self.plural == plural
+    }
+
+    /// Whether a change of this field raises the generation: all fields but metadata, and but the status if it is a
+    /// subresource.
+    pub(crate) fn counts(&self, key: &str) -> bool {
+        match key {
+            "metadata" | "apiVersion" | "kind" => false,
+            "status" => !self.has_status,
+            _ => true,
+        }
+    }
+
+    /// Whether two objects are equal in all fields that raise the generation.
+    pub(crate) fn same_content(&self, a: &Value, b: &Value) -> bool {
+        let counts = |key: &String| self.counts(key);
+        let same = |a: &Map<String, Value>, b: &Map<String, Value>| {
+            a.iter()
+                .filter(|(key, _)| counts(key))
+                .eq(b.iter().filter(|(key, _)| counts(key)))
+        };
+        match (a.as_object(), b.as_object()) {
+            (Some(a), Some(b)) => same(a, b),
+            _ => a == b,
+        }
+    }
+}
+
+impl Sibling {
+    pub(crate) fn find<'s>(siblings: &'s [Self], api_version: &str) -> Option<&'s Self> {
+        let mut siblings = siblings.iter();
+        siblings.find(|sibling| sibling.api_version == api_version)
+    }
+}
+
+impl Scale {
+    /// Checks the replicas and the selector of an object.
+    pub(crate) fn check(&self, object: &Value, causes: &mut Vec<Cause>) {
+        self.check_selector(object, causes);
+        for path in [&self.spec_replicas, &self.status_replicas] {
+            if let Some(detail) = blocked(object, path) {
+                let field = format!(".{}", path.join("."));
+                causes.push(Cause::invalid(field, &0.into(), &detail));
+                continue;
+            }
+            let Some(found) = walk(object, path) else {
+                continue;
+            };
+            let field = format!(".{}", path.join("."));
+            match found.as_i64() {
+                Some(0..) => {}
+                Some(_) => {
+                    let detail = "should be a non-negative integer";
+                    causes.push(Cause::invalid(field, found, detail));
+                }
+                None => {
+                    let kind = type_in_go(found);
+                    let shown = in_go(found);
+                    let detail = format!(
+                        "{field} accessor error: {shown} is of the type {kind}, expected int64"
+                    );
+                    causes.push(Cause::invalid(field, &0.into(), &detail));
+                }
+            }
+        }
+    }
+
+    /// Checks the selector of an object.
+    fn check_selector(&self, object: &Value, causes: &mut Vec<Cause>) {
+        let Some(path) = &self.selector else { return };
+        let field = format!(".{}", path.join("."));
+        if let Some(detail) = blocked(object, path) {
+            causes.push(Cause::invalid(field, &"".into(), &detail));
+            return;
+        }
+        let Some(found) = walk(object, path).filter(|found| !found.is_string()) else {
+            return;
+        };
+        let detail = format!(
+            "{field} accessor error: {} is of the type {}, expected string",
+            in_go(found),
+            type_in_go(found)
+        );
+        causes.push(Cause::invalid(field, &"".into(), &detail));
+    }
+
+    /// Whether an object has replicas to scale.
+    pub(crate) fn is_set(&self, object: &Value) -> bool {
+        walk(object, &self.spec_replicas).is_some_and(Value::is_i64)
+    }
+
+    /// Returns the error of a server for an object without replicas.
+    pub(crate) fn unset(&self) -> Refusal {
+        let path = self.spec_replicas.join(".");
+        Refusal::internal_error(&format!(
+            "the spec replicas field \".{path}\" does not exist"
+        ))
+    }
+
+    /// Returns the scale of an object.
+    pub(crate) fn of(&self, object: &Value) -> Value {
+        let number = |path: &[String]| walk(object, path).and_then(Value::as_i64).unwrap_or(0);
+        let mut metadata = Map::new();
+        for key in [
+            "name",
+            "namespace",
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+        ] {
+            if let Some(value) = object::at(object, &["metadata", key]) {
+                metadata.insert(key.to_owned(), value.clone());
+            }
+        }
+        let mut status = Map::new();
+        status.insert("replicas".to_owned(), number(&self.status_replicas).into());
+        if let Some(selector) = &self.selector {
+            match walk(object, selector) {
+                Some(Value::String(text)) if !text.is_empty() => {
+                    status.insert("selector".to_owned(), text.clone().into());
+                }
+                Some(Value::Object(labels)) => {
+                    let pairs: Vec<_> = labels
+                        .iter()
+                        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+                        .collect();
+                    status.insert("selector".to_owned(), pairs.join(",").into());
+                }
+                _ => {}
+            }
+        }
+        let mut spec = Map::new();
+        if number(&self.spec_replicas) != 0 {
+            spec.insert("replicas".to_owned(), number(&self.spec_replicas).into());
+        }
+        let mut scale = Map::new();
+        scale.insert("kind".to_owned(), "Scale".into());
+        scale.insert("apiVersion".to_owned(), "autoscaling/v1".into());
+        scale.insert("metadata".to_owned(), metadata.into());
+        scale.insert("spec".to_owned(), spec.into());
+        scale.insert("status".to_owned(), status.into());
+        scale.into()
+    }
+}
+
+/// Returns the error of a server if a value on the path is no object.
+fn blocked(object: &Value, path: &[String]) -> Option<String> {
+    let (_, parents) = path.split_last()?;
+    let mut value = object;
+    for key in parents {
+        value = value.get(key)?;
+        if !value.is_object() && !value.is_null() {
+            return Some(format!(
+                ".{} accessor error: {} is of the type {}, expected map[string]interface{{}}",
+                path.join("."),
+                in_go(value),
+                type_in_go(value)
+            ));
+        }
+    }
+    None
+}
+
+/// Returns the Go name of a value's type.
+pub(crate) fn type_in_go(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::Null => "<nil>",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// Formats a value as Go prints it.
+pub(crate) fn in_go(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(in_go).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let fields: Vec<_> = fields
+                .map(|(key, value)| format!("{key}:{}", in_go(value)))
+                .collect();
+            format!("map[{}]", fields.join(" "))
+        }
+    }
+}
+
+fn walk<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, key| value.get(key))
+}

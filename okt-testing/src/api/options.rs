@@ -1,0 +1,223 @@
+//! This file checks the options of a request, which are types of `meta.k8s.io`.
+
+use std::num::IntErrorKind;
+
+use serde_json::{Value, json};
+
+use crate::api::{
+    path::Query,
+    record::Verb,
+    refusal::{Cause, Refusal, Subject},
+};
+
+/// Checks the options of a request.
+pub(crate) fn check(verb: Verb, query: &Query) -> Result<(), Refusal> {
+    check_numbers(verb, query)?;
+    let (kind, causes) = match verb {
+        // A deletion may have its options in its body.
+        Verb::Get | Verb::Delete => return Ok(()),
+        Verb::List | Verb::DeleteCollection => ("ListOptions", of_list(query)),
+        Verb::Watch => ("ListOptions", of_watch(query)),
+        Verb::Create => ("CreateOptions", of_write(query)),
+        Verb::Update => ("UpdateOptions", of_write(query)),
+        Verb::Patch => ("PatchOptions", of_patch(query)),
+        Verb::Apply => ("PatchOptions", of_apply(query)),
+    };
+    refuse(kind, &causes)
+}
+
+/// Checks that numeric options are numbers.
+fn check_numbers(verb: Verb, query: &Query) -> Result<(), Refusal> {
+    let fields: &[&str] = match verb {
+        Verb::List | Verb::Watch | Verb::DeleteCollection => &["limit", "timeoutSeconds"],
+        Verb::Get | Verb::Create | Verb::Update | Verb::Patch | Verb::Apply | Verb::Delete => &[],
+    };
+    fields
+        .iter()
+        .try_for_each(|field| check_number(field, query))
+}
+
+fn check_number(field: &str, query: &Query) -> Result<(), Refusal> {
+    let Some(text) = query.first(field) else {
+        return Ok(());
+    };
+    let parsed = text.parse::<i64>().map(drop);
+    parsed.map_err(|error| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        Refusal::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+    })
+}
+
+/// The options of a deletion, from its body or its query.
+#[derive(Debug, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) dry_run: Vec<String>,
+    pub(crate) propagation: Option<String>,
+    /// The deprecated form of the propagation: whether dependents become orphans.
+    pub(crate) orphans: Option<bool>,
+    /// A precondition.
+    pub(crate) uid: Option<String>,
+    /// A precondition.
+    pub(crate) version: Option<String>,
+}
+
+impl DeleteOptions {
+    pub(crate) fn of(query: &Query) -> Result<Self, Refusal> {
+        check_number("gracePeriodSeconds", query)?;
+        let orphans = "orphanDependents";
+        Ok(Self {
+            dry_run: query.all("dryRun").to_vec(),
+            propagation: query.first("propagationPolicy").map(str::to_owned),
+            orphans: query.has(orphans).then(|| query.flag(orphans)),
+            ..Self::default()
+        })
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let mut causes = Vec::new();
+        if let Some(policy) = &self.propagation {
+            let field = "propagationPolicy";
+            if self.orphans.is_some() {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                causes.push(Cause::invalid(field, &policy.clone().into(), why));
+            }
+            if !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan") {
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                causes.push(unsupported(field, policy, &supported));
+            }
+        }
+        causes.extend(of_dry_run(&self.dry_run));
+        refuse("DeleteOptions", &causes)
+    }
+}
+
+fn refuse(kind: &str, causes: &[Cause]) -> Result<(), Refusal> {
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let subject = Subject {
+        group: "meta.k8s.io",
+        kind,
+        plural: "",
+        name: "",
+    };
+    Err(Refusal::invalid(subject, causes))
+}
+
+const MATCH: &str = "resourceVersionMatch";
+
+fn of_list(query: &Query) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let (matching, version) = (query.text(MATCH), query.text("resourceVersion"));
+    if !matching.is_empty() {
+        if version.is_empty() {
+            causes.push(Cause::forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
+        }
+        causes.extend(of_continued(query));
+        if !matches!(matching, "Exact" | "NotOlderThan") {
+            causes.push(unsupported(MATCH, matching, &["Exact", "NotOlderThan", ""]));
+        }
+        if matching == "Exact" && version == "0" {
+            causes.push(Cause::forbidden(
+                MATCH,
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            ));
+        }
+    }
+    if query.has("sendInitialEvents") {
+        causes.push(Cause::forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        ));
+    }
+    causes
+}
+
+fn of_watch(query: &Query) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let (matching, streams) = (query.text(MATCH), query.has("sendInitialEvents"));
+    if streams && matching != "NotOlderThan" {
+        causes.push(Cause::forbidden(
+            MATCH,
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ));
+    }
+    if !matching.is_empty() {
+        if !streams {
+            causes.push(Cause::forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+        if matching != "NotOlderThan" {
+            causes.push(unsupported(MATCH, matching, &["NotOlderThan"]));
+        }
+        causes.extend(of_continued(query));
+    }
+    causes
+}
+
+fn of_continued(query: &Query) -> Option<Cause> {
+    let why = "resourceVersionMatch is forbidden when continue is provided";
+    (!query.text("continue").is_empty()).then(|| Cause::forbidden(MATCH, why))
+}
+
+fn of_write(query: &Query) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let manager = query.text("fieldManager");
+    if manager.len() > 128 {
+        causes.push(Cause::too_long("fieldManager", 128));
+    }
+    // The format of a rune in Go.
+    for (at, odd) in manager.char_indices().filter(|(_, c)| c.is_control()) {
+        let why = format!("invalid character U+{:04X} (at position {at})", odd as u32);
+        causes.push(Cause::invalid("fieldManager", &manager.into(), &why));
+    }
+    causes.extend(of_dry_run(query.all("dryRun")));
+    let validation = query.text("fieldValidation");
+    if !matches!(validation, "" | "Ignore" | "Strict" | "Warn") {
+        let supported = ["", "Ignore", "Strict", "Warn"];
+        causes.push(unsupported("fieldValidation", validation, &supported));
+    }
+    causes
+}
+
+fn of_patch(query: &Query) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if query.has("force") {
+        causes.push(Cause::forbidden(
+            "force",
+            "may not be specified for non-apply patch",
+        ));
+    }
+    causes.extend(of_write(query));
+    causes
+}
+
+fn of_apply(query: &Query) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if query.text("fieldManager").is_empty() {
+        causes.push(Cause::required(
+            "fieldManager",
+            "is required for apply patch",
+        ));
+    }
+    causes.extend(of_write(query));
+    causes
+}
+
+fn of_dry_run(asked: &[String]) -> Option<Cause> {
+    let is_wrong = asked.iter().any(|word| word != "All");
+    is_wrong.then(|| Cause::unsupported("dryRun", &json!(asked), &["All".into()]))
+}
+
+fn unsupported(field: &str, value: &str, supported: &[&str]) -> Cause {
+    let supported: Vec<_> = supported.iter().map(|text| Value::from(*text)).collect();
+    Cause::unsupported(field, &value.into(), &supported)
+}

@@ -1,0 +1,300 @@
+//! This file answers gets and lists, in the format that a client accepts.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+use crate::api::{
+    convert,
+    kind::{Kind, Origin},
+    object,
+    path::Query,
+    record::Verb,
+    refusal::Refusal,
+    selector::Selector,
+    store::{Key, Store},
+    stored::Stored,
+    table::{self, Include},
+    write::{current, stored_id},
+};
+
+/// The format of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Whole,
+    Metadata,
+    Table(Include),
+}
+
+impl Form {
+    /// Returns the first supported format of an Accept header.
+    pub(crate) fn accepted(accept: &str, query: &Query) -> Result<Self, Refusal> {
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default();
+            let kind = parts
+                .find_map(|part| part.strip_prefix("as="))
+                .unwrap_or_default();
+            if !matches!(media, "" | "*/*" | "application/*" | "application/json") {
+                continue;
+            }
+            match kind {
+                "" => return Ok(Self::Whole),
+                "PartialObjectMetadata" | "PartialObjectMetadataList" => return Ok(Self::Metadata),
+                "Table" => {
+                    let include = match query.text("includeObject") {
+                        "None" => Include::Nothing,
+                        "Object" => Include::Object,
+                        _ => Include::Metadata,
+                    };
+                    return Ok(Self::Table(include));
+                }
+                _ => {}
+            }
+        }
+        Err(Refusal::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json",
+        ))
+    }
+
+    /// Formats one object.
+    pub(crate) fn show(self, kind: &Kind, object: &Stored, store: &Store) -> Bytes {
+        let shown = match self {
+            Self::Whole => return object.json().clone(),
+            Self::Metadata => table::only_metadata(&object.read()),
+            Self::Table(include) => {
+                let object = object.read();
+                let metadata = json!({ "resourceVersion": object::version(&object) });
+                let now = store.clock.now();
+                table::table(&kind.columns, [&object], &metadata, include, now)
+            }
+        };
+        Bytes::from(shown.to_string())
+    }
+
+    /// Formats a scale.
+    pub(crate) fn show_scale(self, scale: Value, store: &Store) -> Bytes {
+        let shown = match self {
+            Self::Whole => scale,
+            Self::Metadata => table::only_metadata(&scale),
+            Self::Table(include) => {
+                let metadata = json!({ "resourceVersion": object::version(&scale) });
+                let now = store.clock.now();
+                table::table(&table::scale_columns(), [&scale], &metadata, include, now)
+            }
+        };
+        Bytes::from(shown.to_string())
+    }
+}
+
+/// Gets an object in its current state, or as a cache saw it at a version.
+pub(crate) fn get(
+    store: &Store,
+    seen: Option<u64>,
+    kind: &Kind,
+    key: &Key,
+) -> Result<Arc<Stored>, Refusal> {
+    let object = match seen {
+        Some(version) if version < store.version() => store
+            .get_then(&stored_id(kind), key, version)?
+            .map(|object| convert::present(kind, object)),
+        _ => current(store, kind, key),
+    };
+    object.ok_or_else(|| Refusal::not_found(kind.subject(&key.name)))
+}
+
+/// Returns the version that a read must wait for, because it accepts no older one.
+pub(crate) fn awaited_version(verb: Verb, query: &Query) -> Result<Option<u64>, Refusal> {
+    let waits = match verb {
+        Verb::Get => true,
+        Verb::List => query.text("continue").is_empty() && !is_exact(query),
+        Verb::Watch => query.flag("sendInitialEvents"),
+        _ => false,
+    };
+    if !waits {
+        return Ok(None);
+    }
+    let version = parse_version(query.text("resourceVersion"))?;
+    Ok((version > 0).then_some(version))
+}
+
+/// Whether a list asks for exactly one version.
+fn is_exact(query: &Query) -> bool {
+    match query.text("resourceVersionMatch") {
+        "Exact" => true,
+        // The legacy meaning of a limit with a version.
+        "" => query.number("limit").is_some_and(|limit| limit > 0),
+        _ => false,
+    }
+}
+
+/// Lists the objects of a kind; `seen` is the version that the cache has reached.
+pub(crate) fn list(
+    store: &Store,
+    seen: u64,
+    kind: &Kind,
+    namespace: Option<&str>,
+    selector: &Selector,
+    query: &Query,
+    form: Form,
+) -> Result<Bytes, Refusal> {
+    let id = stored_id(kind);
+    let wanted = requested_version(store, query)?;
+    let limit = query
+        .number("limit")
+        .and_then(|limit| usize::try_from(limit).ok())
+        .filter(|&limit| limit > 0)
+        .unwrap_or(usize::MAX);
+    let from_cache = wanted.is_none() && !query.text("resourceVersion").is_empty();
+    let (version, after) = match query.text("continue") {
+        "" if from_cache => (seen, None),
+        "" => (wanted.unwrap_or(store.version()), None),
+        token => {
+            let (version, key) = read_token(token)?;
+            (version, Some(key))
+        }
+    };
+    let snapshot = if version == store.version() {
+        None
+    } else if from_cache && after.is_none() {
+        Some(store.list_then(&id, version)?)
+    } else {
+        Some(store.list_at(&id, version).map_err(|refusal| match after {
+            None => Refusal::expired("The resourceVersion for the provided list is too old."),
+            Some(_) => refusal,
+        })?)
+    };
+    let all: Box<dyn Iterator<Item = (&Key, &Arc<Stored>)>> = match &snapshot {
+        None => Box::new(store.list(&id, namespace)),
+        Some(objects) => Box::new(objects.iter()),
+    };
+    let mut selected = all
+        .filter(|(key, _)| namespace.is_none_or(|namespace| namespace == key.namespace))
+        .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
+        .map(|(key, object)| (key, convert::present(kind, object)))
+        .filter(|(_, object)| selector.selects(object));
+    let mut page = Vec::new();
+    let mut last = None;
+    for (key, object) in selected.by_ref().take(limit) {
+        last = Some(key);
+        page.push(object);
+    }
+    let left = selected.count();
+    let mut metadata = json!({ "resourceVersion": version.to_string() });
+    if kind.origin == Origin::Crd {
+        // A server writes this field into every list of custom resources.
+        metadata["continue"] = "".into();
+    }
+    if let (Some(last), true) = (last, left > 0) {
+        metadata["continue"] = write_token(version, last).into();
+        if selector.is_everything() {
+            metadata["remainingItemCount"] = left.into();
+        }
+    }
+    Ok(match form {
+        Form::Table(include) => {
+            let objects: Vec<_> = page.iter().map(|object| object.read()).collect();
+            let table = table::table(
+                &kind.columns,
+                &objects,
+                &metadata,
+                include,
+                store.clock.now(),
+            );
+            Bytes::from(table.to_string())
+        }
+        Form::Metadata => {
+            let items: Vec<_> = page
+                .iter()
+                .map(|object| table::only_metadata(&object.read()))
+                .collect();
+            let list = json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": metadata,
+                "items": items,
+            });
+            Bytes::from(list.to_string())
+        }
+        Form::Whole => {
+            let head = json!({
+                "kind": kind.list_kind,
+                "apiVersion": kind.api_version(),
+                "metadata": metadata,
+            });
+            whole_list(&head, page.iter().map(|object| item(kind, object)))
+        }
+    })
+}
+
+/// Builds the list as text from items that are texts already.
+fn whole_list(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
+    let head = head.to_string();
+    let mut text = Vec::from(head.strip_suffix('}').unwrap_or(&head));
+    text.extend_from_slice(b",\"items\":[");
+    for (n, item) in items.enumerate() {
+        if n > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(&item);
+    }
+    text.extend_from_slice(b"]}");
+    Bytes::from(text)
+}
+
+/// Returns an object within a list; objects of built-in kinds have no `apiVersion` and `kind` there.
+fn item(kind: &Kind, object: &Stored) -> Bytes {
+    if kind.origin == Origin::Crd {
+        return object.json().clone();
+    }
+    let mut item = object.read();
+    let fields = object::fields(&mut item);
+    fields.remove("apiVersion");
+    fields.remove("kind");
+    Bytes::from(item.to_string())
+}
+
+/// Returns the version that a list asks for exactly; `None` for the newest.
+fn requested_version(store: &Store, query: &Query) -> Result<Option<u64>, Refusal> {
+    let text = query.text("resourceVersion");
+    let version = parse_version(text)?;
+    if version > store.version() {
+        return Err(Refusal::too_large_version(version, store.version()));
+    }
+    Ok((version > 0 && is_exact(query)).then_some(version))
+}
+
+/// Parses a resource version; an empty one is 0.
+pub(crate) fn parse_version(text: &str) -> Result<u64, Refusal> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        Refusal::bad_request(format!("invalid resource version: {}", no_version(text)))
+    })
+}
+
+/// Returns the reason why a text is no resource version.
+pub(crate) fn no_version(text: &str) -> String {
+    let value = Value::from(text);
+    format!(
+        "resourceVersion: Invalid value: {value}: strconv.ParseUint: parsing {value}: invalid syntax"
+    )
+}
+
+fn write_token(version: u64, last: &Key) -> String {
+    let token = json!([version, last.namespace, last.name]);
+    BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
+}
+
+fn read_token(token: &str) -> Result<(u64, Key), Refusal> {
+    let read = || {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
+        let (version, namespace, name) = serde_json::from_slice(&bytes).ok()?;
+        Some((version, Key { namespace, name }))
+    };
+    read().ok_or_else(|| Refusal::bad_request("continue key is not valid"))
+}

@@ -1,0 +1,433 @@
+//! This file holds the refusals of the API: a code, a reason and a message.
+//!
+//! The wording is that of a real API server, because operators and people match on it.
+
+use serde_json::{Map, Value, json};
+
+use crate::api::object::DEPTH_LIMIT;
+
+const NOT_SERVED: &str = "NotImplemented";
+/// The reason of an error for which a real server has none.
+const NO_REASON: &str = "";
+
+/// One error in an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// The path of the field (e.g. `spec.replicas`); empty for the object itself.
+    pub(crate) field: String,
+    /// The machine-readable reason (e.g. `FieldValueInvalid`).
+    pub(crate) reason: &'static str,
+    /// The message, without the field.
+    pub(crate) message: String,
+}
+
+impl Cause {
+    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        Self::of(field, "FieldValueRequired", message)
+    }
+
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self::of(
+            field,
+            "FieldValueInvalid",
+            format!("Invalid value: {value}: {detail}"),
+        )
+    }
+
+    /// An invalid value that the message does not show, because it is large or missing.
+    pub(crate) fn faulty(field: impl Into<String>, detail: &str) -> Self {
+        Self::of(
+            field,
+            "FieldValueInvalid",
+            format!("Invalid value: {detail}"),
+        )
+    }
+
+    pub(crate) fn mistyped(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self::of(
+            field,
+            "FieldValueTypeInvalid",
+            format!("Invalid value: {value}: {detail}"),
+        )
+    }
+
+    pub(crate) fn internal(field: impl Into<String>, detail: &str) -> Self {
+        Self::of(field, "InternalError", format!("Internal error: {detail}"))
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::of(field, "FieldValueForbidden", format!("Forbidden: {detail}"))
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self::of(
+            field,
+            "FieldValueDuplicate",
+            format!("Duplicate value: {value}"),
+        )
+    }
+
+    pub(crate) fn unsupported(
+        field: impl Into<String>,
+        value: &Value,
+        supported: &[Value],
+    ) -> Self {
+        let list = supported
+            .iter()
+            .map(Value::to_string)
+            .collect::<Vec<_>>()
+            .join(", ");
+        Self::of(
+            field,
+            "FieldValueNotSupported",
+            format!("Unsupported value: {value}: supported values: {list}"),
+        )
+    }
+
+    pub(crate) fn too_long(field: impl Into<String>, limit: u64) -> Self {
+        Self::of(
+            field,
+            "FieldValueTooLong",
+            format!("Too long: may not be more than {limit} bytes"),
+        )
+    }
+
+    pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: u64) -> Self {
+        Self::of(
+            field,
+            "FieldValueTooMany",
+            format!("Too many: {count}: must have at most {limit} items"),
+        )
+    }
+
+    /// A valid request that this API does not implement; it is answered with 501.
+    pub(crate) fn not_served(field: impl Into<String>, what: String) -> Self {
+        Self::of(field, NOT_SERVED, what)
+    }
+
+    pub(crate) fn is_not_served(&self) -> bool {
+        self.reason == NOT_SERVED
+    }
+
+    fn of(field: impl Into<String>, reason: &'static str, message: String) -> Self {
+        Self {
+            field: field.into(),
+            reason,
+            message,
+        }
+    }
+
+    /// Shortens the field names: on the status endpoint, schema messages name fields relative to the status.
+    pub(crate) fn shorten_to_status(&mut self) {
+        if self.field == "<nil>" {
+            "status".clone_into(&mut self.field);
+            self.message = self.message.replace(" in status.", " in ");
+        }
+        if self.field == "status" {
+            self.message = self.message.replace(": status in body", ":  in body");
+        }
+        if let Some(short) = self.field.strip_prefix("status.") {
+            let (long, short) = (
+                format!(" {} in body", self.field),
+                format!(" {short} in body"),
+            );
+            self.message = self.message.replace(&long, &short);
+        }
+    }
+
+    /// Returns the field and the message.
+    pub(crate) fn text(&self) -> String {
+        if self.field.is_empty() {
+            self.message.clone()
+        } else {
+            format!("{}: {}", self.field, self.message)
+        }
+    }
+}
+
+/// A refused request; on the wire a `Status` of kind Failure.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refusal {
+    pub(crate) code: u16,
+    reason: &'static str,
+    message: String,
+    details: Map<String, Value>,
+    /// `details` is written even though it is empty.
+    empty_details: bool,
+    /// The warnings that were found before the refusal.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The object that a refusal is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) plural: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl Subject<'_> {
+    fn resource(&self) -> String {
+        qualified(self.plural, self.group)
+    }
+
+    fn details(&self, kind: &str) -> Map<String, Value> {
+        let mut details = Map::new();
+        for (key, value) in [("name", self.name), ("group", self.group), ("kind", kind)] {
+            if !value.is_empty() {
+                details.insert(key.to_owned(), value.into());
+            }
+        }
+        details
+    }
+}
+
+impl Refusal {
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Map::new(),
+            empty_details: false,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// A request that this API does not implement.
+    pub(crate) fn not_served(what: impl AsRef<str>) -> Self {
+        Self::new(
+            501,
+            "NotImplemented",
+            format!("okt-testing does not serve this: {}", what.as_ref()),
+        )
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// An unknown path; a real server answers it in plain text, without a `Status`.
+    pub(crate) fn unknown_path() -> Self {
+        Self::new(404, NO_REASON, "404 page not found")
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+    }
+
+    pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
+        Self::new(
+            415,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                accepted.join(", ")
+            ),
+        )
+    }
+
+    pub(crate) fn not_found(subject: Subject<'_>) -> Self {
+        let message = format!("{} \"{}\" not found", subject.resource(), subject.name);
+        Self::new(404, "NotFound", message).about(subject.details(subject.plural))
+    }
+
+    pub(crate) fn already_exists(subject: Subject<'_>, deleting: bool) -> Self {
+        let gone = if deleting {
+            "object is being deleted: "
+        } else {
+            ""
+        };
+        let message = format!(
+            "{gone}{} \"{}\" already exists",
+            subject.resource(),
+            subject.name
+        );
+        Self::new(409, "AlreadyExists", message).about(subject.details(subject.plural))
+    }
+
+    pub(crate) fn conflict(subject: Subject<'_>, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{}\": {why}",
+            subject.resource(),
+            subject.name
+        );
+        Self::new(409, "Conflict", message).about(subject.details(subject.plural))
+    }
+
+    pub(crate) fn stale(subject: Subject<'_>) -> Self {
+        Self::conflict(
+            subject,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    pub(crate) fn forbidden(subject: Subject<'_>, why: &str) -> Self {
+        let message = format!(
+            "{} \"{}\" is forbidden: {why}",
+            subject.resource(),
+            subject.name
+        );
+        Self::new(403, "Forbidden", message).about(subject.details(subject.plural))
+    }
+
+    pub(crate) fn invalid(subject: Subject<'_>, causes: &[Cause]) -> Self {
+        let mut texts = Vec::new();
+        for cause in causes {
+            let text = cause.text();
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let list = match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = format!(
+            "{} \"{}\" is invalid: {list}",
+            qualified(subject.kind, subject.group),
+            subject.name
+        );
+        let mut details = subject.details(subject.kind);
+        details.insert("causes".to_owned(), list_causes(causes));
+        Self::new(422, "Invalid", message).about(details)
+    }
+
+    /// An object that is nested deeper than this crate stores.
+    pub(crate) fn too_deep() -> Self {
+        Self::not_served(format!(
+            "an object that is nested deeper than {DEPTH_LIMIT} levels, its managed fields included"
+        ))
+    }
+
+    /// A JSON patch that cannot be applied; a real server does not name the reason.
+    pub(crate) fn unprocessable_patch() -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        let mut refusal = Self::new(422, "Invalid", message);
+        refusal.empty_details = true;
+        refusal
+    }
+
+    /// Fields that other managers own.
+    pub(crate) fn apply_conflict(message: String, causes: &[Cause]) -> Self {
+        let mut details = Map::new();
+        details.insert("causes".to_owned(), list_causes(causes));
+        Self::new(409, "Conflict", message).about(details)
+    }
+
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    pub(crate) fn too_large_version(version: u64, current: u64) -> Self {
+        let mut details = Map::new();
+        let cause = json!({
+            "reason": "ResourceVersionTooLarge",
+            "message": "Too large resource version",
+        });
+        details.insert("causes".to_owned(), json!([cause]));
+        details.insert("retryAfterSeconds".to_owned(), 1.into());
+        let message = format!("Timeout: Too large resource version: {version}, current: {current}");
+        Self::new(504, "Timeout", message).about(details)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "InternalError", message)
+    }
+
+    /// Returns the refusal with these warnings.
+    pub(crate) fn warned(mut self, warnings: &[String]) -> Self {
+        self.warnings = warnings.to_vec();
+        self
+    }
+
+    /// Returns the refusal with this warning before the others.
+    pub(crate) fn warned_first(mut self, warning: &str) -> Self {
+        self.warnings.insert(0, warning.to_owned());
+        self
+    }
+
+    /// A patch whose result is no valid object of the kind.
+    pub(crate) fn undecodable_patch(result: &Value, why: &str) -> Self {
+        let subject = Subject {
+            group: "",
+            kind: "",
+            plural: "",
+            name: "",
+        };
+        let shown = Value::from(result.to_string());
+        Self::invalid(subject, &[Cause::invalid("patch", &shown, why)])
+    }
+
+    /// An internal error of a server.
+    pub(crate) fn internal_error(why: &str) -> Self {
+        let mut details = Map::new();
+        details.insert("causes".to_owned(), json!([{ "message": why }]));
+        Self::internal(format!("Internal error occurred: {why}")).about(details)
+    }
+
+    /// An error that a real server passes on unchanged.
+    pub(crate) fn unexplained(message: impl Into<String>) -> Self {
+        Self::new(500, NO_REASON, message)
+    }
+
+    fn about(mut self, details: Map<String, Value>) -> Self {
+        self.details = details;
+        self
+    }
+
+    /// Returns the text, if the answer is no `Status`.
+    pub(crate) fn plain_text(&self) -> Option<String> {
+        (self.code == 404 && self.reason == NO_REASON).then(|| format!("{}\n", self.message))
+    }
+
+    /// Returns the `Status` object.
+    pub(crate) fn body(&self) -> Value {
+        let mut body = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            body["reason"] = self.reason.into();
+        }
+        if !self.details.is_empty() || self.empty_details {
+            body["details"] = Value::Object(self.details.clone());
+        }
+        body
+    }
+}
+
+fn list_causes(causes: &[Cause]) -> Value {
+    causes
+        .iter()
+        .map(|cause| {
+            let mut entry = json!({ "reason": cause.reason, "message": cause.message });
+            if !cause.field.is_empty() {
+                entry["field"] = cause.field.clone().into();
+            }
+            entry
+        })
+        .collect()
+}
+
+fn qualified(name: &str, group: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
+    }
+}

@@ -1,0 +1,257 @@
+//! This file holds the rules for the metadata of every object.
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::api::{
+    crd,
+    kind::{Kind, Origin},
+    object,
+    refusal::Cause,
+};
+
+/// The maximum size of all annotations of an object together, in bytes.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+
+static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(SUBDOMAIN));
+static LABEL_NAME: LazyLock<Regex> = LazyLock::new(|| pattern("[a-z0-9]([-a-z0-9]*[a-z0-9])?"));
+static LABEL_VALUE: LazyLock<Regex> =
+    LazyLock::new(|| pattern("(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"));
+static KEY_NAME: LazyLock<Regex> =
+    LazyLock::new(|| pattern("([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"));
+
+const KEY_SYNTAX: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const SUBDOMAIN_SYNTAX: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+/// The maximum size of all data of a `ConfigMap` or a Secret, in bytes.
+const DATA_LIMIT: u64 = 1024 * 1024;
+/// The finalizers of Kubernetes itself, which need no domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+fn pattern(inner: &str) -> Regex {
+    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this file are valid")
+}
+
+/// Checks the metadata of an object.
+pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
+    let name = object::name(object);
+    if name.is_empty() {
+        causes.push(Cause::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else {
+        check_name(kind, name, causes);
+    }
+    for (key, value) in map(object, "labels") {
+        let field = "metadata.labels";
+        check_key(field, key, causes);
+        check_label(field, value.as_str().unwrap_or_default(), causes);
+    }
+    let mut size = 0;
+    for (key, value) in map(object, "annotations") {
+        check_key("metadata.annotations", &key.to_lowercase(), causes);
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if size > ANNOTATIONS_LIMIT {
+        causes.push(Cause::too_long(
+            "metadata.annotations",
+            ANNOTATIONS_LIMIT as u64,
+        ));
+    }
+    for (index, finalizer) in object::finalizers(object).iter().enumerate() {
+        check_key("metadata.finalizers", finalizer, causes);
+        if kind.origin == Origin::BuiltIn
+            && !kind.is(crd::GROUP, crd::PLURAL)
+            && !finalizer.contains('/')
+            && !STANDARD_FINALIZERS.contains(finalizer)
+        {
+            causes.push(Cause::invalid(
+                format!("metadata.finalizers[{index}]"),
+                &(*finalizer).into(),
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
+    }
+    check_owners(object, causes);
+    check_data(kind, object, causes);
+}
+
+/// Checks the size of a `ConfigMap` or a Secret.
+fn check_data(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
+    let (field, parts): (&str, &[(&str, bool)]) = if kind.is("", "configmaps") {
+        ("[]", &[("data", false), ("binaryData", true)])
+    } else if kind.is("", "secrets") {
+        ("data", &[("data", true)])
+    } else {
+        return;
+    };
+    let mut size = 0;
+    for (key, is_base64) in parts {
+        let values = object.get(key).and_then(Value::as_object);
+        for text in values
+            .into_iter()
+            .flatten()
+            .filter_map(|(_, value)| value.as_str())
+        {
+            let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
+            size += if *is_base64 {
+                text.len() / 4 * 3 - padding.min(2)
+            } else {
+                text.len()
+            } as u64;
+        }
+    }
+    if size > DATA_LIMIT {
+        causes.push(Cause::too_long(field, DATA_LIMIT));
+    }
+}
+
+fn check_name(kind: &Kind, name: &str, causes: &mut Vec<Cause>) {
+    if kind.group.starts_with("rbac.") {
+        // The names of roles are not restricted to subdomains (e.g. `system:node`).
+        if name.contains(['/', '%']) || matches!(name, "." | "..") {
+            causes.push(Cause::invalid(
+                "metadata.name",
+                &name.into(),
+                "may not contain '/' or '%', nor be '.' or '..'",
+            ));
+        }
+        return;
+    }
+    let is_label =
+        kind.group.is_empty() && matches!(kind.plural.as_str(), "namespaces" | "services");
+    let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+    let (limit, holds, what) = if is_label {
+        (63, LABEL_NAME.is_match(name), label)
+    } else {
+        (253, NAME.is_match(name), SUBDOMAIN_SYNTAX)
+    };
+    if name.len() > limit {
+        let detail = format!("must be no more than {limit} characters");
+        causes.push(Cause::invalid("metadata.name", &name.into(), &detail));
+    }
+    if !holds {
+        causes.push(Cause::invalid("metadata.name", &name.into(), what));
+    }
+}
+
+/// Checks the value of a label.
+pub(crate) fn check_label(field: &str, value: &str, causes: &mut Vec<Cause>) {
+    if value.len() > 63 {
+        let detail = "must be no more than 63 bytes";
+        causes.push(Cause::invalid(field, &value.into(), detail));
+    }
+    if !LABEL_VALUE.is_match(value) {
+        causes.push(Cause::invalid(
+            field,
+            &value.into(),
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+        ));
+    }
+}
+
+/// Checks the key of a label, an annotation or a finalizer.
+pub(crate) fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
+    let mut complain = |detail: &str| causes.push(Cause::invalid(field, &key.into(), detail));
+    let parts: Vec<&str> = key.split('/').collect();
+    let name = match parts.as_slice() {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                complain("prefix part must be non-empty");
+            } else if prefix.len() > 253 {
+                complain("prefix part must be no more than 253 bytes");
+            }
+            if !prefix.is_empty() && !NAME.is_match(prefix) {
+                complain(&format!("prefix part {SUBDOMAIN_SYNTAX}"));
+            }
+            name
+        }
+        _ => {
+            complain(&format!(
+                "a valid label key {KEY_SYNTAX} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            ));
+            return;
+        }
+    };
+    if name.is_empty() {
+        complain("name part must be non-empty");
+    } else if name.len() > 63 {
+        complain("name part must be no more than 63 bytes");
+    }
+    if !KEY_NAME.is_match(name) {
+        complain(&format!("name part {KEY_SYNTAX}"));
+    }
+}
+
+fn check_owners(object: &Value, causes: &mut Vec<Cause>) {
+    let field = "metadata.ownerReferences";
+    let mut controllers = 0;
+    for owner in object::owners(object) {
+        for key in ["apiVersion", "kind", "name", "uid"] {
+            if object::text(owner, &[key]).is_empty() {
+                causes.push(Cause::invalid(
+                    format!("{field}.{key}"),
+                    &"".into(),
+                    "must not be empty",
+                ));
+            }
+        }
+        controllers += usize::from(owner.get("controller") == Some(&true.into()));
+    }
+    if controllers > 1 {
+        causes.push(Cause::invalid(
+            field,
+            &json!(object::owners(object)),
+            "Only one reference can have Controller set to true",
+        ));
+    }
+}
+
+/// Checks that an update keeps immutable fields.
+pub(crate) fn check_kept(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    check_finalizers(old, new, causes);
+    for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let path = ["metadata", key];
+        let (was, now) = (object::at(old, &path), object::at(new, &path));
+        if was != now {
+            let shown = now.cloned().unwrap_or_default();
+            causes.push(Cause::invalid(path.join("."), &shown, "field is immutable"));
+        }
+    }
+}
+
+/// Checks that an update adds no finalizers to an object that is being deleted.
+fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    if !object::is_deleting(old) {
+        return;
+    }
+    let before = object::finalizers(old);
+    let added: BTreeSet<_> = object::finalizers(new)
+        .into_iter()
+        .filter(|finalizer| !before.contains(finalizer))
+        .map(|finalizer| format!("{finalizer:?}"))
+        .collect();
+    if !added.is_empty() {
+        causes.push(Cause::forbidden(
+            "metadata.finalizers",
+            &format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                Vec::from_iter(added).join(", ")
+            ),
+        ));
+    }
+}
+
+fn map<'a>(object: &'a Value, key: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object::at(object, &["metadata", key])
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+}

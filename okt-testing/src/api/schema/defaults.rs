@@ -1,0 +1,208 @@
+//! This file fills in the defaults of a schema and removes undeclared fields.
+
+use serde_json::Value;
+
+use super::{Additional, Schema};
+use crate::api::object;
+
+/// Fills in defaults, also for nulls that the schema does not allow. Returns whether it changed anything.
+pub(crate) fn apply_defaults(schema: &Schema, value: &mut Value) -> bool {
+    let mut changed = false;
+    match value {
+        Value::Object(fields) => {
+            for (key, property) in &schema.properties {
+                if let Some(default) = &property.default
+                    && !fields.contains_key(key)
+                {
+                    fields.insert(key.clone(), default.clone());
+                    changed = true;
+                }
+            }
+            for (key, value) in fields {
+                if let Some(below) = schema.field(key) {
+                    changed |= fill(below, value);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(below) = &schema.items {
+                for item in items {
+                    changed |= fill(below, item);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    changed
+}
+
+fn fill(schema: &Schema, value: &mut Value) -> bool {
+    let mut changed = false;
+    if let (true, false, Some(default)) = (value.is_null(), schema.nullable, &schema.default) {
+        *value = default.clone();
+        changed = !default.is_null();
+    }
+    apply_defaults(schema, value) || changed
+}
+
+/// Removes the nulls that the schema does not allow and has no default for. Returns whether there were any.
+pub(crate) fn drop_nulls(schema: &Schema, value: &mut Value) -> bool {
+    let mut changed = false;
+    match value {
+        Value::Object(fields) => {
+            let gone = object::retain(fields, |key, value| {
+                let Some(below) = schema.field(key) else {
+                    return true;
+                };
+                changed |= drop_nulls(below, value);
+                !value.is_null() || below.nullable || below.default.is_some()
+            });
+            changed |= gone;
+        }
+        Value::Array(items) => {
+            if let Some(below) = &schema.items {
+                for item in items {
+                    changed |= drop_nulls(below, item);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    changed
+}
+
+/// Replaces nulls in maps of texts by empty texts, as the types of built-in kinds do. Returns whether there were any.
+///
+/// `nullable` selects the maps: those whose values are nullable, or the others.
+pub(crate) fn nulls_to_texts(schema: &Schema, object: &mut Value, nullable: bool) -> bool {
+    let mut found = false;
+    for (key, value) in object.as_object_mut().into_iter().flatten() {
+        let below = schema.properties.get(key).map(|below| &below.additional);
+        if let (Some(Additional::Of(below)), Value::Object(fields)) = (below, value)
+            && below.nullable == nullable
+        {
+            for text in fields.values_mut().filter(|text| text.is_null()) {
+                *text = "".into();
+                found = true;
+            }
+        }
+    }
+    found
+}
+
+/// Removes the nulls, which the types of built-in kinds allow only in maps of bytes.
+pub(crate) fn drop_unknown_nulls(schema: Option<&Schema>, value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.retain(|key, value| {
+            let below = schema.and_then(|schema| schema.field(key));
+            drop_unknown_nulls(below, value);
+            !value.is_null() || below.is_some_and(|below| below.nullable)
+        }),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| drop_unknown_nulls(None, item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Removes empty maps and lists, which the types of built-in kinds leave out.
+pub(crate) fn drop_empty(schema: &Schema, object: &mut Value) {
+    if let Value::Object(fields) = object {
+        // The metadata of the object itself is normalized elsewhere.
+        fields.retain(|key, value| key == "metadata" || is_kept(schema, key, value));
+    }
+}
+
+/// Whether a field is kept; removes empty fields from its value.
+fn is_kept(schema: &Schema, key: &str, value: &mut Value) -> bool {
+    let Some(below) = schema.properties.get(key) else {
+        return true;
+    };
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, value| is_kept(below, key, value));
+            !(matches!(below.additional, Additional::Of(_)) && fields.is_empty())
+        }
+        Value::Array(items) => {
+            let shape = below.items.as_deref();
+            for item in items.iter_mut() {
+                if let (Some(shape), Value::Object(fields)) = (shape, item) {
+                    fields.retain(|key, value| is_kept(shape, key, value));
+                }
+            }
+            !items.is_empty()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+/// The changes that removed undeclared fields from an object.
+#[derive(Debug, Default)]
+pub(crate) struct Pruned {
+    /// The paths of the removed fields.
+    pub(crate) dropped: Vec<String>,
+    /// The metadata of an embedded object was normalized.
+    tidied: bool,
+}
+
+impl Pruned {
+    /// Whether the object was changed.
+    pub(crate) fn changed(&self) -> bool {
+        self.tidied || !self.dropped.is_empty()
+    }
+}
+
+/// Removes undeclared fields.
+pub(crate) fn prune(schema: &Schema, value: &mut Value) -> Pruned {
+    let mut pruned = Pruned::default();
+    walk(schema, value, &mut pruned);
+    pruned
+}
+
+/// Removes undeclared fields and collects their paths relative to `value`.
+fn walk(schema: &Schema, value: &mut Value, pruned: &mut Pruned) {
+    match value {
+        Value::Object(fields) => fields.retain(|key, value| {
+            let before = pruned.dropped.len();
+            match schema.field(key) {
+                Some(below) => {
+                    walk(below, value, pruned);
+                    prefix(&mut pruned.dropped[before..], || key.clone());
+                    if below.embedded && value.get("metadata").is_some_and(Value::is_object) {
+                        pruned.tidied |= object::tidy_metadata(value);
+                    }
+                    true
+                }
+                None if schema.takes_any_field() => true,
+                None => {
+                    pruned.dropped.push(key.clone());
+                    false
+                }
+            }
+        }),
+        Value::Array(items) => {
+            // In a list where none is expected, every field is undeclared.
+            let nothing = Schema::default();
+            let below = match schema.items.as_deref() {
+                None if schema.takes_any_field() => None,
+                below => Some(below.unwrap_or(&nothing)),
+            };
+            if let Some(below) = below {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let before = pruned.dropped.len();
+                    walk(below, item, pruned);
+                    prefix(&mut pruned.dropped[before..], || format!("[{index}]"));
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Prepends a step to paths; usually there are none, so the step is built on demand.
+fn prefix(paths: &mut [String], step: impl Fn() -> String) {
+    for path in paths {
+        let dot = if path.starts_with('[') { "" } else { "." };
+        *path = format!("{}{dot}{path}", step());
+    }
+}

@@ -1,0 +1,375 @@
+//! This file parses a structural schema and reports why it is none.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Additional, Bound, ListType, Schema, Type, apply_defaults, drop_nulls, prune, validate,
+    validate_lists,
+};
+use crate::api::{
+    cel::{Rule, check_rules},
+    refusal::Cause,
+};
+
+/// The schema of `metadata`.
+pub(super) fn object_meta() -> Schema {
+    static META: LazyLock<Value> = LazyLock::new(|| {
+        let text = json!({ "type": "string" });
+        let time = json!({ "type": "string", "format": "date-time", "nullable": true });
+        let texts = json!({ "type": "object", "additionalProperties": text });
+        json!({
+            "type": "object",
+            "properties": {
+                "name": text, "generateName": text, "namespace": text, "selfLink": text,
+                "uid": text, "resourceVersion": text,
+                "generation": { "type": "integer" },
+                "creationTimestamp": time, "deletionTimestamp": time,
+                "deletionGracePeriodSeconds": { "type": "integer" },
+                "labels": texts, "annotations": texts,
+                "finalizers": { "type": "array", "items": text, "x-kubernetes-list-type": "set" },
+                "ownerReferences": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["uid"],
+                    "items": {
+                        "type": "object",
+                        "x-kubernetes-map-type": "atomic",
+                        "required": ["uid"],
+                        "properties": {
+                            "apiVersion": text, "kind": text, "name": text, "uid": text,
+                            "controller": { "type": "boolean" },
+                            "blockOwnerDeletion": { "type": "boolean" },
+                        },
+                    },
+                },
+                "managedFields": {
+                    "type": "array",
+                    "items": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+                },
+            },
+        })
+    });
+    let mut causes = Vec::new();
+    let mut schema = parse(&META, "metadata", Place::ROOT.below(), &mut causes);
+    debug_assert!(causes.is_empty(), "{causes:?}");
+    for (key, property) in &mut schema.properties {
+        property.hidden = key != "name" && key != "generateName";
+    }
+    schema
+}
+
+/// The position of a node.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'p> {
+    root: bool,
+    /// The node is below allOf, anyOf, oneOf or not, where types are optional.
+    junctor: bool,
+    /// The list whose items cannot be matched to their old values.
+    uncorrelatable: Option<&'p str>,
+}
+
+impl Place<'_> {
+    pub(super) const ROOT: Self = Self {
+        root: true,
+        junctor: false,
+        uncorrelatable: None,
+    };
+
+    fn below(self) -> Self {
+        Self {
+            root: false,
+            ..self
+        }
+    }
+
+    fn junctor(self) -> Self {
+        Self {
+            root: false,
+            junctor: true,
+            ..self
+        }
+    }
+}
+
+pub(super) fn parse(raw: &Value, path: &str, place: Place<'_>, causes: &mut Vec<Cause>) -> Schema {
+    let Some(node) = raw.as_object() else {
+        causes.push(Cause::invalid(path, raw, "must be a schema object"));
+        return Schema::default();
+    };
+    let mut schema = Schema {
+        nullable: flag(node, "nullable"),
+        keeps_unknown: flag(node, "x-kubernetes-preserve-unknown-fields"),
+        int_or_string: flag(node, "x-kubernetes-int-or-string"),
+        embedded: flag(node, "x-kubernetes-embedded-resource"),
+        atomic_map: node.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic"),
+        required: texts(node, "required"),
+        values: node.get("enum").and_then(Value::as_array).cloned(),
+        format: text(node, "format"),
+        multiple_of: node.get("multipleOf").and_then(Value::as_f64),
+        minimum: bound(node, "minimum", "exclusiveMinimum"),
+        maximum: bound(node, "maximum", "exclusiveMaximum"),
+        min_length: count(node, "minLength"),
+        max_length: count(node, "maxLength"),
+        min_items: count(node, "minItems"),
+        max_items: count(node, "maxItems"),
+        min_properties: count(node, "minProperties"),
+        max_properties: count(node, "maxProperties"),
+        default: node.get("default").cloned(),
+        list: list_type(node),
+        ..Schema::default()
+    };
+    parse_type(node, path, place.junctor, &mut schema, causes);
+    if let Some(pattern) = text(node, "pattern") {
+        match Regex::new(&pattern) {
+            Ok(regex) => schema.pattern = Some((pattern, regex)),
+            Err(error) => causes.push(Cause::invalid(
+                format!("{path}.pattern"),
+                &pattern.into(),
+                &format!("must be a valid regular expression, but isn't: {error}"),
+            )),
+        }
+    }
+    parse_children(node, path, place, &mut schema, causes);
+    if schema.embedded || place.root {
+        schema.add_object_fields();
+    }
+    check_list_keys(path, &schema, causes);
+    let rules = members(node, "x-kubernetes-validations");
+    for (index, raw) in rules.iter().enumerate().filter(|_| !place.junctor) {
+        let of = (&schema, schema.embedded || place.root);
+        if let Some(rule) = Rule::compile(raw, (path, index), place.uncorrelatable, of, causes) {
+            schema.rules.push(rule);
+        }
+    }
+    check_default(path, &schema, causes);
+    schema
+}
+
+fn parse_children(
+    node: &Map<String, Value>,
+    path: &str,
+    place: Place<'_>,
+    schema: &mut Schema,
+    causes: &mut Vec<Cause>,
+) {
+    if let Some(Value::Object(properties)) = node.get("properties") {
+        for (key, raw) in properties {
+            let path = format!("{path}.properties[{key}]");
+            schema
+                .properties
+                .insert(key.clone(), parse(raw, &path, place.below(), causes));
+        }
+    }
+    match node.get("additionalProperties") {
+        None | Some(Value::Bool(false)) => {}
+        Some(Value::Bool(true)) => schema.additional = Additional::Anything,
+        Some(raw) => {
+            let path = format!("{path}.additionalProperties");
+            schema.additional = Additional::Of(Box::new(parse(raw, &path, place.below(), causes)));
+        }
+    }
+    match node.get("items") {
+        Some(raw) => {
+            let items = format!("{path}.items");
+            let place = Place {
+                uncorrelatable: place
+                    .uncorrelatable
+                    .or((!matches!(schema.list, ListType::Map(_))).then_some(path)),
+                ..place.below()
+            };
+            schema.items = Some(Box::new(parse(raw, &items, place, causes)));
+        }
+        None if schema.kind == Some(Type::Array) && !place.junctor => {
+            causes.push(Cause::required(
+                format!("{path}.items"),
+                "must be specified",
+            ));
+        }
+        None => {}
+    }
+    for (key, list) in [
+        ("allOf", &mut schema.all_of),
+        ("anyOf", &mut schema.any_of),
+        ("oneOf", &mut schema.one_of),
+    ] {
+        for (index, raw) in members(node, key).iter().enumerate() {
+            list.push(parse(
+                raw,
+                &format!("{path}.{key}[{index}]"),
+                place.junctor(),
+                causes,
+            ));
+        }
+    }
+    if let Some(raw) = node.get("not") {
+        schema.not = Some(Box::new(parse(
+            raw,
+            &format!("{path}.not"),
+            place.junctor(),
+            causes,
+        )));
+    }
+}
+
+fn parse_type(
+    node: &Map<String, Value>,
+    path: &str,
+    junctor: bool,
+    schema: &mut Schema,
+    causes: &mut Vec<Cause>,
+) {
+    if node.contains_key("$ref") {
+        causes.push(Cause::forbidden(
+            format!("{path}.$ref"),
+            "$ref is not supported",
+        ));
+    }
+    let field = format!("{path}.type");
+    match text(node, "type") {
+        Some(name) => {
+            schema.kind = Type::parse(&name);
+            if schema.kind.is_none() {
+                let supported = ["array", "boolean", "integer", "number", "object", "string"];
+                causes.push(Cause::unsupported(
+                    field,
+                    &name.into(),
+                    &supported.map(Value::from),
+                ));
+            }
+        }
+        None if node.contains_key("$ref") => {}
+        None if junctor || schema.int_or_string || schema.keeps_unknown => {}
+        None => causes.push(Cause::required(
+            field,
+            if path.rsplit('.').next() == Some("items") {
+                "must not be empty for specified array items"
+            } else if path.ends_with(']') {
+                "must not be empty for specified object fields"
+            } else {
+                "must not be empty at the root"
+            },
+        )),
+    }
+}
+
+fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
+    let ListType::Map(keys) = &schema.list else {
+        return;
+    };
+    if keys.is_empty() {
+        causes.push(Cause::required(
+            format!("{path}.x-kubernetes-list-map-keys"),
+            "must not be empty if x-kubernetes-list-type is map",
+        ));
+    }
+    let Some(items) = schema
+        .items
+        .as_ref()
+        .filter(|items| items.kind == Some(Type::Object))
+    else {
+        return;
+    };
+    for key in keys {
+        let property = format!("{path}.items.properties[{key}]");
+        match items.properties.get(key) {
+            None => causes.push(Cause::invalid(
+                format!("{path}.x-kubernetes-list-map-keys"),
+                &keys.clone().into(),
+                "entries must all be names of item properties",
+            )),
+            Some(item) if item.default.is_none() && !items.required.contains(key) => {
+                causes.push(Cause::required(
+                    format!("{property}.default"),
+                    "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Checks a default against its own schema; an invalid one would make the API refuse every object.
+fn check_default(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
+    let Some(default) = &schema.default else {
+        return;
+    };
+    let mut filled = default.clone();
+    drop_nulls(schema, &mut filled);
+    apply_defaults(schema, &mut filled);
+    if filled.is_null() && schema.nullable {
+        return;
+    }
+    let path = format!("{path}.default");
+    if !prune(schema, &mut default.clone()).dropped.is_empty() {
+        causes.push(Cause::invalid(
+            path,
+            default,
+            "must not have unknown fields",
+        ));
+        return;
+    }
+    let mut found = Vec::new();
+    validate(schema, &filled, None, "", &mut found);
+    validate_lists(schema, &filled, "", &mut found);
+    if found.is_empty() && check_rules(schema, &filled, None, false, &mut found).is_err() {
+        causes.push(Cause::not_served(
+            path,
+            "a default under a rule that cannot be evaluated".to_owned(),
+        ));
+        return;
+    }
+    for mut cause in found {
+        cause.message = cause.message.replace("<root> in body", " in body");
+        cause.field = match cause.field.as_str() {
+            "" => path.clone(),
+            field => format!("{path}.{field}"),
+        };
+        causes.push(cause);
+    }
+}
+
+fn list_type(node: &Map<String, Value>) -> ListType {
+    match node.get("x-kubernetes-list-type").and_then(Value::as_str) {
+        Some("set") => ListType::Set,
+        Some("map") => ListType::Map(texts(node, "x-kubernetes-list-map-keys")),
+        _ => ListType::Atomic,
+    }
+}
+
+fn bound(node: &Map<String, Value>, key: &str, exclusive: &str) -> Option<Bound> {
+    Some(Bound {
+        value: node.get(key)?.as_f64()?,
+        exclusive: flag(node, exclusive),
+    })
+}
+
+fn flag(node: &Map<String, Value>, key: &str) -> bool {
+    node.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn count(node: &Map<String, Value>, key: &str) -> Option<u64> {
+    node.get(key).and_then(Value::as_u64)
+}
+
+fn text(node: &Map<String, Value>, key: &str) -> Option<String> {
+    let text = node.get(key)?.as_str()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn texts(node: &Map<String, Value>, key: &str) -> Vec<String> {
+    members(node, key)
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn members<'a>(node: &'a Map<String, Value>, key: &str) -> &'a [Value] {
+    node.get(key)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}

@@ -1,0 +1,252 @@
+//! This file validates a value against its schema, with the messages of the API server.
+//!
+//! An update does not validate unchanged values (ratcheting), so that an object which a stricter schema no longer
+//! allows can be repaired field by field.
+
+mod lists;
+mod scalars;
+
+pub(crate) use self::lists::{old_item, validate_lists};
+
+use serde_json::{Map, Value};
+
+use self::scalars::{check_number, check_string};
+use super::{Schema, Type};
+use crate::api::refusal::Cause;
+
+/// Adds to `causes` all errors of `value` except those of CEL rules.
+pub(crate) fn validate(
+    schema: &Schema,
+    value: &Value,
+    old: Option<&Value>,
+    path: &str,
+    causes: &mut Vec<Cause>,
+) {
+    if old == Some(value) {
+        return;
+    }
+    if value.is_null() && schema.nullable {
+        return;
+    }
+    let fits = check_type(schema, value, path, causes);
+    if schema.kind == Some(Type::Integer) && value.is_f64() && !fits {
+        let format = schema.format.as_deref();
+        let format = format.map_or_else(
+            || "(default format)".to_owned(),
+            |format| format!("with format {format}"),
+        );
+        let detail = format!("Checked value must be of type integer {format} in {path}");
+        causes.push(Cause::invalid("<nil>", &"".into(), &detail));
+    }
+    if let Some(values) = &schema.values
+        && !values.contains(value)
+    {
+        causes.push(Cause::unsupported(path, value, values));
+    }
+    if value.is_null() {
+        // A null is not checked against alternatives.
+        return;
+    }
+    if !fits {
+        if schema.kind == Some(Type::Integer) && value.is_f64() {
+            check_number(schema, value, path, causes);
+        }
+        check_junctors(schema, value, path, causes);
+        return;
+    }
+    match value {
+        Value::String(text) => check_string(schema, text, path, causes),
+        Value::Number(_) => check_number(schema, value, path, causes),
+        Value::Array(items) => check_list(schema, items, old, path, causes),
+        Value::Object(fields) => check_map(schema, fields, old, path, causes),
+        Value::Null | Value::Bool(_) => {}
+    }
+    check_junctors(schema, value, path, causes);
+}
+
+/// Checks the type. Returns whether the other checks make sense.
+fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) -> bool {
+    let wanted = if schema.int_or_string {
+        if Type::Integer.holds(value) || Type::String.holds(value) {
+            return true;
+        }
+        "integer,string"
+    } else {
+        match schema.kind {
+            None => return true,
+            Some(kind) if kind.holds(value) => return true,
+            // A server stops its check early here.
+            Some(kind)
+                if schema.format.is_some()
+                    && !matches!(kind, Type::Integer | Type::Number)
+                    && (value.is_string() || value.is_array()) =>
+            {
+                return true;
+            }
+            Some(kind) => kind.name(),
+        }
+    };
+    if let (Some(format), false, false) = (
+        &schema.format,
+        value.is_null(),
+        value.is_string() || value.is_array(),
+    ) {
+        let found = match value {
+            Value::Number(number) if number.is_f64() => "float64",
+            Value::Number(_) => "int64",
+            _ => "",
+        };
+        let detail = format!(
+            "{} in body must be of type {format}: \"{found}\"",
+            subject(path)
+        );
+        causes.push(Cause::mistyped(path, &found.into(), &detail));
+        return false;
+    }
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    causes.push(Cause::mistyped(
+        path,
+        &found.into(),
+        &format!(
+            "{} in body must be of type {wanted}: \"{found}\"",
+            subject(path)
+        ),
+    ));
+    false
+}
+
+fn check_list(
+    schema: &Schema,
+    items: &[Value],
+    old: Option<&Value>,
+    path: &str,
+    causes: &mut Vec<Cause>,
+) {
+    if let Some(limit) = schema.max_items
+        && items.len() as u64 > limit
+    {
+        causes.push(Cause::too_many(path, items.len(), limit));
+    }
+    if let Some(limit) = schema.min_items
+        && (items.len() as u64) < limit
+    {
+        let detail = format!(
+            "{} in body should have at least {limit} items",
+            subject(path)
+        );
+        causes.push(Cause::invalid(path, &items.len().into(), &detail));
+    }
+    if let Some(below) = &schema.items {
+        for (index, item) in items.iter().enumerate() {
+            let old = old_item(schema, item, old);
+            if old != Some(item) {
+                validate(below, item, old, &format!("{path}[{index}]"), causes);
+            }
+        }
+    }
+}
+
+fn check_map(
+    schema: &Schema,
+    fields: &Map<String, Value>,
+    old: Option<&Value>,
+    path: &str,
+    causes: &mut Vec<Cause>,
+) {
+    if let Some(limit) = schema.max_properties
+        && fields.len() as u64 > limit
+    {
+        causes.push(Cause::too_many(path, fields.len(), limit));
+    }
+    if let Some(limit) = schema.min_properties
+        && (fields.len() as u64) < limit
+    {
+        let detail = format!(
+            "{} in body should have at least {limit} properties",
+            subject(path)
+        );
+        causes.push(Cause::invalid(path, &fields.len().into(), &detail));
+    }
+    for key in &schema.required {
+        if !fields.contains_key(key) {
+            causes.push(Cause::required(join(path, key), ""));
+        }
+    }
+    if schema.embedded {
+        for key in ["apiVersion", "kind"] {
+            match fields.get(key) {
+                None => causes.push(Cause::required(join(path, key), "")),
+                Some(value) if value == "" => {
+                    causes.push(Cause::invalid(join(path, key), value, "must not be empty"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    for (key, value) in fields {
+        if let Some(below) = schema.field(key) {
+            let old = old.and_then(|old| old.get(key));
+            if old != Some(value) {
+                validate(below, value, old, &join(path, key), causes);
+            }
+        }
+    }
+}
+
+fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let faults = |schema: &Schema| {
+        let mut causes = Vec::new();
+        validate(schema, value, None, path, &mut causes);
+        causes
+    };
+    let holds = |schema: &Schema| faults(schema).is_empty();
+    // The server loses the path here.
+    let fault = |detail: &str| {
+        let detail = format!("\"{path}\" {detail}");
+        Cause::invalid("<nil>", &"".into(), &detail)
+    };
+    if !schema.any_of.is_empty() && !schema.any_of.iter().any(holds) {
+        causes.push(fault("must validate at least one schema (anyOf)"));
+        causes.extend(schema.any_of.iter().take(1).flat_map(faults));
+    }
+    match schema.one_of.iter().filter(|schema| holds(schema)).count() {
+        0 if !schema.one_of.is_empty() => {
+            causes.push(fault(
+                "must validate one and only one schema (oneOf). Found none valid",
+            ));
+            causes.extend(schema.one_of.iter().take(1).flat_map(faults));
+        }
+        0 | 1 => {}
+        many => causes.push(fault(&format!(
+            "must validate one and only one schema (oneOf). Found {many} valid alternatives"
+        ))),
+    }
+    if schema.not.as_deref().is_some_and(holds) {
+        causes.push(fault("must not validate the schema (not)"));
+    }
+    if !schema.all_of.iter().all(holds) {
+        causes.push(fault("must validate all the schemas (allOf)"));
+        causes.extend(schema.all_of.iter().flat_map(faults));
+    }
+}
+
+/// Returns the name of a path within a message.
+fn subject(path: &str) -> &str {
+    if path.is_empty() { "<root>" } else { path }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}

@@ -1,0 +1,240 @@
+//! This file parses label and field selectors and matches objects against them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::api::{
+    kind::{Kind, Origin},
+    object,
+    refusal::{Cause, Refusal},
+    rules,
+    stored::Stored,
+};
+
+/// The selectors of a list or a watch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selector {
+    labels: Vec<Requirement>,
+    fields: Vec<FieldRequirement>,
+}
+
+#[derive(Clone, Debug)]
+struct Requirement {
+    key: String,
+    condition: Condition,
+}
+
+#[derive(Clone, Debug)]
+enum Condition {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    Missing,
+    More(i64),
+    Less(i64),
+}
+
+#[derive(Clone, Debug)]
+struct FieldRequirement {
+    path: Vec<String>,
+    value: String,
+    equal: bool,
+}
+
+impl Selector {
+    /// Parses both kinds of selector; empty texts select everything.
+    ///
+    /// # Errors
+    /// The syntax is invalid, or the kind does not support a field.
+    pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, Refusal> {
+        Ok(Self {
+            labels: parse_labels(labels)?,
+            fields: parse_fields(kind, fields)?,
+        })
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub(crate) fn selects(&self, stored: &Stored) -> bool {
+        self.is_everything() || self.matches(&stored.read())
+    }
+
+    fn matches(&self, object: &Value) -> bool {
+        self.labels.iter().all(|requirement| {
+            let label = object::at(object, &["metadata", "labels", &requirement.key])
+                .and_then(Value::as_str);
+            match (&requirement.condition, label) {
+                (Condition::In(values), Some(label)) => values.iter().any(|value| value == label),
+                (Condition::NotIn(values), Some(label)) => {
+                    !values.iter().any(|value| value == label)
+                }
+                (Condition::Exists, label) => label.is_some(),
+                (Condition::In(_) | Condition::More(_) | Condition::Less(_), None) => false,
+                (Condition::More(limit), Some(label)) => {
+                    label.parse::<i64>().is_ok_and(|number| number > *limit)
+                }
+                (Condition::Less(limit), Some(label)) => {
+                    label.parse::<i64>().is_ok_and(|number| number < *limit)
+                }
+                (Condition::NotIn(_), None) => true,
+                (Condition::Missing, label) => label.is_none(),
+            }
+        }) && self.fields.iter().all(|requirement| {
+            let found = requirement
+                .path
+                .iter()
+                .try_fold(object, |value, key| value.get(key));
+            let found = match found {
+                None | Some(Value::Null) => String::new(),
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+            };
+            (found == requirement.value) == requirement.equal
+        })
+    }
+}
+
+fn parse_labels(text: &str) -> Result<Vec<Requirement>, Refusal> {
+    let read = |part| {
+        let requirement = parse_label(part).ok_or_else(|| format!("{part:?} is no label selector"));
+        requirement.and_then(checked)
+    };
+    let requirements = split(text).into_iter().map(read);
+    requirements
+        .collect::<Result<_, _>>()
+        .map_err(|why| Refusal::bad_request(format!("unable to parse requirement: {why}")))
+}
+
+/// Checks that the key and the values of a requirement are valid for labels.
+fn checked(requirement: Requirement) -> Result<Requirement, String> {
+    let mut causes = Vec::new();
+    let key = &requirement.key;
+    // A real server prints `<nil>` as the field.
+    rules::check_key("<nil>", key, &mut causes);
+    if let Condition::In(values) | Condition::NotIn(values) = &requirement.condition {
+        for (index, value) in values.iter().enumerate() {
+            rules::check_label(&format!("values[{index}][{key}]"), value, &mut causes);
+        }
+    }
+    let texts: Vec<_> = causes.iter().map(Cause::text).collect();
+    match texts.as_slice() {
+        [] => Ok(requirement),
+        [one] => Err(one.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
+    }
+}
+
+/// Splits requirements at commas, except for commas within parentheses.
+fn split(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut depth = 0_i32;
+    let mut start = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    if parts == [""] { Vec::new() } else { parts }
+}
+
+fn parse_label(part: &str) -> Option<Requirement> {
+    let requirement = |key: &str, condition| {
+        let key = key.trim();
+        is_word(key).then(|| Requirement {
+            key: key.to_owned(),
+            condition,
+        })
+    };
+    if let Some(key) = part.strip_prefix('!') {
+        return requirement(key, Condition::Missing);
+    }
+    if let Some(inner) = part.strip_suffix(')') {
+        let (head, values) = inner.split_once('(')?;
+        let (key, operator) = head.trim().rsplit_once(char::is_whitespace)?;
+        // The order in which a real server numbers them.
+        let values: BTreeSet<_> = values
+            .split(',')
+            .map(|value| value.trim().to_owned())
+            .collect();
+        let values = Vec::from_iter(values);
+        return match operator {
+            "in" => requirement(key, Condition::In(values)),
+            "notin" => requirement(key, Condition::NotIn(values)),
+            _ => None,
+        };
+    }
+    for operator in ["!=", "==", "=", ">", "<"] {
+        if let Some((key, value)) = part.split_once(operator) {
+            let value = value.trim();
+            if !value.is_empty() && !is_word(value) {
+                return None;
+            }
+            let condition = match operator {
+                "!=" => Condition::NotIn(vec![value.to_owned()]),
+                ">" => Condition::More(value.parse().ok()?),
+                "<" => Condition::Less(value.parse().ok()?),
+                _ => Condition::In(vec![value.to_owned()]),
+            };
+            return requirement(key, condition);
+        }
+    }
+    requirement(part, Condition::Exists)
+}
+
+/// Whether this is a single word; it may still be invalid for a label.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "(),!=<>".contains(c))
+}
+
+fn parse_fields(kind: &Kind, text: &str) -> Result<Vec<FieldRequirement>, Refusal> {
+    text.split(',')
+        .filter(|part| !part.trim().is_empty())
+        .map(|part| {
+            let (path, value, equal) = part
+                .split_once("!=")
+                .map(|(path, value)| (path, value, false))
+                .or_else(|| {
+                    part.split_once("==")
+                        .map(|(path, value)| (path, value, true))
+                })
+                .or_else(|| {
+                    part.split_once('=')
+                        .map(|(path, value)| (path, value, true))
+                })
+                .ok_or_else(|| {
+                    Refusal::bad_request(format!(
+                        "invalid selector: '{text}'; can't understand '{part}'"
+                    ))
+                })?;
+            let path = path.trim();
+            let known = matches!(path, "metadata.name" | "metadata.namespace")
+                || kind.selectable.iter().any(|selectable| selectable == path);
+            if !known {
+                // The message differs for built-in kinds without selectable fields.
+                let plain = kind.origin == Origin::BuiltIn && kind.selectable.is_empty();
+                return Err(Refusal::bad_request(if plain {
+                    format!(
+                        "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    )
+                } else {
+                    format!("field label not supported: {path}")
+                }));
+            }
+            Ok(FieldRequirement {
+                path: path.split('.').map(str::to_owned).collect(),
+                value: value.trim().to_owned(),
+                equal,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,305 @@
+//! This file dispatches requests.
+//!
+//! In-process clients and HTTP connections use the same store behind one lock.
+
+mod answer;
+mod call;
+mod deletion;
+mod resource;
+mod scale;
+
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, header::ACCEPT};
+use http_body_util::{BodyExt, LengthLimitError, combinators::UnsyncBoxBody};
+use tokio::time;
+
+pub(crate) use self::answer::{Answer, cut_off};
+use self::call::Call;
+use crate::api::{
+    discovery,
+    endpoint::Endpoint,
+    faults::{Book, Delay, Doom, Due, Mishap, Verdict},
+    options,
+    path::{Query, Target},
+    read,
+    record::{RequestRecord, Requests, Verb},
+    refusal::Refusal,
+    sight::Sight,
+    store::Store,
+    versions::EventRecord,
+};
+
+/// The body of an answer; it fails if its connection breaks.
+pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// The maximum size of a request body, in bytes.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// The state that all clients share.
+pub(crate) struct Shared {
+    store: Mutex<Store>,
+    book: Mutex<Book>,
+    requests: Mutex<Requests>,
+    events: Mutex<Vec<EventRecord>>,
+    records: AtomicBool,
+    /// The view of the server itself.
+    pub(crate) sight: Arc<Sight>,
+    replicas: Mutex<BTreeMap<String, Arc<Sight>>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new() -> Self {
+        Self {
+            store: Mutex::new(Store::new()),
+            book: Mutex::default(),
+            requests: Mutex::default(),
+            events: Mutex::default(),
+            records: AtomicBool::new(true),
+            sight: Arc::new(Sight::new("")),
+            replicas: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Store> {
+        lock(&self.store)
+    }
+
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        lock(&self.book)
+    }
+
+    pub(crate) fn requests(&self) -> MutexGuard<'_, Requests> {
+        lock(&self.requests)
+    }
+
+    pub(crate) fn events(&self) -> MutexGuard<'_, Vec<EventRecord>> {
+        lock(&self.events)
+    }
+
+    /// Returns the view of a replica; the first call with a name creates it.
+    pub(crate) fn replica(&self, name: &str) -> Arc<Sight> {
+        if name.is_empty() {
+            return Arc::clone(&self.sight);
+        }
+        let mut replicas = lock(&self.replicas);
+        let replica = replicas
+            .entry(name.to_owned())
+            .or_insert_with(|| Arc::new(Sight::new(name)));
+        Arc::clone(replica)
+    }
+
+    /// Returns the views of the server and of all replicas.
+    pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
+        let replicas = lock(&self.replicas);
+        let all = std::iter::once(&self.sight).chain(replicas.values());
+        all.cloned().collect()
+    }
+
+    pub(crate) fn records(&self) -> bool {
+        self.records.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_recording(&self, on: bool) {
+        self.records.store(on, Ordering::Relaxed);
+        self.lock().keep_all(on);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic outside the store does no harm. One within it could leave a change half done, but every single object and
+    // version stays intact; no code there is known to panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers a request and records it.
+///
+/// # Errors
+/// The connection breaks before an answer.
+pub(crate) async fn handle<B>(
+    endpoint: &Endpoint,
+    request: Request<B>,
+) -> Result<Response<Body>, io::Error>
+where
+    B: http_body::Body,
+    B::Error: Into<tower::BoxError>,
+{
+    let (parts, body) = request.into_parts();
+    let body = collect(body).await?;
+    let call = Call {
+        method: parts.method,
+        path: parts.uri.path().to_owned(),
+        query: Query::parse(parts.uri.query().unwrap_or_default()),
+        headers: parts.headers,
+        body: body.as_ref().cloned().unwrap_or_default(),
+    };
+    let target = Target::parse(&call.path);
+    let (mut record, verb) = call.record(endpoint, &target);
+    let verdict = judge(endpoint, &call, &mut record);
+    let mut entry = Entry::make(endpoint, record);
+    entry.wait(verdict.before).await;
+    let (early, late) = match verdict.doom {
+        Some(doom) if doom.is_early() => (Some(doom), None),
+        doom => (None, doom),
+    };
+    if let Some(doom) = early
+        && let Some(instead) = entry.befalls(doom).await
+    {
+        return entry.close(instead);
+    }
+    let answer = match (body, verb, target) {
+        (Err(refusal), _, _) => Err(refusal),
+        (Ok(_), None, Target::Resource(path)) => {
+            Err(resource::misuse(&endpoint.shared.lock(), &call, &path))
+        }
+        (Ok(_), _, target) => carry_out(&call, target, &mut entry).await,
+    };
+    // The outcome is recorded regardless of the fate of the answer.
+    entry.note();
+    let mut response = answer::respond(answer);
+    entry.wait(verdict.after).await;
+    if let Some(doom) = late {
+        if let Mishap::Cut(bytes) = doom.what.mishap {
+            response = response.map(|body| answer::cut(body, bytes));
+        }
+        if let Some(instead) = entry.befalls(doom).await {
+            return entry.close(instead);
+        }
+    }
+    entry.close(Ok(response))
+}
+
+fn judge(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) -> Verdict {
+    let court = endpoint.shared.book().court();
+    if record.verb == Verb::Create && (court.is_some() || endpoint.shared.records()) {
+        record.name = call.name_in_body();
+    }
+    court.map_or_else(Verdict::default, |court| court.judge(record))
+}
+
+/// A request in progress, with its place in the recording.
+struct Entry<'e> {
+    endpoint: &'e Endpoint,
+    record: RequestRecord,
+    number: Option<usize>,
+}
+
+impl<'e> Entry<'e> {
+    /// Adds the request to the recording, as in progress.
+    fn make(endpoint: &'e Endpoint, record: RequestRecord) -> Self {
+        let shared = &endpoint.shared;
+        let number = (shared.records()).then(|| shared.requests().push(record.clone()));
+        Self {
+            endpoint,
+            record,
+            number,
+        }
+    }
+
+    /// Returns the outcome that replaces the answer, or `None` if the answer is sent.
+    async fn befalls(&mut self, doom: Doom) -> Option<Result<Response<Body>, io::Error>> {
+        self.strike([doom.due]);
+        match doom.what.mishap {
+            Mishap::Refused(failure) => Some(Ok(answer::fail(&failure, &self.record))),
+            Mishap::Silence => std::future::pending().await,
+            Mishap::Broken => Some(Err(answer::reset())),
+            // Delays are over at this point, and a cut sends part of the answer.
+            Mishap::Delayed(_) | Mishap::Cut(_) => None,
+        }
+    }
+
+    async fn wait(&mut self, delay: Delay) {
+        if !delay.dues.is_empty() {
+            self.strike(delay.dues);
+        }
+        if !delay.time.is_zero() {
+            time::sleep(delay.time).await;
+        }
+    }
+
+    /// Applies faults; records each of them before it wakes the tests that wait for it.
+    fn strike(&mut self, dues: impl IntoIterator<Item = Due>) {
+        for due in dues {
+            self.record.faults.push(due.fault().to_owned());
+            self.note();
+            due.happens();
+        }
+    }
+
+    /// Updates the recording.
+    fn note(&self) {
+        if let Some(number) = self.number
+            && let Some(kept) = self.endpoint.shared.requests().get_mut(number)
+        {
+            kept.catch_up(&self.record);
+        }
+    }
+
+    fn close(
+        mut self,
+        response: Result<Response<Body>, io::Error>,
+    ) -> Result<Response<Body>, io::Error> {
+        if let Ok(response) = &response {
+            self.record.status = response.status().as_u16();
+        }
+        let (verb, path, status) = (self.record.verb, &self.record.path, self.record.status);
+        tracing::debug!(%verb, path, status, "answered");
+        self.note();
+        response
+    }
+}
+
+/// Reads the body of a request.
+///
+/// # Errors
+/// The body breaks off, so no client waits for an answer.
+async fn collect<B>(body: B) -> io::Result<Result<Bytes, Refusal>>
+where
+    B: http_body::Body,
+    B::Error: Into<tower::BoxError>,
+{
+    let body = http_body_util::Limited::new(body, BODY_LIMIT);
+    match body.collect().await {
+        Ok(body) => Ok(Ok(body.to_bytes())),
+        Err(error) if error.is::<LengthLimitError>() => Ok(Err(Refusal::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {BODY_LIMIT}"),
+        ))),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+async fn carry_out(call: &Call, target: Target, entry: &mut Entry<'_>) -> Result<Answer, Refusal> {
+    let Endpoint { shared, sight, .. } = entry.endpoint;
+    match target {
+        Target::Resource(path) => {
+            options::check(entry.record.verb, &call.query)?;
+            if let Some(version) = read::awaited_version(entry.record.verb, &call.query)? {
+                sight.wait_for(shared, version).await?;
+            }
+            resource::answer(shared, sight, call, &path, &mut entry.record)
+        }
+        Target::Other(segments) => {
+            if !matches!(call.method, Method::GET | Method::HEAD) {
+                return Err(Refusal::method_not_allowed());
+            }
+            let segments: Vec<_> = segments.iter().map(String::as_str).collect();
+            discovery::answer(&shared.lock(), &segments, &call.header(ACCEPT))
+        }
+    }
+}

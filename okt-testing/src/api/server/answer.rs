@@ -1,0 +1,207 @@
+//! This file converts answers to HTTP responses, complete or broken ones.
+
+use std::io;
+
+use bytes::Bytes;
+use futures::stream;
+use http::{
+    HeaderMap, HeaderValue, Response, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER, WARNING},
+};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
+use serde_json::{Value, json};
+
+use super::Body;
+use crate::api::{
+    faults::Failure,
+    record::{RequestRecord, Verb},
+    refusal::Refusal,
+    watch::Watch,
+};
+
+/// An answer before its conversion to an HTTP response.
+pub(crate) enum Answer {
+    Object(Value),
+    /// A body that is already JSON.
+    Json {
+        code: u16,
+        body: Bytes,
+        warnings: Vec<String>,
+    },
+    Text(&'static str),
+    Typed {
+        content_type: &'static str,
+        body: Value,
+    },
+    Watch {
+        watch: Box<Watch>,
+        warnings: Vec<String>,
+    },
+}
+
+impl Answer {
+    pub(crate) fn ok(body: Value) -> Self {
+        Self::Object(body)
+    }
+
+    /// An answer to a request that is accepted but not completed.
+    pub(super) fn accepted(body: &Value) -> Self {
+        Self::Json {
+            code: 202,
+            body: bytes_of(body),
+            warnings: Vec::new(),
+        }
+    }
+
+    pub(crate) fn json(body: Bytes) -> Self {
+        Self::Json {
+            code: 200,
+            body,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Returns the answer with this warning before all others.
+    pub(super) fn warned(self, warning: &str) -> Self {
+        let before = |mut warnings: Vec<String>| {
+            warnings.insert(0, warning.to_owned());
+            warnings
+        };
+        match self {
+            Self::Object(body) => Self::json(bytes_of(&body)).warned(warning),
+            Self::Json {
+                code,
+                body,
+                warnings,
+            } => Self::Json {
+                code,
+                body,
+                warnings: before(warnings),
+            },
+            Self::Watch { watch, warnings } => Self::Watch {
+                watch,
+                warnings: before(warnings),
+            },
+            Self::Text(_) | Self::Typed { .. } => self,
+        }
+    }
+}
+
+pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
+    let (code, content_type, body, warnings) = match answer {
+        Ok(Answer::Object(body)) => (200, "application/json", bytes_of(&body), Vec::new()),
+        Ok(Answer::Json {
+            code,
+            body,
+            warnings,
+        }) => (code, "application/json", body, warnings),
+        Ok(Answer::Typed { content_type, body }) => {
+            (200, content_type, bytes_of(&body), Vec::new())
+        }
+        Ok(Answer::Text(text)) => (
+            200,
+            "text/plain; charset=utf-8",
+            Bytes::from_static(text.as_bytes()),
+            Vec::new(),
+        ),
+        Ok(Answer::Watch { watch, warnings }) => {
+            let body = StreamBody::new(watch.stream()).boxed_unsync();
+            let mut response = Response::new(body);
+            let json = HeaderValue::from_static("application/json");
+            response.headers_mut().insert(CONTENT_TYPE, json);
+            warn(response.headers_mut(), warnings);
+            return response;
+        }
+        Err(refusal) => {
+            let (content_type, body) = match refusal.plain_text() {
+                Some(text) => ("text/plain; charset=utf-8", Bytes::from(text)),
+                None => ("application/json", bytes_of(&refusal.body())),
+            };
+            (refusal.code, content_type, body, refusal.warnings)
+        }
+    };
+    let mut response = Response::new(whole(body));
+    *response.status_mut() =
+        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    warn(headers, warnings);
+    response
+}
+
+fn warn(headers: &mut HeaderMap, warnings: Vec<String>) {
+    for warning in warnings {
+        if let Ok(value) =
+            HeaderValue::from_bytes(format!("299 - {}", Value::from(warning)).as_bytes())
+        {
+            headers.append(WARNING, value);
+        }
+    }
+}
+
+fn bytes_of(body: &Value) -> Bytes {
+    Bytes::from(body.to_string())
+}
+
+fn whole(body: Bytes) -> Body {
+    Full::new(body)
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
+
+/// Returns the response of a fault.
+pub(super) fn fail(failure: &Failure, request: &RequestRecord) -> Response<Body> {
+    let mut body = failure.body(request);
+    let mut code = failure.code;
+    if request.verb == Verb::Watch && code == 410 {
+        // A watch from an expired version starts, and ends with an error event.
+        body = json!({ "type": "ERROR", "object": body });
+        code = 200;
+    }
+    let mut text = body.to_string();
+    text.push('\n');
+    let mut response = Response::new(whole(Bytes::from(text)));
+    *response.status_mut() =
+        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(seconds) = failure.retry_after_seconds {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// The error of a connection that ends before an answer.
+pub(super) fn reset() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer")
+}
+
+/// The error of a connection that ends within an answer, in the words of an HTTP client.
+pub(crate) fn cut_off() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "unexpected EOF during chunk size line",
+    )
+}
+
+/// Cuts the body off after a number of bytes, without a proper end.
+pub(super) fn cut(body: Body, bytes: usize) -> Body {
+    let frames = stream::unfold(Some((body, bytes)), |state| async move {
+        let (mut body, left) = state?;
+        let next = if left == 0 { None } else { body.frame().await };
+        let data = match next {
+            None => {
+                // The HTTP server flushes the data sent so far only while nothing more is ready.
+                tokio::task::yield_now().await;
+                return Some((Err(cut_off()), None));
+            }
+            Some(Err(error)) => return Some((Err(error), None)),
+            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+        };
+        let sent = data.slice(..data.len().min(left));
+        let left = left - sent.len();
+        Some((Ok(Frame::data(sent)), Some((body, left))))
+    });
+    StreamBody::new(frames).boxed_unsync()
+}

@@ -1,0 +1,290 @@
+//! This file reads the parts of a request: parameters, headers and body.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, Method,
+    header::{CONTENT_TYPE, USER_AGENT},
+};
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use crate::api::{
+    apply::{Manager, Operation},
+    endpoint::Endpoint,
+    kind::{Kind, Origin},
+    object, patch,
+    path::{Query, ResourcePath, Target},
+    record::{RequestRecord, Verb},
+    refusal::{Cause, Refusal},
+    selector::Selector,
+    twins,
+    write::{Door, Subresource, UnknownFields},
+};
+
+/// A parsed request.
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) query: Query,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Call {
+    /// Returns the record of the request before its execution, and its verb if there is one.
+    pub(super) fn record(
+        &self,
+        endpoint: &Endpoint,
+        target: &Target,
+    ) -> (RequestRecord, Option<Verb>) {
+        let named = match target {
+            Target::Resource(path) => path.clone(),
+            Target::Other(_) => ResourcePath::default(),
+        };
+        let verb = match target {
+            Target::Resource(path) => self.verb(path.name.is_some()),
+            Target::Other(_) => Some(Verb::Get),
+        };
+        let manager = self.query.text("fieldManager");
+        let record = RequestRecord {
+            at: Instant::now(),
+            client: match endpoint.name() {
+                "" => self.agent(),
+                name => name.to_owned(),
+            },
+            replica: endpoint.sight.name().to_owned(),
+            verb: verb.unwrap_or(Verb::Get),
+            path: self.path.clone(),
+            group: named.group,
+            version: named.version,
+            resource: named.plural,
+            subresource: named.subresource,
+            namespace: named.namespace,
+            name: named.name,
+            field_manager: (!manager.is_empty()).then(|| manager.to_owned()),
+            dry_run: self.query.text("dryRun") == "All",
+            status: 0,
+            committed: None,
+            faults: Vec::new(),
+        };
+        (record, verb)
+    }
+
+    /// Returns the name of the object in the body.
+    pub(super) fn name_in_body(&self) -> Option<String> {
+        let body: Value = serde_json::from_slice(&self.body).ok()?;
+        let name = object::name(&body);
+        (!name.is_empty()).then(|| name.to_owned())
+    }
+
+    /// Returns the first word of the user agent (e.g. `kubectl`).
+    fn agent(&self) -> String {
+        let agent = self.header(USER_AGENT);
+        agent.split('/').next().unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn header(&self, name: http::HeaderName) -> String {
+        let values: Vec<_> = self
+            .headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
+        values.join(",")
+    }
+
+    pub(super) fn media(&self) -> String {
+        let value = self.header(CONTENT_TYPE);
+        value
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    }
+
+    /// Returns the verb; `None` if no kind supports the method.
+    fn verb(&self, has_name: bool) -> Option<Verb> {
+        Some(match (&self.method, has_name) {
+            (&Method::GET | &Method::HEAD, true) => Verb::Get,
+            (&Method::GET | &Method::HEAD, false) if self.query.flag("watch") => Verb::Watch,
+            (&Method::GET | &Method::HEAD, false) => Verb::List,
+            (&Method::POST, false) => Verb::Create,
+            (&Method::PUT, true) => Verb::Update,
+            (&Method::PATCH, true) if self.media() == patch::APPLY => Verb::Apply,
+            (&Method::PATCH, true) => Verb::Patch,
+            (&Method::DELETE, true) => Verb::Delete,
+            (&Method::DELETE, false) => Verb::DeleteCollection,
+            _ => return None,
+        })
+    }
+
+    /// Parses a body of JSON, or of YAML if the content type says so.
+    pub(super) fn parse(&self, accepted: &[&str]) -> Result<Value, Refusal> {
+        let media = self.media();
+        if media == "application/vnd.kubernetes.protobuf" {
+            return Err(Refusal::not_served(
+                "a body in protobuf, as `kubectl create` sends it for built-in kinds; `kubectl apply -f` sends JSON",
+            ));
+        }
+        if !media.is_empty() && !accepted.contains(&media.as_str()) {
+            return Err(Refusal::unsupported_media_type(accepted));
+        }
+        match serde_json::from_slice(&self.body) {
+            Ok(value) => Ok(value),
+            Err(_) if media.ends_with("yaml") => serde_saphyr::from_slice(&self.body)
+                .map(|mut value| {
+                    object::whole_numbers(&mut value);
+                    value
+                })
+                .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}"))),
+            Err(error) => Err(Refusal::bad_request(format!(
+                "the object provided is unrecognized (must be of type JSON): {error}"
+            ))),
+        }
+    }
+
+    /// Parses an object of a kind.
+    pub(super) fn object(&self, kind: &Kind) -> Result<Value, Refusal> {
+        let mut body = self.parse(&["application/json", "application/yaml"])?;
+        if kind.origin == Origin::BuiltIn {
+            fill_in_kind(kind, &mut body);
+        }
+        check_object(kind, &body)?;
+        Ok(body)
+    }
+
+    pub(super) fn selector(&self, kind: &Kind) -> Result<Selector, Refusal> {
+        Selector::parse(
+            kind,
+            self.query.text("labelSelector"),
+            self.query.text("fieldSelector"),
+        )
+    }
+
+    pub(super) fn dry_run(&self) -> bool {
+        self.query.text("dryRun") == "All"
+    }
+
+    fn manager(&self, kind: &Kind, operation: Operation, subresource: &str) -> Manager {
+        let named = self.query.text("fieldManager");
+        let agent = self.agent();
+        let name = [named, &agent, "unknown"]
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .unwrap_or_default();
+        Manager {
+            operation,
+            name: name.to_owned(),
+            api_version: match operation {
+                Operation::Apply => String::new(),
+                Operation::Update => kind.api_version(),
+            },
+            subresource: subresource.to_owned(),
+        }
+    }
+
+    pub(super) fn door(
+        &self,
+        kind: &Arc<Kind>,
+        subresource: Subresource,
+        operation: Operation,
+    ) -> Door {
+        let name = match subresource {
+            Subresource::None => "",
+            Subresource::Status => "status",
+            Subresource::Scale => "scale",
+        };
+        let unknown_fields = match self.query.text("fieldValidation") {
+            "Ignore" => UnknownFields::Ignore,
+            "Strict" => UnknownFields::Refuse,
+            _ => UnknownFields::Warn,
+        };
+        // The parser of an apply refuses duplicate fields itself.
+        let counts = operation == Operation::Update && unknown_fields != UnknownFields::Ignore;
+        Door {
+            kind: Arc::clone(kind),
+            subresource,
+            manager: self.manager(kind, operation, name),
+            dry_run: self.dry_run(),
+            is_patch: self.method == Method::PATCH,
+            unknown_fields,
+            twins: if counts {
+                twins::find(&self.body)
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+/// Fills in `kind` and `apiVersion`, which an object of a built-in kind may omit.
+fn fill_in_kind(kind: &Kind, body: &mut Value) {
+    if body.is_null() {
+        *body = Value::Object(Map::new());
+    }
+    let Some(fields) = body.as_object_mut() else {
+        return;
+    };
+    for (name, text) in [("kind", &kind.kind), ("apiVersion", &kind.api_version())] {
+        let field = fields.entry(name).or_insert(Value::Null);
+        if field.is_null() || *field == "" {
+            *field = text.clone().into();
+        }
+    }
+}
+
+/// Checks that a body is an object of this kind, with metadata of the right types.
+pub(super) fn check_object(kind: &Kind, body: &Value) -> Result<(), Refusal> {
+    let Some(fields) = body.as_object() else {
+        return Err(Refusal::bad_request("the body of the request is no object"));
+    };
+    let given = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
+    if given("kind").is_empty() {
+        return Err(unrecognised(kind, body, "Kind"));
+    }
+    if given("apiVersion").is_empty() {
+        return Err(unrecognised(kind, body, "apiVersion"));
+    }
+    if given("apiVersion") != kind.api_version() {
+        return Err(Refusal::bad_request(format!(
+            "the API version in the data ({}) does not match the expected API version ({})",
+            given("apiVersion"),
+            kind.api_version()
+        )));
+    }
+    // The kind of a custom resource is checked later, with the rest of it.
+    if given("kind") != kind.kind && kind.origin == Origin::BuiltIn {
+        let (found, version) = (given("kind"), kind.api_version());
+        return Err(Refusal::bad_request(format!(
+            "{found} in version \"{}\" cannot be handled as a {}: no kind \"{found}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\"",
+            kind.version, kind.kind
+        )));
+    }
+    match mistyped_metadata(kind, body) {
+        None => Ok(()),
+        Some(cause) => Err(Refusal::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {}: {}",
+            kind.kind, kind.version, kind.kind, cause.field, cause.message
+        ))),
+    }
+}
+
+/// Returns the first field of the metadata with a wrong type.
+pub(super) fn mistyped_metadata(kind: &Kind, body: &Value) -> Option<Cause> {
+    let metadata = body.get("metadata").filter(|value| !value.is_null())?;
+    let mut causes = Vec::new();
+    let schema = kind.schema.properties.get("metadata")?;
+    schema.check_types(metadata, "metadata", &mut causes);
+    causes.into_iter().next()
+}
+
+fn unrecognised(kind: &Kind, body: &Value, missing: &str) -> Refusal {
+    let excerpt: String = body.to_string().chars().take(200).collect();
+    Refusal::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): Object '{missing}' is missing in '{excerpt}' ({excerpt})",
+        kind.kind
+    ))
+}

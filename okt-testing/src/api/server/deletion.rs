@@ -1,0 +1,216 @@
+//! This file answers deletions of an object or of a collection.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Answer, call::Call};
+use crate::api::{
+    delete::{self, Deletion, Propagation},
+    kind::{Kind, Origin},
+    object::{self, json_type, text},
+    options::DeleteOptions,
+    record::RequestRecord,
+    refusal::Refusal,
+    store::{Key, Store},
+    write,
+};
+
+pub(super) fn of_object(
+    store: &mut Store,
+    call: &Call,
+    kind: &Arc<Kind>,
+    key: &Key,
+    record: &mut RequestRecord,
+) -> Result<Answer, Refusal> {
+    let (deletion, orphans) = asked(call)?;
+    record.dry_run = deletion.dry_run;
+    let deleted = delete::delete(store, kind, key, &deletion)?;
+    // Only a client that uses `orphanDependents` gets this code.
+    Ok(if deleted.waits && orphans == Some(false) {
+        Answer::accepted(&deleted.answer)
+    } else {
+        Answer::ok(deleted.answer)
+    })
+}
+
+pub(super) fn of_collection(
+    store: &mut Store,
+    call: &Call,
+    kind: &Arc<Kind>,
+    namespace: Option<&str>,
+    record: &mut RequestRecord,
+) -> Result<Answer, Refusal> {
+    let selector = call.selector(kind)?;
+    let (deletion, _) = asked(call)?;
+    record.dry_run = deletion.dry_run;
+    let id = write::stored_id(kind);
+    let mut items = Vec::new();
+    let keys: Vec<_> = store
+        .list(&id, namespace)
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in keys {
+        let Some(object) = write::current(store, kind, &key) else {
+            continue;
+        };
+        if selector.selects(&object) {
+            delete::delete(store, kind, &key, &deletion)?;
+            let mut item = object.read();
+            if kind.origin == Origin::BuiltIn {
+                let fields = object::fields(&mut item);
+                fields.remove("apiVersion");
+                fields.remove("kind");
+            }
+            items.push(item);
+        }
+    }
+    let mut metadata = json!({ "resourceVersion": store.version().to_string() });
+    if kind.origin == Origin::Crd {
+        metadata["continue"] = "".into();
+    }
+    Ok(Answer::ok(json!({
+        "kind": kind.list_kind,
+        "apiVersion": kind.api_version(),
+        "metadata": metadata,
+        "items": items,
+    })))
+}
+
+/// Returns the requested deletion and the deprecated `orphanDependents`.
+///
+/// If there is a body, a server ignores the query, even `dryRun`.
+fn asked(call: &Call) -> Result<(Deletion, Option<bool>), Refusal> {
+    let options = if call.body.is_empty() {
+        DeleteOptions::of(&call.query)?
+    } else {
+        let accepted = ["application/json", "application/yaml", PROTOBUF];
+        read(&call.parse(&accepted)?)?
+    };
+    options.check()?;
+    let propagation = match (options.propagation.as_deref(), options.orphans) {
+        (Some("Foreground"), _) => Some(Propagation::Foreground),
+        (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+        (Some(_), _) | (None, Some(false)) => Some(Propagation::Background),
+        (None, None) => None,
+    };
+    let deletion = Deletion {
+        uid: options.uid,
+        version: options.version,
+        propagation,
+        dry_run: !options.dry_run.is_empty(),
+    };
+    Ok((deletion, options.orphans))
+}
+
+/// Listed for clients as accepted, but [`Call::parse`] refuses it as not implemented.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// Reads `DeleteOptions` as a server does: refuses fields of a wrong type, and ignores unknown fields.
+fn read(body: &Value) -> Result<DeleteOptions, Refusal> {
+    check_kind(body)?;
+    let place = "DeleteOptions";
+    field(body, place, "gracePeriodSeconds", "int64", Value::is_i64)?;
+    let ignores = "ignoreStoreReadErrorWithClusterBreakingPotential";
+    field(body, place, ignores, "bool", Value::is_boolean)?;
+    let policy = "v1.DeletionPropagation";
+    let policy = field(body, place, "propagationPolicy", policy, Value::is_string)?;
+    let orphans = field(body, place, "orphanDependents", "bool", Value::is_boolean)?;
+    let dry_run = field(body, place, "dryRun", "[]string", Value::is_array)?;
+    let words = dry_run.and_then(Value::as_array).into_iter().flatten();
+    let go = "v1.Preconditions";
+    let conditions = field(body, place, "preconditions", go, Value::is_object)?;
+    let conditions = conditions.unwrap_or(&Value::Null);
+    let place = "Preconditions.preconditions";
+    let uid = field(conditions, place, "uid", "types.UID", Value::is_string)?;
+    let version = "resourceVersion";
+    let version = field(conditions, place, version, "string", Value::is_string)?;
+    let owned = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Ok(DeleteOptions {
+        dry_run: words
+            .map(|word| match word {
+                Value::String(_) | Value::Null => Ok(owned(word)),
+                other => Err(mistyped(
+                    other,
+                    "Go struct field DeleteOptions.dryRun",
+                    "string",
+                )),
+            })
+            .collect::<Result<_, _>>()?,
+        propagation: policy.map(owned),
+        orphans: orphans.and_then(Value::as_bool),
+        uid: uid.map(owned),
+        version: version.map(owned),
+    })
+}
+
+/// Checks that a body may be `DeleteOptions`; the kind may be missing, and the version may be any.
+fn check_kind(body: &Value) -> Result<(), Refusal> {
+    let unread = |refusal: String| {
+        Refusal::bad_request(format!(
+            "couldn't get version/kind; json parse error: {refusal}"
+        ))
+    };
+    if !(body.is_object() || body.is_null()) {
+        let go = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        let found = json_type(body);
+        let why = format!("json: cannot unmarshal {found} into Go value of type {go}");
+        return Err(unread(why));
+    }
+    for name in ["kind", "apiVersion"] {
+        if let Some(value) = body.get(name)
+            && !(value.is_string() || value.is_null())
+        {
+            let found = json_type(value);
+            let why = format!(
+                "json: cannot unmarshal {found} into Go struct field .{name} of type string"
+            );
+            return Err(unread(why));
+        }
+    }
+    let (kind, version) = (text(body, &["kind"]), text(body, &["apiVersion"]));
+    if version.matches('/').count() > 1 {
+        let why = format!("unexpected GroupVersion string: {version}");
+        return Err(Refusal::bad_request(why));
+    }
+    if matches!(kind, "" | "DeleteOptions") {
+        return Ok(());
+    }
+    let version = if version.is_empty() {
+        "meta.k8s.io/v1"
+    } else {
+        version
+    };
+    Err(Refusal::bad_request(format!(
+        "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+    )))
+}
+
+/// Returns a field if it has the right type; `None` if it is missing.
+fn field<'a>(
+    object: &'a Value,
+    place: &str,
+    name: &str,
+    go: &str,
+    is_right: impl Fn(&Value) -> bool,
+) -> Result<Option<&'a Value>, Refusal> {
+    match object.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) if is_right(value) => Ok(Some(value)),
+        Some(value) => Err(mistyped(
+            value,
+            &format!("Go struct field {place}.{name}"),
+            go,
+        )),
+    }
+}
+
+fn mistyped(value: &Value, place: &str, go: &str) -> Refusal {
+    let mut found = json_type(value).to_owned();
+    if value.is_number() && go == "int64" {
+        found = format!("number {value}");
+    }
+    Refusal::bad_request(format!(
+        "json: cannot unmarshal {found} into {place} of type {go}"
+    ))
+}

@@ -1,0 +1,581 @@
+//! The store: all objects, their history and the watches on it.
+//!
+//! There is one version counter and one lock (the server's) for everything.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use serde_json::Value;
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::api::{
+    builtin,
+    clock::Clock,
+    kind::{Kind, KindId},
+    object,
+    refusal::Refusal,
+    stored::Stored,
+};
+
+/// The number of changes of a kind that are replayed to watches that start in the past.
+const HISTORY: usize = 4096;
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) clock: Clock,
+    version: u64,
+    uids: u64,
+    /// Each kind with its versions, the storage version first.
+    kinds: BTreeMap<KindId, Vec<Arc<Kind>>>,
+    collections: BTreeMap<KindId, Collection>,
+    /// The objects with an owner reference, by the owner's uid.
+    dependents: BTreeMap<String, BTreeSet<Place>>,
+    alive: BTreeMap<String, Place>,
+    /// The changes of kinds that were removed.
+    retired: Vec<(KindId, VecDeque<Arc<Change>>)>,
+    /// Whether to keep changes that no watch can ask for any more.
+    keeps_all: bool,
+}
+
+/// The kind and the key of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) kind: KindId,
+    pub(crate) key: Key,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// Empty for cluster-scoped objects.
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Default)]
+struct Collection {
+    objects: BTreeMap<Key, Arc<Stored>>,
+    /// The objects that were written differently from how they are shown: with more or fewer fields.
+    hiding: BTreeSet<Key>,
+    history: VecDeque<Arc<Change>>,
+    /// No client gets changes up to this version: for clients they are compacted.
+    forgotten: u64,
+    /// No watch gets changes up to this version, because the kind was served anew since.
+    begun: u64,
+    /// Changes up to this version are not kept.
+    dropped: u64,
+    watchers: Vec<mpsc::UnboundedSender<Arc<Change>>>,
+}
+
+/// One committed change.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) version: u64,
+    pub(crate) key: Key,
+    /// The object before the change, if it existed.
+    pub(crate) previous: Option<Arc<Stored>>,
+    /// The object after the change; for a removal, its last state under the removal's version.
+    pub(crate) object: Arc<Stored>,
+    pub(crate) removed: bool,
+    /// The time of the commit.
+    pub(crate) made: Instant,
+}
+
+/// The changes for a watch: those to be replayed, and those to come.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) backlog: VecDeque<Arc<Change>>,
+    pub(crate) coming: mpsc::UnboundedReceiver<Arc<Change>>,
+}
+
+impl Key {
+    pub(crate) fn of(object: &Value) -> Self {
+        Self {
+            namespace: object::namespace(object).to_owned(),
+            name: object::name(object).to_owned(),
+        }
+    }
+}
+
+impl Collection {
+    /// Returns the kept changes after a version.
+    fn after(&self, version: u64) -> impl DoubleEndedIterator<Item = &Arc<Change>> {
+        let first = self
+            .history
+            .partition_point(|change| change.version <= version);
+        self.history.range(first..)
+    }
+
+    fn check_kept(&self, version: u64) -> Result<(), Refusal> {
+        if version < self.dropped {
+            return Err(Refusal::expired(format!(
+                "too old resource version: {version} ({})",
+                self.dropped
+            )));
+        }
+        Ok(())
+    }
+
+    fn drop_forgotten(&mut self) {
+        while let Some(oldest) = self.history.front()
+            && oldest.version <= self.forgotten
+        {
+            self.history.pop_front();
+        }
+        self.dropped = self.dropped.max(self.forgotten);
+    }
+}
+
+impl Store {
+    /// Creates a store with the built-in kinds and no objects.
+    pub(crate) fn new() -> Self {
+        let mut store = Self {
+            clock: Clock::new(),
+            version: 0,
+            uids: 0,
+            kinds: BTreeMap::new(),
+            collections: BTreeMap::new(),
+            dependents: BTreeMap::new(),
+            alive: BTreeMap::new(),
+            retired: Vec::new(),
+            keeps_all: true,
+        };
+        for kind in builtin::kinds() {
+            store.add_kind(vec![kind]);
+        }
+        store
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Sets whether all changes are kept, for recordings and for replicas that are behind.
+    pub(crate) fn keep_all(&mut self, keep: bool) {
+        self.keeps_all = keep;
+    }
+
+    /// Returns all changes that are kept, in order.
+    pub(crate) fn changes(&self) -> Vec<(KindId, Arc<Change>)> {
+        let alive = self.collections.iter();
+        let alive = alive.map(|(id, collection)| (id, &collection.history));
+        let retired = self.retired.iter().map(|(id, history)| (id, history));
+        let mut changes: Vec<_> = alive
+            .chain(retired)
+            .flat_map(|(id, history)| {
+                (history.iter()).map(|change| (id.clone(), Arc::clone(change)))
+            })
+            .collect();
+        changes.sort_by_key(|(_, change)| change.version);
+        changes
+    }
+
+    /// Returns the version before the first change that was committed after a moment.
+    pub(crate) fn version_at(&self, moment: Instant) -> u64 {
+        let first_after = self.collections.values().filter_map(|collection| {
+            let history = &collection.history;
+            let index = history.partition_point(|change| change.made <= moment);
+            history.get(index).map(|change| change.version)
+        });
+        first_after
+            .min()
+            .map_or(self.version, |version| version - 1)
+    }
+
+    /// Returns a new uid, the same in each run of a test.
+    pub(crate) fn new_uid(&mut self) -> String {
+        self.uids += 1;
+        format!("00000000-0000-4000-8000-{:012x}", self.uids)
+    }
+
+    /// Returns five characters as `generateName` appends them.
+    pub(crate) fn new_suffix(&mut self) -> String {
+        const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        // A step that is coprime to the number of suffixes visits all of them before one repeats.
+        const STEP: u64 = 6_364_139;
+        const SUFFIXES: u64 = 3_u64.pow(15);
+        const { assert!(!STEP.is_multiple_of(3)) };
+        self.uids += 1;
+        let mut number = self.uids.wrapping_mul(STEP) % SUFFIXES;
+        let mut suffix = String::new();
+        for _ in 0..5 {
+            let digit = usize::try_from(number % 27).unwrap_or_default();
+            suffix.push(char::from(ALPHABET[digit]));
+            number /= 27;
+        }
+        suffix
+    }
+
+    /// Returns all kinds in all served versions.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        let kinds = self.kinds.values().flatten();
+        kinds.filter(|kind| kind.is_served)
+    }
+
+    /// Returns a kind in its storage version.
+    pub(crate) fn kind(&self, id: &KindId) -> Option<&Arc<Kind>> {
+        self.kinds.get(id)?.first()
+    }
+
+    /// Returns a kind in a version, if it is served.
+    pub(crate) fn served(&self, id: &KindId, version: &str) -> Option<&Arc<Kind>> {
+        let mut versions = self.kinds.get(id)?.iter();
+        versions.find(|kind| kind.is_served && kind.version == version)
+    }
+
+    /// Adds or replaces a kind, given its versions with the storage version first.
+    pub(crate) fn add_kind(&mut self, versions: Vec<Arc<Kind>>) {
+        let Some(kind) = versions.first() else {
+            return;
+        };
+        let (id, version) = (kind.id(), self.version);
+        self.collections
+            .entry(id.clone())
+            .or_insert_with(|| Collection {
+                // A client that names an older version gets an error; without a version the list is empty.
+                forgotten: version,
+                ..Collection::default()
+            });
+        self.kinds.insert(id, versions);
+    }
+
+    /// Serves a kind anew: its watches end, and no watch can start from an earlier version.
+    pub(crate) fn serve_anew(&mut self, versions: Vec<Arc<Kind>>) {
+        let id = versions.first().map(|kind| kind.id());
+        self.add_kind(versions);
+        if let Some(collection) = id.and_then(|id| self.collections.get_mut(&id)) {
+            collection.watchers.clear();
+            collection.begun = self.version;
+        }
+    }
+
+    /// Removes a kind; its watches end.
+    pub(crate) fn remove_kind(&mut self, id: &KindId) {
+        self.kinds.remove(id);
+        if let Some(collection) = self.collections.remove(id)
+            && self.keeps_all
+        {
+            self.retired.push((id.clone(), collection.history));
+        }
+    }
+
+    pub(crate) fn get(&self, id: &KindId, key: &Key) -> Option<&Arc<Stored>> {
+        self.collections.get(id)?.objects.get(key)
+    }
+
+    pub(crate) fn at(&self, place: &Place) -> Option<&Arc<Stored>> {
+        self.get(&place.kind, &place.key)
+    }
+
+    /// Returns the objects of a kind in order; of one namespace if one is given.
+    pub(crate) fn list<'a>(
+        &'a self,
+        id: &KindId,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Stored>)> {
+        let first = Key {
+            namespace: namespace.unwrap_or_default().to_owned(),
+            name: String::new(),
+        };
+        self.collections
+            .get(id)
+            .into_iter()
+            .flat_map(move |collection| collection.objects.range(first.clone()..))
+            .take_while(move |(key, _)| namespace.is_none_or(|wanted| wanted == key.namespace))
+    }
+
+    /// Returns all objects of a namespace.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Place> {
+        self.kinds
+            .values()
+            .filter_map(|versions| versions.first())
+            .filter(|kind| kind.namespaced)
+            .flat_map(|kind| {
+                let id = kind.id();
+                self.list(&id, Some(namespace))
+                    .map(|(key, _)| Place {
+                        kind: kind.id(),
+                        key: key.clone(),
+                    })
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// Returns the objects of a kind as they were at a version, for a client that asks for it.
+    ///
+    /// # Errors
+    /// The version is compacted.
+    pub(crate) fn list_at(
+        &self,
+        id: &KindId,
+        version: u64,
+    ) -> Result<BTreeMap<Key, Arc<Stored>>, Refusal> {
+        match self.collections.get(id) {
+            Some(collection) if version < collection.forgotten => Err(Refusal::expired(
+                "The provided continue parameter is too old to display a consistent list result.",
+            )),
+            _ => self.list_then(id, version),
+        }
+    }
+
+    /// Returns the objects of a kind as a cache has them that saw nothing after a version.
+    ///
+    /// # Errors
+    /// The changes since that version are not kept.
+    pub(crate) fn list_then(
+        &self,
+        id: &KindId,
+        version: u64,
+    ) -> Result<BTreeMap<Key, Arc<Stored>>, Refusal> {
+        let Some(collection) = self.collections.get(id) else {
+            return Ok(BTreeMap::new());
+        };
+        collection.check_kept(version)?;
+        let mut objects = collection.objects.clone();
+        for change in collection.after(version).rev() {
+            match &change.previous {
+                Some(previous) => objects.insert(change.key.clone(), Arc::clone(previous)),
+                None => objects.remove(&change.key),
+            };
+        }
+        Ok(objects)
+    }
+
+    /// Returns an object as a cache has it that saw nothing after a version.
+    ///
+    /// # Errors
+    /// The changes since that version are not kept.
+    pub(crate) fn get_then(
+        &self,
+        id: &KindId,
+        key: &Key,
+        version: u64,
+    ) -> Result<Option<&Arc<Stored>>, Refusal> {
+        let Some(collection) = self.collections.get(id) else {
+            return Ok(None);
+        };
+        collection.check_kept(version)?;
+        let mut later = collection.after(version);
+        Ok(match later.find(|change| change.key == *key) {
+            Some(change) => change.previous.as_ref(),
+            None => collection.objects.get(key),
+        })
+    }
+
+    /// Writes an object under a new version.
+    pub(crate) fn put(&mut self, id: &KindId, object: &mut Value) -> Arc<Stored> {
+        self.version += 1;
+        object::set_version(object, self.version);
+        let key = Key::of(object);
+        let object = Arc::new(Stored::new(object));
+        let place = Place {
+            kind: id.clone(),
+            key: key.clone(),
+        };
+        let collection = self.collections.entry(id.clone()).or_default();
+        collection.hiding.remove(&key);
+        let previous = collection.objects.insert(key.clone(), Arc::clone(&object));
+        if let Some(previous) = &previous {
+            self.unlink(&place, previous);
+        }
+        for owner in object.owners() {
+            let places = self.dependents.entry(owner.to_owned()).or_default();
+            places.insert(place.clone());
+        }
+        self.alive.insert(object.uid().to_owned(), place);
+        self.publish(id, key, previous, Arc::clone(&object), false);
+        object
+    }
+
+    /// Records that an object was written differently from how it is shown.
+    pub(crate) fn set_hiding(&mut self, id: &KindId, key: Key) {
+        if let Some(collection) = self.collections.get_mut(id) {
+            collection.hiding.insert(key);
+        }
+    }
+
+    pub(crate) fn is_hiding(&self, id: &KindId, key: &Key) -> bool {
+        let collection = self.collections.get(id);
+        collection.is_some_and(|collection| collection.hiding.contains(key))
+    }
+
+    /// Replaces an object without an event or a new version: as a new schema reads the stored one.
+    pub(crate) fn reread(&mut self, id: &KindId, object: &Value) {
+        if let Some(collection) = self.collections.get_mut(id) {
+            let key = Key::of(object);
+            let shown = Arc::new(Stored::new(object));
+            let was = collection.objects.insert(key.clone(), Arc::clone(&shown));
+            if was.is_none_or(|was| was.json() != shown.json()) {
+                collection.hiding.insert(key);
+            }
+        }
+    }
+
+    /// Removes an object; takes its last state and returns it under a new version.
+    pub(crate) fn remove(&mut self, id: &KindId, last: &mut Value) -> Arc<Stored> {
+        self.version += 1;
+        object::set_version(last, self.version);
+        let key = Key::of(last);
+        let last = Arc::new(Stored::new(last));
+        let place = Place {
+            kind: id.clone(),
+            key: key.clone(),
+        };
+        let previous = self.collections.get_mut(id).and_then(|collection| {
+            collection.hiding.remove(&key);
+            collection.objects.remove(&key)
+        });
+        if let Some(previous) = &previous {
+            self.unlink(&place, previous);
+            self.alive.remove(previous.uid());
+        }
+        self.publish(id, key, previous, Arc::clone(&last), true);
+        last
+    }
+
+    fn unlink(&mut self, place: &Place, object: &Stored) {
+        for uid in object.owners() {
+            if let Some(places) = self.dependents.get_mut(uid) {
+                places.remove(place);
+                if places.is_empty() {
+                    self.dependents.remove(uid);
+                }
+            }
+        }
+    }
+
+    fn publish(
+        &mut self,
+        id: &KindId,
+        key: Key,
+        previous: Option<Arc<Stored>>,
+        object: Arc<Stored>,
+        removed: bool,
+    ) {
+        let change = Arc::new(Change {
+            version: self.version,
+            key,
+            previous,
+            object,
+            removed,
+            made: Instant::now(),
+        });
+        let Some(collection) = self.collections.get_mut(id) else {
+            return;
+        };
+        collection
+            .watchers
+            .retain(|watcher| watcher.send(Arc::clone(&change)).is_ok());
+        let history = &mut collection.history;
+        history.push_back(change);
+        if history.len() > HISTORY {
+            let last_forgotten = &history[history.len() - HISTORY - 1];
+            collection.forgotten = collection.forgotten.max(last_forgotten.version);
+        }
+        if !self.keeps_all {
+            collection.drop_forgotten();
+        }
+    }
+
+    /// Compacts the history: a watch from any version before this moment gets 410 Gone.
+    pub(crate) fn compact(&mut self) {
+        for collection in self.collections.values_mut() {
+            collection.forgotten = self.version;
+            if !self.keeps_all {
+                collection.drop_forgotten();
+            }
+        }
+    }
+
+    /// Returns a copy of the stored objects, without their history and without watches.
+    pub(crate) fn backup(&self) -> Self {
+        let collections = self.collections.iter().map(|(id, collection)| {
+            let copy = Collection {
+                objects: collection.objects.clone(),
+                hiding: collection.hiding.clone(),
+                forgotten: self.version,
+                dropped: self.version,
+                begun: collection.begun,
+                ..Collection::default()
+            };
+            (id.clone(), copy)
+        });
+        Self {
+            clock: self.clock.clone(),
+            version: self.version,
+            uids: self.uids,
+            kinds: self.kinds.clone(),
+            collections: collections.collect(),
+            dependents: self.dependents.clone(),
+            alive: self.alive.clone(),
+            retired: Vec::new(),
+            keeps_all: self.keeps_all,
+        }
+    }
+
+    /// Replaces the content with a backup: versions repeat from here on, uids do not.
+    pub(crate) fn restore(&mut self, backup: &Self) {
+        *self = Self {
+            uids: self.uids,
+            keeps_all: self.keeps_all,
+            clock: self.clock.clone(),
+            ..backup.backup()
+        };
+    }
+
+    /// Checks that a watch can still start from a version.
+    ///
+    /// # Errors
+    /// The version is compacted, or the kind was served anew since.
+    pub(crate) fn check_remembered(&self, id: &KindId, version: u64) -> Result<(), Refusal> {
+        let collection = self.collections.get(id);
+        let oldest = collection.map_or(0, |collection| collection.forgotten.max(collection.begun));
+        if version < oldest {
+            return Err(Refusal::expired(format!(
+                "too old resource version: {version} ({oldest})"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks that all changes after a version are kept, also those that no client can get.
+    ///
+    /// # Errors
+    /// Not all changes are kept.
+    pub(crate) fn check_kept(&self, id: &KindId, version: u64) -> Result<(), Refusal> {
+        match self.collections.get(id) {
+            Some(collection) => collection.check_kept(version),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns all changes of a kind after a version, until the receiver is dropped.
+    pub(crate) fn feed(&mut self, id: &KindId, after: u64) -> Feed {
+        let (sender, coming) = mpsc::unbounded_channel();
+        let mut backlog = VecDeque::new();
+        if let Some(collection) = self.collections.get_mut(id) {
+            backlog.extend(collection.after(after).cloned());
+            collection.watchers.retain(|watcher| !watcher.is_closed());
+            collection.watchers.push(sender);
+        }
+        Feed { backlog, coming }
+    }
+
+    pub(crate) fn is_alive(&self, uid: &str) -> bool {
+        self.alive.contains_key(uid)
+    }
+
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<&Place> {
+        self.alive.get(uid)
+    }
+
+    /// Returns the objects that have this uid as an owner.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
+        self.dependents
+            .get(uid)
+            .map(|places| places.iter().cloned().collect())
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,275 @@
+//! This file formats objects as the tables that kubectl shows.
+
+mod builtin;
+mod cell;
+mod event;
+mod jsonpath;
+mod pod;
+mod workload;
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde_json::{Number, Value, json};
+
+pub(crate) use self::builtin::{columns as builtin_columns, scale as scale_columns};
+pub(crate) use self::jsonpath::Fault;
+use self::jsonpath::JsonPath;
+use crate::api::object;
+
+/// A column in addition to the name.
+#[derive(Debug)]
+pub(crate) struct Column {
+    name: String,
+    kind: String,
+    format: String,
+    description: String,
+    /// A column with a value other than 0 appears only with `-o wide`.
+    priority: i64,
+    source: Source,
+}
+
+/// The source of a column's cells.
+enum Source {
+    Path(JsonPath),
+    /// A cell that a built-in kind computes at a given time.
+    Computed(Box<Cell>),
+}
+
+/// Computes the cell of an object at a time.
+type Cell = dyn Fn(&Value, Timestamp) -> Value + Send + Sync;
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => f.debug_tuple("Path").field(path).finish(),
+            Self::Computed(_) => f.write_str("Computed"),
+        }
+    }
+}
+
+/// The part of the object that a row carries in addition to its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Include {
+    Nothing,
+    Metadata,
+    Object,
+}
+
+impl Column {
+    /// The age, which is the only column of a kind without its own columns.
+    pub(crate) fn age() -> Self {
+        Self {
+            kind: "date".to_owned(),
+            ..Self::plain("Age", ".metadata.creationTimestamp")
+        }
+    }
+
+    /// A column of a built-in kind.
+    pub(crate) fn plain(name: &str, path: &str) -> Self {
+        let path = JsonPath::parse(path).expect("the paths of built-in kinds are simple");
+        Self::new(name, Source::Path(path))
+    }
+
+    fn new(name: &str, source: Source) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: "string".to_owned(),
+            format: String::new(),
+            description: String::new(),
+            priority: 0,
+            source,
+        }
+    }
+
+    /// The name, which comes first unless the kind places it elsewhere.
+    fn name() -> Self {
+        Self {
+            format: "name".to_owned(),
+            ..Self::plain("Name", ".metadata.name")
+        }
+    }
+
+    fn cell_of(
+        name: &str,
+        cell: impl Fn(&Value, Timestamp) -> Value + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(name, Source::Computed(Box::new(cell)))
+    }
+
+    /// Returns the column, shown only with `-o wide`.
+    fn wide(self) -> Self {
+        Self {
+            priority: 1,
+            ..self
+        }
+    }
+
+    /// Parses an entry of `additionalPrinterColumns`.
+    ///
+    /// # Errors
+    /// Its path is invalid or not supported.
+    pub(crate) fn read(raw: &Value) -> Result<Self, Fault> {
+        let text = |key| object::text(raw, &[key]).to_owned();
+        let path = text("jsonPath");
+        let description = match text("description") {
+            none if none.is_empty() => {
+                format!("Custom resource definition column (in JSONPath format): {path}")
+            }
+            given => given,
+        };
+        Ok(Self {
+            name: text("name"),
+            kind: text("type"),
+            format: text("format"),
+            description,
+            priority: raw.get("priority").and_then(Value::as_i64).unwrap_or(0),
+            source: Source::Path(JsonPath::parse(&path)?),
+        })
+    }
+
+    fn definition(&self) -> Value {
+        // Ages are sent as text.
+        let kind = if self.kind == "date" {
+            "string"
+        } else {
+            &self.kind
+        };
+        json!({
+            "name": self.name,
+            "type": kind,
+            "format": self.format,
+            "description": self.description,
+            "priority": self.priority,
+        })
+    }
+
+    fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        let path = match &self.source {
+            Source::Path(path) => path,
+            Source::Computed(cell) => return cell(object, now),
+        };
+        let Some(found) = path.first(object) else {
+            return Value::Null;
+        };
+        match (self.kind.as_str(), found) {
+            ("date", Value::String(text)) => match text.parse::<Timestamp>() {
+                Ok(then) => age(now.as_second() - then.as_second()).into(),
+                Err(_) => "<invalid>".into(),
+            },
+            ("integer", Value::Number(number)) => whole(number),
+            ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => found.clone(),
+            ("string", Value::String(text)) => text.clone().into(),
+            // The text that Go prints.
+            ("string", Value::Null) => "<no value>".into(),
+            ("string", other) => other.to_string().into(),
+            _ => Value::Null,
+        }
+    }
+}
+
+/// Returns the number without its fraction.
+fn whole(number: &Number) -> Value {
+    if !number.is_f64() {
+        return number.clone().into();
+    }
+    let whole = number.as_f64().map(|float| format!("{:.0}", float.trunc()));
+    whole
+        .and_then(|text| text.parse::<i64>().ok())
+        .map_or(Value::Null, Value::from)
+}
+
+/// Returns a table of objects; `metadata` is that of the list.
+pub(crate) fn table<'a>(
+    columns: &[Column],
+    objects: impl IntoIterator<Item = &'a Value>,
+    metadata: &Value,
+    include: Include,
+    now: Timestamp,
+) -> Value {
+    let name = Column::name();
+    let named = columns.iter().any(|column| column.format == "name");
+    let columns = (!named).then_some(&name).into_iter().chain(columns);
+    let definitions: Vec<_> = columns.clone().map(Column::definition).collect();
+    let rows: Vec<_> = objects
+        .into_iter()
+        .map(|object| {
+            let cells: Vec<_> = columns
+                .clone()
+                .map(|column| column.cell(object, now))
+                .collect();
+            let mut row = json!({ "cells": cells });
+            match include {
+                Include::Nothing => {}
+                Include::Metadata => row["object"] = only_metadata(object),
+                Include::Object => row["object"] = object.clone(),
+            }
+            row
+        })
+        .collect();
+    json!({
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": definitions,
+        "rows": rows,
+    })
+}
+
+/// Returns the object as `PartialObjectMetadata`.
+pub(crate) fn only_metadata(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata"),
+    })
+}
+
+/// Formats a duration in seconds as kubectl does (e.g. `5m30s`, `3d2h`).
+fn age(seconds: i64) -> String {
+    let pair = |big: i64, unit: &str, small: i64, lesser: &str| {
+        if small == 0 {
+            format!("{big}{unit}")
+        } else {
+            format!("{big}{unit}{small}{lesser}")
+        }
+    };
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        ..=-2 => "<invalid>".to_owned(),
+        -1..=0 => "0s".to_owned(),
+        1..120 => format!("{seconds}s"),
+        120..600 => pair(minutes, "m", seconds % 60, "s"),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => pair(hours, "h", minutes % 60, "m"),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => pair(days, "d", hours % 24, "h"),
+        691_200..63_072_000 => format!("{days}d"),
+        63_072_000..252_288_000 => pair(days / 365, "y", days % 365, "d"),
+        _ => format!("{}y", days / 365),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::age;
+
+    #[test]
+    fn ages_read_as_in_kubectl() {
+        for (seconds, text) in [
+            (-5, "<invalid>"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (150, "2m30s"),
+            (3_600, "60m"),
+            (11_000, "3h3m"),
+            (86_400, "24h"),
+            (180_000, "2d2h"),
+            (864_000, "10d"),
+            (70_000_000, "2y80d"),
+        ] {
+            assert_eq!(age(seconds), text, "{seconds}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! This file defines the columns of the built-in kinds, as on a real server.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{
+    Column,
+    cell::{NONE, count, each, integer, labels, number, or, plain},
+    event, pod, workload,
+};
+use crate::api::object::{self, at, text};
+
+/// Returns the columns of a kind after the name.
+pub(crate) fn columns(kind: &str) -> Vec<Column> {
+    match kind {
+        "Namespace" => vec![Column::plain("Status", ".status.phase"), Column::age()],
+        "ConfigMap" => vec![
+            Column::cell_of("Data", |object, _| {
+                (count(object, &["data"]) + count(object, &["binaryData"])).into()
+            }),
+            Column::age(),
+        ],
+        "Secret" => vec![
+            Column::cell_of("Type", |object, _| or(text(object, &["type"]), "Opaque")),
+            Column::cell_of("Data", |object, _| count(object, &["data"]).into()),
+            Column::age(),
+        ],
+        "Service" => service(),
+        "PersistentVolumeClaim" => claim(),
+        "Pod" => pod::columns(),
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet" => workload::columns(kind),
+        "Job" => workload::job(),
+        "CronJob" => workload::cron_job(),
+        "Lease" => vec![
+            Column::plain("Holder", ".spec.holderIdentity"),
+            Column::age(),
+        ],
+        "Event" => event::columns(),
+        "Role" | "ClusterRole" | "CustomResourceDefinition" => {
+            vec![Column::plain("Created At", ".metadata.creationTimestamp")]
+        }
+        "RoleBinding" | "ClusterRoleBinding" => binding(),
+        _ => vec![Column::age()],
+    }
+}
+
+/// Returns the columns of a scale, which is no kind of its own.
+pub(crate) fn scale() -> Vec<Column> {
+    vec![
+        Column::cell_of("Desired", |scale, _| {
+            integer(scale, &["spec", "replicas"]).into()
+        }),
+        Column::cell_of("Available", |scale, _| {
+            integer(scale, &["status", "replicas"]).into()
+        }),
+        Column::age(),
+    ]
+}
+
+fn service() -> Vec<Column> {
+    vec![
+        Column::cell_of("Type", |object, _| service_type(object).into()),
+        Column::cell_of("Cluster-IP", |object, _| {
+            or(text(object, &["spec", "clusterIP"]), NONE)
+        }),
+        Column::cell_of("External-IP", external_addresses),
+        Column::cell_of("Port(s)", |object, _| {
+            let ports = each(object, &["spec", "ports"], |port| {
+                let number = number(port, &["port"]);
+                let outside = match integer(port, &["nodePort"]) {
+                    0 => String::new(),
+                    outside => format!(":{outside}"),
+                };
+                let protocol = port.get("protocol").and_then(Value::as_str);
+                format!("{number}{outside}/{}", protocol.unwrap_or("TCP"))
+            });
+            or(&ports.join(","), NONE)
+        }),
+        Column::age(),
+        Column::cell_of("Selector", |object, _| {
+            or(&labels(at(object, &["spec", "selector"])), NONE)
+        })
+        .wide(),
+    ]
+}
+
+fn service_type(object: &Value) -> &str {
+    match text(object, &["spec", "type"]) {
+        "" => "ClusterIP",
+        kind => kind,
+    }
+}
+
+fn external_addresses(object: &Value, _: Timestamp) -> Value {
+    let own = || each(object, &["spec", "externalIPs"], plain);
+    match service_type(object) {
+        "ExternalName" => or(text(object, &["spec", "externalName"]), NONE),
+        "LoadBalancer" => {
+            let mut all = each(
+                object,
+                &["status", "loadBalancer", "ingress"],
+                |ingress| match text(ingress, &["ip"]) {
+                    "" => text(ingress, &["hostname"]).to_owned(),
+                    ip => ip.to_owned(),
+                },
+            );
+            all.extend(own());
+            or(&all.join(","), "<pending>")
+        }
+        _ => or(&own().join(","), NONE),
+    }
+}
+
+fn claim() -> Vec<Column> {
+    // The capacity and the access modes are shown only for a bound claim.
+    let bound = |object: &Value| !text(object, &["spec", "volumeName"]).is_empty();
+    vec![
+        Column::cell_of("Status", |object, _| {
+            if object::is_deleting(object) {
+                "Terminating".into()
+            } else {
+                or(text(object, &["status", "phase"]), "Pending")
+            }
+        }),
+        Column::plain("Volume", ".spec.volumeName"),
+        Column::cell_of("Capacity", move |object, _| {
+            if bound(object) {
+                text(object, &["status", "capacity", "storage"]).into()
+            } else {
+                "".into()
+            }
+        }),
+        Column::cell_of("Access Modes", move |object, _| {
+            if !bound(object) {
+                return "".into();
+            }
+            let modes = each(object, &["status", "accessModes"], |mode| {
+                match mode.as_str().unwrap_or_default() {
+                    "ReadWriteOnce" => "RWO",
+                    "ReadOnlyMany" => "ROX",
+                    "ReadWriteMany" => "RWX",
+                    "ReadWriteOncePod" => "RWOP",
+                    other => other,
+                }
+                .to_owned()
+            });
+            modes.join(",").into()
+        }),
+        Column::plain("StorageClass", ".spec.storageClassName"),
+        Column::cell_of("VolumeAttributesClass", |object, _| {
+            let class = text(object, &["spec", "volumeAttributesClassName"]);
+            or(class, "<unset>")
+        }),
+        Column::age(),
+        Column::cell_of("VolumeMode", |object, _| {
+            or(text(object, &["spec", "volumeMode"]), "Filesystem")
+        })
+        .wide(),
+    ]
+}
+
+fn binding() -> Vec<Column> {
+    let subjects = |name, kind: &'static str| {
+        Column::cell_of(name, move |object, _| {
+            let names = at(object, &["subjects"])
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter(|subject| text(subject, &["kind"]) == kind)
+                .map(|subject| match text(subject, &["namespace"]) {
+                    "" => text(subject, &["name"]).to_owned(),
+                    namespace => format!("{namespace}/{}", text(subject, &["name"])),
+                });
+            names.collect::<Vec<_>>().join(", ").into()
+        })
+        .wide()
+    };
+    vec![
+        Column::cell_of("Role", |object, _| {
+            let of = |key| text(object, &["roleRef", key]);
+            format!("{}/{}", of("kind"), of("name")).into()
+        }),
+        Column::age(),
+        subjects("Users", "User"),
+        subjects("Groups", "Group"),
+        subjects("ServiceAccounts", "ServiceAccount"),
+    ]
+}

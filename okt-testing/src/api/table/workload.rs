@@ -1,0 +1,172 @@
+//! This file defines the columns of the kinds that run Pods.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{
+    Column,
+    cell::{NONE, condition, count, each, integer, labels, or, plain, span},
+};
+use crate::api::object::{self, at, text};
+
+/// Returns the columns of kinds that keep a number of Pods running.
+pub(super) fn columns(kind: &str) -> Vec<Column> {
+    let ready = Column::cell_of("Ready", |object, _| {
+        let ready = integer(object, &["status", "readyReplicas"]);
+        format!("{ready}/{}", desired(object)).into()
+    });
+    let count = |name, path: &'static [&'static str]| {
+        Column::cell_of(name, move |object, _| integer(object, path).into())
+    };
+    let wanted = || Column::cell_of("Desired", |object, _| desired(object).into());
+    let template = &["spec", "template", "spec", "containers"];
+    let mut columns = match kind {
+        "Deployment" => vec![
+            ready,
+            count("Up-to-date", &["status", "updatedReplicas"]),
+            count("Available", &["status", "availableReplicas"]),
+        ],
+        "StatefulSet" => vec![ready],
+        "ReplicaSet" => vec![
+            wanted(),
+            count("Current", &["status", "replicas"]),
+            count("Ready", &["status", "readyReplicas"]),
+        ],
+        _ => vec![
+            count("Desired", &["status", "desiredNumberScheduled"]),
+            count("Current", &["status", "currentNumberScheduled"]),
+            count("Ready", &["status", "numberReady"]),
+            count("Up-to-date", &["status", "updatedNumberScheduled"]),
+            count("Available", &["status", "numberAvailable"]),
+            Column::cell_of("Node Selector", |object, _| {
+                let selector = at(object, &["spec", "template", "spec", "nodeSelector"]);
+                or(&labels(selector), NONE)
+            }),
+        ],
+    };
+    columns.push(Column::age());
+    columns.extend(containers(template));
+    if kind != "StatefulSet" {
+        columns.push(selector_column(&["spec", "selector"]));
+    }
+    columns
+}
+
+pub(super) fn job() -> Vec<Column> {
+    let mut columns = vec![
+        Column::cell_of("Status", |object, _| {
+            let has = |kind| condition(object, kind);
+            let status = if has("Complete") {
+                "Complete"
+            } else if has("Failed") {
+                "Failed"
+            } else if object::is_deleting(object) {
+                "Terminating"
+            } else {
+                ["Suspended", "FailureTarget", "SuccessCriteriaMet"]
+                    .into_iter()
+                    .find(|kind| has(kind))
+                    .unwrap_or("Running")
+            };
+            status.into()
+        }),
+        Column::cell_of("Completions", |object, _| {
+            let done = integer(object, &["status", "succeeded"]);
+            let at_once = integer(object, &["spec", "parallelism"]);
+            match at(object, &["spec", "completions"]).and_then(Value::as_i64) {
+                Some(wanted) => format!("{done}/{wanted}"),
+                None if at_once > 1 => format!("{done}/1 of {at_once}"),
+                None => format!("{done}/1"),
+            }
+            .into()
+        }),
+        Column::cell_of("Duration", |object, now| {
+            let time = |key| text(object, &["status", key]).parse::<Timestamp>().ok();
+            match (time("startTime"), time("completionTime")) {
+                (None, _) => "".into(),
+                (Some(start), end) => span(start, end.unwrap_or(now)).into(),
+            }
+        }),
+        Column::age(),
+    ];
+    columns.extend(containers(&["spec", "template", "spec", "containers"]));
+    columns.push(selector_column(&["spec", "selector"]));
+    columns
+}
+
+pub(super) fn cron_job() -> Vec<Column> {
+    let mut columns = vec![
+        Column::plain("Schedule", ".spec.schedule"),
+        Column::cell_of("Timezone", |object, _| {
+            or(text(object, &["spec", "timeZone"]), NONE)
+        }),
+        Column::cell_of("Suspend", |object, _| {
+            let suspended = at(object, &["spec", "suspend"]) == Some(&Value::Bool(true));
+            if suspended { "True" } else { "False" }.into()
+        }),
+        Column::cell_of("Active", |object, _| {
+            count(object, &["status", "active"]).into()
+        }),
+        Column::cell_of("Last Schedule", |object, now| {
+            let last = text(object, &["status", "lastScheduleTime"]);
+            last.parse()
+                .map_or(NONE.into(), |then| span(then, now).into())
+        }),
+        Column::age(),
+    ];
+    let template = &[
+        "spec",
+        "jobTemplate",
+        "spec",
+        "template",
+        "spec",
+        "containers",
+    ];
+    columns.extend(containers(template));
+    columns.push(selector_column(&[
+        "spec",
+        "jobTemplate",
+        "spec",
+        "selector",
+    ]));
+    columns
+}
+
+/// Returns the columns for the names and the images of containers.
+fn containers(path: &'static [&'static str]) -> [Column; 2] {
+    let column = |name, key: &'static str| {
+        Column::cell_of(name, move |object, _| {
+            let texts = each(object, path, |item| text(item, &[key]).to_owned());
+            texts.join(",").into()
+        })
+        .wide()
+    };
+    [column("Containers", "name"), column("Images", "image")]
+}
+
+fn selector_column(path: &'static [&'static str]) -> Column {
+    Column::cell_of("Selector", move |object, _| {
+        let own = at(object, path).unwrap_or(&Value::Null);
+        let mut parts = vec![labels(own.get("matchLabels"))];
+        parts.extend(each(own, &["matchExpressions"], |expression| {
+            let key = text(expression, &["key"]);
+            let values = each(expression, &["values"], plain).join(",");
+            match text(expression, &["operator"]) {
+                "In" => format!("{key} in ({values})"),
+                "NotIn" => format!("{key} notin ({values})"),
+                "Exists" => key.to_owned(),
+                _ => format!("!{key}"),
+            }
+        }));
+        parts.retain(|part| !part.is_empty());
+        or(&parts.join(","), NONE)
+    })
+    .wide()
+}
+
+fn desired(object: &Value) -> i64 {
+    // The default of a real server.
+    at(object, &["spec", "replicas"])
+        .and_then(Value::as_i64)
+        .unwrap_or(1)
+}

@@ -1,0 +1,232 @@
+//! This file streams changes to watches.
+
+mod bookmark;
+mod lens;
+mod pending;
+mod seen;
+mod start;
+
+use std::{collections::VecDeque, io, sync::Arc};
+
+use bytes::Bytes;
+use futures::{Stream, stream};
+use http_body::Frame;
+use tokio::time::{self, Instant};
+
+use self::{
+    bookmark::next_bookmark,
+    lens::Lens,
+    pending::{Pending, go_ahead},
+    seen::{Seen, error},
+};
+use crate::api::{
+    faults::Twist,
+    refusal::Refusal,
+    server::{Shared, cut_off},
+    sight::Sight,
+    store::{Change, Feed},
+    versions::EventRecord,
+    write::stored_id,
+};
+
+/// The client of a watch, and the view through which it watches.
+pub(crate) struct Audience {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) sight: Arc<Sight>,
+    /// The name of the client.
+    pub(crate) client: String,
+}
+
+/// A running watch.
+pub(crate) struct Watch {
+    audience: Audience,
+    lens: Lens,
+    feed: Feed,
+    /// The next change, which the replica does not see yet.
+    next: Option<Arc<Change>>,
+    /// Events that the replica saw and that are to be sent, in order.
+    inbox: VecDeque<Seen>,
+    /// The event that blocks all others.
+    pending: Option<Pending>,
+    out: VecDeque<Out>,
+    ends: Option<Instant>,
+    bookmark: Option<Instant>,
+    /// The number of times that the watches of the replica had been ended before this one started.
+    endings: u64,
+    /// Changes up to this version are not sent; a watch may start from a future version.
+    after: u64,
+    /// All changes up to this version were sent; no bookmark is older.
+    told: u64,
+    /// Whether the kind was removed, so that no more changes come.
+    closed: bool,
+    over: bool,
+}
+
+/// A part of the answer.
+enum Out {
+    Data(Bytes),
+    /// The connection breaks.
+    Cut,
+}
+
+impl Watch {
+    /// Returns the body of the answer: one line of JSON for each event.
+    pub(crate) fn stream(self) -> impl Stream<Item = Result<Frame<Bytes>, io::Error>> + Send {
+        stream::unfold(self, |mut watch| async move {
+            let data = match watch.next_out().await? {
+                Out::Data(data) => Ok(Frame::data(data)),
+                Out::Cut => {
+                    // The HTTP server flushes the data sent so far only while nothing more is ready.
+                    tokio::task::yield_now().await;
+                    Err(cut_off())
+                }
+            };
+            Some((data, watch))
+        })
+    }
+
+    async fn next_out(&mut self) -> Option<Out> {
+        loop {
+            if let Some(out) = self.out.pop_front() {
+                return Some(out);
+            }
+            if self.over {
+                return None;
+            }
+            if self.pending.is_none()
+                && let Some(seen) = self.inbox.pop_front()
+            {
+                self.judge(seen);
+                continue;
+            }
+            if self.closed && self.pending.is_none() {
+                return None;
+            }
+            if self.next.is_none() {
+                self.next = self.feed.backlog.pop_front();
+            }
+            let sight = Arc::clone(&self.audience.sight);
+            let takes_more = self.pending.as_ref().is_none_or(Pending::wants_next);
+            tokio::select! {
+                biased;
+                () = time_or_never(self.ends) => return None,
+                () = sight.ended(self.endings) => return None,
+                () = go_ahead(self.pending.as_ref()) => self.let_go(),
+                arrival = next_change(self.next.as_ref(), &mut self.feed, &sight), if takes_more => {
+                    match arrival {
+                        Arrival::Seen => self.see(),
+                        Arrival::Came(change) => self.next = Some(change),
+                        Arrival::Closed => self.close(),
+                    }
+                }
+                () = time_or_never(self.bookmark) => self.place_bookmark(),
+            }
+        }
+    }
+
+    /// Processes the change that the replica now sees.
+    fn see(&mut self) {
+        let Some(change) = self.next.take().filter(|it| it.version > self.after) else {
+            return;
+        };
+        let shared = Arc::clone(&self.audience.shared);
+        let seen = self.lens.see(&change, &shared.lock());
+        self.inbox.extend(seen);
+        self.merge_pending();
+    }
+
+    fn send(&mut self, seen: &Seen, twist: Option<Twist>) {
+        self.told = self.told.max(seen.version);
+        let sent = match twist {
+            None | Some(Twist::Late(_) | Twist::Held | Twist::Merged(_) | Twist::Ends) => 1,
+            Some(Twist::Doubled) => 2,
+            Some(Twist::Dropped | Twist::Breaks | Twist::Expires) => 0,
+        };
+        for _ in 0..sent {
+            self.record(seen);
+            self.out.push_back(Out::Data(seen.line()));
+        }
+        match twist {
+            Some(Twist::Ends) => self.over = true,
+            Some(Twist::Breaks) => {
+                let mut half = seen.line();
+                half.truncate(half.len() / 2);
+                self.out.extend([Out::Data(half), Out::Cut]);
+                self.over = true;
+            }
+            Some(Twist::Expires) => {
+                let gone = Refusal::expired(format!("too old resource version: {}", seen.version));
+                self.out.push_back(Out::Data(error(&gone)));
+                self.over = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn record(&self, seen: &Seen) {
+        let Audience {
+            shared,
+            sight,
+            client,
+        } = &self.audience;
+        if !shared.records() {
+            return;
+        }
+        let resource = stored_id(&self.lens.kind);
+        shared.events().push(EventRecord {
+            at: Instant::now(),
+            client: client.clone(),
+            replica: sight.name().to_owned(),
+            group: resource.group,
+            resource: resource.plural,
+            namespace: seen.key.namespace.clone(),
+            name: seen.key.name.clone(),
+            kind: seen.kind,
+            version: seen.version,
+        });
+    }
+
+    /// Queues a bookmark, unless an event up to its version is still unsent.
+    fn place_bookmark(&mut self) {
+        let shared = Arc::clone(&self.audience.shared);
+        // Changes are committed under this lock, so none comes between the check and the bookmark.
+        let store = shared.lock();
+        let caught_up = self.next.is_none()
+            && self.feed.backlog.is_empty()
+            && self.feed.coming.is_empty()
+            && self.inbox.is_empty()
+            && self.pending.is_none();
+        let version = self.audience.sight.version(&store);
+        if caught_up && version >= self.told {
+            let bookmark = self.lens.bookmark(version, false, &store);
+            self.inbox.push_back(bookmark);
+        }
+        drop(store);
+        self.bookmark = next_bookmark(Instant::now(), self.ends);
+    }
+}
+
+enum Arrival {
+    /// The replica sees the next change.
+    Seen,
+    Came(Arc<Change>),
+    Closed,
+}
+
+async fn next_change(in_hand: Option<&Arc<Change>>, feed: &mut Feed, sight: &Sight) -> Arrival {
+    if let Some(change) = in_hand {
+        sight.see(change).await;
+        return Arrival::Seen;
+    }
+    match feed.coming.recv().await {
+        Some(change) => Arrival::Came(change),
+        None => Arrival::Closed,
+    }
+}
+
+async fn time_or_never(at: Option<Instant>) {
+    match at {
+        Some(at) => time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

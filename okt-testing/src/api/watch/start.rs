@@ -1,0 +1,96 @@
+//! This file starts watches and determines their first version.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use super::{Audience, Out, Watch, bookmark::next_bookmark, lens::Lens, seen::error};
+use crate::api::{
+    kind::{Kind, KindId},
+    path::Query,
+    read::{Form, no_version, parse_version},
+    refusal::Refusal,
+    selector::Selector,
+    store::Store,
+    write::stored_id,
+};
+
+impl Watch {
+    /// Starts a watch that sends every change after its start version.
+    pub(crate) fn start(
+        audience: Audience,
+        store: &mut Store,
+        kind: &Arc<Kind>,
+        namespace: Option<&str>,
+        selector: Selector,
+        query: &Query,
+        form: Form,
+    ) -> Result<Self, Refusal> {
+        let lens = Lens {
+            kind: Arc::clone(kind),
+            namespace: namespace.map(str::to_owned),
+            selector,
+            form,
+        };
+        let id = stored_id(kind);
+        let streams_list = query.flag("sendInitialEvents");
+        let text = query.text("resourceVersion");
+        // A real server has no better code for this error either.
+        let version = parse_version(text).map_err(|_| Refusal::new(500, "", no_version(text)))?;
+        let has_list = streams_list || (version == 0 && !query.has("sendInitialEvents"));
+        // Without a version, the watch starts at the newest; with one, at the version of the replica.
+        let newest = if text.is_empty() {
+            store.version()
+        } else {
+            audience.sight.version(store)
+        };
+        let mut after = version;
+        let mut inbox = VecDeque::new();
+        let mut out = VecDeque::new();
+        if has_list {
+            after = newest;
+            for (key, object) in &store.list_then(&id, newest)? {
+                inbox.extend(lens.see_first(key, object, store));
+            }
+            if streams_list && query.flag("allowWatchBookmarks") {
+                inbox.push_back(lens.bookmark(newest, true, store));
+            }
+        } else if version == 0 {
+            after = newest;
+        } else if let Err(gone) = check_told(store, &id, version, newest) {
+            out.push_back(Out::Data(error(&gone)));
+        }
+        let now = Instant::now();
+        let bookmarks = query.flag("allowWatchBookmarks");
+        let ends = query
+            .number("timeoutSeconds")
+            // As on a server, 0 means no timeout.
+            .filter(|&seconds| seconds > 0)
+            .map(|seconds| now + Duration::from_secs(seconds.min(86_400)));
+        Ok(Self {
+            endings: audience.sight.endings(),
+            audience,
+            after,
+            told: after,
+            closed: false,
+            over: !out.is_empty(),
+            feed: store.feed(&id, after),
+            lens,
+            next: None,
+            inbox,
+            pending: None,
+            out,
+            ends,
+            bookmark: next_bookmark(now, ends).filter(|_| bookmarks),
+        })
+    }
+}
+
+/// Checks that all changes after a version are still known; `seen` is the version of the replica.
+fn check_told(store: &Store, id: &KindId, version: u64, seen: u64) -> Result<(), Refusal> {
+    if version >= seen {
+        // The replica has seen no change after this version, so it has forgotten none.
+        return store.check_kept(id, version);
+    }
+    store.check_remembered(id, version)
+}

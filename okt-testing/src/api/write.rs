@@ -1,0 +1,287 @@
+//! This file creates and updates objects: it holds the steps between the body of a request and the stored object.
+
+mod check;
+mod clean;
+mod draft;
+mod finish;
+mod precondition;
+mod shown;
+
+pub(crate) use self::{
+    clean::warn,
+    draft::{Moment, apply, apply_scale, draft_apply},
+    finish::raise_generation,
+    precondition::Precondition,
+};
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use self::{
+    clean::clean,
+    finish::{commit_update, finish_create, finish_update},
+};
+use crate::api::{
+    apply::{self, Manager, Scene},
+    builtin, convert, event,
+    kind::{Kind, KindId, Origin},
+    object,
+    refusal::{Cause, Refusal, Subject},
+    store::{Key, Store},
+    stored::Stored,
+};
+
+/// The parameters of a write.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) kind: Arc<Kind>,
+    pub(crate) subresource: Subresource,
+    pub(crate) manager: Manager,
+    pub(crate) dry_run: bool,
+    /// The write is a patch, and no whole object.
+    pub(crate) is_patch: bool,
+    pub(crate) unknown_fields: UnknownFields,
+    /// The duplicate fields of the body.
+    pub(crate) twins: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subresource {
+    None,
+    Status,
+    Scale,
+}
+
+/// The treatment of fields that the schema does not declare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownFields {
+    Ignore,
+    Warn,
+    Refuse,
+}
+
+/// The result of a write.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) name: String,
+    pub(crate) object: Arc<Stored>,
+    pub(crate) created: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Creates an object in a namespace (empty for cluster-scoped kinds).
+pub(crate) fn create(
+    store: &mut Store,
+    door: &Door,
+    namespace: &str,
+    mut body: Value,
+) -> Result<Written, Refusal> {
+    let kind = &*door.kind;
+    check_namespace(kind, namespace, &body).map_err(|refusal| warn(door, &body, refusal))?;
+    place(kind, namespace, &mut body);
+    let metadata = object::metadata(&mut body);
+    let generate = object::text(&json!(metadata), &["generateName"]).to_owned();
+    if !metadata.contains_key("name") && !generate.is_empty() {
+        let name = format!("{generate}{}", store.new_suffix());
+        metadata.insert("name".to_owned(), name.into());
+    }
+    let warnings = clean(door, &mut body)?;
+    object::whole_numbers(&mut body);
+    let now = store.clock.text();
+    apply::account(
+        scene(kind, &kind.api_version(), &now),
+        None,
+        &mut body,
+        &door.manager,
+    );
+    let name = object::name(&body).to_owned();
+    let object = finish_create(store, door, body).map_err(|refusal| refusal.warned(&warnings))?;
+    Ok(Written {
+        name,
+        object,
+        created: true,
+        warnings,
+    })
+}
+
+/// Replaces an object.
+pub(crate) fn replace(
+    store: &mut Store,
+    door: &Door,
+    key: &Key,
+    mut body: Value,
+) -> Result<Written, Refusal> {
+    let kind = &*door.kind;
+    check_address(kind, key, &body).map_err(|refusal| warn(door, &body, refusal))?;
+    object::metadata(&mut body).insert("name".to_owned(), key.name.clone().into());
+    place(kind, &key.namespace, &mut body);
+    let precondition = Precondition::of(&body);
+    let Some(old) = current(store, kind, key) else {
+        if kind.creates_on_update && door.subresource != Subresource::Scale {
+            let nothing = json!({ "metadata": { "name": key.name, "namespace": key.namespace } });
+            precondition
+                .check_uid(kind, door.dry_run, &nothing)
+                .map_err(|refusal| warn(door, &body, refusal))?;
+            if !door.dry_run {
+                object::metadata(&mut body).remove("resourceVersion");
+            }
+            return create(store, door, &key.namespace, body);
+        }
+        let missing = Refusal::not_found(kind.subject(&key.name));
+        return Err(warn(door, &body, missing));
+    };
+    if !kind.updates_unconditionally && matches!(precondition.version.as_str(), "" | "0") {
+        let cause = Cause::invalid(
+            "metadata.resourceVersion",
+            &0.into(),
+            "must be specified for an update",
+        );
+        // Here a server names the resource instead of the kind.
+        let subject = Subject {
+            kind: &kind.plural,
+            ..kind.subject(&key.name)
+        };
+        let refusal = Refusal::invalid(subject, &[cause]);
+        return Err(warn(door, &body, refusal));
+    }
+    let old = old.read();
+    precondition
+        .check_put(kind, door.dry_run, &old)
+        .map_err(|refusal| warn(door, &body, refusal))?;
+    update(store, door, &old, body)
+}
+
+/// Updates an existing object by any method but server-side apply.
+pub(crate) fn update(
+    store: &mut Store,
+    door: &Door,
+    old: &Value,
+    mut new: Value,
+) -> Result<Written, Refusal> {
+    let kind = &*door.kind;
+    let warnings = match door.subresource {
+        // A write through the scale has no body of the kind to clean.
+        Subresource::Scale => Vec::new(),
+        Subresource::None | Subresource::Status => clean(door, &mut new)?,
+    };
+    let mut rewritten = false;
+    for (key, value) in object::fields(&mut new) {
+        // A value written as `1.0` is stored as `1`, so it counts as a change each time.
+        let found = object::whole_numbers(value);
+        rewritten |= found && door.subresource == Subresource::None && kind.counts(key);
+    }
+    let now = store.clock.text();
+    let api_version = kind.api_version();
+    let scene = scene(kind, &api_version, &now);
+    match (door.subresource, &kind.scale) {
+        (Subresource::Scale, Some(scale)) => {
+            apply::account_scale(scene, old, &mut new, &door.manager, &scale.spec_replicas);
+        }
+        _ => apply::account(scene, Some(old), &mut new, &door.manager),
+    }
+    isolate(kind, door.subresource, old, &mut new);
+    let warned = |refusal: Refusal| refusal.warned(&warnings);
+    let outcome = finish_update(door, old, &mut new, rewritten).map_err(warned)?;
+    let object = commit_update(store, door, old, &mut new, outcome).map_err(warned)?;
+    Ok(Written {
+        name: object::name(old).to_owned(),
+        object,
+        created: false,
+        warnings,
+    })
+}
+
+/// Returns the object in the form of this kind.
+pub(crate) fn current(store: &Store, kind: &Kind, key: &Key) -> Option<Arc<Stored>> {
+    let object = store.get(&stored_id(kind), key)?;
+    Some(convert::present(kind, object))
+}
+
+/// Returns the id under which objects of a kind are stored; both kinds of events share one.
+pub(crate) fn stored_id(kind: &Kind) -> KindId {
+    if event::is_view(kind) {
+        event::stored_id()
+    } else {
+        kind.id()
+    }
+}
+
+fn scene<'a>(kind: &'a Kind, api_version: &'a str, now: &'a str) -> Scene<'a> {
+    Scene {
+        schema: &kind.schema,
+        api_version,
+        kind: &kind.kind,
+        siblings: &kind.siblings,
+        has_status: kind.has_status,
+        built_in: kind.origin == Origin::BuiltIn,
+        now,
+    }
+}
+
+/// Sets the namespace of an object to that of the path.
+fn place(kind: &Kind, namespace: &str, object: &mut Value) {
+    let namespace = kind.namespaced.then(|| namespace.into());
+    object::set(object::metadata(object), "namespace", namespace);
+}
+
+/// Checks that the name and the namespace of an object, if set, match the path.
+pub(crate) fn check_address(kind: &Kind, key: &Key, object: &Value) -> Result<(), Refusal> {
+    check_namespace(kind, &key.namespace, object)?;
+    let name = object::name(object);
+    if name.is_empty() || name == key.name {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!(
+        "the name of the object ({name}) does not match the name on the URL ({})",
+        key.name
+    )))
+}
+
+fn check_namespace(kind: &Kind, namespace: &str, object: &Value) -> Result<(), Refusal> {
+    let given = object::namespace(object);
+    if !given.is_empty() && given != namespace && kind.namespaced {
+        return Err(Refusal::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// Resets the fields that this endpoint does not write.
+fn isolate(kind: &Kind, subresource: Subresource, old: &Value, new: &mut Value) {
+    match subresource {
+        Subresource::None if kind.has_status => {
+            let status = old.get("status").cloned();
+            object::set(object::fields(new), "status", status);
+            builtin::keep_allocated(kind, old, new);
+        }
+        Subresource::Status => {
+            if let Some(metadata) = old.get("metadata") {
+                let entries = object::metadata(new).remove("managedFields");
+                match kind.origin {
+                    Origin::Crd => take_over(metadata, object::metadata(new), &["managedFields"]),
+                    Origin::BuiltIn => {
+                        for &key in builtin::kept_by_status(&kind.kind) {
+                            object::set(object::metadata(new), key, metadata.get(key).cloned());
+                        }
+                    }
+                }
+                object::set(object::metadata(new), "managedFields", entries);
+            }
+            take_over(old, object::fields(new), &["metadata", "status"]);
+        }
+        Subresource::None | Subresource::Scale => {}
+    }
+}
+
+/// Resets all fields to the old ones, except for those left out. Most are equal already and are not copied.
+fn take_over(old: &Value, new: &mut Map<String, Value>, left_out: &[&str]) {
+    let left_out = |key: &str| left_out.contains(&key);
+    new.retain(|key, _| left_out(key) || old.get(key).is_some());
+    for (key, value) in old.as_object().into_iter().flatten() {
+        if !left_out(key) && new.get(key) != Some(value) {
+            new.insert(key.clone(), value.clone());
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! This file validates an object before it is committed.
+
+use serde_json::Value;
+
+use super::{Door, Subresource};
+use crate::api::{
+    cel,
+    kind::{Kind, KindId, Origin},
+    object,
+    refusal::{Cause, Refusal, Subject},
+    rules, schema,
+    store::{Key, Store},
+};
+
+/// The maximum size of an object in etcd, in bytes.
+const SIZE_LIMIT: usize = 1_572_864;
+/// The maximum size of a message to etcd, in bytes.
+const MESSAGE_LIMIT: usize = 2_097_152;
+
+/// Checks metadata, schema and rules, in the order of the server.
+pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal> {
+    let kind = &*door.kind;
+    if object::depth(object) > object::DEPTH_LIMIT {
+        return Err(Refusal::too_deep());
+    }
+    let mut causes = Vec::new();
+    let found = object::text(object, &["kind"]);
+    let is_other = kind.origin == Origin::Crd && found != kind.kind;
+    if is_other {
+        // An object of another kind is not validated against the schema, except for its lists and CEL rules.
+        let detail = format!("must be {}", kind.kind);
+        causes.push(Cause::invalid("kind", &found.into(), &detail));
+        if let Some(old) = old {
+            rules::check_kept(old, object, &mut causes);
+        }
+        schema::validate_lists(&kind.schema, object, "", &mut causes);
+    } else {
+        check_fields(door, object, old, &mut causes);
+    }
+    let blocking = causes.iter().any(|cause| {
+        matches!(
+            cause.reason,
+            "FieldValueRequired"
+                | "FieldValueNotSupported"
+                | "FieldValueTypeInvalid"
+                | "FieldValueTooLong"
+                | "FieldValueTooMany"
+        )
+    });
+    if !blocking {
+        cel::check_rules(&kind.schema, object, old, kind.was_changed, &mut causes)?;
+    } else if kind.schema.has_rules() {
+        causes.push(Cause::invalid(
+            "<nil>",
+            &Value::Null,
+            "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+        ));
+    }
+    if !causes.is_empty() {
+        let subject = Subject {
+            kind: if is_other { found } else { &kind.kind },
+            ..kind.subject(object::name(object))
+        };
+        return Err(Refusal::invalid(subject, &causes));
+    }
+    match object::weight(object) {
+        size if size > MESSAGE_LIMIT => Err(Refusal::new(
+            500,
+            "",
+            format!(
+                "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({size} vs. {MESSAGE_LIMIT})"
+            ),
+        )),
+        size if size > SIZE_LIMIT => Err(Refusal::new(500, "", "etcdserver: request is too large")),
+        _ => Ok(()),
+    }
+}
+
+/// Checks metadata and schema.
+fn check_fields(door: &Door, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+    let kind = &*door.kind;
+    rules::check_metadata(kind, object, causes);
+    if let Some(old) = old {
+        rules::check_kept(old, object, causes);
+        // A server runs this check twice and reports its errors twice.
+        rules::check_kept(old, object, causes);
+    }
+    let is_null = |object: &Value| object.get("status").is_some_and(Value::is_null);
+    let had_none = old.is_some_and(|old| old.get("status").is_none_or(Value::is_null));
+    if door.subresource == Subresource::Status && is_null(object) && had_none {
+        // A null that replaces a missing status is no change, so it is not checked.
+        let mut rest = object.clone();
+        object::fields(&mut rest).remove("status");
+        schema::validate(&kind.schema, &rest, old, "", causes);
+    } else {
+        schema::validate(&kind.schema, object, old, "", causes);
+    }
+    if door.subresource == Subresource::Status {
+        causes.iter_mut().for_each(Cause::shorten_to_status);
+    }
+    if kind.origin == Origin::Crd
+        && let Some(scale) = &kind.scale
+    {
+        scale.check(object, causes);
+    }
+    if kind.origin == Origin::Crd {
+        schema::validate_lists(&kind.schema, object, "", causes);
+    }
+}
+
+pub(super) fn check_namespace(
+    store: &Store,
+    kind: &Kind,
+    namespace: &str,
+    name: &str,
+) -> Result<(), Refusal> {
+    if !kind.namespaced {
+        return Ok(());
+    }
+    let id = KindId {
+        group: String::new(),
+        plural: "namespaces".to_owned(),
+    };
+    let key = Key {
+        namespace: String::new(),
+        name: namespace.to_owned(),
+    };
+    match (store.get(&id, &key), store.kind(&id)) {
+        (Some(found), _) if found.is_deleting() => Err(Refusal::forbidden(
+            kind.subject(name),
+            &format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            ),
+        )),
+        (None, Some(namespaces)) => Err(Refusal::not_found(namespaces.subject(namespace))),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check_crd_update(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
+    for path in [
+        &["spec", "group"][..],
+        &["spec", "scope"],
+        &["spec", "names", "plural"],
+        &["spec", "names", "kind"],
+    ] {
+        let value = object::at(new, path).cloned().unwrap_or_default();
+        if object::at(old, path) != Some(&value) {
+            let cause = Cause::invalid(path.join("."), &value, "field is immutable");
+            return Err(Refusal::invalid(kind.subject(object::name(old)), &[cause]));
+        }
+    }
+    Ok(())
+}

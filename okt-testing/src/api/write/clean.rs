@@ -1,0 +1,108 @@
+//! This file converts the body of a request to the form of its schema.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::Value;
+
+use super::{Door, UnknownFields};
+use crate::api::{
+    apply::Operation,
+    builtin,
+    kind::Origin,
+    object,
+    refusal::Refusal,
+    schema::{self, Schema},
+};
+
+/// Removes undeclared fields and fills in defaults.
+pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refusal> {
+    let kind = &*door.kind;
+    if kind.origin == Origin::Crd && door.manager.operation == Operation::Apply {
+        // The result of an apply is checked unchanged.
+        schema::apply_defaults(&kind.schema, object);
+        return Ok(Vec::new());
+    }
+    if kind.origin == Origin::Crd && object::text(object, &["kind"]) != kind.kind {
+        // The schema does not apply to another kind.
+        let unknown = prune_metadata(&kind.schema, object);
+        object::tidy_metadata(object);
+        return complain(door, object, &unknown);
+    }
+    let unknown = schema::prune(&kind.schema, object).dropped;
+    if kind.origin == Origin::BuiltIn {
+        schema::nulls_to_texts(&kind.schema, object, false);
+        schema::drop_unknown_nulls(Some(&kind.schema), object);
+    }
+    if kind.is("", "secrets") {
+        encode_strings(object);
+    }
+    if kind.origin == Origin::BuiltIn {
+        schema::drop_empty(&kind.schema, object);
+    }
+    schema::drop_nulls(&kind.schema, object);
+    object::tidy_metadata(object);
+    if kind.origin == Origin::BuiltIn {
+        builtin::fill(&kind.kind, object);
+    }
+    schema::apply_defaults(&kind.schema, object);
+    complain(door, object, &unknown)
+}
+
+/// Removes the undeclared fields of the metadata and returns their paths.
+fn prune_metadata(schema: &Schema, object: &mut Value) -> Vec<String> {
+    let below = schema.properties.get("metadata");
+    let (Some(below), Some(metadata)) = (below, object.get_mut("metadata")) else {
+        return Vec::new();
+    };
+    let unknown = schema::prune(below, metadata).dropped;
+    let unknown = unknown.iter().map(|path| format!("metadata.{path}"));
+    unknown.collect()
+}
+
+/// Returns the warnings or the refusal for undeclared and duplicate fields.
+fn complain(door: &Door, object: &Value, unknown: &[String]) -> Result<Vec<String>, Refusal> {
+    let kind = &*door.kind;
+    if (unknown.is_empty() && door.twins.is_empty()) || door.manager.operation == Operation::Apply {
+        return Ok(Vec::new());
+    }
+    let twins = door.twins.iter();
+    let twins = twins.map(|path| format!("duplicate field \"{path}\""));
+    let unknown = unknown
+        .iter()
+        .map(|path| format!("unknown field \"{path}\""));
+    let found: Vec<_> = twins.chain(unknown).collect();
+    match door.unknown_fields {
+        UnknownFields::Ignore => Ok(Vec::new()),
+        UnknownFields::Warn => Ok(found),
+        UnknownFields::Refuse if door.is_patch => {
+            let why = format!("strict decoding error: {}", found.join(", "));
+            Err(Refusal::undecodable_patch(object, &why))
+        }
+        UnknownFields::Refuse => Err(Refusal::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
+            kind.kind,
+            kind.version,
+            kind.kind,
+            found.join(", ")
+        ))),
+    }
+}
+
+/// Adds the warnings of the body to a refusal; a server reads the body first.
+pub(crate) fn warn(door: &Door, body: &Value, refusal: Refusal) -> Refusal {
+    match clean(door, &mut body.clone()) {
+        Ok(warnings) => refusal.warned(&warnings),
+        Err(worse) => worse,
+    }
+}
+
+/// Moves `stringData` to `data`, because it is not stored.
+fn encode_strings(secret: &mut Value) {
+    let Some(Value::Object(strings)) = object::fields(secret).remove("stringData") else {
+        return;
+    };
+    for (key, value) in strings {
+        if let Value::String(text) = value {
+            object::put(secret, &["data", &key], BASE64_STANDARD.encode(text).into());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! This file applies configurations: most of the work needs no store, so it runs with the store unlocked.
+
+use std::{mem, sync::Arc};
+
+use serde_json::Value;
+
+use super::{
+    Door, Precondition, Subresource, Written, check_address,
+    clean::clean,
+    finish::{Outcome, commit_update, finish_create, finish_update},
+    isolate, place, scene, stored_id,
+};
+use crate::api::{
+    apply::{self, Bare},
+    convert,
+    kind::Kind,
+    object,
+    refusal::Refusal,
+    store::{Key, Store},
+    stored::Stored,
+};
+
+/// The state of an object that a draft is based on.
+#[derive(Debug)]
+pub(crate) struct Moment {
+    stored: Option<Arc<Stored>>,
+    now: String,
+}
+
+impl Moment {
+    pub(crate) fn of(store: &Store, kind: &Kind, key: &Key) -> Self {
+        Self {
+            stored: store.get(&stored_id(kind), key).cloned(),
+            now: store.clock.text(),
+        }
+    }
+
+    pub(crate) fn has_object(&self) -> bool {
+        self.stored.is_some()
+    }
+
+    /// Whether the object and its kind are unchanged.
+    pub(crate) fn holds(&self, store: &Store, kind: &Arc<Kind>, key: &Key) -> bool {
+        let same_kind = store
+            .served(&kind.id(), &kind.version)
+            .is_some_and(|now| Arc::ptr_eq(now, kind));
+        same_kind
+            && match (&self.stored, store.get(&stored_id(kind), key)) {
+                (Some(then), Some(now)) => Arc::ptr_eq(then, now),
+                (then, now) => then.is_none() && now.is_none(),
+            }
+    }
+}
+
+/// A prepared write, which only needs to be committed to the state that it is based on.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    name: String,
+    warnings: Vec<String>,
+    new: Value,
+    /// `None` for an object that is created.
+    old: Option<(Value, Outcome)>,
+}
+
+impl Draft {
+    /// Commits the draft; its [`Moment`] must still hold.
+    ///
+    /// The caller can drop the rest of the draft after it unlocks the store.
+    pub(crate) fn commit(&mut self, store: &mut Store, door: &Door) -> Result<Written, Refusal> {
+        let object = match &self.old {
+            Some((old, outcome)) => commit_update(store, door, old, &mut self.new, *outcome)?,
+            None => finish_create(store, door, mem::take(&mut self.new))?,
+        };
+        Ok(Written {
+            name: mem::take(&mut self.name),
+            object,
+            created: self.old.is_none(),
+            warnings: mem::take(&mut self.warnings),
+        })
+    }
+}
+
+/// Applies a configuration; creates the object if there is none.
+pub(crate) fn apply(
+    store: &mut Store,
+    door: &Door,
+    key: &Key,
+    config: Value,
+    force: bool,
+) -> Result<Written, Refusal> {
+    let moment = Moment::of(store, &door.kind, key);
+    draft_apply(&moment, door, key, config, force)?.commit(store, door)
+}
+
+/// Applies a number of replicas through the scale of an existing object.
+pub(crate) fn apply_scale(
+    store: &mut Store,
+    door: &Door,
+    old: &Value,
+    replicas: (&[String], i64),
+    force: bool,
+) -> Result<Arc<Stored>, Refusal> {
+    let kind = &*door.kind;
+    let (api_version, now) = (kind.api_version(), store.clock.text());
+    let scene = scene(kind, &api_version, &now);
+    let mut new = apply::apply_scale(scene, old, replicas, &door.manager, force)?;
+    let outcome = finish_update(door, old, &mut new, false)?;
+    commit_update(store, door, old, &mut new, outcome)
+}
+
+/// Prepares an apply, which is most of its work and needs no store.
+pub(crate) fn draft_apply(
+    moment: &Moment,
+    door: &Door,
+    key: &Key,
+    config: Value,
+    force: bool,
+) -> Result<Draft, Refusal> {
+    let kind = &*door.kind;
+    let precondition = Precondition::of(&config);
+    let old = moment.stored.as_ref();
+    let old = old.map(|old| convert::present(kind, old).read());
+    if old.is_none() && door.subresource != Subresource::None && !kind.creates_on_update {
+        return Err(Refusal::not_found(kind.subject(&key.name)));
+    }
+    if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
+        return Err(Refusal::bad_request("metadata.managedFields must be nil"));
+    }
+    let api_version = kind.api_version();
+    let scene = scene(kind, &api_version, &moment.now);
+    let address = check_address(kind, key, &config);
+    let old = old.map(Bare::of);
+    let mut new = apply::apply(scene, old.as_ref(), config, &door.manager, force)?;
+    let old = old.map(Bare::whole);
+    address?;
+    if object::name(&new).is_empty() {
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            key.name
+        )));
+    }
+    // As on the server, a version does not prevent a creation, but a uid does.
+    if old.is_none() && !precondition.uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {}, and no existing object was found",
+            precondition.uid
+        );
+        return Err(Refusal::conflict(kind.subject(&key.name), &why));
+    }
+    let metadata = object::metadata(&mut new);
+    if !precondition.uid.is_empty() {
+        // Here the uid is a field like any other, and immutable.
+        metadata.insert("uid".to_owned(), precondition.uid.clone().into());
+    }
+    if old.is_none() && door.dry_run && !precondition.version.is_empty() {
+        // Only a stored object gets a new version.
+        metadata.insert(
+            "resourceVersion".to_owned(),
+            precondition.version.clone().into(),
+        );
+    }
+    metadata.insert("name".to_owned(), key.name.clone().into());
+    place(kind, &key.namespace, &mut new);
+    let warnings = clean(door, &mut new)?;
+    let old = match old {
+        None => None,
+        Some(old) => {
+            precondition.check_version(kind, &old)?;
+            isolate(kind, door.subresource, &old, &mut new);
+            let outcome = finish_update(door, &old, &mut new, false)?;
+            Some((old, outcome))
+        }
+    };
+    Ok(Draft {
+        name: key.name.clone(),
+        warnings,
+        new,
+        old,
+    })
+}

@@ -1,0 +1,302 @@
+//! This file completes a write: it sets the fields of the server and commits.
+
+use std::{mem, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{
+    Door, Subresource,
+    check::{check, check_crd_update, check_namespace},
+    current,
+    shown::{check_readable, hide, reread},
+    stored_id,
+};
+use crate::api::{
+    builtin, convert, crd, delete,
+    kind::{Kind, Origin},
+    object,
+    refusal::Refusal,
+    store::{Key, Store},
+    stored::Stored,
+};
+
+/// Validates and commits a new object.
+pub(super) fn finish_create(
+    store: &mut Store,
+    door: &Door,
+    mut object: Value,
+) -> Result<Arc<Stored>, Refusal> {
+    let kind = &*door.kind;
+    let name = object::name(&object).to_owned();
+    let namespace = object::namespace(&object).to_owned();
+    check_namespace(store, kind, &namespace, &name)?;
+    if kind.origin == Origin::Crd {
+        delete::check_not_terminating(store, kind, &name)?;
+    }
+    let now = store.clock.text();
+    let uid = store.new_uid();
+    let fields = object::fields(&mut object);
+    if kind.has_status {
+        fields.remove("status");
+    }
+    if kind.origin == Origin::BuiltIn {
+        builtin::fill(&kind.kind, &mut object);
+    }
+    let metadata = object::metadata(&mut object);
+    for key in [
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        metadata.remove(key);
+    }
+    metadata.insert("uid".to_owned(), uid.into());
+    metadata.insert("creationTimestamp".to_owned(), now.clone().into());
+    if kind.has_generation {
+        metadata.insert("generation".to_owned(), 1.into());
+    }
+    let declared = initialise(store, kind, &mut object, &now)?;
+    check(door, &object, None)?;
+    let mut object = convert::absorb(kind, object);
+    let hides = hide(door, &mut object);
+    let id = stored_id(kind);
+    let key = Key::of(&object);
+    if !object::version(&object).is_empty() && !door.dry_run {
+        return Err(Refusal::new(
+            500,
+            "",
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    if let Some(found) = store.get(&id, &key) {
+        let deleting = object::is_deleting(&found.read());
+        return Err(Refusal::already_exists(kind.subject(&name), deleting));
+    }
+    if door.dry_run {
+        return Ok(convert::present(kind, &Arc::new(Stored::new(&object))));
+    }
+    object::metadata(&mut object).remove("resourceVersion");
+    let created = store.put(&id, &mut object);
+    if hides {
+        store.set_hiding(&id, key);
+    }
+    if let Some(declared) = declared {
+        store.add_kind(declared.into_iter().map(Arc::new).collect());
+    }
+    delete::collect_if_orphaned(store, &id, &created);
+    Ok(convert::present(kind, &created))
+}
+
+/// Fills in the server's fields of some built-in kinds. For a CRD, returns the kinds that it declares, if it is
+/// established.
+fn initialise(
+    store: &Store,
+    kind: &Kind,
+    object: &mut Value,
+    now: &str,
+) -> Result<Option<Vec<Kind>>, Refusal> {
+    if kind.is("", "namespaces") {
+        let name = object::name(object).to_owned();
+        object::put(object, &["spec", "finalizers"], json!(["kubernetes"]));
+        object::put(object, &["status", "phase"], "Active".into());
+        let label = "kubernetes.io/metadata.name";
+        object::put(object, &["metadata", "labels", label], name.into());
+    }
+    if kind.is(crd::GROUP, crd::PLURAL) {
+        let declared = crd::read(object)?;
+        crd::complete(object);
+        crd::accept(store, object, now);
+        return Ok(Some(declared).filter(|_| crd::is_established(object)));
+    }
+    Ok(None)
+}
+
+/// The remaining work for a new state of an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    /// The new state equals the old one.
+    same: bool,
+    /// The object is removed.
+    removes: bool,
+    /// The written form differs from the one that is read.
+    hides: bool,
+}
+
+/// Validates a new state of an object and prepares its commit.
+///
+/// `rewritten` says that a field which counts for the generation was written in another form than it is stored.
+pub(super) fn finish_update(
+    door: &Door,
+    old: &Value,
+    new: &mut Value,
+    rewritten: bool,
+) -> Result<Outcome, Refusal> {
+    let kind = &*door.kind;
+    keep_metadata(old, new);
+    if kind.is(crd::GROUP, crd::PLURAL) {
+        check_crd_update(kind, old, new)?;
+        // Only `storedVersions` of the status can be written; the server sets the rest.
+        let stored = object::at(new, &["status", "storedVersions"]).cloned();
+        let status = old.get("status").cloned();
+        object::set(object::fields(new), "status", status);
+        if door.subresource == Subresource::Status {
+            crd::set_stored(new, stored.unwrap_or_default());
+        } else {
+            crd::note_stored(new);
+            crd::read(new)?;
+            crd::complete(new);
+        }
+    }
+    let counted = rewritten || !kind.same_content(old, new) || is_rollout(door, old, new);
+    if kind.has_generation && counted {
+        raise_generation(new);
+    }
+    check(door, new, Some(old))?;
+    let same = is_same(old, new);
+    if same {
+        // A change of the times of entries alone is no change.
+        let entries = object::at(old, &["metadata", "managedFields"]).cloned();
+        object::set(object::metadata(new), "managedFields", entries);
+    }
+    // A namespace is removed when it is empty, which is checked elsewhere.
+    let is_gone = object::is_deleting(new) && object::finalizers(new).is_empty();
+    let removes = is_gone && !kind.is("", "namespaces");
+    if !removes {
+        *new = convert::absorb(kind, mem::take(new));
+    }
+    Ok(Outcome {
+        same,
+        removes,
+        hides: !removes && hide(door, new),
+    })
+}
+
+/// Commits a prepared state.
+pub(super) fn commit_update(
+    store: &mut Store,
+    door: &Door,
+    old: &Value,
+    new: &mut Value,
+    outcome: Outcome,
+) -> Result<Arc<Stored>, Refusal> {
+    let kind = &*door.kind;
+    let (id, key) = (stored_id(kind), Key::of(old));
+    // A write to an object whose written form differs from the one that is read is always a change.
+    let unchanged = !store.is_hiding(&id, &key) && is_stored_so(store, kind, new, outcome);
+    if unchanged && let Some(same) = current(store, kind, &key) {
+        return Ok(same);
+    }
+    if outcome.removes {
+        // The last state is the stored one; the change that removes the object appears only in the answer.
+        if !door.dry_run {
+            let mut last = convert::stored_form(store, kind, old);
+            let last = store.remove(&id, &mut last);
+            delete::after_removal(store, &door.kind, &last);
+        }
+        return Ok(Arc::new(Stored::new(new)));
+    }
+    if door.dry_run {
+        return Ok(convert::present(kind, &Arc::new(Stored::new(new))));
+    }
+    let declared = if kind.is(crd::GROUP, crd::PLURAL) {
+        let now = store.clock.text();
+        crd::accept(store, new, &now);
+        declared_anew(store, old, new)?
+    } else {
+        None
+    };
+    let shown = store.put(&id, new);
+    if outcome.hides {
+        store.set_hiding(&id, key);
+    }
+    if let Some(declared) = declared {
+        reread(store, declared);
+    }
+    if kind.is(crd::GROUP, crd::PLURAL) {
+        crd::reconsider(store, object::text(new, &["spec", "group"]));
+    }
+    delete::collect_if_orphaned(store, &id, &shown);
+    Ok(convert::present(kind, &shown))
+}
+
+/// Returns the kinds that a CRD declares, if it is established and its kinds or names have changed.
+///
+/// # Errors
+/// Objects are stored in a version that was removed.
+fn declared_anew(store: &Store, old: &Value, new: &Value) -> Result<Option<Vec<Kind>>, Refusal> {
+    let says_same = |path: &[&str]| object::at(old, path) == object::at(new, path);
+    let is_same = says_same(&["spec"]) && says_same(&["status", "acceptedNames"]);
+    if is_same || !crd::is_established(new) {
+        return Ok(None);
+    }
+    let mut declared = crd::read(new)?;
+    for kind in &mut declared {
+        kind.was_changed = true;
+    }
+    check_readable(store, &declared)?;
+    Ok(Some(declared))
+}
+
+/// Whether the new state equals the stored one.
+fn is_stored_so(store: &Store, kind: &Kind, new: &Value, outcome: Outcome) -> bool {
+    if kind.siblings.is_empty() || outcome.removes {
+        return outcome.same;
+    }
+    // An object that is equal in this version may be stored in another.
+    let stored = store.get(&stored_id(kind), &Key::of(new));
+    !outcome.hides && stored.is_some_and(|stored| stored.read() == *new)
+}
+
+/// Restores the metadata that a client cannot change or may omit.
+fn keep_metadata(old: &Value, new: &mut Value) {
+    let metadata = object::metadata(new);
+    for key in ["generation", "creationTimestamp", "resourceVersion"] {
+        let value = object::at(old, &["metadata", key]).cloned();
+        object::set(metadata, key, value);
+    }
+    for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let given = metadata.contains_key(key) && key != "deletionTimestamp";
+        if let (Some(value), false) = (object::at(old, &["metadata", key]), given) {
+            metadata.insert(key.to_owned(), value.clone());
+        }
+    }
+}
+
+pub(crate) fn raise_generation(object: &mut Value) {
+    let generation = object::at(object, &["metadata", "generation"])
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    object::metadata(object).insert("generation".to_owned(), generation.wrapping_add(1).into());
+}
+
+/// Whether the annotations of a Deployment change, which counts for its generation.
+fn is_rollout(door: &Door, old: &Value, new: &Value) -> bool {
+    let path = ["metadata", "annotations"];
+    door.kind.is("apps", "deployments")
+        && door.subresource == Subresource::None
+        && object::at(old, &path) != object::at(new, &path)
+}
+
+/// Whether a write changes nothing except for the times in `managedFields`.
+fn is_same(old: &Value, new: &Value) -> bool {
+    fn but<'v>(value: Option<&'v Value>, left_out: &str) -> Vec<(&'v String, &'v Value)> {
+        let fields = value.and_then(Value::as_object).into_iter().flatten();
+        fields.filter(|(key, _)| *key != left_out).collect()
+    }
+    fn entries(object: &Value) -> &[Value] {
+        object::at(object, &["metadata", "managedFields"])
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+    let (before, after) = (entries(old), entries(new));
+    // A time that changes the order of the entries is a change.
+    let same_entries = before.len() == after.len()
+        && before
+            .iter()
+            .zip(after)
+            .all(|(a, b)| but(Some(a), "time") == but(Some(b), "time"));
+    same_entries
+        && but(Some(old), "metadata") == but(Some(new), "metadata")
+        && but(old.get("metadata"), "managedFields") == but(new.get("metadata"), "managedFields")
+}
