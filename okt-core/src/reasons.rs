@@ -4,13 +4,22 @@
 //! A condition may instead have the name of a state, a reason that the graph declares, or the reason of a failure that
 //! your code returns.
 
-/// Defines constants with their words, and the list of all of them.
+/// Defines constants with their words, the list of all of them, and the list of those of the lifecycle.
 macro_rules! reasons {
-    ($($(#[doc = $doc:literal])+ $name:ident = $word:literal;)+) => {
+    (
+        $($(#[doc = $doc:literal])+ $name:ident = $word:literal;)+
+        $(lifecycle { $($(#[doc = $about:literal])+ $of:ident = $said:literal;)+ })?
+    ) => {
         $($(#[doc = $doc])+ pub const $name: &str = $word;)+
+        $($($(#[doc = $about])+ pub const $of: &str = $said;)+)?
 
         /// All reasons of this module.
-        pub const ALL: &[&str] = &[$($name),+];
+        pub const ALL: &[&str] = &[$($name,)+ $($($of,)+)?];
+
+        $(
+            /// Reasons about the lifecycle alone: its record, its spec and the observation decide whether they hold.
+            pub const LIFECYCLE: &[&str] = &[$($of),+];
+        )?
     };
 }
 
@@ -19,32 +28,9 @@ reasons! {
     DELETING = "Deleting";
     /// `Deleting` is False.
     NOT_DELETING = "NotDeleting";
-    /// The annotation `okt.dev/paused` pauses the object.
-    PAUSED = "Paused";
     /// `Paused` is False.
     NOT_PAUSED = "NotPaused";
 
-    /// The application has not been observed yet.
-    UNOBSERVED = "Unobserved";
-    /// The application cannot be reached.
-    UNREACHABLE = "Unreachable";
-    /// `observe` fails.
-    OBSERVATION_FAILED = "ObservationFailed";
-    /// The application reports a state that the graph does not have.
-    UNFORESEEN_STATE = "UnforeseenState";
-    /// The object stays in a holding state although the application is observed in another state.
-    OBSERVED_ELSEWHERE = "ObservedElsewhere";
-    /// The observation found no application.
-    ABSENT = "Absent";
-
-    /// The status names a state that the graph does not have.
-    UNKNOWN_STATE = "UnknownState";
-    /// The spec asks for a state that the graph does not have.
-    UNKNOWN_DESIRED_STATE = "UnknownDesiredState";
-    /// No route leads from the current state to the desired one.
-    NO_ROUTE = "NoRoute";
-    /// The object made many transitions without coming to rest; the next ones wait.
-    LOOP_DETECTED = "LoopDetected";
     /// The work failed without a reason that a condition can have.
     FAILED = "Failed";
     /// The handler named a state that no edge leads to.
@@ -79,22 +65,32 @@ reasons! {
     NOT_FINALIZED = "NotFinalized";
     /// A step on the path for deletion asked to be called again.
     FINALIZING = "Finalizing";
-}
 
-/// Reasons about the lifecycle alone: its record, its spec and the observation decide whether they hold.
-pub const LIFECYCLE: &[&str] = &[
-    PAUSED,
-    UNOBSERVED,
-    UNREACHABLE,
-    OBSERVATION_FAILED,
-    UNFORESEEN_STATE,
-    OBSERVED_ELSEWHERE,
-    ABSENT,
-    UNKNOWN_STATE,
-    UNKNOWN_DESIRED_STATE,
-    NO_ROUTE,
-    LOOP_DETECTED,
-];
+    lifecycle {
+        /// The annotation `okt.dev/paused` pauses the object.
+        PAUSED = "Paused";
+        /// The application has not been observed yet.
+        UNOBSERVED = "Unobserved";
+        /// The application cannot be reached.
+        UNREACHABLE = "Unreachable";
+        /// `observe` fails.
+        OBSERVATION_FAILED = "ObservationFailed";
+        /// The application reports a state that the graph does not have.
+        UNFORESEEN_STATE = "UnforeseenState";
+        /// The object stays in a holding state although the application is observed in another state.
+        OBSERVED_ELSEWHERE = "ObservedElsewhere";
+        /// The observation found no application.
+        ABSENT = "Absent";
+        /// The status names a state that the graph does not have.
+        UNKNOWN_STATE = "UnknownState";
+        /// The spec asks for a state that the graph does not have.
+        UNKNOWN_DESIRED_STATE = "UnknownDesiredState";
+        /// No route leads from the current state to the desired one.
+        NO_ROUTE = "NoRoute";
+        /// The object made many transitions without coming to rest; the next ones wait.
+        LOOP_DETECTED = "LoopDetected";
+    }
+}
 
 /// Reasons about the owned resources; each message names the resource.
 pub mod resources {

@@ -19,12 +19,12 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
         Data::Enum(data) => return refuse(report, data.enum_token.span),
         Data::Union(data) => return refuse(report, data.union_token.span),
     };
-    let mut desired_states = fields
+    let mut desired_fields = fields
         .members()
         .zip(fields)
         .filter_map(|(member, field)| Some((member, &field.ty, desired(&field.ty)?)));
     if let Some(none) = none {
-        for (member, _, (word, _)) in desired_states {
+        for (member, _, (word, _)) in desired_fields {
             let spot = report.spot(word.span());
             report.say(
                 spot,
@@ -36,7 +36,7 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
         }
         return without(&krate, input, none);
     }
-    let Some((member, desired, (_, state))) = desired_states.next() else {
+    let Some((member, desired, (_, state))) = desired_fields.next() else {
         let spot = report.spot(input.ident.span());
         report.say(
             spot,
@@ -47,7 +47,7 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
         );
         return TokenStream::new();
     };
-    for (_, _, (word, _)) in desired_states {
+    for (_, _, (word, _)) in desired_fields {
         let spot = report.spot(word.span());
         report.say(
             spot,

@@ -229,7 +229,7 @@ async fn on_a_real_server_the_printed_roles_are_enough_and_grant_no_more() {
     };
     let before = until("it is ready", ready).await;
     app.sees("db", Sight::Absent);
-    request(&databases).await;
+    touch(&databases).await;
     let moved = async || ready().await.filter(|transition| *transition > before);
     until("it was found in another state", async || {
         let position = databases.get("db").await.ok()?.status?.lifecycle?;
@@ -237,7 +237,7 @@ async fn on_a_real_server_the_printed_roles_are_enough_and_grant_no_more() {
     })
     .await;
     app.sees("db", Sight::In(Running));
-    request(&databases).await;
+    touch(&databases).await;
     until("it is ready again", moved).await;
     let events: Api<Event> = Api::namespaced(admin.clone(), "team-a");
     until("the jump is told", async || {
@@ -297,12 +297,12 @@ async fn create(client: &Client, object: serde_json::Value) {
 }
 
 /// Causes a reconciliation at once instead of within half a minute.
-async fn request(databases: &Api<Database>) {
+async fn touch(databases: &Api<Database>) {
     let now = format!("{:?}", std::time::SystemTime::now());
-    let patch = json!({ "metadata": { "annotations": { "poked": now } } });
+    let patch = json!({ "metadata": { "annotations": { "touched": now } } });
     let patch = kube::api::Patch::Merge(patch);
-    let poked = databases
+    let touched = databases
         .patch("db", &kube::api::PatchParams::default(), &patch)
         .await;
-    poked.expect("an annotation");
+    touched.expect("an annotation");
 }

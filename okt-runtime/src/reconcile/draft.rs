@@ -283,12 +283,12 @@ impl<A: Application> Reconciliation<'_, A> {
 /// These are not checked while the object is paused, and an operator that has just started does not know them.
 fn keep_standing<K: LifecycleObject>(status: &mut Status<K::State, K::Extra>, object: &K) {
     let stored = object.status_of().map_or(&[][..], |it| &it.conditions);
-    let ready = |all: &'_ [meta::Condition], is: &str| {
+    let ready = |all: &[meta::Condition], is: &str| {
         all.iter()
             .position(|it| it.type_ == "Ready" && it.status == is)
     };
     let is_of_lifecycle = |reason: &str| {
-        reasons::LIFECYCLE.contains(&reason) || K::State::GRAPH.named(reason).is_some()
+        reasons::LIFECYCLE.contains(&reason) || K::State::from_name(reason).is_some()
     };
     let Some(worse) = ready(stored, "False") else {
         return;
@@ -298,9 +298,10 @@ fn keep_standing<K: LifecycleObject>(status: &mut Status<K::State, K::Extra>, ob
     }
     let is_standing = |it: &meta::Condition| STANDING.contains(&it.type_.as_str());
     status.conditions.retain(|it| !is_standing(it));
-    let mut kept: Vec<_> = (stored.iter().filter(|it| is_standing(it)).cloned()).collect();
-    for condition in &mut kept {
-        condition.observed_generation = status.observed_generation;
-    }
+    let kept = stored.iter().filter(|it| is_standing(it));
+    let kept = kept.map(|it| meta::Condition {
+        observed_generation: status.observed_generation,
+        ..it.clone()
+    });
     status.conditions.splice(..0, kept);
 }

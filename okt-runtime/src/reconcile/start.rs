@@ -44,12 +44,9 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     fn begin(&mut self, state: StateOf<A>, piece: &mut Piece, resumed: bool, place: Place) {
-        let findings = {
-            let (shared, object) = (Arc::clone(self.shared), self.reference());
-            move || shared.requeue(object.clone())
-        };
+        let wake = self.wake();
         let before = piece.progress.as_ref().map(Progress::text);
-        let progress = Progress::new(before.unwrap_or_default(), findings.clone());
+        let progress = Progress::new(before.unwrap_or_default(), wake.clone());
         piece.progress = Some(progress.clone());
         piece.named = false;
         piece.started_under = self.round.stored.asked.generation;
@@ -61,7 +58,7 @@ impl<A: Application> Reconciliation<'_, A> {
             self.known.gone.child_token(),
             progress,
         );
-        piece.stage = Stage::Running(work::start(self.shared, state, action, place, findings));
+        piece.stage = Stage::Running(work::start(self.shared, state, action, place, wake));
     }
 
     /// Returns a place for an attempt; none if it has to wait for one.
@@ -71,11 +68,7 @@ impl<A: Application> Reconciliation<'_, A> {
             (false, true) => Purpose::Resuming,
             (false, false) => Purpose::Working,
         };
-        let wake = {
-            let (shared, object) = (Arc::clone(self.shared), self.reference());
-            move || shared.requeue(object)
-        };
-        let wait = match self.shared.places.take(self.uid(), purpose, wake) {
+        let wait = match (self.shared.places).take(self.uid(), purpose, self.wake()) {
             Ok(place) => return Some(place),
             Err(Wait::For(time)) => Some(time),
             Err(Wait::UntilWoken) => None,
@@ -84,7 +77,10 @@ impl<A: Application> Reconciliation<'_, A> {
         None
     }
 
-    fn reference(&self) -> ObjectRef<Cached<A::Resource>> {
-        named(self.round.object.meta())
+    /// Returns a function that requeues the object.
+    fn wake(&self) -> impl Fn() + Clone + Send + Sync + use<A> {
+        let shared = Arc::clone(self.shared);
+        let object: ObjectRef<Cached<A::Resource>> = named(self.round.object.meta());
+        move || shared.requeue(object.clone())
     }
 }

@@ -126,7 +126,13 @@ impl Site {
             .stderr(log.expect("a file"))
             .spawn();
         self.agent = Some(agent.expect("the agent starts"));
+        let begun = Instant::now();
         while self.ask("GET", "/readyz", "").map(|it| it.0).ok() != Some(ready) {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "the agent does not answer:\n{}",
+                self.read("log")
+            );
             let agent = self.agent.as_mut().expect("it was started");
             if let Some(status) = agent.try_wait().expect("a child") {
                 panic!("the agent ended with {status}:\n{}", self.read("log"));

@@ -129,7 +129,7 @@ impl Lane {
             let operation =
                 generator::next(&mut self.dice, &mut self.model, &kind, &self.namespace);
             // After the deletion of a collection, a list shows the remaining objects.
-            let observe = (operation.verb == "delete collection").then(|| Operation {
+            let list = (operation.verb == "delete collection").then(|| Operation {
                 verb: "list",
                 method: "GET",
                 query: Vec::new(),
@@ -137,8 +137,8 @@ impl Lane {
                 ..operation.clone()
             });
             self.step(number, operation).await;
-            if let Some(observe) = observe {
-                self.step(number, observe).await;
+            if let Some(list) = list {
+                self.step(number, list).await;
             }
             if number % BATCH == BATCH - 1 || number + 1 == operations {
                 self.compare_watches(number).await;
