@@ -8,31 +8,33 @@
 //! | `kept`, `index`, `cluster` | the caches of owned and referenced objects |
 //! | `drift`, `ready` | drift detection and readiness |
 //! | `site` | requests about owned objects, and their names in messages |
-//! | `apply`, `clear`, `waves` | apply, prune, delete |
+//! | `plan`, `going` | what to do about each resource: pure decisions |
+//! | `apply`, `record`, `report` | the loop that does it, the proof of ownership, and the findings |
 //! | `efforts`, `memory` | backoff of attempts, and the state kept between reconciliations |
 
 mod apply;
-mod clear;
 mod cluster;
 mod declared;
 mod drift;
 mod efforts;
+mod going;
 mod index;
 mod kept;
 mod kind;
 mod memory;
 mod names;
 mod plain;
+mod plan;
 mod ready;
+mod record;
+mod report;
 mod site;
 mod stamp;
 #[cfg(feature = "templates")]
 mod template;
 mod watches;
-mod waves;
 
-pub(crate) use self::apply::{ApplyReport, Leave, OwnedStatus};
-pub(crate) use self::clear::{Left, clear, leaves_something};
+pub(crate) use self::apply::Leave;
 pub(crate) use self::cluster::{Cluster, PAGE, name_of};
 pub use self::declared::{Declared, Resources};
 pub(crate) use self::efforts::Pace;
@@ -41,6 +43,7 @@ pub(crate) use self::kind::Kind;
 pub(crate) use self::memory::OwnedMemory;
 pub(crate) use self::names::{Name, is_label, is_name, placed};
 pub(crate) use self::ready::{Lack, lack};
+pub(crate) use self::report::{ApplyReport, OwnedStatus};
 pub(crate) use self::site::{Site, listed};
 pub use self::stamp::OWNER_LABEL;
 #[cfg(feature = "templates")]

@@ -130,7 +130,7 @@ impl<K: LifecycleObject> Pass<K> {
         let report = hands.apply(&self.context, &resources, false).await?;
         let mut put = self.put_mut();
         put.report(&report);
-        match report.settlement {
+        match report.status() {
             OwnedStatus::AsDeclared => Ok(()),
             OwnedStatus::Awaited(what) => {
                 let awaited = Failure::retry(reasons::resources::WAITING, what);

@@ -62,7 +62,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Renders the status of an object with a lifecycle.
     async fn of_life(&mut self, draft: &Draft) -> StatusOf<A> {
         let extra = self.extra().await;
-        let settlement = self.settlement(draft);
+        let resources = self.resources(draft);
         let of_pass = self.conditions_of_pass(draft);
         let facts = self.facts();
         let facts = facts.for_conditions();
@@ -76,7 +76,7 @@ impl<A: Application> Reconciliation<'_, A> {
             observed: &self.round.findings.as_ref().unwrap_or(&nothing).words,
             failed: self.failed(&draft.step),
             progress: self.progress(draft),
-            resources: &settlement,
+            resources: &resources,
             recorded_resources: self.recorded_resources(),
             of_pass: &of_pass,
             extra,
@@ -95,9 +95,9 @@ impl<A: Application> Reconciliation<'_, A> {
         draft: &Draft,
         graph: &'static Graph<'static>,
     ) -> StatusOf<A> {
-        let settlement = match (&self.round.run, draft.hold) {
-            (_, Hold::Resources(_)) | (None, _) => self.settlement(draft),
-            (Some((run, _)), _) => run.settlement.clone(),
+        let resources = match (&self.round.run, draft.hold) {
+            (_, Hold::Resources(_)) | (None, _) => self.resources(draft),
+            (Some((run, _)), _) => run.resources.clone(),
         };
         let way = match &self.round.run {
             Some((run, _)) => Way::Ran(&run.run),
@@ -105,7 +105,7 @@ impl<A: Application> Reconciliation<'_, A> {
         };
         let asked = &self.round.stored.asked;
         let conditions =
-            conditions::of_pass_run(graph, way, settlement.words(), asked.deleting, asked.paused);
+            conditions::of_pass_run(graph, way, resources.words(), asked.deleting, asked.paused);
         let conditions = self.dated(conditions);
         Status {
             observed_generation: Some(asked.generation),
@@ -162,7 +162,7 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     /// Returns what keeps the object from being ready besides its lifecycle, as text.
-    fn settlement(&self, draft: &Draft) -> OwnedStatus {
+    fn resources(&self, draft: &Draft) -> OwnedStatus {
         match draft.hold {
             Hold::None | Hold::AsBefore => OwnedStatus::AsDeclared,
             Hold::Unchecked => {
@@ -177,7 +177,7 @@ impl<A: Application> Reconciliation<'_, A> {
                 reasons::STOPPING,
                 "this operator is stopping; the next one continues",
             )),
-            Hold::Resources(_) => self.memory.owned.settlement.clone(),
+            Hold::Resources(_) => self.memory.owned.status.clone(),
         }
     }
 

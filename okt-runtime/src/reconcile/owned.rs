@@ -11,7 +11,7 @@ use crate::author::application::{Application, StateOf};
 use crate::clock::after;
 use crate::failure::Failure;
 use crate::reconcile::shared::Shared;
-use crate::resources::{self, Leave, Left, OwnedStatus, Pace, Resources, Site, leaves_something};
+use crate::resources::{Leave, OwnedStatus, Pace, Resources, Site};
 
 /// How long a deletion may take before the conditions report it: most objects are gone at once.
 const LINGER: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ impl<A: Application> Reconciliation<'_, A> {
             Ok(declared) => declared,
             Err(failure) => return self.memory.owned.failed(failure, &pace),
         };
-        self.memory.owned.efforts.forget(&None);
+        self.memory.owned.declared();
         let declared = self.of_pass().and(declared);
         let leave = Leave { creates, prunes };
         let may_write = || self.shared.may_start();
@@ -42,7 +42,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let owned = &mut self.memory.owned;
         let report = owned.apply(site, pace, leave, &declared).await;
         owned.due = report.due.map(after);
-        owned.tell(report.settlement);
+        owned.note(report.status());
     }
 
     /// Deletes the resources that Kubernetes does not delete with the object, except those that its state or its pass
@@ -72,7 +72,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let site = site(shared, object, &may_write);
         let of_pass = self.of_pass();
         let kept = match self.state() {
-            Some(state) if leaves_something(&site, &of_pass) => match self.declared(state).await {
+            Some(state) if site.leaves_something(&of_pass) => match self.declared(state).await {
                 Ok(declared) => of_pass.and(declared),
                 // It is not known which resources to keep.
                 Err(failure) => {
@@ -83,21 +83,27 @@ impl<A: Application> Reconciliation<'_, A> {
             Some(_) | None => of_pass,
         };
         let owned = &mut self.memory.owned;
-        match resources::clear(&site, &kept, &mut owned.efforts, &pace).await {
-            Ok(Left::Nothing) => return true,
-            Ok(Left::JustDeleted) => {
-                owned.tell(OwnedStatus::AsDeclared);
+        let report = owned.clear(site, pace, &kept).await;
+        match report.status() {
+            OwnedStatus::AsDeclared => return true,
+            OwnedStatus::Failed(failure) => {
+                owned.due = report.due.map(after);
+                owned.note(OwnedStatus::Failed(failure));
+            }
+            OwnedStatus::Awaited(_) if report.operations.deleted > 0 => {
+                owned.note(OwnedStatus::AsDeclared);
                 owned.patience = Some(after(LINGER));
                 owned.due = owned.patience;
             }
-            Ok(Left::These(_)) if owned.patience.is_some_and(|until| Instant::now() < until) => {
+            OwnedStatus::Awaited(_)
+                if owned.patience.is_some_and(|until| Instant::now() < until) =>
+            {
                 owned.due = owned.patience;
             }
-            Ok(Left::These(left)) => {
-                owned.tell(OwnedStatus::Awaited(left));
+            OwnedStatus::Awaited(left) => {
+                owned.note(OwnedStatus::Awaited(left));
                 owned.due = Some(after(CLEARING));
             }
-            Err(failure) => owned.failed(failure, &pace),
         }
         false
     }

@@ -11,10 +11,10 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
-use super::index::{Index, Key, Side, Unlisted, key_of};
+use super::index::{Index, Side, Unlisted, key_of};
 use super::kept::{Bare, Kept};
 use super::kind::Kind;
-use super::names::{Misnamed, Name, placed};
+use super::names::{Key, Misnamed, Name, placed};
 use super::stamp::Identity;
 use super::watches::{Mapped, Referred, Watches};
 use crate::texts::chain;

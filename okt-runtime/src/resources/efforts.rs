@@ -7,7 +7,7 @@ use okt_core::StateId;
 use okt_core::backoff::Backoff;
 use tokio::time::Instant;
 
-use super::index::Key;
+use super::names::Key;
 use crate::failure::Failure;
 
 /// The shortest time without an attempt after which the next attempt need not wait.
@@ -24,107 +24,108 @@ pub(crate) struct Pace {
     pub(crate) seed: u64,
 }
 
-/// The subject of an attempt: one object, or all declared resources (none).
-pub(crate) type Subject = Option<Key>;
-
-/// The recent attempts on the resources of an object.
-#[derive(Debug, Default)]
-pub(crate) struct Efforts(BTreeMap<Subject, Effort>);
-
-/// The attempts on one subject.
+/// Recent attempts, of which the last one decides how long the next one waits.
 #[derive(Debug)]
-struct Effort {
+pub(super) struct Effort {
     occasion: Occasion,
     times: u32,
     last: Instant,
     /// The failure of the last attempt, if it failed.
     failure: Option<Failure>,
     /// The uid of the object that existed at the last failure.
-    seen: Option<String>,
+    uid: Option<String>,
 }
 
 impl Effort {
-    fn wait(&self, pace: &Pace) -> Duration {
+    /// Notes an attempt after earlier ones.
+    pub(super) fn after(before: Option<&Self>, pace: &Pace, failure: Option<Failure>) -> Self {
+        let before = before.filter(|it| it.occasion == pace.occasion);
+        Self {
+            occasion: pace.occasion,
+            times: before.map_or(0, |it| it.times).saturating_add(1),
+            last: Instant::now(),
+            failure,
+            uid: None,
+        }
+    }
+
+    /// Returns how long the next attempt waits from the last one.
+    pub(super) fn backoff(&self, pace: &Pace) -> Duration {
         match &self.failure {
             // OKT retries a permanent failure after the longest wait.
             Some(failure) if failure.is_permanent() => pace.backoff.longest(),
             Some(_) | None => pace.backoff.wait(self.times, pace.seed),
         }
     }
+
+    /// Returns how long the next attempt still has to wait; none if it need not wait.
+    ///
+    /// Unrelated events do not shorten the wait.
+    pub(super) fn wait(&self, pace: &Pace) -> Option<Duration> {
+        if self.occasion != pace.occasion {
+            return None;
+        }
+        let left = self.backoff(pace).checked_sub(self.last.elapsed())?;
+        (!left.is_zero()).then_some(left)
+    }
 }
 
+/// The recent attempts on the resources of an object.
+#[derive(Debug, Default)]
+pub(super) struct Efforts(BTreeMap<Key, Effort>);
+
 impl Efforts {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Forgets attempts that are long ago.
-    pub(crate) fn rest(&mut self, pace: &Pace) {
+    pub(super) fn rest(&mut self, pace: &Pace) {
         self.0.retain(|_, effort| {
-            let quiet = effort.wait(pace).saturating_mul(2);
+            let quiet = effort.backoff(pace).saturating_mul(2);
             effort.last.elapsed() < quiet.max(QUIET)
         });
     }
 
-    /// Returns whether the last attempt failed.
-    pub(crate) fn has_failed(&self, subject: &Subject) -> bool {
-        (self.0.get(subject)).is_some_and(|effort| effort.failure.is_some())
-    }
-
-    /// Forgets the attempts on a subject.
-    pub(crate) fn forget(&mut self, subject: &Subject) {
-        self.0.remove(subject);
-    }
-
-    /// Notes which object existed when the last attempt failed.
-    pub(crate) fn saw(&mut self, subject: &Subject, uid: Option<&str>) {
-        if let Some(effort) = self.0.get_mut(subject) {
-            effort.seen = uid.map(str::to_owned);
-        }
-    }
-
     /// Forgets a permanent failure if another object exists now than at that attempt: a retry may succeed.
-    pub(crate) fn sees(&mut self, subject: &Subject, uid: Option<&str>) {
+    pub(super) fn sees(&mut self, key: &Key, uid: Option<&str>) {
         let is_over = |effort: &Effort| {
-            effort.seen.as_deref() != uid
+            effort.uid.as_deref() != uid
                 && effort.failure.as_ref().is_some_and(Failure::is_permanent)
         };
-        if self.0.get(subject).is_some_and(is_over) {
-            self.0.remove(subject);
+        if self.0.get(key).is_some_and(is_over) {
+            self.0.remove(key);
         }
     }
 
-    /// Returns how long the next attempt has to wait, and the last failure; none if it need not wait.
-    ///
-    /// Unrelated events do not shorten the wait.
-    pub(crate) fn wait(
-        &self,
-        subject: &Subject,
-        pace: &Pace,
-    ) -> Option<(Duration, Option<&Failure>)> {
-        let effort = (self.0.get(subject)).filter(|effort| effort.occasion == pace.occasion)?;
-        let left = effort.wait(pace).checked_sub(effort.last.elapsed())?;
-        (!left.is_zero()).then_some((left, effort.failure.as_ref()))
+    /// Returns how long the next attempt has to wait, and the failure of the last one; none if it need not wait.
+    pub(super) fn wait(&self, key: &Key, pace: &Pace) -> Option<(Duration, Option<&Failure>)> {
+        let effort = self.0.get(key)?;
+        Some((effort.wait(pace)?, effort.failure.as_ref()))
     }
 
-    /// Notes an attempt, and returns how long the next one has to wait.
-    pub(crate) fn made(
+    /// Notes an attempt that succeeded, and returns how long the next one has to wait.
+    pub(super) fn made(&mut self, key: &Key, pace: &Pace) -> Duration {
+        self.note(key, pace, Effort::after(self.0.get(key), pace, None))
+    }
+
+    /// Notes an attempt that failed, and returns how long the retry has to wait. `uid` is that of the object that
+    /// existed.
+    pub(super) fn failed(
         &mut self,
-        subject: Subject,
+        key: &Key,
         pace: &Pace,
-        failure: Option<Failure>,
+        failure: Failure,
+        uid: Option<&str>,
     ) -> Duration {
-        let before = (self.0.get(&subject)).filter(|it| it.occasion == pace.occasion);
-        let times = before.map_or(0, |it| it.times).saturating_add(1);
-        let effort = Effort {
-            occasion: pace.occasion,
-            times,
-            last: Instant::now(),
-            failure,
-            seen: None,
-        };
-        let wait = effort.wait(pace);
-        self.0.insert(subject, effort);
+        let effort = Effort::after(self.0.get(key), pace, Some(failure));
+        let uid = uid.map(str::to_owned);
+        self.note(key, pace, Effort { uid, ..effort })
+    }
+
+    fn note(&mut self, key: &Key, pace: &Pace, effort: Effort) -> Duration {
+        let wait = effort.backoff(pace);
+        self.0.insert(key.clone(), effort);
         wait
     }
 }

@@ -9,12 +9,9 @@ use sha2::{Digest, Sha256};
 
 use super::kept::Kept;
 use super::kind::Kind;
-use super::names::Name;
+use super::names::{Key, Name};
 use crate::wire::limits::MARK_LENGTH;
 use crate::wire::read::hex;
-
-/// The key of an object: the index of its kind, its namespace and its name.
-pub(crate) type Key = (usize, Option<String>, String);
 
 /// The cached objects, by name and by owner.
 ///

@@ -6,9 +6,10 @@ use std::time::Duration;
 use okt_core::reconcile::Standing;
 use tokio::time::Instant;
 
-use super::apply::{Accepted, ApplyReport, Applying, Leave, OwnedStatus};
+use super::apply::{Accepted, Applying, Leave};
 use super::declared::Resources;
-use super::efforts::{Efforts, Pace};
+use super::efforts::{Effort, Efforts, Pace};
+use super::report::{ApplyReport, OwnedStatus};
 use super::site::Site;
 use crate::clock::after;
 use crate::failure::Failure;
@@ -18,12 +19,14 @@ use crate::wire::object::LifecycleObject;
 #[derive(Debug, Default)]
 pub(crate) struct OwnedMemory {
     /// The last known status of the resources.
-    pub(crate) settlement: OwnedStatus,
+    pub(crate) status: OwnedStatus,
     /// The transition into the state for which this process determined that status, if any.
     found: Option<u64>,
     /// The transition into the recorded state.
     transition: u64,
-    pub(crate) efforts: Efforts,
+    /// The attempts to learn which resources are declared, if the last one failed.
+    declaring: Option<Effort>,
+    efforts: Efforts,
     accepted: Accepted,
     /// The marks that the object's status should record; none before the first apply.
     pub(crate) to_record: Option<Vec<String>>,
@@ -39,9 +42,10 @@ impl OwnedMemory {
     /// Returns whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
-            settlement,
+            status,
             found: _,
             transition: _,
+            declaring,
             efforts,
             accepted,
             to_record: _,
@@ -50,7 +54,8 @@ impl OwnedMemory {
             // Counts only with a due time.
             patience: _,
         } = self;
-        *settlement == OwnedStatus::AsDeclared
+        *status == OwnedStatus::AsDeclared
+            && declaring.is_none()
             && efforts.is_empty()
             && accepted.is_empty()
             && absent.is_empty()
@@ -64,7 +69,7 @@ impl OwnedMemory {
 
     /// Returns the last known standing.
     pub(crate) fn standing(&self) -> Standing {
-        match &self.settlement {
+        match &self.status {
             OwnedStatus::AsDeclared => Standing::AsDeclared,
             OwnedStatus::Awaited(_) => Standing::Awaited,
             OwnedStatus::Failed(failure) => Standing::Failed {
@@ -78,13 +83,13 @@ impl OwnedMemory {
         self.transition = transition;
         if self.found.is_some_and(|found| found != transition) {
             self.found = None;
-            self.settlement = OwnedStatus::AsDeclared;
+            self.status = OwnedStatus::AsDeclared;
         }
     }
 
-    /// Returns whether the last attempt for all resources failed, for example because the handler returned an error.
+    /// Returns whether the application did not say which resources it declares.
     pub(crate) fn is_silent(&self) -> bool {
-        self.efforts.has_failed(&None)
+        self.declaring.is_some()
     }
 
     /// Returns how long until the resources are due again without an event.
@@ -93,16 +98,22 @@ impl OwnedMemory {
         Some(due.saturating_duration_since(Instant::now()))
     }
 
-    /// Returns whether a backoff for all resources is running; unrelated events do not shorten it.
+    /// Returns whether the backoff after [`failed`](Self::failed) is running; unrelated events do not shorten it.
     pub(crate) fn waits(&self, pace: &Pace) -> bool {
-        self.efforts.wait(&None, pace).is_some()
+        (self.declaring.as_ref()).is_some_and(|effort| effort.wait(pace).is_some())
     }
 
-    /// Notes that the handler or Kubernetes failed, and when to retry.
+    /// Notes that it is not known which resources are declared, and when to ask again.
     pub(crate) fn failed(&mut self, failure: Failure, pace: &Pace) {
-        let wait = (self.efforts).made(None, pace, Some(failure.clone()));
-        self.due = Some(after(wait));
-        self.tell(OwnedStatus::Failed(failure));
+        let effort = Effort::after(self.declaring.as_ref(), pace, Some(failure.clone()));
+        self.due = Some(after(effort.backoff(pace)));
+        self.declaring = Some(effort);
+        self.note(OwnedStatus::Failed(failure));
+    }
+
+    /// Notes that the declared resources are known.
+    pub(crate) fn declared(&mut self) {
+        self.declaring = None;
     }
 
     /// Applies the declared resources.
@@ -113,28 +124,41 @@ impl OwnedMemory {
         leave: Leave,
         declared: &Resources,
     ) -> ApplyReport {
-        let applying = Applying {
-            site,
-            efforts: &mut self.efforts,
-            accepted: &mut self.accepted,
-            absent: &mut self.absent,
-            leave,
-            pace,
-            applied: 0,
-        };
-        let report = applying.apply_all(declared).await;
+        let report = self.applying(site, pace).apply(declared, leave).await;
         self.to_record = Some(report.to_record.iter().cloned().collect());
         report
     }
 
-    pub(crate) fn tell(&mut self, settlement: OwnedStatus) {
-        if let OwnedStatus::Failed(failure) = &settlement
-            && self.settlement != settlement
+    /// Deletes the resources that Kubernetes does not delete with their owner, except kept ones.
+    pub(crate) async fn clear<K: LifecycleObject>(
+        &mut self,
+        site: Site<'_, K>,
+        pace: Pace,
+        kept: &Resources,
+    ) -> ApplyReport {
+        self.applying(site, pace).clear(kept).await
+    }
+
+    fn applying<'a, K>(&'a mut self, site: Site<'a, K>, pace: Pace) -> Applying<'a, K> {
+        Applying {
+            site,
+            efforts: &mut self.efforts,
+            accepted: &mut self.accepted,
+            absent: &mut self.absent,
+            pace,
+            report: ApplyReport::default(),
+        }
+    }
+
+    /// Notes the status of the resources, and logs a failure when it is new.
+    pub(crate) fn note(&mut self, status: OwnedStatus) {
+        if let OwnedStatus::Failed(failure) = &status
+            && self.status != status
         {
             tracing::warn!("{failure}");
         }
         self.found = Some(self.transition);
-        self.settlement = settlement;
+        self.status = status;
     }
 }
 
@@ -147,7 +171,7 @@ mod tests {
         let mut memory = OwnedMemory::default();
         memory.enter(1);
         assert_eq!(memory.last(1), None, "nothing was observed yet");
-        memory.tell(OwnedStatus::Awaited("a map".to_owned()));
+        memory.note(OwnedStatus::Awaited("a map".to_owned()));
         assert_eq!(memory.last(1), Some(Standing::Awaited));
         assert_eq!(
             memory.last(2),

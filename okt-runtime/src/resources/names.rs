@@ -9,6 +9,9 @@ use super::kind::Kind;
 /// The namespace and name of an object.
 pub(crate) type Name = (Option<String>, String);
 
+/// The key of an object: the index of its kind among the owned kinds, its namespace and its name.
+pub(crate) type Key = (usize, Option<String>, String);
+
 /// The highest number of invalid names that are logged, so that users cannot flood the log.
 const LOGGED: usize = 1000;
 

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube::api::{DeleteParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Request;
 use kube::{Api, Client, Resource};
 use okt_core::reasons::resources as reasons;
+use serde_json::Value;
 
 use super::cluster::Cluster;
 use super::declared::Resources;
-use super::index::Key;
 use super::kept::Kept;
 use super::kind::Kind;
+use super::names::Key;
 use crate::failure::Failure;
 use crate::patience::answer;
 use crate::texts::{chain, said_by_api};
@@ -20,6 +21,21 @@ use crate::wire::object::LifecycleObject;
 
 /// The reason of a failure because this operator is not the leader.
 pub(crate) const NOT_LEADING: &str = "NotLeading";
+
+/// The `resourceVersion` of an apply that only creates.
+///
+/// No stored object has it, because the first revision of etcd is that of the empty store. The API server compares
+/// versions only if the object exists.
+const NO_VERSION: &str = "1";
+
+/// The object that an apply may change; the server refuses the apply for any other object (409).
+#[derive(Clone, Copy)]
+pub(super) enum Target<'a> {
+    /// The object of this uid: another object of the same name may have another owner.
+    Existing(&'a str),
+    /// Nothing: the object is created.
+    Absent,
+}
 
 /// The highest number of items that a message lists.
 const NAMED: usize = 3;
@@ -83,6 +99,34 @@ impl<K: LifecycleObject> Site<'_, K> {
         }
     }
 
+    /// Applies an object; returns it as the API server stores it.
+    ///
+    /// # Errors
+    ///
+    /// [`reasons::CONFLICT`] if the existing object is not the target.
+    pub(super) async fn send_apply(
+        &self,
+        key: &Key,
+        mut body: Value,
+        target: Target<'_>,
+    ) -> Result<Kept, Failure> {
+        self.check_leader()?;
+        match target {
+            Target::Existing(uid) => body["metadata"]["uid"] = uid.into(),
+            Target::Absent => body["metadata"]["resourceVersion"] = NO_VERSION.into(),
+        }
+        let params = PatchParams::apply(&self.cluster.identity.manager).force();
+        let api = self.api(key);
+        let made = answer(api.patch(&key.2, &params, &Patch::Apply(&body))).await;
+        made.map_err(|error| self.failure_of(key, &error))
+    }
+
+    /// Reads an object.
+    pub(super) async fn read(&self, key: &Key) -> Result<Option<Kept>, Failure> {
+        let found = answer(self.api(key).get_opt(&key.2)).await;
+        found.map_err(|error| self.failure_of(key, &error))
+    }
+
     /// Checks that this operator may still write.
     ///
     /// # Errors
@@ -104,7 +148,7 @@ impl<K: LifecycleObject> Site<'_, K> {
         self.client.request_text(request).await.map(drop)
     }
 
-    pub(crate) fn api(&self, key: &Key) -> Api<Kept> {
+    fn api(&self, key: &Key) -> Api<Kept> {
         let api = &self.kind(key).api;
         match &key.1 {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, api),
@@ -113,7 +157,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     /// Converts the error of a request about an object into a failure.
-    pub(crate) fn failure_of(&self, key: &Key, error: &kube::Error) -> Failure {
+    fn failure_of(&self, key: &Key, error: &kube::Error) -> Failure {
         failure_of(&self.told(key), self.kind(key).is_secret(), error)
     }
 
@@ -130,13 +174,18 @@ impl<K: LifecycleObject> Site<'_, K> {
 }
 
 /// Joins the first few items, and adds how many more there are.
-pub(crate) fn listed(all: &[String]) -> String {
-    let named = &all[..all.len().min(NAMED)];
+pub(crate) fn listed(all: &[impl AsRef<str>]) -> String {
+    let named: Vec<&str> = all.iter().take(NAMED).map(AsRef::as_ref).collect();
     let mut text = named.join("; ");
     if all.len() > NAMED {
         text.push_str(&format!("; and {} more", all.len() - NAMED));
     }
     text
+}
+
+/// The failure for an object that is nested deeper than the parser allows.
+pub(super) fn unreadable(what: &str, why: &str) -> Failure {
+    Failure::retry(reasons::UNREADABLE, format!("{what} cannot be read: {why}"))
 }
 
 /// Converts the error of a request about an object into a failure.

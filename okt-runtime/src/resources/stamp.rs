@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::declared::{Declared, Owner};
 use super::kind::Kind;
+use super::names::Key;
 use super::plain::{clean, encode, entry, field};
 use crate::failure::Failure;
 use crate::wire::object::LifecycleObject;
@@ -85,10 +86,7 @@ fn fitting(name: String, limit: usize, prefix: &str) -> String {
 
 /// An object as it is applied.
 pub(crate) struct Applied {
-    /// The index of its kind among the owned kinds.
-    pub(crate) kind: usize,
-    pub(crate) namespace: Option<String>,
-    pub(crate) name: String,
+    pub(crate) key: Key,
     /// The body of the apply request.
     pub(crate) body: Value,
     /// A hash of the declaration.
@@ -96,7 +94,7 @@ pub(crate) struct Applied {
 }
 
 /// The owner of declared objects, and the scope of the operator.
-pub(crate) struct Place<'a, K> {
+pub(crate) struct Stamper<'a, K> {
     pub(crate) object: &'a K,
     pub(crate) kinds: &'a [Kind],
     pub(crate) identity: &'a Identity,
@@ -104,7 +102,7 @@ pub(crate) struct Place<'a, K> {
     pub(crate) namespace: Option<&'a str>,
 }
 
-impl<K: LifecycleObject> Place<'_, K> {
+impl<K: LifecycleObject> Stamper<'_, K> {
     /// Converts a declaration into the object to apply.
     ///
     /// # Errors
@@ -172,9 +170,7 @@ impl<K: LifecycleObject> Place<'_, K> {
         let hash = hex(&Sha256::digest(body.to_string()))[..16].to_owned();
         body["metadata"]["annotations"][APPLIED_ANNOTATION] = hash.clone().into();
         Ok(Applied {
-            kind: index,
-            namespace,
-            name,
+            key: (index, namespace, name),
             body,
             hash,
         })

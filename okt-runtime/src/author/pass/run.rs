@@ -66,7 +66,7 @@ pub(crate) struct FinishedRun {
     /// The resources that its steps have put.
     pub(crate) put: Resources,
     /// Whether the resources that no step has put are gone, if nothing else is in the way.
-    pub(crate) settlement: OwnedStatus,
+    pub(crate) resources: OwnedStatus,
     /// How long until the resources are due again.
     pub(crate) due: Option<Duration>,
 }
@@ -117,7 +117,7 @@ pub(crate) async fn run<K: LifecycleObject>(
     let mut finished = FinishedRun {
         run,
         put: Resources::new(),
-        settlement: OwnedStatus::AsDeclared,
+        resources: OwnedStatus::AsDeclared,
         due: None,
     };
     if finished.is_whole() && !deleting {
@@ -185,20 +185,17 @@ impl<K: LifecycleObject> Pass<K> {
         run.count(std::mem::take(&mut put.operations));
         let mut awaited: BTreeMap<StateId, Vec<String>> = BTreeMap::new();
         let (mut all_awaited, mut failed) = (Vec::new(), false);
-        for (index, short) in &report.short {
-            let Some((state, _)) = put.whose.get(*index) else {
-                continue;
-            };
-            match short {
-                OwnedStatus::AsDeclared => {}
-                OwnedStatus::Awaited(what) => {
-                    awaited.entry(*state).or_default().push(what.clone());
-                    all_awaited.push(what.clone());
-                }
-                OwnedStatus::Failed(failure) => {
-                    failed = true;
-                    run.blame(*state, &failure.clone().into());
-                }
+        let whose = |index: Option<usize>| Some(put.whose.get(index?)?.0);
+        for (index, failure) in &report.failures {
+            if let Some(state) = whose(*index) {
+                failed = true;
+                run.blame(state, &failure.clone().into());
+            }
+        }
+        for (index, what) in &report.awaited {
+            if let Some(state) = whose(*index) {
+                awaited.entry(state).or_default().push(what.clone());
+                all_awaited.push(what.clone());
             }
         }
         for (state, what) in &awaited {
@@ -210,8 +207,8 @@ impl<K: LifecycleObject> Pass<K> {
             finished.due = Some(UNREADY);
         }
         // No state has put the resources that are to be deleted.
-        match report.settlement {
-            settlement if report.short.is_empty() => finished.settlement = settlement,
+        match report.status() {
+            status if !failed && all_awaited.is_empty() => finished.resources = status,
             OwnedStatus::Failed(failure) if !failed => {
                 finished.run.blame(StateId::UNKNOWN, &failure.into());
             }

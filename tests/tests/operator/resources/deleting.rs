@@ -327,6 +327,23 @@ async fn an_object_stays_while_its_unowned_resources_cannot_be_listed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_deletion_before_the_finalizer_is_removed_does_not_hold_back_the_others() {
+    let unowned = |name: &str| Declared::of(map(name, "x")).unowned();
+    let rig = open((Resources::new().with(unowned("a"))).with(unowned("b"))).await;
+    let fault = Fault::forbidden()
+        .matching(|request| request.verb == Verb::Delete && request.name.as_deref() == Some("a"));
+    let fault = fault.resource("configmaps").client(OPERATOR);
+    let fault = rig.server.inject(fault);
+    rig.delete("shop").await;
+    rig.until_reason("shop", "Ready", "ResourceForbidden").await;
+    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(text(&rig, "b").await, None);
+    fault.end();
+    rig.until_gone("shop").await;
+    assert_eq!(text(&rig, "a").await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_deleted_while_the_last_state_cannot_declare_what_it_keeps() {
     let rig = Shop::without_operator_of().await;
     rig.app.declare(Resources::new().with(role()));

@@ -1,0 +1,81 @@
+//! The result of one run of applying or deleting the resources of an object.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use okt_core::conditions;
+use okt_core::pass::Operations;
+
+use super::site::listed;
+use crate::failure::Failure;
+
+/// The status of the resources of an object.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) enum OwnedStatus {
+    /// All resources are as declared, and ready if the declaration requires it.
+    #[default]
+    AsDeclared,
+    /// A resource is not ready yet, or not gone yet: which one, and why.
+    Awaited(String),
+    /// A request or a declaration failed.
+    Failed(Failure),
+}
+
+impl OwnedStatus {
+    /// Converts the status for the conditions.
+    pub(crate) fn words(&self) -> conditions::OwnedWords<'_> {
+        match self {
+            Self::AsDeclared => conditions::OwnedWords::AsDeclared,
+            Self::Awaited(what) => conditions::OwnedWords::Awaited(what),
+            Self::Failed(failure) => conditions::OwnedWords::Failed {
+                reason: failure.reason(),
+                message: failure.message(),
+                permanent: failure.is_permanent(),
+            },
+        }
+    }
+}
+
+/// The subject of a finding: the index of a declaration, or none for the objects that have to go.
+pub(crate) type Index = Option<usize>;
+
+/// The findings of one run.
+#[derive(Default)]
+pub(crate) struct ApplyReport {
+    /// What failed.
+    pub(crate) failures: Vec<(Index, Failure)>,
+    /// What is not ready yet or not gone yet, and why.
+    pub(crate) awaited: Vec<(Index, String)>,
+    /// How long until the resources are due again.
+    pub(crate) due: Option<Duration>,
+    /// The declarations whose object exists, ready or not.
+    pub(crate) made: BTreeSet<usize>,
+    /// Counts of the requests made.
+    pub(crate) operations: Operations,
+    /// The marks that the object's status should record.
+    pub(crate) to_record: BTreeSet<String>,
+}
+
+impl ApplyReport {
+    /// Returns the status of all resources together: the first failure, or all that is awaited.
+    pub(crate) fn status(&self) -> OwnedStatus {
+        match (self.failures.first(), self.awaited.is_empty()) {
+            (Some((_, failure)), _) => OwnedStatus::Failed(failure.clone()),
+            (None, true) => OwnedStatus::AsDeclared,
+            (None, false) => {
+                let awaited: Vec<&str> = self.awaited.iter().map(|(_, what)| &**what).collect();
+                OwnedStatus::Awaited(listed(&awaited))
+            }
+        }
+    }
+
+    pub(super) fn due_in(&mut self, wait: Duration) {
+        self.due = Some(self.due.map_or(wait, |due| due.min(wait)));
+    }
+
+    /// Notes a failure and when to retry.
+    pub(super) fn retries(&mut self, index: Index, failure: Failure, wait: Duration) {
+        self.failures.push((index, failure));
+        self.due_in(wait);
+    }
+}
