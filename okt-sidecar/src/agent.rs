@@ -14,6 +14,8 @@
 mod actor;
 mod attempt;
 mod board;
+mod body;
+mod command;
 mod connections;
 mod error;
 mod journal;
@@ -44,13 +46,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::actor::Actor;
 use self::board::{Board, Trouble};
+use self::body::Places;
 pub use self::error::{JournalError, ServeError};
 use self::journal::{Gate, Journal, Opened};
 pub use self::listen::Listen;
 use self::memory::Memory;
 use self::metrics::Metrics;
 pub use self::serve::Bound;
-use self::service::body::Places;
 use self::service::{Entrance, Front};
 use self::settings::Settings;
 pub use self::tls::TlsError;

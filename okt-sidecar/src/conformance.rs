@@ -22,7 +22,8 @@
 //!
 //! | content | file |
 //! |---|---|
-//! | the agent under test, and helpers for expectations | `world` |
+//! | the agent under test | `subject` |
+//! | the owner that the test pretends to be, and helpers for expectations | `world` |
 //! | versions, paths, health, the status | `telling` |
 //! | requests for work, once and a thousand times | `asking` |
 //! | results and acknowledgements; cancelling | `ending` |
@@ -35,6 +36,7 @@ mod bounds;
 mod ending;
 mod fencing;
 mod restart;
+mod subject;
 mod telling;
 mod world;
 
@@ -42,76 +44,13 @@ use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
 
+pub use self::subject::{States, Subject};
 use self::world::{Stop, World};
-use crate::client::{Client, Endpoint, EndpointError};
 
 /// The timeout of one check.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// The states whose work the test requests.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct States {
-    /// A state whose work succeeds within about a second.
-    pub brief: String,
-    /// A state whose work fails, but not permanently.
-    pub failing: String,
-    /// A state whose work continues until it is cancelled.
-    pub endless: String,
-}
-
-type Killed = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
-
-/// An agent to check.
-pub struct Subject {
-    client: Client,
-    endpoint: Option<Endpoint>,
-    states: States,
-    restart: Option<Box<dyn Fn() -> Killed + Send + Sync>>,
-    only: Option<Vec<String>>,
-}
-
 impl Subject {
-    /// Returns a subject for the agent at an endpoint.
-    ///
-    /// # Errors
-    ///
-    /// See [`Client::new`].
-    pub fn new(endpoint: Endpoint, states: States) -> Result<Self, EndpointError> {
-        let client = Client::new(&endpoint)?;
-        Ok(Self {
-            endpoint: Some(endpoint),
-            ..Self::behind(client, states)
-        })
-    }
-
-    /// Returns a subject for the agent of a client. Checks that need their own connections are skipped.
-    pub fn behind(client: Client, states: States) -> Self {
-        Self {
-            client,
-            endpoint: None,
-            states,
-            restart: None,
-            only: None,
-        }
-    }
-
-    /// Sets how to kill the agent as `kill -9` does and start it again with the same records.
-    #[must_use]
-    pub fn restart<F>(mut self, restart: impl Fn() -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<(), String>> + Send + 'static,
-    {
-        self.restart = Some(Box::new(move || Box::pin(restart())));
-        self
-    }
-
-    /// Restricts the test to the checks of these [`names`].
-    #[must_use]
-    pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.only = Some(names.into_iter().map(Into::into).collect());
-        self
-    }
-
     /// Checks the rules one after the other. Each check begins with an agent that runs no action.
     pub async fn check(&self) -> Report {
         let mut findings = Vec::new();
@@ -152,15 +91,6 @@ impl Subject {
         // Best effort to leave no action running.
         let _ = world.rest().await;
         Report { findings }
-    }
-}
-
-impl fmt::Debug for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subject")
-            .field("client", &self.client)
-            .field("states", &self.states)
-            .finish_non_exhaustive()
     }
 }
 

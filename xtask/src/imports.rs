@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::Visit;
-use syn::{Attribute, ItemMod, Path, UseTree, Visibility};
+use syn::{Attribute, Item, ItemMod, Path, UseTree, Visibility};
 
 /// A path from the root of a crate: `["resources", "kept", "decoded"]`.
 pub(crate) type ModulePath = Vec<String>;
@@ -11,6 +11,8 @@ pub(crate) type ModulePath = Vec<String>;
 /// The paths of its own crate that a file names, except in code that is compiled for tests only.
 pub(crate) struct Imports {
     module: ModulePath,
+    /// The modules that the file declares.
+    children: BTreeSet<String>,
     /// The number of inline modules around the present place.
     inline: usize,
     /// The paths that the file uses.
@@ -24,6 +26,12 @@ impl Imports {
         let file = syn::parse_file(text).expect("it compiles");
         let mut found = Self {
             module: module.clone(),
+            children: (file.items.iter())
+                .filter_map(|item| match item {
+                    Item::Mod(child) if child.content.is_none() => Some(child.ident.to_string()),
+                    _ => None,
+                })
+                .collect(),
             inline: 0,
             used: BTreeSet::new(),
             names: BTreeMap::new(),
@@ -38,6 +46,10 @@ impl Imports {
         let mut from = match first.as_str() {
             "crate" => Vec::new(),
             "self" => self.module.clone(),
+            // One name alone is that of a value.
+            child if self.inline == 0 && path.len() > 1 && self.children.contains(child) => {
+                return Some(self.module.iter().chain(path).cloned().collect());
+            }
             "super" if self.inline > 0 => self.module.clone(),
             "super" => self.module[..self.module.len().saturating_sub(1)].to_vec(),
             _ => return None,

@@ -13,29 +13,9 @@ use syn::{Attribute, Item, Meta};
 use crate::{expand_with, graph_of, shim, spec};
 
 #[test]
-fn ancestor() {
-    expect_file!["../../snapshots/ancestor.rs"].assert_eq(&expansion("pass/ancestor.rs"));
-}
-
-#[test]
-fn database() {
-    expect_file!["../../snapshots/database.rs"].assert_eq(&expansion("pass/database.rs"));
-}
-
-#[test]
 fn every_attribute() {
     expect_file!["../../snapshots/every_attribute.rs"]
         .assert_eq(&expansion("pass/every_attribute.rs"));
-}
-
-#[test]
-fn idle() {
-    expect_file!["../../snapshots/idle.rs"].assert_eq(&expansion("pass/idle.rs"));
-}
-
-#[test]
-fn keywords() {
-    expect_file!["../../snapshots/keywords.rs"].assert_eq(&expansion("pass/keywords.rs"));
 }
 
 #[test]

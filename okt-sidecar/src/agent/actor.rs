@@ -10,59 +10,25 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot, watch};
+use serde_json::Map;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::record::Heal;
 use super::attempt::{Attempt, Course, Ending, Speech, panic_text};
 use super::board::{Board, Live};
+use super::command::Command;
 use super::journal::Journal;
 use super::memory::{Change, Memory, Remembered};
 use super::metrics::Metrics;
 use super::output::cut;
-use super::service::body::Place;
 use super::settings::Settings;
-use crate::wire::{
-    Acknowledgement, ActionId, ActionReport, ActionRequest, Phase, Problem, Progress, TEXT_LIMIT,
-};
-use crate::work::{Fault, NotRemembered, Offer, Order, Work};
+use crate::wire::{ActionId, Phase, Progress, TEXT_LIMIT};
+use crate::work::{Fault, Offer, Order, Work};
 
 /// The limit for the name of a state and the reason in a result, in bytes.
 const WORD_LIMIT: usize = 128;
-
-/// The channel for the answer to a request: whether the request itself has begun something, and the report.
-pub(super) type Reply = oneshot::Sender<Result<(bool, ActionReport), Problem>>;
-
-/// A request to the actor.
-#[derive(Debug)]
-pub(super) enum Command {
-    Ask {
-        id: ActionId,
-        request: Box<ActionRequest>,
-        place: Place,
-        reply: Reply,
-    },
-    Cancel {
-        id: ActionId,
-        epoch: u64,
-        reply: Reply,
-    },
-    Acknowledge {
-        id: ActionId,
-        acknowledgement: Acknowledgement,
-        reply: Reply,
-    },
-    Remember {
-        id: ActionId,
-        attempt: u32,
-        key: String,
-        value: Value,
-        reply: oneshot::Sender<Result<(), NotRemembered>>,
-    },
-}
 
 /// The only one that changes the memory.
 pub(super) struct Actor<W> {
@@ -93,6 +59,13 @@ pub(super) struct UnderWay {
     interrupted: bool,
     begun: Instant,
     ending: AbortOnDropHandle<Ending>,
+}
+
+/// The next retry of a write.
+#[derive(Clone, Copy)]
+pub(super) struct Heal {
+    at: Instant,
+    wait: Duration,
 }
 
 /// The progress of a stop.

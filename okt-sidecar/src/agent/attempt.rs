@@ -12,8 +12,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::actor::Command;
 use super::board::{Board, Live};
+use super::command::Command;
 use super::output::cut;
 use crate::wire::Progress;
 use crate::work::{Done, Fault, Leftover, NotRemembered, Order, Said, Task, Waiting, Work};

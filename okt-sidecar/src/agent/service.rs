@@ -1,6 +1,5 @@
 //! The paths of the protocol and their handlers.
 
-pub(super) mod body;
 mod problem;
 mod request;
 
@@ -17,13 +16,14 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{MethodRouter, get, put};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
-use self::body::Places;
 use self::request::{action_id, bad_query, bounded};
-use super::actor::{Command, Reply};
 use super::board::Board;
+use super::body::{Place, Places};
+use super::command::{Command, Reply};
 use super::metrics::Metrics;
 use super::rules;
 use super::settings::Settings;
@@ -333,6 +333,12 @@ async fn not_found(request: Request) -> Problem {
 }
 
 impl Front {
+    /// Reads the body of a request. The caller must keep the place as long as the value.
+    async fn body<T: DeserializeOwned>(&self, request: Request) -> Result<(T, Place), Problem> {
+        let limit = self.settings.request_limit;
+        self.places.read(request, limit).await
+    }
+
     fn status(&self) -> AgentStatus {
         let board = self.board.borrow();
         AgentStatus {

@@ -1,4 +1,4 @@
-//! The agent under test, and helpers for expectations.
+//! The owner that the test pretends to be, and helpers for expectations.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{Killed, States, Subject};
+use super::subject::{Killed, States, Subject};
 use crate::client::{Asked, Client, ClientError, Endpoint, Reply};
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Owner, Phase, Problem,

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::recognise::PidFile;
@@ -49,41 +49,6 @@ pub enum Machine {
     Here,
     /// The configuration is for another machine, so only the file itself is checked.
     Elsewhere,
-}
-
-impl Config {
-    /// Reads a file and checks all of it.
-    ///
-    /// # Errors
-    ///
-    /// All mistakes, each with its line and key. A retry helps only after the file (or the machine) has changed.
-    pub fn read(file: &Path, machine: Machine) -> Result<Self, ConfigError> {
-        read::read(file, machine)
-    }
-
-    /// Reads and checks the text of `file`.
-    ///
-    /// ```
-    /// use std::path::Path;
-    /// use okt_sidecar::program::{Config, Machine};
-    ///
-    /// let text = "
-    /// listen: 127.0.0.1:8470
-    /// data: /var/lib/okt-sidecar
-    /// probe: { command: [pg_isready], exits: { 0: Running, 2: absent } }
-    /// states:
-    ///   Servicing: { comand: [pg_basebackup, -D, /backup] }
-    /// ";
-    /// let error = Config::parse(Path::new("okt.yaml"), text, Machine::Elsewhere).unwrap_err();
-    /// assert!(error.to_string().contains("states.Servicing.comand: unknown key, did you mean `command`?"));
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// See [`Config::read`].
-    pub fn parse(file: &Path, text: &str, machine: Machine) -> Result<Self, ConfigError> {
-        read::parse(file, text, machine)
-    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -241,3 +206,7 @@ pub(crate) struct Surroundings {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) directory: Option<PathBuf>,
 }
+
+/// The search path for programs if the agent itself was started without `PATH`.
+pub(crate) const DEFAULT_PATH: &str =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

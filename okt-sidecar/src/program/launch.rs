@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::children::Children;
-use super::config::Surroundings;
+use super::config::{DEFAULT_PATH, Surroundings};
 use super::group::Group;
 use super::users::{self, Person};
 
@@ -147,10 +147,6 @@ impl Launcher {
         Ok(Held { group, gate })
     }
 }
-
-/// The search path for programs if the agent itself was started without `PATH`.
-pub(super) const DEFAULT_PATH: &str =
-    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Returns the variables that a command inherits from the agent: search path, language, time zone and user.
 /// `other` is the command's user, if it is not the agent's.

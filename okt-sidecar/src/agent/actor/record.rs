@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::super::board::{Board, Trouble};
 use super::super::journal::Journal;
 use super::super::memory::Change;
-use super::Actor;
+use super::{Actor, Heal};
 use crate::wire::Problem;
 use crate::work::Work;
 
@@ -17,13 +17,6 @@ const HEAL_FIRST: Duration = Duration::from_secs(1);
 
 /// The longest wait between two retries of a write.
 const HEAL_LIMIT: Duration = Duration::from_secs(30);
-
-/// The next retry of a write.
-#[derive(Clone, Copy)]
-pub(in super::super) struct Heal {
-    pub(super) at: Instant,
-    wait: Duration,
-}
 
 impl<W: Work> Actor<W> {
     /// Retries the failed write.

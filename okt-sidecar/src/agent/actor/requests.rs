@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::attempt::Course;
+use super::super::command::Command;
 use super::super::memory::{Change, Note, Remembered, fingerprint};
 use super::super::rules::{self, Standing};
-use super::{Actor, Command};
+use super::Actor;
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Phase, Problem,
 };

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::super::actor::Command;
+use super::super::command::Command;
 use super::openapi::{check, document, operations};
 use super::puppet::{Answer, Life, answer, call, work};
 use crate::wire::BODY_LIMIT;

@@ -6,10 +6,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::Surroundings;
 use super::complaints::{Complaints, nearest};
 use super::fields::Field;
-use crate::program::launch::DEFAULT_PATH;
+use super::{DEFAULT_PATH, Surroundings};
 use crate::program::users;
 
 /// Checks that the program of a command exists and is executable.

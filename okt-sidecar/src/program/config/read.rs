@@ -30,50 +30,77 @@ const LONGEST_FILE: u64 = 1024 * 1024;
 /// The limit for nested tables and lists. A deeper file is probably another file, and would need a large stack.
 const DEEPEST: usize = 32;
 
-pub(super) fn read(file: &Path, machine: Machine) -> Result<Config, ConfigError> {
-    let text = fs::metadata(file).and_then(|about| {
-        if about.len() > LONGEST_FILE {
-            return Err(std::io::Error::other("it is longer than 1 MiB"));
-        }
-        fs::read_to_string(file)
-    });
-    match text {
-        Ok(text) => parse(file, &text, machine),
-        Err(error) => {
-            let mut complaints = Complaints::default();
-            complaints.add(
-                Place::default(),
-                "",
-                format!("cannot read the file: {error}"),
-            );
-            complaints.finish(file, None)
+impl Config {
+    /// Reads a file and checks all of it.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes, each with its line and key. A retry helps only after the file (or the machine) has changed.
+    pub fn read(file: &Path, machine: Machine) -> Result<Self, ConfigError> {
+        let text = fs::metadata(file).and_then(|about| {
+            if about.len() > LONGEST_FILE {
+                return Err(std::io::Error::other("it is longer than 1 MiB"));
+            }
+            fs::read_to_string(file)
+        });
+        match text {
+            Ok(text) => Self::parse(file, &text, machine),
+            Err(error) => {
+                let mut complaints = Complaints::default();
+                complaints.add(
+                    Place::default(),
+                    "",
+                    format!("cannot read the file: {error}"),
+                );
+                complaints.finish(file, None)
+            }
         }
     }
-}
 
-pub(super) fn parse(file: &Path, text: &str, machine: Machine) -> Result<Config, ConfigError> {
-    let mut reader = Reader {
-        complaints: Complaints::default(),
-        machine,
-    };
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: DEEPEST },
-    };
-    let config = match serde_saphyr::from_str_with_options::<Node>(text, options) {
-        Ok(node) => reader.config(&Field::whole(&node)),
-        Err(error) => {
-            let place = error
-                .location()
-                .map(|location: Location| Place::from(location));
-            let text = error.without_snippet().to_string();
-            // The message has the place already, and the user cannot choose the policy.
-            let text = (text.split_once(" at line ")).map_or(text.as_str(), |(what, _)| what);
-            let text = (text.split_once(", set Dup")).map_or(text, |(what, _)| what);
-            reader.complaints.add(place.unwrap_or_default(), "", text);
-            None
-        }
-    };
-    reader.complaints.finish(file, config)
+    /// Reads and checks the text of `file`.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use okt_sidecar::program::{Config, Machine};
+    ///
+    /// let text = "
+    /// listen: 127.0.0.1:8470
+    /// data: /var/lib/okt-sidecar
+    /// probe: { command: [pg_isready], exits: { 0: Running, 2: absent } }
+    /// states:
+    ///   Servicing: { comand: [pg_basebackup, -D, /backup] }
+    /// ";
+    /// let error = Config::parse(Path::new("okt.yaml"), text, Machine::Elsewhere).unwrap_err();
+    /// assert!(error.to_string().contains("states.Servicing.comand: unknown key, did you mean `command`?"));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`Config::read`].
+    pub fn parse(file: &Path, text: &str, machine: Machine) -> Result<Self, ConfigError> {
+        let mut reader = Reader {
+            complaints: Complaints::default(),
+            machine,
+        };
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_depth: DEEPEST },
+        };
+        let config = match serde_saphyr::from_str_with_options::<Node>(text, options) {
+            Ok(node) => reader.config(&Field::whole(&node)),
+            Err(error) => {
+                let place = error
+                    .location()
+                    .map(|location: Location| Place::from(location));
+                let text = error.without_snippet().to_string();
+                // The message has the place already, and the user cannot choose the policy.
+                let text = (text.split_once(" at line ")).map_or(text.as_str(), |(what, _)| what);
+                let text = (text.split_once(", set Dup")).map_or(text, |(what, _)| what);
+                reader.complaints.add(place.unwrap_or_default(), "", text);
+                None
+            }
+        };
+        reader.complaints.finish(file, config)
+    }
 }
 
 struct Reader {

@@ -4,6 +4,7 @@
 //! Both have a limited number of places. Only requests that need a place wait for one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -14,8 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use super::super::connections::Busy;
-use super::Front;
+use super::connections::Busy;
 use crate::wire::{BODY_LIMIT, Code, Problem, VALUES_LIMIT};
 
 /// A body that is longer, in bytes, needs a place.
@@ -35,39 +35,38 @@ const ASKED_AT_ONCE: usize = 64 * 1024;
 
 /// The places for bodies.
 #[derive(Debug)]
-pub(in super::super) struct Places {
+pub(super) struct Places {
     large: Semaphore,
     asked: Arc<Semaphore>,
 }
 
 /// A place for a request that is being handled. It is held until the answer.
-pub(in super::super) type Place = OwnedSemaphorePermit;
+pub(super) type Place = OwnedSemaphorePermit;
 
 impl Places {
     /// Creates places that are all free.
-    pub(in super::super) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             large: Semaphore::new(LARGE_AT_ONCE),
             asked: Arc::new(Semaphore::new(ASKED_AT_ONCE)),
         }
     }
-}
 
-impl Front {
-    /// Reads and decodes a body, limited in length and time. The caller must keep the place as long as the decoded
-    /// value.
-    pub(super) async fn body<T: DeserializeOwned>(
+    /// Reads and decodes the body of a request, limited in length and time. The caller must keep the place as long as
+    /// the decoded value.
+    pub(super) async fn read<T: DeserializeOwned>(
         &self,
         request: Request,
+        limit: Duration,
     ) -> Result<(T, Place), Problem> {
         let (parts, mut body) = request.into_parts();
-        let deadline = Instant::now() + self.settings.request_limit;
+        let deadline = Instant::now() + limit;
         json_by_its_headers(&parts.headers)?;
         if is_too_large(&parts.headers) {
             drain(&mut body, deadline).await;
             return Err(too_large());
         }
-        let (bytes, large) = self.bytes(&mut body, deadline).await?;
+        let (bytes, large) = self.bytes(&mut body, deadline, limit).await?;
         if let Some(busy) = parts.extensions.get::<Arc<Busy>>() {
             busy.arrived();
         }
@@ -76,7 +75,7 @@ impl Front {
             return Err(Problem::new(Code::TooLarge, detail));
         }
         let weight = u32::try_from(bytes.len().min(ASKED_AT_ONCE)).unwrap_or(u32::MAX);
-        let asked = Arc::clone(&self.places.asked).acquire_many_owned(weight);
+        let asked = Arc::clone(&self.asked).acquire_many_owned(weight);
         let place = (timeout_at(deadline, asked).await)
             .ok()
             .and_then(Result::ok)
@@ -95,13 +94,13 @@ impl Front {
         &self,
         body: &mut Body,
         deadline: Instant,
+        limit: Duration,
     ) -> Result<(Vec<u8>, Option<SemaphorePermit<'_>>), Problem> {
         let mut limited = Limited::new(&mut *body, BODY_LIMIT);
         let mut bytes = Vec::new();
         let mut large = None;
         loop {
             let frame = timeout_at(deadline, limited.frame()).await.map_err(|_| {
-                let limit = self.settings.request_limit;
                 let detail = format!("the body did not arrive within {limit:?}");
                 Problem::new(Code::TooSlow, detail)
             })?;
@@ -119,7 +118,7 @@ impl Front {
                 }
             };
             if large.is_none() && bytes.len() + data.len() > SMALL {
-                let place = timeout_at(deadline, self.places.large.acquire()).await;
+                let place = timeout_at(deadline, self.large.acquire()).await;
                 large = Some(place.ok().and_then(Result::ok).ok_or_else(crowded)?);
             }
             bytes.extend_from_slice(&data);
