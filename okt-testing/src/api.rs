@@ -41,6 +41,7 @@ mod convert;
 pub(crate) mod object;
 mod refusal;
 mod sight;
+mod state;
 mod store;
 mod stored;
 

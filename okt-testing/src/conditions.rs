@@ -3,6 +3,7 @@
 #![doc = include_str!("conditions/README.md")]
 
 mod checker;
+mod condition;
 mod context;
 mod lint;
 mod one;
@@ -59,20 +60,4 @@ pub fn check(previous: Option<&Value>, next: &Value, context: &Context) -> Vec<V
 
 fn is_same_object(previous: &Value, next: &Value) -> bool {
     object::uid(previous) == object::uid(next)
-}
-
-/// Returns the conditions of an object, in order.
-fn conditions_of(object: &Value) -> impl Iterator<Item = &Value> {
-    let conditions = object.pointer("/status/conditions");
-    conditions.and_then(Value::as_array).into_iter().flatten()
-}
-
-/// Returns the condition of a type, if there is one.
-fn find<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
-    conditions_of(object).find(|condition| condition["type"] == name)
-}
-
-/// Returns a text of a condition; empty if it has none.
-fn text<'a>(condition: &'a Value, key: &str) -> &'a str {
-    object::text(condition, &[key])
 }

@@ -36,6 +36,7 @@ mod suite;
 
 #[macro_use]
 mod claim;
+mod behaviour;
 mod reply;
 mod world;
 
@@ -65,27 +66,16 @@ mod versions;
 mod watch;
 mod writes;
 
-use core::fmt;
-
-use futures::{StreamExt, future::BoxFuture, stream};
+use futures::{StreamExt, stream};
 use kube::Client;
 
+pub use behaviour::Behaviour;
 pub use claim::Failure;
 pub use report::Report;
 pub use suite::Suite;
-use world::World;
 
 /// The number of behaviours that [`run`] checks at the same time.
 const AT_ONCE: usize = 8;
-
-/// One behaviour of the Kubernetes API.
-#[derive(Clone, Copy)]
-pub struct Behaviour {
-    number: Option<u8>,
-    theme: &'static str,
-    name: &'static str,
-    check: for<'a> fn(&'a World) -> BoxFuture<'a, Result<(), Failure>>,
-}
 
 /// Returns all behaviours, by theme.
 ///
@@ -141,21 +131,6 @@ pub async fn run(client: Client) -> Result<Report, Failure> {
 }
 
 impl Behaviour {
-    /// Returns its number, if it is one of the 45 that operators cannot do without.
-    pub fn number(&self) -> Option<u8> {
-        self.number
-    }
-
-    /// Returns its theme (e.g. `apply`).
-    pub fn theme(&self) -> &'static str {
-        self.theme
-    }
-
-    /// Returns the claim (e.g. `an_identical_apply_keeps_the_resource_version`).
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// Checks this behaviour alone; for several, a [`Suite`] creates its CRD once.
     ///
     /// # Errors
@@ -178,18 +153,6 @@ impl Behaviour {
         let suite = Suite::start(client).await?;
         let outcome = suite.check(self).await;
         outcome.and(suite.finish().await)
-    }
-}
-
-impl fmt::Debug for Behaviour {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for Behaviour {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}::{}", self.theme, self.name)
     }
 }
 

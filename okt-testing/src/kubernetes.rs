@@ -15,7 +15,7 @@ use std::{
 use kube::{Client, Config};
 
 pub use self::error::KubernetesError;
-use self::{process::Processes, source::Source};
+use self::process::Processes;
 
 /// A real Kubernetes API server on the loopback interface, to compare the test double with.
 ///
@@ -77,58 +77,6 @@ struct Kubectl {
 }
 
 impl Kubernetes {
-    /// Starts a server (or uses the one of `KUBECONFIG`) and waits until it works, including garbage
-    /// collection. Takes seconds; the first time with Go it takes minutes.
-    ///
-    /// # Errors
-    /// There is nothing to run ([`KubernetesError::is_missing`]), the server cannot be built, or it
-    /// does not work within ten minutes. The error contains the last output. A retry helps only if
-    /// the machine was too busy.
-    ///
-    /// # Example
-    /// ```no_run
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), okt_testing::KubernetesError> {
-    /// let kubernetes = okt_testing::Kubernetes::start().await?;
-    /// println!("{} at {}", kubernetes.version(), kubernetes.config().cluster_url);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn start() -> Result<Self, KubernetesError> {
-        let environment = source::Environment::read();
-        let mut notice = None;
-        let source = source::choose(&environment, &mut notice);
-        if let Some(notice) = notice {
-            say(&notice);
-        }
-        match source? {
-            Source::Given { kubeconfig } => run::given(*kubeconfig).await,
-            Source::Assets { directory } => run::assets(&directory).await,
-            Source::Go { go, cache } => {
-                let building = tokio::task::spawn_blocking(move || build::program(&go, &cache));
-                let program = building.await.map_err(io::Error::other)??;
-                run::program(&program).await
-            }
-        }
-    }
-
-    /// Starts a server as [`start`](Self::start) does. If there is nothing to run, prints a line
-    /// that `what` is skipped, and returns `None`.
-    ///
-    /// # Errors
-    /// As for `start`. If `CI` is set in the environment (neither empty nor `false`), a missing
-    /// server is also an error, so that CI does not skip tests silently.
-    pub async fn start_or_skip(what: &str) -> Result<Option<Self>, KubernetesError> {
-        match Self::start().await {
-            Ok(kubernetes) => Ok(Some(kubernetes)),
-            Err(error) if error.is_missing() && !source::in_ci() => {
-                say(&format!("skipped: {what}: {error}"));
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// Returns a new client, as administrator; its default namespace is `default` unless
     /// `KUBECONFIG` sets another.
     ///
@@ -213,24 +161,6 @@ impl Kubernetes {
     /// ```
     pub fn kill(&mut self) -> Result<(), KubernetesError> {
         self.processes.kill()
-    }
-
-    /// Restarts the server and waits until it is ready: with its data, at the same address, with the
-    /// same token and certificate, so that clients and kubeconfigs stay valid. A running server is
-    /// killed first.
-    ///
-    /// Open watches have to start anew, usually with a list, because the server has lost its watch
-    /// history. Garbage collection may resume only half a minute later: the controllers wait between
-    /// their attempts to reach the server.
-    ///
-    /// # Errors
-    /// As for [`kill`](Self::kill), or the server is not ready within ten minutes; then a retry
-    /// helps if the machine was too busy.
-    pub async fn restart(&mut self) -> Result<(), KubernetesError> {
-        self.processes.kill()?;
-        self.processes.restart()?;
-        let client = Client::try_from(self.config.clone())?;
-        run::ready(&client, &mut self.processes).await
     }
 
     /// Stops the server if it was started here, and waits until process and directory are gone.

@@ -11,7 +11,7 @@ use crate::api::{
     record::RequestRecord,
     replica::Replica,
     serve::Served,
-    server::Shared,
+    state::Shared,
     versions::{EventRecord, Mark, Versions},
 };
 

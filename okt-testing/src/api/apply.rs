@@ -5,6 +5,7 @@
 
 mod account;
 mod conflict;
+mod context;
 mod fields;
 mod reserved;
 mod scale;
@@ -14,6 +15,7 @@ mod versions;
 
 pub(crate) use self::{
     account::{account, account_scale},
+    context::Scene,
     reserved::Bare,
     scale::apply_scale,
     shares::{Manager, Operation},
@@ -29,32 +31,10 @@ use self::{
     typed::Twins,
     versions::Changes,
 };
-use crate::api::{builtin, kind::Sibling, object, refusal::Refusal, schema::Schema};
+use crate::api::{builtin, object, refusal::Refusal};
 
 /// The manager of the fields that were written before ownership was recorded.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-
-/// The context of a write: its kind, version and time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Scene<'a> {
-    pub(crate) schema: &'a Schema,
-    pub(crate) api_version: &'a str,
-    pub(crate) kind: &'a str,
-    /// The other versions of the kind.
-    pub(crate) siblings: &'a [Sibling],
-    /// The kind has a status subresource.
-    pub(crate) has_status: bool,
-    pub(crate) built_in: bool,
-    /// The time of the write, as text.
-    pub(crate) now: &'a str,
-}
-
-impl<'a> Scene<'a> {
-    /// Another version of the kind.
-    fn sibling(&self, api_version: &str) -> Option<&'a Sibling> {
-        Sibling::find(self.siblings, api_version)
-    }
-}
 
 /// Applies a configuration to the live object; `None` if there is none yet.
 ///

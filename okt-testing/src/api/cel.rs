@@ -1,4 +1,4 @@
-//! This file compiles the CEL rules of a schema and checks objects against them.
+//! This file checks objects against the CEL rules of their schema.
 //!
 //! The `cel` crate evaluates; kube's `cel` feature adds the functions of Kubernetes to it. This file decides what an
 //! expression sees of an object, when a rule runs and how a refusal is worded, because kube's own validator supports
@@ -17,16 +17,18 @@ mod macros;
 mod merge;
 mod quantifier;
 mod repair;
+mod rule;
+mod size;
 mod text;
 mod types;
 mod value;
 
 pub(crate) use budget::check_costs;
+pub(crate) use rule::Rule;
 
 use std::{
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, LazyLock},
+    sync::Arc,
 };
 
 use kube::core::cel::cel::{
@@ -34,161 +36,13 @@ use kube::core::cel::cel::{
 };
 use serde_json::Value;
 
-use self::{compile::Compiler, decl::Decl};
+use self::{functions::FUNCTIONS, rule::Reason};
 use crate::api::{
     refusal::{Cause, Refusal},
-    schema::{Schema, Type, old_item},
+    schema::{Schema, old_item},
 };
 
-/// One entry of `x-kubernetes-validations`.
-pub(crate) struct Rule {
-    expression: IdedExpr,
-    text: String,
-    message: Option<String>,
-    message_expression: Option<IdedExpr>,
-    reason: Reason,
-    /// The path below the node that carries the rule (e.g. `.replicas`).
-    field_path: String,
-    /// The rule uses `oldSelf`.
-    is_transition: bool,
-    /// `oldSelf` is an optional, and the rule also runs without an old value.
-    is_optional: bool,
-    /// The position in the list of the schema.
-    index: usize,
-    /// The type of the values (e.g. `object`).
-    kind: &'static str,
-    /// The maximum cost of one evaluation.
-    cost: u64,
-    message_cost: Option<u64>,
-    /// The maximum number of evaluations in one request, regardless of the limits of the schemas around it.
-    most_in_request: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Reason {
-    Invalid,
-    Forbidden,
-    Required,
-    Duplicate,
-}
-
-impl fmt::Debug for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Rule").field(&self.text).finish()
-    }
-}
-
-/// The functions, which are the same for all rules; there are more than a hundred.
-static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(functions::context);
-
 impl Rule {
-    /// Compiles one entry and adds its errors to `causes`.
-    pub(crate) fn compile(
-        raw: &Value,
-        (path, index): (&str, usize),
-        uncorrelatable: Option<&str>,
-        (schema, is_object): (&Schema, bool),
-        causes: &mut Vec<Cause>,
-    ) -> Option<Self> {
-        let list = format!("{path}.x-kubernetes-validations");
-        let path = format!("{list}[{index}]");
-        let text = |key: &str| {
-            raw.get(key)
-                .and_then(Value::as_str)
-                .filter(|text| !text.trim().is_empty())
-                .map(str::to_owned)
-        };
-        let Some(rule) = text("rule") else {
-            causes.push(Cause::required(
-                format!("{path}.rule"),
-                "rule is not specified",
-            ));
-            return None;
-        };
-        if !compile::check_texts(raw, &path, schema, causes) {
-            return None;
-        }
-        let is_optional = raw.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
-        let Some(decl) = Decl::of(schema, is_object) else {
-            if index == 0 {
-                causes.push(Cause::internal(
-                    list,
-                    "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations",
-                ));
-            }
-            return None;
-        };
-        let compiler = Compiler {
-            raw,
-            decl: &decl,
-            is_optional,
-            path: &path,
-        };
-        let compiled = compiler.compile(&rule, "rule", causes);
-        let is_transition = compiled
-            .as_ref()
-            .is_some_and(|(expression, _)| expression.references().has_variable("oldSelf"));
-        let old_is_given = raw.get("optionalOldSelf").filter(|given| !given.is_null());
-        if let (Some(given), false) = (old_is_given, is_transition) {
-            causes.push(Cause::invalid(
-                format!("{path}.optionalOldSelf"),
-                given,
-                "may not be set if oldSelf is not used in rule",
-            ));
-        }
-        let (expression, known) = compiled?;
-        let message_expression = match text("messageExpression") {
-            Some(source) => Some(compiler.compile(&source, "messageExpression", causes)?),
-            None => None,
-        };
-        let (message_expression, message_cost) = match message_expression {
-            Some((expression, known)) => (Some(expression), Some(known.cost)),
-            None => (None, None),
-        };
-        if let (Some(list), true) = (uncorrelatable, is_transition) {
-            causes.push(Cause::invalid(
-                format!("{path}.rule"),
-                &rule.clone().into(),
-                &format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"),
-            ));
-        }
-        let reason = match text("reason").as_deref() {
-            None | Some("FieldValueInvalid") => Reason::Invalid,
-            Some("FieldValueForbidden") => Reason::Forbidden,
-            Some("FieldValueRequired") => Reason::Required,
-            Some("FieldValueDuplicate") => Reason::Duplicate,
-            Some(other) => {
-                let supported = [
-                    "FieldValueDuplicate",
-                    "FieldValueForbidden",
-                    "FieldValueInvalid",
-                    "FieldValueRequired",
-                ];
-                causes.push(Cause::unsupported(
-                    format!("{path}.reason"),
-                    &other.into(),
-                    &supported.map(Value::from),
-                ));
-                return None;
-            }
-        };
-        Some(Self {
-            expression,
-            message: text("message"),
-            message_expression,
-            reason,
-            field_path: text("fieldPath").unwrap_or_default(),
-            is_transition,
-            is_optional,
-            index,
-            kind: schema.kind.map_or("", Type::name),
-            cost: known.cost,
-            message_cost,
-            most_in_request: decl.most_in_request(),
-            text: rule,
-        })
-    }
-
     fn run(
         &self,
         raw: &Value,

@@ -9,13 +9,27 @@ use serde_json::Value;
 
 use crate::api::{
     event,
-    kind::Kind,
+    kind::{Kind, KindId},
     object,
     schema::{self, Schema},
     store::{Key, Store},
     stored::Stored,
-    write::stored_id,
 };
+
+/// Returns the object in the form of this kind.
+pub(crate) fn current(store: &Store, kind: &Kind, key: &Key) -> Option<Arc<Stored>> {
+    let object = store.get(&stored_id(kind), key)?;
+    Some(present(kind, object))
+}
+
+/// Returns the id under which objects of a kind are stored; both kinds of events share one.
+pub(crate) fn stored_id(kind: &Kind) -> KindId {
+    if event::is_view(kind) {
+        event::stored_id()
+    } else {
+        kind.id()
+    }
+}
 
 /// Returns the stored object in the version of this kind.
 pub(crate) fn present(kind: &Kind, stored: &Arc<Stored>) -> Arc<Stored> {

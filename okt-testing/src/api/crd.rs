@@ -7,7 +7,7 @@ mod version;
 use serde_json::{Value, json};
 
 pub(crate) use self::names::{accept, is_established, reconsider};
-use self::version::{Names, Place, Version};
+use self::version::{Names, Place, Version, is};
 use crate::api::{
     kind::Kind,
     object::{self, text},
@@ -76,11 +76,6 @@ fn raw_versions(crd: &Value) -> &[Value] {
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default()
-}
-
-/// Whether a version is `served`, `storage` or `deprecated`.
-fn is(version: &Value, what: &str) -> bool {
-    version.get(what) == Some(&true.into())
 }
 
 /// Reads the schemas of the versions; `None` for an invalid one.
@@ -214,15 +209,4 @@ fn check_names(crd: &Value) -> Vec<Cause> {
         ));
     }
     causes
-}
-
-fn words(names: &Value, key: &str) -> Vec<String> {
-    names
-        .get(key)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
 }

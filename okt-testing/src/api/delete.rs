@@ -1,33 +1,27 @@
 //! This file deletes objects.
 
 mod cascade;
+mod mark;
+
+pub(crate) use self::mark::Propagation;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::cascade::Cascade;
+use self::{
+    cascade::{Cascade, Left, place_of},
+    mark::mark,
+};
 use crate::api::{
-    convert, crd,
+    convert::{self, current},
+    crd,
     kind::{Kind, KindId},
     object,
     refusal::{Refusal, Subject},
-    store::{Key, Place, Store},
+    store::{Key, Store},
     stored::Stored,
-    write::{current, raise_generation},
 };
-
-const FOREGROUND: &str = "foregroundDeletion";
-const ORPHAN: &str = "orphan";
-const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-
-/// What happens to the dependents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Propagation {
-    Background,
-    Foreground,
-    Orphan,
-}
 
 /// The parameters of a deletion.
 #[derive(Debug)]
@@ -131,76 +125,6 @@ fn success(kind: &Kind, object: &Value) -> Value {
         "status": "Success",
         "details": details,
     })
-}
-
-/// The state of an object after its deletion.
-enum Left {
-    /// The object is marked; its deletion is pending.
-    Marked(Arc<Stored>),
-    /// The object is gone; this is its last state, with the version of its removal.
-    Nothing(Arc<Stored>),
-}
-
-/// Returns the object marked as deleting; `None` if it can be removed at once.
-fn mark(kind: &Kind, old: &Value, propagation: Option<Propagation>, now: &str) -> Option<Value> {
-    let before: Vec<String> = object::finalizers(old)
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
-    let mut finalizers = before.clone();
-    if propagation.is_some() {
-        finalizers.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
-    }
-    let own = match propagation {
-        None | Some(Propagation::Background) => None,
-        Some(Propagation::Foreground) => Some(FOREGROUND),
-        Some(Propagation::Orphan) => Some(ORPHAN),
-    };
-    let own = own.or((kind.is(crd::GROUP, crd::PLURAL)).then_some(CRD_CLEANUP));
-    if let Some(own) = own
-        && !finalizers.iter().any(|finalizer| finalizer == own)
-    {
-        finalizers.push(own.to_owned());
-    }
-    if finalizers.len() == before.len() && finalizers.iter().all(|one| before.contains(one)) {
-        finalizers = before;
-    }
-    let is_namespace = kind.is("", "namespaces");
-    if finalizers.is_empty() && !is_namespace {
-        return None;
-    }
-    let mut marked = old.clone();
-    let metadata = object::metadata(&mut marked);
-    if !finalizers.is_empty() {
-        metadata.insert("finalizers".to_owned(), finalizers.into());
-    }
-    if object::is_deleting(old) {
-        return Some(marked);
-    }
-    metadata.insert("deletionTimestamp".to_owned(), now.into());
-    if !is_namespace {
-        metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
-    }
-    if metadata.contains_key("generation") {
-        raise_generation(&mut marked);
-    }
-    if is_namespace {
-        object::put(&mut marked, &["status", "phase"], "Terminating".into());
-    }
-    Some(marked)
-}
-
-fn place_of(group: &str, plural: &str, name: &str) -> Place {
-    Place {
-        kind: KindId {
-            group: group.to_owned(),
-            plural: plural.to_owned(),
-        },
-        key: Key {
-            namespace: String::new(),
-            name: name.to_owned(),
-        },
-    }
 }
 
 /// Runs the consequences of the removal of an object.

@@ -1,21 +1,8 @@
 //! [`Endpoint`]: access to the API through one replica, under one client name.
 
-use std::{
-    future::Future,
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
-use http::{HeaderValue, Request, Response, header::USER_AGENT};
-use tower::Service;
-
-use crate::api::{
-    serve::Served,
-    server::{Body, Shared, handle},
-    sight::Sight,
-};
+use crate::api::{sight::Sight, state::Shared};
 
 /// Access to the API of the server or of a replica, for a client with a name or without.
 ///
@@ -82,41 +69,7 @@ impl Endpoint {
         kube::Client::new(self.clone(), "default")
     }
 
-    /// Serves the API over HTTP on a free port of 127.0.0.1.
-    ///
-    /// # Errors
-    /// The port cannot be opened.
-    pub async fn serve(&self) -> io::Result<Served> {
-        Served::start(self.clone()).await
-    }
-
     pub(crate) fn name(&self) -> &str {
         &self.name
-    }
-}
-
-impl<B> Service<Request<B>> for Endpoint
-where
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<tower::BoxError>,
-{
-    type Response = Response<Body>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        if !self.name.is_empty()
-            && !request.headers().contains_key(USER_AGENT)
-            && let Ok(name) = HeaderValue::from_str(&self.name)
-        {
-            request.headers_mut().insert(USER_AGENT, name);
-        }
-        let endpoint = self.clone();
-        Box::pin(async move { handle(&endpoint, request).await })
     }
 }

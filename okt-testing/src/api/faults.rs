@@ -5,6 +5,7 @@ mod chaos;
 mod count;
 mod draw;
 mod event;
+mod failure;
 mod fault;
 mod injected;
 mod request;
@@ -14,15 +15,15 @@ mod what;
 
 pub use chaos::Chaos;
 pub use event::OnEvent;
+pub use failure::OnRequest;
 pub use fault::Fault;
 pub use injected::{Injected, Strike};
-pub use request::OnRequest;
 pub use seed::Seed;
 pub use target::EventKind;
 pub use what::What;
 
 pub(crate) use book::{Book, Delay, Doom, Verdict};
 pub(crate) use event::Twist;
+pub(crate) use failure::{Failure, Mishap};
 pub(crate) use injected::{Due, Hold};
-pub(crate) use request::{Failure, Mishap};
-pub(crate) use target::{Delivery, write_client, write_place};
+pub(crate) use target::Delivery;

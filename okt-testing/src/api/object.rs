@@ -85,6 +85,14 @@ pub(crate) fn set_version(object: &mut Value, version: u64) {
     metadata(object).insert("resourceVersion".to_owned(), version.to_string().into());
 }
 
+/// Increments the generation.
+pub(crate) fn raise_generation(object: &mut Value) {
+    let generation = at(object, &["metadata", "generation"])
+        .and_then(Value::as_i64)
+        .unwrap_or(0);
+    metadata(object).insert("generation".to_owned(), generation.wrapping_add(1).into());
+}
+
 /// Sets the value at a path of field names; values on the way that are no objects are replaced.
 pub(crate) fn put(object: &mut Value, path: &[&str], value: Value) {
     match path {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use crate::api::{
-    convert,
+    convert::{self, current, stored_id},
     kind::{Kind, Origin},
     object,
     path::Query,
@@ -16,7 +16,6 @@ use crate::api::{
     store::{Key, Store},
     stored::Stored,
     table::{self, Include},
-    write::{current, stored_id},
 };
 
 /// The format of an answer.

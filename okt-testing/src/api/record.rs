@@ -4,8 +4,6 @@ use std::fmt;
 
 use tokio::time::Instant;
 
-use crate::api::faults::{write_client, write_place};
-
 /// The operation that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -138,6 +136,24 @@ impl fmt::Display for RequestRecord {
         }
         write_client(f, &self.client)
     }
+}
+
+/// Writes ` namespace/name`, or the part of it that is not empty.
+pub(crate) fn write_place(f: &mut fmt::Formatter<'_>, namespace: &str, name: &str) -> fmt::Result {
+    match (namespace, name) {
+        ("", "") => Ok(()),
+        ("", name) => write!(f, " {name}"),
+        (namespace, "") => write!(f, " in {namespace}"),
+        (namespace, name) => write!(f, " {namespace}/{name}"),
+    }
+}
+
+/// Writes ` of client`, if the client has a name.
+pub(crate) fn write_client(f: &mut fmt::Formatter<'_>, client: &str) -> fmt::Result {
+    if client.is_empty() {
+        return Ok(());
+    }
+    write!(f, " of {client}")
 }
 
 /// The requests that are kept, numbered in the order in which they came.

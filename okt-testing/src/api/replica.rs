@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::api::{endpoint::Endpoint, server::Shared, sight::Sight};
+use crate::api::{endpoint::Endpoint, sight::Sight, state::Shared};
 
 /// One of several API servers over the same store, with a watch cache of its own.
 ///

@@ -1,6 +1,6 @@
-//! This file parses the `OpenAPI` schema of a kind into a structural schema.
+//! This file holds the structural schema of a kind.
 //!
-//! The schema is parsed once and shared; writes walk the result.
+//! It is parsed once and shared; writes walk it.
 
 mod defaults;
 mod parse;
@@ -22,10 +22,7 @@ use std::{
 use regex::Regex;
 use serde_json::Value;
 
-use crate::api::{
-    cel::{Rule, check_costs},
-    refusal::Cause,
-};
+use crate::api::{cel::Rule, refusal::Cause};
 
 /// A node of a structural schema.
 #[derive(Debug, Default)]
@@ -259,59 +256,5 @@ impl Schema {
             || of_values
             || self.properties.values().any(Self::has_rules)
             || self.items.as_deref().is_some_and(Self::has_rules)
-    }
-
-    /// Returns a schema that accepts every object, with known shapes where they matter.
-    ///
-    /// `known` is an `OpenAPI` schema of this crate itself.
-    pub(crate) fn of_builtin(known: Value) -> Self {
-        let mut root = known;
-        let fields = crate::api::object::fields(&mut root);
-        fields.insert("type".to_owned(), "object".into());
-        fields.insert(
-            "x-kubernetes-preserve-unknown-fields".to_owned(),
-            true.into(),
-        );
-        Self::parse_root(&root, "").expect("the schemas of built-in kinds are part of this crate")
-    }
-
-    /// Parses the schema of a whole object, which is at this path of a CRD.
-    ///
-    /// # Errors
-    /// All errors of the schema, each with its path.
-    pub(crate) fn parse_root(schema: &Value, path: &str) -> Result<Self, Vec<Cause>> {
-        let mut causes = Vec::new();
-        structure::check_root(schema, path, &mut causes);
-        let root = parse::parse(schema, path, parse::Place::ROOT, &mut causes);
-        check_costs(&root, path, &mut causes);
-        if causes.is_empty() {
-            Ok(root)
-        } else {
-            Err(causes)
-        }
-    }
-
-    /// Declares `apiVersion`, `kind` and `metadata`, which a schema may omit.
-    fn add_object_fields(&mut self) {
-        let own = self.properties.remove("metadata");
-        let mut metadata = parse::object_meta();
-        if let Some(own) = own {
-            // A schema may restrict only the name within the metadata.
-            for (key, schema) in own.properties {
-                if key == "name" || key == "generateName" {
-                    metadata.properties.insert(key, schema);
-                }
-            }
-        }
-        self.properties.insert("metadata".to_owned(), metadata);
-        for key in ["apiVersion", "kind"] {
-            self.properties.insert(
-                key.to_owned(),
-                Schema {
-                    kind: Some(Type::String),
-                    ..Schema::default()
-                },
-            );
-        }
     }
 }

@@ -22,6 +22,16 @@ use crate::api::endpoint::Endpoint;
 /// The pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(50);
 
+impl Endpoint {
+    /// Serves the API over HTTP on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// The port cannot be opened.
+    pub async fn serve(&self) -> io::Result<Served> {
+        Served::start(self.clone()).await
+    }
+}
+
 /// The API on a socket; it is served until this handle is dropped or shut down.
 #[derive(Debug)]
 pub struct Served {

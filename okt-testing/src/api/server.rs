@@ -1,139 +1,78 @@
 //! This file dispatches requests.
-//!
-//! In-process clients and HTTP connections use the same store behind one lock.
 
 mod answer;
+mod body;
 mod call;
 mod deletion;
 mod resource;
 mod scale;
 
 use std::{
-    collections::BTreeMap,
-    fmt, io,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    future::Future,
+    io,
+    pin::Pin,
+    task::{Context, Poll},
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, header::ACCEPT};
-use http_body_util::{BodyExt, LengthLimitError, combinators::UnsyncBoxBody};
+use http::{
+    HeaderValue, Method, Request, Response,
+    header::{ACCEPT, USER_AGENT},
+};
+use http_body_util::{BodyExt, LengthLimitError};
 use tokio::time;
+use tower::Service;
 
-pub(crate) use self::answer::{Answer, cut_off};
-use self::call::Call;
+pub(crate) use self::{answer::Answer, body::cut_off};
+use self::{
+    body::{Body, cut, reset},
+    call::Call,
+};
 use crate::api::{
     discovery,
     endpoint::Endpoint,
-    faults::{Book, Delay, Doom, Due, Mishap, Verdict},
+    faults::{Delay, Doom, Due, Mishap, Verdict},
     options,
     path::{Query, Target},
     read,
-    record::{RequestRecord, Requests, Verb},
+    record::{RequestRecord, Verb},
     refusal::Refusal,
-    sight::Sight,
-    store::Store,
-    versions::EventRecord,
 };
-
-/// The body of an answer; it fails if its connection breaks.
-pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The maximum size of a request body, in bytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// The state that all clients share.
-pub(crate) struct Shared {
-    store: Mutex<Store>,
-    book: Mutex<Book>,
-    requests: Mutex<Requests>,
-    events: Mutex<Vec<EventRecord>>,
-    records: AtomicBool,
-    /// The view of the server itself.
-    pub(crate) sight: Arc<Sight>,
-    replicas: Mutex<BTreeMap<String, Arc<Sight>>>,
-}
+impl<B> Service<Request<B>> for Endpoint
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<tower::BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
     }
-}
 
-impl Shared {
-    pub(crate) fn new() -> Self {
-        Self {
-            store: Mutex::new(Store::new()),
-            book: Mutex::default(),
-            requests: Mutex::default(),
-            events: Mutex::default(),
-            records: AtomicBool::new(true),
-            sight: Arc::new(Sight::new("")),
-            replicas: Mutex::default(),
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        if !self.name().is_empty()
+            && !request.headers().contains_key(USER_AGENT)
+            && let Ok(name) = HeaderValue::from_str(self.name())
+        {
+            request.headers_mut().insert(USER_AGENT, name);
         }
+        let endpoint = self.clone();
+        Box::pin(async move { handle(&endpoint, request).await })
     }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Store> {
-        lock(&self.store)
-    }
-
-    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        lock(&self.book)
-    }
-
-    pub(crate) fn requests(&self) -> MutexGuard<'_, Requests> {
-        lock(&self.requests)
-    }
-
-    pub(crate) fn events(&self) -> MutexGuard<'_, Vec<EventRecord>> {
-        lock(&self.events)
-    }
-
-    /// Returns the view of a replica; the first call with a name creates it.
-    pub(crate) fn replica(&self, name: &str) -> Arc<Sight> {
-        if name.is_empty() {
-            return Arc::clone(&self.sight);
-        }
-        let mut replicas = lock(&self.replicas);
-        let replica = replicas
-            .entry(name.to_owned())
-            .or_insert_with(|| Arc::new(Sight::new(name)));
-        Arc::clone(replica)
-    }
-
-    /// Returns the views of the server and of all replicas.
-    pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
-        let replicas = lock(&self.replicas);
-        let all = std::iter::once(&self.sight).chain(replicas.values());
-        all.cloned().collect()
-    }
-
-    pub(crate) fn records(&self) -> bool {
-        self.records.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_recording(&self, on: bool) {
-        self.records.store(on, Ordering::Relaxed);
-        self.lock().keep_all(on);
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic outside the store does no harm. One within it could leave a change half done, but every single object and
-    // version stays intact; no code there is known to panic.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Answers a request and records it.
 ///
 /// # Errors
 /// The connection breaks before an answer.
-pub(crate) async fn handle<B>(
-    endpoint: &Endpoint,
-    request: Request<B>,
-) -> Result<Response<Body>, io::Error>
+async fn handle<B>(endpoint: &Endpoint, request: Request<B>) -> Result<Response<Body>, io::Error>
 where
     B: http_body::Body,
     B::Error: Into<tower::BoxError>,
@@ -174,7 +113,7 @@ where
     entry.wait(verdict.after).await;
     if let Some(doom) = late {
         if let Mishap::Cut(bytes) = doom.what.mishap {
-            response = response.map(|body| answer::cut(body, bytes));
+            response = response.map(|body| cut(body, bytes));
         }
         if let Some(instead) = entry.befalls(doom).await {
             return entry.close(instead);
@@ -216,7 +155,7 @@ impl<'e> Entry<'e> {
         match doom.what.mishap {
             Mishap::Refused(failure) => Some(Ok(answer::fail(&failure, &self.record))),
             Mishap::Silence => std::future::pending().await,
-            Mishap::Broken => Some(Err(answer::reset())),
+            Mishap::Broken => Some(Err(reset())),
             // Delays are over at this point, and a cut sends part of the answer.
             Mishap::Delayed(_) | Mishap::Cut(_) => None,
         }
@@ -290,7 +229,7 @@ async fn carry_out(call: &Call, target: Target, entry: &mut Entry<'_>) -> Result
         Target::Resource(path) => {
             options::check(entry.record.verb, &call.query)?;
             if let Some(version) = read::awaited_version(entry.record.verb, &call.query)? {
-                sight.wait_for(shared, version).await?;
+                sight.wait_for(|| shared.lock(), version).await?;
             }
             resource::answer(shared, sight, call, &path, &mut entry.record)
         }

@@ -2,7 +2,7 @@
 //!
 //! All replicas share one store; they differ in which of its changes each has seen.
 
-use std::{sync::Arc, time::Duration};
+use std::{sync::MutexGuard, time::Duration};
 
 use tokio::{
     sync::watch,
@@ -11,7 +11,6 @@ use tokio::{
 
 use crate::api::{
     refusal::Refusal,
-    server::Shared,
     store::{Change, Store},
 };
 
@@ -148,14 +147,18 @@ impl Sight {
         }
     }
 
-    /// Waits until the replica sees a version, as long as a real server waits.
+    /// Waits until the replica sees a version, as long as a real server waits. `lock` locks the store for a moment.
     ///
     /// # Errors
     /// The replica does not see the version in time.
-    pub(crate) async fn wait_for(&self, shared: &Arc<Shared>, wanted: u64) -> Result<(), Refusal> {
+    pub(crate) async fn wait_for<'s>(
+        &self,
+        lock: impl Fn() -> MutexGuard<'s, Store>,
+        wanted: u64,
+    ) -> Result<(), Refusal> {
         let until = Instant::now() + PATIENCE;
         loop {
-            let seen = self.version(&shared.lock());
+            let seen = self.version(&lock());
             if seen >= wanted {
                 return Ok(());
             }

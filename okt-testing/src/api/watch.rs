@@ -1,6 +1,7 @@
 //! This file streams changes to watches.
 
 mod bookmark;
+mod delay;
 mod lens;
 mod pending;
 mod seen;
@@ -11,22 +12,23 @@ use std::{collections::VecDeque, io, sync::Arc};
 use bytes::Bytes;
 use futures::{Stream, stream};
 use http_body::Frame;
-use tokio::time::{self, Instant};
+use tokio::time::Instant;
 
 use self::{
     bookmark::next_bookmark,
     lens::Lens,
-    pending::{Pending, go_ahead},
+    pending::{Pending, go_ahead, time_or_never},
     seen::{Seen, error},
 };
 use crate::api::{
+    convert::stored_id,
     faults::Twist,
     refusal::Refusal,
-    server::{Shared, cut_off},
+    server::cut_off,
     sight::Sight,
+    state::Shared,
     store::{Change, Feed},
     versions::EventRecord,
-    write::stored_id,
 };
 
 /// The client of a watch, and the view through which it watches.
@@ -221,12 +223,5 @@ async fn next_change(in_hand: Option<&Arc<Change>>, feed: &mut Feed, sight: &Sig
     match feed.coming.recv().await {
         Some(change) => Arrival::Came(change),
         None => Arrival::Closed,
-    }
-}
-
-async fn time_or_never(at: Option<Instant>) {
-    match at {
-        Some(at) => time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

@@ -4,13 +4,14 @@ mod check;
 mod clean;
 mod draft;
 mod finish;
+mod parameters;
 mod precondition;
 mod shown;
 
 pub(crate) use self::{
     clean::warn,
     draft::{Moment, apply, apply_scale, draft_apply},
-    finish::raise_generation,
+    parameters::{Door, Subresource, UnknownFields},
     precondition::Precondition,
 };
 
@@ -23,43 +24,15 @@ use self::{
     finish::{commit_update, finish_create, finish_update},
 };
 use crate::api::{
-    apply::{self, Manager, Scene},
-    builtin, convert, event,
-    kind::{Kind, KindId, Origin},
+    apply::{self, Scene},
+    builtin,
+    convert::current,
+    kind::{Kind, Origin},
     object,
     refusal::{Cause, Refusal, Subject},
     store::{Key, Store},
     stored::Stored,
 };
-
-/// The parameters of a write.
-#[derive(Debug)]
-pub(crate) struct Door {
-    pub(crate) kind: Arc<Kind>,
-    pub(crate) subresource: Subresource,
-    pub(crate) manager: Manager,
-    pub(crate) dry_run: bool,
-    /// The write is a patch, and no whole object.
-    pub(crate) is_patch: bool,
-    pub(crate) unknown_fields: UnknownFields,
-    /// The duplicate fields of the body.
-    pub(crate) twins: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subresource {
-    None,
-    Status,
-    Scale,
-}
-
-/// The treatment of fields that the schema does not declare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UnknownFields {
-    Ignore,
-    Warn,
-    Refuse,
-}
 
 /// The result of a write.
 #[derive(Debug)]
@@ -190,21 +163,6 @@ pub(crate) fn update(
         created: false,
         warnings,
     })
-}
-
-/// Returns the object in the form of this kind.
-pub(crate) fn current(store: &Store, kind: &Kind, key: &Key) -> Option<Arc<Stored>> {
-    let object = store.get(&stored_id(kind), key)?;
-    Some(convert::present(kind, object))
-}
-
-/// Returns the id under which objects of a kind are stored; both kinds of events share one.
-pub(crate) fn stored_id(kind: &Kind) -> KindId {
-    if event::is_view(kind) {
-        event::stored_id()
-    } else {
-        kind.id()
-    }
 }
 
 fn scene<'a>(kind: &'a Kind, api_version: &'a str, now: &'a str) -> Scene<'a> {

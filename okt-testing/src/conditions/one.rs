@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{Context, Violation, conditions_of, find, text};
+use super::{
+    Context, Violation,
+    condition::{conditions_of, find, text},
+};
 
 /// The maximum number of conditions (the limit of Cluster API).
 const CONDITIONS: usize = 32;

@@ -19,10 +19,11 @@ use kube::{
 };
 use tokio::time::timeout;
 
-use super::{Behaviour, claim::Failure, world::World};
-
-/// The label of the namespaces and CRDs of a suite.
-pub(super) const LABEL: &str = "conformance.okt.dev/suite";
+use super::{
+    Behaviour,
+    claim::Failure,
+    world::{LABEL, World},
+};
 
 /// The time limit for one behaviour.
 const LIMIT: Duration = Duration::from_mins(3);

@@ -20,9 +20,10 @@ use serde_json::{Value, json};
 use super::{
     claim::{Failure, Given, eventually},
     reply::Reply,
-    suite::LABEL,
 };
 
+/// The label of the namespaces and CRDs of a suite.
+pub(super) const LABEL: &str = "conformance.okt.dev/suite";
 /// A CRD with a status, a scale, selectable fields, columns, defaults and rules.
 const CRD: &str = include_str!("widget.crd.json");
 /// The group in this file.

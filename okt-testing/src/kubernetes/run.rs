@@ -19,9 +19,10 @@ use kube::{
 use serde_json::json;
 
 use super::{
-    Kubectl, Kubernetes, KubernetesError,
+    Kubectl, Kubernetes, KubernetesError, build,
     process::{Process, Processes},
-    source::on_path,
+    say,
+    source::{self, Source, on_path},
 };
 
 /// How long each step of the start may take. It normally takes seconds; a busy machine takes longer.
@@ -30,8 +31,80 @@ const POLL: Duration = Duration::from_millis(25);
 /// How often to try with other ports if another program took one before the server did.
 const TRIES: usize = 5;
 
+impl Kubernetes {
+    /// Starts a server (or uses the one of `KUBECONFIG`) and waits until it works, including garbage
+    /// collection. Takes seconds; the first time with Go it takes minutes.
+    ///
+    /// # Errors
+    /// There is nothing to run ([`KubernetesError::is_missing`]), the server cannot be built, or it
+    /// does not work within ten minutes. The error contains the last output. A retry helps only if
+    /// the machine was too busy.
+    ///
+    /// # Example
+    /// ```no_run
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), okt_testing::KubernetesError> {
+    /// let kubernetes = okt_testing::Kubernetes::start().await?;
+    /// println!("{} at {}", kubernetes.version(), kubernetes.config().cluster_url);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn start() -> Result<Self, KubernetesError> {
+        let environment = source::Environment::read();
+        let mut notice = None;
+        let source = source::choose(&environment, &mut notice);
+        if let Some(notice) = notice {
+            say(&notice);
+        }
+        match source? {
+            Source::Given { kubeconfig } => given(*kubeconfig).await,
+            Source::Assets { directory } => assets(&directory).await,
+            Source::Go { go, cache } => {
+                let building = tokio::task::spawn_blocking(move || build::program(&go, &cache));
+                let built = building.await.map_err(io::Error::other)??;
+                program(&built).await
+            }
+        }
+    }
+
+    /// Starts a server as [`start`](Self::start) does. If there is nothing to run, prints a line
+    /// that `what` is skipped, and returns `None`.
+    ///
+    /// # Errors
+    /// As for `start`. If `CI` is set in the environment (neither empty nor `false`), a missing
+    /// server is also an error, so that CI does not skip tests silently.
+    pub async fn start_or_skip(what: &str) -> Result<Option<Self>, KubernetesError> {
+        match Self::start().await {
+            Ok(kubernetes) => Ok(Some(kubernetes)),
+            Err(error) if error.is_missing() && !source::in_ci() => {
+                say(&format!("skipped: {what}: {error}"));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Restarts the server and waits until it is ready: with its data, at the same address, with the
+    /// same token and certificate, so that clients and kubeconfigs stay valid. A running server is
+    /// killed first.
+    ///
+    /// Open watches have to start anew, usually with a list, because the server has lost its watch
+    /// history. Garbage collection may resume only half a minute later: the controllers wait between
+    /// their attempts to reach the server.
+    ///
+    /// # Errors
+    /// As for [`kill`](Self::kill), or the server is not ready within ten minutes; then a retry
+    /// helps if the machine was too busy.
+    pub async fn restart(&mut self) -> Result<(), KubernetesError> {
+        self.processes.kill()?;
+        self.processes.restart()?;
+        let client = Client::try_from(self.config.clone())?;
+        ready(&client, &mut self.processes).await
+    }
+}
+
 /// Uses a cluster that runs elsewhere.
-pub(super) async fn given(kubeconfig: Kubeconfig) -> Result<Kubernetes, KubernetesError> {
+async fn given(kubeconfig: Kubeconfig) -> Result<Kubernetes, KubernetesError> {
     let directory = directory()?;
     let file = directory.path().join("kubeconfig");
     // Merged from all files of KUBECONFIG, with the chosen context.
@@ -47,7 +120,7 @@ pub(super) async fn given(kubeconfig: Kubeconfig) -> Result<Kubernetes, Kubernet
 }
 
 /// Runs the program that `tests/kubernetes` builds.
-pub(super) async fn program(program: &Path) -> Result<Kubernetes, KubernetesError> {
+async fn program(program: &Path) -> Result<Kubernetes, KubernetesError> {
     let directory = directory()?;
     let file = directory.path().join("kubeconfig");
     let mut command = Command::new(program);
@@ -78,7 +151,7 @@ pub(super) async fn program(program: &Path) -> Result<Kubernetes, KubernetesErro
 }
 
 /// Runs the programs of `KUBEBUILDER_ASSETS`.
-pub(super) async fn assets(assets: &Path) -> Result<Kubernetes, KubernetesError> {
+async fn assets(assets: &Path) -> Result<Kubernetes, KubernetesError> {
     let mut tries = 1;
     let mut kubernetes = loop {
         match start_assets(assets).await {
@@ -211,10 +284,7 @@ async fn finish(
 }
 
 /// Waits until a started or restarted server is ready.
-pub(super) async fn ready(
-    client: &Client,
-    processes: &mut Processes,
-) -> Result<(), KubernetesError> {
+async fn ready(client: &Client, processes: &mut Processes) -> Result<(), KubernetesError> {
     until("the server was not ready", processes, async || {
         Ok(is_ready(client).await)
     })

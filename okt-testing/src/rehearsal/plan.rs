@@ -4,6 +4,9 @@ use std::{fmt, time::Duration};
 
 use okt_runtime::__testing::Fate;
 
+/// The environment variable that names the plans to run.
+pub(super) const CHOSEN: &str = "OKT_REHEARSAL";
+
 /// How many versions of its object back a restarted operator is shown the past; the first version is shown too.
 const PAST: usize = 6;
 

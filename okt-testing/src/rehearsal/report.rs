@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::plan::{Course, Plan};
+use super::plan::{CHOSEN, Course, Plan};
 
 /// The number of failed runs that are shown in full.
 const TOLD: usize = 5;
@@ -89,7 +89,7 @@ impl fmt::Display for Report {
             for broken in broken {
                 writeln!(f, "  {broken}")?;
             }
-            writeln!(f, "  alone: {}='{plan}' cargo test", super::CHOSEN)?;
+            writeln!(f, "  alone: {CHOSEN}='{plan}' cargo test")?;
         }
         if let Some(more) = self.found.len().checked_sub(TOLD).filter(|more| *more > 0) {
             writeln!(f, "\n.. and {more} more")?;

@@ -1,6 +1,6 @@
 //! This file refuses rules that exceed the cost limits of the API server.
 
-use super::Rule;
+use super::rule::Rule;
 use crate::api::{
     refusal::Cause,
     schema::{Additional, Schema, Type},

@@ -12,9 +12,10 @@ use kube::core::cel::cel::common::ast::{
 };
 
 use super::{
-    cost::{self, Entries, Size},
+    cost,
     decl::Decl,
     known::{Known, Place},
+    size::{Entries, Size},
     types::{self, Type},
 };
 

@@ -1,4 +1,4 @@
-//! This file compiles the expressions of one rule.
+//! This file compiles the CEL rules of a schema.
 
 use std::{rc::Rc, thread};
 
@@ -11,20 +11,133 @@ use super::{
     depth,
     known::Known,
     macros, repair,
+    rule::{Reason, Rule},
 };
-use crate::api::{refusal::Cause, schema::Schema};
+use crate::api::{
+    refusal::Cause,
+    schema::{Schema, Type},
+};
+
+impl Rule {
+    /// Compiles one entry and adds its errors to `causes`.
+    pub(crate) fn compile(
+        raw: &Value,
+        (path, index): (&str, usize),
+        uncorrelatable: Option<&str>,
+        (schema, is_object): (&Schema, bool),
+        causes: &mut Vec<Cause>,
+    ) -> Option<Self> {
+        let list = format!("{path}.x-kubernetes-validations");
+        let path = format!("{list}[{index}]");
+        let text = |key: &str| {
+            raw.get(key)
+                .and_then(Value::as_str)
+                .filter(|text| !text.trim().is_empty())
+                .map(str::to_owned)
+        };
+        let Some(rule) = text("rule") else {
+            causes.push(Cause::required(
+                format!("{path}.rule"),
+                "rule is not specified",
+            ));
+            return None;
+        };
+        if !check_texts(raw, &path, schema, causes) {
+            return None;
+        }
+        let is_optional = raw.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
+        let Some(decl) = Decl::of(schema, is_object) else {
+            if index == 0 {
+                causes.push(Cause::internal(
+                    list,
+                    "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations",
+                ));
+            }
+            return None;
+        };
+        let compiler = Compiler {
+            raw,
+            decl: &decl,
+            is_optional,
+            path: &path,
+        };
+        let compiled = compiler.compile(&rule, "rule", causes);
+        let is_transition = compiled
+            .as_ref()
+            .is_some_and(|(expression, _)| expression.references().has_variable("oldSelf"));
+        let old_is_given = raw.get("optionalOldSelf").filter(|given| !given.is_null());
+        if let (Some(given), false) = (old_is_given, is_transition) {
+            causes.push(Cause::invalid(
+                format!("{path}.optionalOldSelf"),
+                given,
+                "may not be set if oldSelf is not used in rule",
+            ));
+        }
+        let (expression, known) = compiled?;
+        let message_expression = match text("messageExpression") {
+            Some(source) => Some(compiler.compile(&source, "messageExpression", causes)?),
+            None => None,
+        };
+        let (message_expression, message_cost) = match message_expression {
+            Some((expression, known)) => (Some(expression), Some(known.cost)),
+            None => (None, None),
+        };
+        if let (Some(list), true) = (uncorrelatable, is_transition) {
+            causes.push(Cause::invalid(
+                format!("{path}.rule"),
+                &rule.clone().into(),
+                &format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"),
+            ));
+        }
+        let reason = match text("reason").as_deref() {
+            None | Some("FieldValueInvalid") => Reason::Invalid,
+            Some("FieldValueForbidden") => Reason::Forbidden,
+            Some("FieldValueRequired") => Reason::Required,
+            Some("FieldValueDuplicate") => Reason::Duplicate,
+            Some(other) => {
+                let supported = [
+                    "FieldValueDuplicate",
+                    "FieldValueForbidden",
+                    "FieldValueInvalid",
+                    "FieldValueRequired",
+                ];
+                causes.push(Cause::unsupported(
+                    format!("{path}.reason"),
+                    &other.into(),
+                    &supported.map(Value::from),
+                ));
+                return None;
+            }
+        };
+        Some(Self {
+            expression,
+            message: text("message"),
+            message_expression,
+            reason,
+            field_path: text("fieldPath").unwrap_or_default(),
+            is_transition,
+            is_optional,
+            index,
+            kind: schema.kind.map_or("", Type::name),
+            cost: known.cost,
+            message_cost,
+            most_in_request: decl.most_in_request(),
+            text: rule,
+        })
+    }
+}
 
 /// The common context of the expressions of one rule.
-pub(super) struct Compiler<'c> {
-    pub(super) raw: &'c Value,
-    pub(super) decl: &'c Rc<Decl>,
-    pub(super) is_optional: bool,
-    pub(super) path: &'c str,
+struct Compiler<'c> {
+    raw: &'c Value,
+    decl: &'c Rc<Decl>,
+    is_optional: bool,
+    path: &'c str,
 }
 
 impl Compiler<'_> {
     /// Compiles one expression and adds its errors to `causes`.
-    pub(super) fn compile(
+    fn compile(
         &self,
         source: &str,
         field: &str,
@@ -89,12 +202,7 @@ impl Compiler<'_> {
 }
 
 /// Checks the texts of a rule except for its expressions.
-pub(super) fn check_texts(
-    raw: &Value,
-    path: &str,
-    schema: &Schema,
-    causes: &mut Vec<Cause>,
-) -> bool {
+fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Vec<Cause>) -> bool {
     let before = causes.len();
     let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default();
     let breaks = |text: &str| text.trim().contains(['\n', '\r']);

@@ -8,6 +8,7 @@ use kube::core::cel::cel::common::ast::operators;
 use super::{
     known::{Known, Place},
     library::Overload,
+    size::Size,
     types::Type,
 };
 
@@ -25,68 +26,10 @@ const REGEX: f64 = 0.25;
 /// The length of the longest regular expression of a named format, in characters.
 const FORMAT_REGEX: f64 = 128.0;
 
-/// The number of characters, bytes, items or entries of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
-    pub(super) least: u64,
-    pub(super) most: u64,
-}
-
-/// The sizes of the entries of a list or a map.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entries {
-    pub(super) keys: Size,
-    pub(super) values: Size,
-}
-
 impl Size {
-    pub(super) const ZERO: Self = Self::fixed(0);
-    pub(super) const ONE: Self = Self::fixed(1);
-    pub(super) const ANY: Self = Self::up_to(u64::MAX);
-
-    pub(super) const fn fixed(size: u64) -> Self {
-        Self {
-            least: size,
-            most: size,
-        }
-    }
-
-    pub(super) const fn up_to(most: u64) -> Self {
-        Self { least: 0, most }
-    }
-
-    pub(super) fn union(self, other: Self) -> Self {
-        Self {
-            least: self.least.min(other.least),
-            most: self.most.max(other.most),
-        }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            least: self.least.saturating_add(other.least),
-            most: self.most.saturating_add(other.most),
-        }
-    }
-
-    fn times(self, other: Self) -> Self {
-        Self {
-            least: self.least.saturating_mul(other.least),
-            most: self.most.saturating_mul(other.most),
-        }
-    }
-
+    /// Returns the cost of reading all characters.
     fn traversed(self) -> u64 {
         scale(self.most, TRAVERSAL)
-    }
-}
-
-impl Entries {
-    pub(super) fn union(self, other: Self) -> Self {
-        Self {
-            keys: self.keys.union(other.keys),
-            values: self.values.union(other.values),
-        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use super::{types::Type, value::escape};
-use crate::api::schema::{Additional, ListType, Schema, Type as SchemaType};
+use super::value::escape;
+use crate::api::schema::{Additional, ListType, Schema, Type};
 
 /// The maximum size of a request, and so of every value in it.
 pub(super) const REQUEST_BYTES: u64 = 3 * 1024 * 1024;
@@ -22,7 +22,8 @@ pub(super) struct Decl {
 
 #[derive(Debug)]
 pub(super) enum Shape {
-    Plain(Type),
+    /// A value of a CEL type, by its name in signatures (e.g. `duration`).
+    Plain(&'static str),
     List(Rc<Decl>),
     Map(Rc<Decl>),
     Object(BTreeMap<String, Rc<Decl>>),
@@ -36,14 +37,14 @@ impl Decl {
             let most = schema
                 .max_length
                 .map_or(REQUEST_BYTES - 2, |limit| limit.saturating_mul(4));
-            return plain(Type::Dyn, most, 1);
+            return plain("dyn", most, 1);
         }
         match schema.kind? {
-            SchemaType::Boolean => plain(Type::parse("bool"), 0, 4),
-            SchemaType::Integer => plain(Type::parse("int"), 0, 1),
-            SchemaType::Number => plain(Type::parse("double"), 0, 1),
-            SchemaType::String => Some(of_text(schema)),
-            SchemaType::Array => {
+            Type::Boolean => plain("bool", 0, 4),
+            Type::Integer => plain("int", 0, 1),
+            Type::Number => plain("double", 0, 1),
+            Type::String => Some(of_text(schema)),
+            Type::Array => {
                 let items = schema.items.as_deref()?;
                 let items = Self::of(items, items.embedded)?;
                 let most = schema
@@ -56,7 +57,7 @@ impl Decl {
                     list: schema.list.clone(),
                 }))
             }
-            SchemaType::Object => {
+            Type::Object => {
                 if let Additional::Of(values) = &schema.additional {
                     let values = Self::of(values, values.embedded)?;
                     // A key of two bytes, its quotes, a colon and a comma.
@@ -80,21 +81,12 @@ impl Decl {
     }
 
     fn text() -> Rc<Self> {
-        Self::new(Shape::Plain(Type::parse("string")), REQUEST_BYTES - 2, 2)
+        Self::new(Shape::Plain("string"), REQUEST_BYTES - 2, 2)
     }
 
     /// The maximum number of such values in one request.
     pub(super) fn most_in_request(&self) -> u64 {
         REQUEST_BYTES / (self.least_bytes + 1)
-    }
-
-    pub(super) fn kind(self: &Rc<Self>) -> Type {
-        match &self.shape {
-            Shape::Plain(kind) => kind.clone(),
-            Shape::List(items) => Type::List(Rc::new(items.kind())),
-            Shape::Map(values) => Type::Map(Rc::new(Type::parse("string")), Rc::new(values.kind())),
-            Shape::Object(_) => Type::Object(Rc::clone(self)),
-        }
     }
 
     /// The declaration of the items of a list or the values of a map.
@@ -116,7 +108,7 @@ impl Decl {
     pub(super) fn key(&self) -> Option<Rc<Self>> {
         let is_map = matches!(self.shape, Shape::Map(_));
         // No schema limits the length of keys, and the server assumes that they are empty.
-        is_map.then(|| Self::new(Shape::Plain(Type::parse("string")), 0, 2))
+        is_map.then(|| Self::new(Shape::Plain("string"), 0, 2))
     }
 
     pub(super) fn field(&self, name: &str) -> Option<Rc<Self>> {
@@ -150,7 +142,7 @@ fn of_text(schema: &Schema) -> Rc<Decl> {
             ("string", most, 2)
         }
     };
-    Decl::new(Shape::Plain(Type::parse(kind)), most, least)
+    Decl::new(Shape::Plain(kind), most, least)
 }
 
 fn of_object(schema: &Schema, is_object: bool) -> Rc<Decl> {

@@ -1,6 +1,6 @@
 //! This file adds the functions and type names that the `cel` crate and kube's extensions lack.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use kube::core::cel::{
     KubeCelExt,
@@ -13,8 +13,11 @@ use kube::core::cel::{
 
 use super::{merge, quantifier, text, types};
 
+/// The functions, which are the same for all rules; there are more than a hundred.
+pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(context);
+
 /// Returns all functions and type names that a rule can use.
-pub(super) fn context() -> Context<'static> {
+fn context() -> Context<'static> {
     let mut context = Context::default().with_all();
     context.add_function("type", |value: Value| -> ResolveResult {
         Ok(type_of(&value))

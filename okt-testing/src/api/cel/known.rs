@@ -5,8 +5,8 @@ use std::rc::Rc;
 use kube::core::cel::cel::common::ast::LiteralValue;
 
 use super::{
-    cost::{Entries, Size},
     decl::Decl,
+    size::{Entries, Size},
     types::Type,
 };
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, rc::Rc};
 
-use super::decl::Decl;
+use super::decl::{Decl, Shape};
 
 /// A type of an expression, or of a parameter of a function.
 #[derive(Clone, Debug)]
@@ -205,6 +205,18 @@ impl Type {
                     .then(|| self.clone());
             }
         })
+    }
+}
+
+impl Decl {
+    /// Returns the type of the declared values.
+    pub(super) fn kind(self: &Rc<Self>) -> Type {
+        match &self.shape {
+            Shape::Plain(name) => Type::parse(name),
+            Shape::List(items) => Type::List(Rc::new(items.kind())),
+            Shape::Map(values) => Type::Map(Rc::new(Type::parse("string")), Rc::new(values.kind())),
+            Shape::Object(_) => Type::Object(Rc::clone(self)),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{GROUP, PLURAL, read, words};
+use super::{GROUP, PLURAL, read, version::words};
 use crate::api::{
     kind::{Kind, KindId},
     object::{self, text},

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use regex::Regex;
 use serde_json::Value;
 
+use super::version::is;
 use crate::api::{
     object::{self, text},
     refusal::Cause,
@@ -163,7 +164,7 @@ pub(super) fn check_versions(versions: &[Value], causes: &mut Vec<Cause>) {
     if names.len() < versions.len() {
         causes.push(wrong("must contain unique version names"));
     }
-    let is_storage = |version: &&Value| super::is(version, "storage");
+    let is_storage = |version: &&Value| is(version, "storage");
     if versions.iter().filter(is_storage).count() != 1 {
         causes.push(wrong(
             "must have exactly one version marked as storage version",

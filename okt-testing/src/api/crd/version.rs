@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::{is, words};
 use crate::api::{
     kind::{Kind, Origin, Scale, Sibling},
     object::{self, text},
@@ -188,8 +187,25 @@ impl<'c> Version<'c> {
     }
 }
 
+/// Whether a version is `served`, `storage` or `deprecated`.
+pub(super) fn is(version: &Value, what: &str) -> bool {
+    version.get(what) == Some(&true.into())
+}
+
 pub(super) fn has_status(version: &Value) -> bool {
     object::at(version, &["subresources", "status"]).is_some()
+}
+
+/// Returns the words of a list of names.
+pub(super) fn words(names: &Value, key: &str) -> Vec<String> {
+    names
+        .get(key)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn paths(list: Option<&Value>, key: &str) -> Vec<String> {

@@ -8,15 +8,23 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
-use super::{CRD_CLEANUP, FOREGROUND, Left, ORPHAN, Propagation, mark, place_of};
+use super::mark::{CRD_CLEANUP, FOREGROUND, ORPHAN, Propagation, mark};
 use crate::api::{
-    convert, crd,
+    convert::{self, stored_id},
+    crd,
     kind::{Kind, KindId, Origin},
     object,
     store::{Key, Place, Store},
     stored::Stored,
-    write::stored_id,
 };
+
+/// The state of an object after its deletion.
+pub(super) enum Left {
+    /// The object is marked; its deletion is pending.
+    Marked(Arc<Stored>),
+    /// The object is gone; this is its last state, with the version of its removal.
+    Nothing(Arc<Stored>),
+}
 
 /// The steps that remain after a deletion.
 #[derive(Debug, Default)]
@@ -284,5 +292,19 @@ fn disown(store: &mut Store, place: &Place, owner: &str) {
     object::set(object::metadata(&mut object), "ownerReferences", rest);
     if let Some(kind) = store.kind(&place.kind).cloned() {
         store.put(&place.kind, &mut convert::absorb(&kind, object));
+    }
+}
+
+/// Returns the place of a cluster-scoped object.
+pub(super) fn place_of(group: &str, plural: &str, name: &str) -> Place {
+    Place {
+        kind: KindId {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+        },
+        key: Key {
+            namespace: String::new(),
+            name: name.to_owned(),
+        },
     }
 }

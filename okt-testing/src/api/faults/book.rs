@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use super::{
     chaos::{Chaos, Unleashed},
     event::{OnEvent, Twist},
+    failure::{Mishap, OnRequest},
     fault::Fault,
     injected::{Due, Hold, Injected, Log, Strike, Tally, lock},
-    request::{Mishap, OnRequest},
     target::Delivery,
     what::{Either, What},
 };

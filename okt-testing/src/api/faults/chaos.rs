@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use super::{
     draw::draw,
     event::OnEvent,
+    failure::OnRequest,
     fault::Fault,
     injected::{Due, Hold, Tally, lock},
-    request::OnRequest,
     seed::Seed,
     target::{Delivery, EventKind, Resource, Target},
     what::{Either, What},

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     count::Window,
-    request::OnRequest,
+    failure::OnRequest,
     target::{Resource, Target},
 };
 use crate::api::record::RequestRecord;

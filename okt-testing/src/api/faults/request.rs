@@ -1,42 +1,12 @@
-//! [`OnRequest`]: the faults of requests.
+//! The constructors and limits of the faults of requests.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use serde_json::{Value, json};
-
-use super::fault::Fault;
-use crate::api::record::{RequestRecord, Verb};
-
-/// The fault of a request, before or after it is carried out.
-#[derive(Clone, Debug)]
-pub struct OnRequest {
-    pub(crate) mishap: Mishap,
-    pub(crate) after_commit: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Mishap {
-    /// The request is answered with this failure.
-    Refused(Failure),
-    /// The request gets no response.
-    Silence,
-    /// The connection ends before the response.
-    Broken,
-    /// The request takes this much longer.
-    Delayed(Duration),
-    /// The connection ends after this number of bytes of the response body.
-    Cut(usize),
-}
-
-/// A failure response.
-#[derive(Clone, Debug)]
-pub(crate) struct Failure {
-    pub(crate) code: u16,
-    reason: String,
-    /// `None` for the message of a real server, which names the object.
-    message: Option<String>,
-    pub(crate) retry_after_seconds: Option<u64>,
-}
+use super::{
+    failure::{Failure, Mishap, OnRequest},
+    fault::Fault,
+};
+use crate::api::record::Verb;
 
 impl Fault<OnRequest> {
     /// Answers the request with 409 Conflict, as if another client had just written the object.
@@ -193,78 +163,6 @@ impl Fault<OnRequest> {
         Self::of(OnRequest {
             mishap,
             after_commit: false,
-        })
-    }
-}
-
-impl OnRequest {
-    /// Returns the same fault with this fraction of its delay.
-    pub(crate) fn scaled(&self, fraction: f64) -> Self {
-        let mut scaled = self.clone();
-        if let Mishap::Delayed(time) = &mut scaled.mishap {
-            *time = time.mul_f64(fraction);
-        }
-        scaled
-    }
-}
-
-impl fmt::Display for OnRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.mishap {
-            Mishap::Refused(failure) => write!(f, "{} {}", failure.code, failure.reason)?,
-            Mishap::Silence => f.write_str("no answer")?,
-            Mishap::Broken => f.write_str("a broken connection")?,
-            Mishap::Delayed(time) => write!(f, "a delay of {time:?}")?,
-            Mishap::Cut(bytes) => return write!(f, "a body cut after {bytes} bytes"),
-        }
-        if self.after_commit {
-            f.write_str(" after the commit")?;
-        }
-        Ok(())
-    }
-}
-
-impl Failure {
-    /// Returns the `Status` object that answers a request.
-    pub(crate) fn body(&self, request: &RequestRecord) -> Value {
-        let name = request.name.as_deref().unwrap_or_default();
-        let resource = if request.group.is_empty() {
-            request.resource.clone()
-        } else {
-            format!("{}.{}", request.resource, request.group)
-        };
-        let message = match (&self.message, self.code) {
-            (Some(message), _) => message.clone(),
-            (None, 409) => format!(
-                "Operation cannot be fulfilled on {resource} \"{name}\": the object has been modified; please apply your changes to the latest version and try again"
-            ),
-            (None, _) => format!(
-                "{resource} \"{name}\" is forbidden: User \"{}\" cannot {} resource \"{}\" in API group \"{}\"",
-                request.client, request.verb, request.resource, request.group
-            ),
-        };
-        let mut details = json!({});
-        for (key, text) in [
-            ("name", name),
-            ("group", request.group.as_str()),
-            ("kind", request.resource.as_str()),
-        ] {
-            if !text.is_empty() {
-                details[key] = text.into();
-            }
-        }
-        if let Some(seconds) = self.retry_after_seconds {
-            details["retryAfterSeconds"] = seconds.into();
-        }
-        json!({
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": message,
-            "reason": self.reason,
-            "details": details,
-            "code": self.code,
         })
     }
 }

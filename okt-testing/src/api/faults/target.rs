@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use crate::api::{
     kind::KindId,
-    record::{RequestRecord, Verb},
+    record::{RequestRecord, Verb, write_client, write_place},
 };
 
 /// The type of a watch event.
@@ -56,24 +56,6 @@ impl fmt::Display for Delivery<'_> {
         write_place(f, self.namespace, self.name)?;
         write_client(f, self.client)
     }
-}
-
-/// Writes ` namespace/name`, or the part of it that is not empty.
-pub(crate) fn write_place(f: &mut fmt::Formatter<'_>, namespace: &str, name: &str) -> fmt::Result {
-    match (namespace, name) {
-        ("", "") => Ok(()),
-        ("", name) => write!(f, " {name}"),
-        (namespace, "") => write!(f, " in {namespace}"),
-        (namespace, name) => write!(f, " {namespace}/{name}"),
-    }
-}
-
-/// Writes ` of client`, if the client has a name.
-pub(crate) fn write_client(f: &mut fmt::Formatter<'_>, client: &str) -> fmt::Result {
-    if client.is_empty() {
-        return Ok(());
-    }
-    write!(f, " of {client}")
 }
 
 type Test = Arc<dyn Fn(&RequestRecord) -> bool + Send + Sync>;

@@ -1,6 +1,6 @@
 //! The two sorts of faults: those of requests and those of events.
 
-use super::{event::OnEvent, fault::Fault, request::OnRequest};
+use super::{event::OnEvent, failure::OnRequest, fault::Fault};
 
 /// The subject of a [`Fault`]: [`OnRequest`] or [`OnEvent`].
 pub trait What: sealed::Sorted {}

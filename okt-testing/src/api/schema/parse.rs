@@ -1,4 +1,4 @@
-//! This file parses a structural schema and reports why it is none.
+//! This file parses the `OpenAPI` schema of a kind into a structural schema, and reports why it is none.
 
 use std::sync::LazyLock;
 
@@ -6,16 +6,73 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Additional, Bound, ListType, Schema, Type, apply_defaults, drop_nulls, prune, validate,
-    validate_lists,
+    Additional, Bound, ListType, Schema, Type, apply_defaults, drop_nulls, prune, structure,
+    validate, validate_lists,
 };
 use crate::api::{
-    cel::{Rule, check_rules},
+    cel::{Rule, check_costs, check_rules},
+    object,
     refusal::Cause,
 };
 
+impl Schema {
+    /// Returns a schema that accepts every object, with known shapes where they matter.
+    ///
+    /// `known` is an `OpenAPI` schema of this crate itself.
+    pub(crate) fn of_builtin(known: Value) -> Self {
+        let mut root = known;
+        let fields = object::fields(&mut root);
+        fields.insert("type".to_owned(), "object".into());
+        fields.insert(
+            "x-kubernetes-preserve-unknown-fields".to_owned(),
+            true.into(),
+        );
+        Self::parse_root(&root, "").expect("the schemas of built-in kinds are part of this crate")
+    }
+
+    /// Parses the schema of a whole object, which is at this path of a CRD.
+    ///
+    /// # Errors
+    /// All errors of the schema, each with its path.
+    pub(crate) fn parse_root(schema: &Value, path: &str) -> Result<Self, Vec<Cause>> {
+        let mut causes = Vec::new();
+        structure::check_root(schema, path, &mut causes);
+        let root = parse(schema, path, Place::ROOT, &mut causes);
+        check_costs(&root, path, &mut causes);
+        if causes.is_empty() {
+            Ok(root)
+        } else {
+            Err(causes)
+        }
+    }
+
+    /// Declares `apiVersion`, `kind` and `metadata`, which a schema may omit.
+    fn add_object_fields(&mut self) {
+        let own = self.properties.remove("metadata");
+        let mut metadata = object_meta();
+        if let Some(own) = own {
+            // A schema may restrict only the name within the metadata.
+            for (key, schema) in own.properties {
+                if key == "name" || key == "generateName" {
+                    metadata.properties.insert(key, schema);
+                }
+            }
+        }
+        self.properties.insert("metadata".to_owned(), metadata);
+        for key in ["apiVersion", "kind"] {
+            self.properties.insert(
+                key.to_owned(),
+                Schema {
+                    kind: Some(Type::String),
+                    ..Schema::default()
+                },
+            );
+        }
+    }
+}
+
 /// The schema of `metadata`.
-pub(super) fn object_meta() -> Schema {
+fn object_meta() -> Schema {
     static META: LazyLock<Value> = LazyLock::new(|| {
         let text = json!({ "type": "string" });
         let time = json!({ "type": "string", "format": "date-time", "nullable": true });
@@ -63,7 +120,7 @@ pub(super) fn object_meta() -> Schema {
 
 /// The position of a node.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'p> {
+struct Place<'p> {
     root: bool,
     /// The node is below allOf, anyOf, oneOf or not, where types are optional.
     junctor: bool,
@@ -72,7 +129,7 @@ pub(super) struct Place<'p> {
 }
 
 impl Place<'_> {
-    pub(super) const ROOT: Self = Self {
+    const ROOT: Self = Self {
         root: true,
         junctor: false,
         uncorrelatable: None,
@@ -94,7 +151,7 @@ impl Place<'_> {
     }
 }
 
-pub(super) fn parse(raw: &Value, path: &str, place: Place<'_>, causes: &mut Vec<Cause>) -> Schema {
+fn parse(raw: &Value, path: &str, place: Place<'_>, causes: &mut Vec<Cause>) -> Schema {
     let Some(node) = raw.as_object() else {
         causes.push(Cause::invalid(path, raw, "must be a schema object"));
         return Schema::default();

@@ -4,13 +4,17 @@
 //! allows can be repaired field by field.
 
 mod lists;
+mod path;
 mod scalars;
 
 pub(crate) use self::lists::{old_item, validate_lists};
 
 use serde_json::{Map, Value};
 
-use self::scalars::{check_number, check_string};
+use self::{
+    path::{join, subject},
+    scalars::{check_number, check_string},
+};
 use super::{Schema, Type};
 use crate::api::refusal::Cause;
 
@@ -235,18 +239,5 @@ fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<C
     if !schema.all_of.iter().all(holds) {
         causes.push(fault("must validate all the schemas (allOf)"));
         causes.extend(schema.all_of.iter().flat_map(faults));
-    }
-}
-
-/// Returns the name of a path within a message.
-fn subject(path: &str) -> &str {
-    if path.is_empty() { "<root>" } else { path }
-}
-
-fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
     }
 }

@@ -1,18 +1,14 @@
-//! This file converts answers to HTTP responses, complete or broken ones.
-
-use std::io;
+//! This file converts answers and failures to HTTP responses.
 
 use bytes::Bytes;
-use futures::stream;
 use http::{
     HeaderMap, HeaderValue, Response, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER, WARNING},
 };
-use http_body::Frame;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 
-use super::Body;
+use super::body::{Body, whole};
 use crate::api::{
     faults::Failure,
     record::{RequestRecord, Verb},
@@ -144,12 +140,6 @@ fn bytes_of(body: &Value) -> Bytes {
     Bytes::from(body.to_string())
 }
 
-fn whole(body: Bytes) -> Body {
-    Full::new(body)
-        .map_err(|never| match never {})
-        .boxed_unsync()
-}
-
 /// Returns the response of a fault.
 pub(super) fn fail(failure: &Failure, request: &RequestRecord) -> Response<Body> {
     let mut body = failure.body(request);
@@ -170,38 +160,4 @@ pub(super) fn fail(failure: &Failure, request: &RequestRecord) -> Response<Body>
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
-}
-
-/// The error of a connection that ends before an answer.
-pub(super) fn reset() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer")
-}
-
-/// The error of a connection that ends within an answer, in the words of an HTTP client.
-pub(crate) fn cut_off() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::UnexpectedEof,
-        "unexpected EOF during chunk size line",
-    )
-}
-
-/// Cuts the body off after a number of bytes, without a proper end.
-pub(super) fn cut(body: Body, bytes: usize) -> Body {
-    let frames = stream::unfold(Some((body, bytes)), |state| async move {
-        let (mut body, left) = state?;
-        let next = if left == 0 { None } else { body.frame().await };
-        let data = match next {
-            None => {
-                // The HTTP server flushes the data sent so far only while nothing more is ready.
-                tokio::task::yield_now().await;
-                return Some((Err(cut_off()), None));
-            }
-            Some(Err(error)) => return Some((Err(error), None)),
-            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-        };
-        let sent = data.slice(..data.len().min(left));
-        let left = left - sent.len();
-        Some((Ok(Frame::data(sent)), Some((body, left))))
-    });
-    StreamBody::new(frames).boxed_unsync()
 }

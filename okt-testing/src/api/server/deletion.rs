@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, call::Call};
 use crate::api::{
+    convert,
     delete::{self, Deletion, Propagation},
     kind::{Kind, Origin},
     object::{self, json_type, text},
@@ -13,7 +14,6 @@ use crate::api::{
     record::RequestRecord,
     refusal::Refusal,
     store::{Key, Store},
-    write,
 };
 
 pub(super) fn of_object(
@@ -44,14 +44,14 @@ pub(super) fn of_collection(
     let selector = call.selector(kind)?;
     let (deletion, _) = asked(call)?;
     record.dry_run = deletion.dry_run;
-    let id = write::stored_id(kind);
+    let id = convert::stored_id(kind);
     let mut items = Vec::new();
     let keys: Vec<_> = store
         .list(&id, namespace)
         .map(|(key, _)| key.clone())
         .collect();
     for key in keys {
-        let Some(object) = write::current(store, kind, &key) else {
+        let Some(object) = convert::current(store, kind, &key) else {
             continue;
         };
         if selector.selects(&object) {

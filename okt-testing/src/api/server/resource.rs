@@ -6,13 +6,13 @@ use http::{Method, header::ACCEPT};
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Shared,
+    Answer,
     call::{Call, check_object, mistyped_metadata},
     deletion, scale,
 };
 use crate::api::{
     apply::Operation,
-    builtin,
+    builtin, convert,
     kind::{Kind, KindId, Origin},
     object, patch,
     path::ResourcePath,
@@ -20,6 +20,7 @@ use crate::api::{
     record::{RequestRecord, Verb},
     refusal::{Cause, Refusal, Subject},
     sight::Sight,
+    state::Shared,
     store::{Key, Store},
     watch::{Audience, Watch},
     write::{self, Door, Moment, Precondition, Subresource, Written},
@@ -356,7 +357,7 @@ fn check_applied(kind: &Kind, config: &Value) -> Result<(), Refusal> {
 /// Patches an object by any method but server-side apply.
 fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Written, Refusal> {
     let kind = &*door.kind;
-    let Some(old) = write::current(store, kind, key) else {
+    let Some(old) = convert::current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
     let old = old.read();
@@ -460,7 +461,7 @@ fn rescale(
     let Some(scale) = &kind.scale else {
         return Err(Refusal::unknown_path());
     };
-    let Some(old) = write::current(store, kind, key) else {
+    let Some(old) = convert::current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
     let old = old.read();

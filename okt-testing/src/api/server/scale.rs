@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Answer, call::Call};
 use crate::api::{
     apply::Operation,
+    convert,
     kind::{Kind, Origin},
     object::{self, text},
     patch,
@@ -28,7 +29,7 @@ pub(super) fn apply(
     let door = call.door(kind, Subresource::Scale, Operation::Apply);
     let mut config = call.parse(&[patch::APPLY])?;
     object::whole_numbers(&mut config);
-    let Some(old) = write::current(store, kind, key) else {
+    let Some(old) = convert::current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
     let given = (text(&config, &["apiVersion"]), text(&config, &["kind"]));

@@ -1,4 +1,4 @@
-//! This file parses the JSON paths of printer columns.
+//! This file finds the values of printer columns by their JSON paths.
 //!
 //! It supports the parts that columns use: fields (dotted, escaped or in brackets), indexes, `[*]`, and filters that
 //! compare one field with one literal.
@@ -29,14 +29,6 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Parses a path.
-    ///
-    /// # Errors
-    /// The path is invalid on every server, or uses a part that this file does not support.
-    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
-        grammar::parse(text)
-    }
-
     /// Returns the first value that the path leads to.
     pub(crate) fn first<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         follow(&self.0, object)

@@ -1,116 +1,27 @@
 //! This file holds an event that a lag, a hold or a merge delays.
 
-use std::time::Duration;
-
 use tokio::time::{self, Instant};
 
-use super::{Watch, seen::Seen, time_or_never};
-use crate::api::{
-    faults::{Delivery, EventKind, Hold, Twist},
-    write::stored_id,
-};
+use super::seen::Seen;
+use crate::api::faults::{Hold, Twist};
 
 /// A delayed event.
 pub(super) struct Pending {
-    seen: Seen,
+    pub(super) seen: Seen,
     /// The end of its lag.
-    opens: Instant,
-    held: Vec<Hold>,
+    pub(super) opens: Instant,
+    pub(super) held: Vec<Hold>,
     /// Whether lag and holds are over.
-    is_open: bool,
+    pub(super) is_open: bool,
     /// The time until which it waits for the next event of its object.
-    merges: Option<Instant>,
-    twist: Option<Twist>,
+    pub(super) merges: Option<Instant>,
+    pub(super) twist: Option<Twist>,
 }
 
 impl Pending {
     /// Whether it waits for the next event of its object.
     pub(super) fn wants_next(&self) -> bool {
         self.merges.is_some()
-    }
-}
-
-impl Watch {
-    /// Determines the faults of an event, and sends it unless they delay it.
-    pub(super) fn judge(&mut self, seen: Seen) {
-        if seen.is_judged {
-            return self.send(&seen, None);
-        }
-        let resource = stored_id(&self.lens.kind);
-        let fate = self.audience.shared.book().fate(&Delivery {
-            client: &self.audience.client,
-            replica: self.audience.sight.name(),
-            resource: &resource,
-            namespace: &seen.key.namespace,
-            name: &seen.key.name,
-            kind: seen.kind,
-        });
-        let opens = later(Instant::now(), fate.lag);
-        let merges = match fate.twist {
-            Some(Twist::Merged(within)) if !self.closed => Some(later(opens, within)),
-            _ => None,
-        };
-        let is_open = fate.lag.is_zero() && fate.held.is_empty();
-        if is_open && merges.is_none() {
-            return self.send(&seen, fate.twist);
-        }
-        self.pending = Some(Pending {
-            seen,
-            opens,
-            held: fate.held,
-            is_open,
-            merges,
-            twist: fate.twist,
-        });
-        self.merge_pending();
-    }
-
-    /// Merges the pending event with the next event of its object, if that has arrived and nothing else delays the
-    /// pending one.
-    ///
-    /// No event is moved behind a bookmark, because a bookmark guarantees that all earlier events were sent.
-    pub(super) fn merge_pending(&mut self) {
-        let waits = |pending: &mut Pending| pending.is_open && pending.wants_next();
-        let Some(pending) = self.pending.take_if(waits) else {
-            return;
-        };
-        let next = (self.inbox.iter())
-            .take_while(|seen| seen.kind != EventKind::Bookmark)
-            .position(|seen| seen.is_about(&pending.seen));
-        match next.and_then(|index| Some((index, self.inbox.remove(index)?))) {
-            Some((index, next)) => {
-                if let Some(merged) = pending.seen.merge(next) {
-                    self.inbox.insert(index, merged);
-                }
-            }
-            None => self.pending = Some(pending),
-        }
-    }
-
-    /// Marks the watch as closed, because no more changes come; sends an event that waited only for a merge.
-    pub(super) fn close(&mut self) {
-        self.closed = true;
-        if let Some(pending) = &mut self.pending {
-            pending.merges = None;
-            if pending.is_open {
-                self.let_go();
-            }
-        }
-    }
-
-    /// Sends the pending event after its delay, or starts to wait for the event to merge with.
-    pub(super) fn let_go(&mut self) {
-        if let Some(pending) = &mut self.pending
-            && !pending.is_open
-        {
-            pending.is_open = true;
-            if pending.wants_next() {
-                return self.merge_pending();
-            }
-        }
-        if let Some(pending) = self.pending.take() {
-            self.send(&pending.seen, pending.twist);
-        }
     }
 }
 
@@ -128,8 +39,10 @@ pub(super) async fn go_ahead(pending: Option<&Pending>) {
     }
 }
 
-/// Adds a time to a moment; a time that is too long for the clock counts as 30 days.
-fn later(moment: Instant, time: Duration) -> Instant {
-    const MONTH: Duration = Duration::from_hours(24 * 30);
-    moment.checked_add(time).unwrap_or_else(|| moment + MONTH)
+/// Waits until a moment, if there is one.
+pub(super) async fn time_or_never(at: Option<Instant>) {
+    match at {
+        Some(at) => time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
 }

@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 use super::{Audience, Out, Watch, bookmark::next_bookmark, lens::Lens, seen::error};
 use crate::api::{
+    convert::stored_id,
     kind::{Kind, KindId},
     path::Query,
     read::{Form, no_version, parse_version},
     refusal::Refusal,
     selector::Selector,
     store::Store,
-    write::stored_id,
 };
 
 impl Watch {

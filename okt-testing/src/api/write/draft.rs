@@ -8,11 +8,11 @@ use super::{
     Door, Precondition, Subresource, Written, check_address,
     clean::clean,
     finish::{Outcome, commit_update, finish_create, finish_update},
-    isolate, place, scene, stored_id,
+    isolate, place, scene,
 };
 use crate::api::{
     apply::{self, Bare},
-    convert,
+    convert::{self, stored_id},
     kind::Kind,
     object,
     refusal::Refusal,

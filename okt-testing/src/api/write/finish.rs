@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::{
     Door, Subresource,
     check::{check, check_crd_update, check_namespace},
-    current,
     shown::{check_readable, hide, reread},
-    stored_id,
 };
 use crate::api::{
-    builtin, convert, crd, delete,
+    builtin,
+    convert::{self, current, stored_id},
+    crd, delete,
     kind::{Kind, Origin},
     object,
     refusal::Refusal,
@@ -149,7 +149,7 @@ pub(super) fn finish_update(
     }
     let counted = rewritten || !kind.same_content(old, new) || is_rollout(door, old, new);
     if kind.has_generation && counted {
-        raise_generation(new);
+        object::raise_generation(new);
     }
     check(door, new, Some(old))?;
     let same = is_same(old, new);
@@ -260,13 +260,6 @@ fn keep_metadata(old: &Value, new: &mut Value) {
             metadata.insert(key.to_owned(), value.clone());
         }
     }
-}
-
-pub(crate) fn raise_generation(object: &mut Value) {
-    let generation = object::at(object, &["metadata", "generation"])
-        .and_then(Value::as_i64)
-        .unwrap_or(0);
-    object::metadata(object).insert("generation".to_owned(), generation.wrapping_add(1).into());
 }
 
 /// Whether the annotations of a Deployment change, which counts for its generation.

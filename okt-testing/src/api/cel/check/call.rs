@@ -12,7 +12,8 @@ use kube::core::cel::cel::{
 
 use super::{
     super::{
-        FUNCTIONS, cost,
+        cost,
+        functions::FUNCTIONS,
         known::Known,
         library, merge,
         types::{Bindings, Type},

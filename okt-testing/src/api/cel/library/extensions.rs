@@ -1,6 +1,6 @@
 //! This file lists the functions that Kubernetes adds to the language.
 
-use super::Signatures;
+use super::signature::Signatures;
 
 pub(super) const EXTENSIONS: Signatures = &[
     // Texts

@@ -1,6 +1,6 @@
 //! This file lists the operators and functions of the language itself, including optionals.
 
-use super::Signatures;
+use super::signature::Signatures;
 
 pub(super) const OPERATORS: Signatures = &[
     ("_&&_", &["(bool,bool) bool"]),

@@ -3,7 +3,7 @@
 use jiff::{Timestamp, civil};
 use serde_json::Value;
 
-use super::subject;
+use super::path::subject;
 use crate::api::{refusal::Cause, schema::Schema};
 
 pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut Vec<Cause>) {

@@ -22,22 +22,27 @@ struct Reader<'t> {
     after_recursion: bool,
 }
 
-/// Parses the path of a column.
-pub(super) fn parse(text: &str) -> Result<JsonPath, Fault> {
-    // A server puts the path into braces, so a brace of its own ends it.
-    let mut reader = Reader {
-        rest: text,
-        steps: Vec::new(),
-        unknown: false,
-        after_recursion: false,
-    };
-    while !reader.rest.is_empty() {
-        reader.step()?;
+impl JsonPath {
+    /// Parses a path.
+    ///
+    /// # Errors
+    /// The path is invalid on every server, or uses a part that this file does not support.
+    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
+        // A server puts the path into braces, so a brace of its own ends it.
+        let mut reader = Reader {
+            rest: text,
+            steps: Vec::new(),
+            unknown: false,
+            after_recursion: false,
+        };
+        while !reader.rest.is_empty() {
+            reader.step()?;
+        }
+        if reader.unknown {
+            return Err(Fault::Unknown);
+        }
+        Ok(Self(reader.steps))
     }
-    if reader.unknown {
-        return Err(Fault::Unknown);
-    }
-    Ok(JsonPath(reader.steps))
 }
 
 impl Reader<'_> {
@@ -139,7 +144,7 @@ impl Reader<'_> {
             // Dots separate names here too.
             let key = format!(".{key}");
             check(&key)?;
-            match parse(&key) {
+            match JsonPath::parse(&key) {
                 Ok(path) => self.steps.extend(path.0),
                 Err(_) => self.unknown = true,
             }
@@ -183,7 +188,11 @@ impl Reader<'_> {
         };
         check(left)?;
         check(right)?;
-        match (parse(left), operator, literal(right.trim_matches(' '))) {
+        match (
+            JsonPath::parse(left),
+            operator,
+            literal(right.trim_matches(' ')),
+        ) {
             (Ok(path), "==" | "!=", Some(value)) => self.steps.push(Step::Filter {
                 path,
                 equal: operator == "==",
@@ -208,7 +217,7 @@ impl Reader<'_> {
 
 /// Whether a server can read a path.
 fn check(text: &str) -> Result<(), Fault> {
-    match parse(text) {
+    match JsonPath::parse(text) {
         Err(Fault::Wrong) => Err(Fault::Wrong),
         Ok(_) | Err(Fault::Unknown) => Ok(()),
     }

@@ -1,0 +1,44 @@
+//! This file holds a compiled CEL rule.
+
+use std::fmt;
+
+use kube::core::cel::cel::IdedExpr;
+
+/// One entry of `x-kubernetes-validations`.
+pub(crate) struct Rule {
+    pub(super) expression: IdedExpr,
+    pub(super) text: String,
+    pub(super) message: Option<String>,
+    pub(super) message_expression: Option<IdedExpr>,
+    pub(super) reason: Reason,
+    /// The path below the node that carries the rule (e.g. `.replicas`).
+    pub(super) field_path: String,
+    /// The rule uses `oldSelf`.
+    pub(super) is_transition: bool,
+    /// `oldSelf` is an optional, and the rule also runs without an old value.
+    pub(super) is_optional: bool,
+    /// The position in the list of the schema.
+    pub(super) index: usize,
+    /// The type of the values (e.g. `object`).
+    pub(super) kind: &'static str,
+    /// The maximum cost of one evaluation.
+    pub(super) cost: u64,
+    pub(super) message_cost: Option<u64>,
+    /// The maximum number of evaluations in one request, regardless of the limits of the schemas around it.
+    pub(super) most_in_request: u64,
+}
+
+/// The reason of a violated rule.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reason {
+    Invalid,
+    Forbidden,
+    Required,
+    Duplicate,
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rule").field(&self.text).finish()
+    }
+}

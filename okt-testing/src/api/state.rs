@@ -1,0 +1,98 @@
+//! [`Shared`]: the state that all clients share.
+//!
+//! In-process clients and HTTP connections use the same store behind one lock.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use crate::api::{
+    faults::Book, record::Requests, sight::Sight, store::Store, versions::EventRecord,
+};
+
+/// The state that all clients share.
+pub(crate) struct Shared {
+    store: Mutex<Store>,
+    book: Mutex<Book>,
+    requests: Mutex<Requests>,
+    events: Mutex<Vec<EventRecord>>,
+    records: AtomicBool,
+    /// The view of the server itself.
+    pub(crate) sight: Arc<Sight>,
+    replicas: Mutex<BTreeMap<String, Arc<Sight>>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new() -> Self {
+        Self {
+            store: Mutex::new(Store::new()),
+            book: Mutex::default(),
+            requests: Mutex::default(),
+            events: Mutex::default(),
+            records: AtomicBool::new(true),
+            sight: Arc::new(Sight::new("")),
+            replicas: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Store> {
+        lock(&self.store)
+    }
+
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        lock(&self.book)
+    }
+
+    pub(crate) fn requests(&self) -> MutexGuard<'_, Requests> {
+        lock(&self.requests)
+    }
+
+    pub(crate) fn events(&self) -> MutexGuard<'_, Vec<EventRecord>> {
+        lock(&self.events)
+    }
+
+    /// Returns the view of a replica; the first call with a name creates it.
+    pub(crate) fn replica(&self, name: &str) -> Arc<Sight> {
+        if name.is_empty() {
+            return Arc::clone(&self.sight);
+        }
+        let mut replicas = lock(&self.replicas);
+        let replica = replicas
+            .entry(name.to_owned())
+            .or_insert_with(|| Arc::new(Sight::new(name)));
+        Arc::clone(replica)
+    }
+
+    /// Returns the views of the server and of all replicas.
+    pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
+        let replicas = lock(&self.replicas);
+        let all = std::iter::once(&self.sight).chain(replicas.values());
+        all.cloned().collect()
+    }
+
+    pub(crate) fn records(&self) -> bool {
+        self.records.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_recording(&self, on: bool) {
+        self.records.store(on, Ordering::Relaxed);
+        self.lock().keep_all(on);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic outside the store does no harm. One within it could leave a change half done, but every single object and
+    // version stays intact; no code there is known to panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,34 @@
+//! [`Door`]: the parameters of a write.
+
+use std::sync::Arc;
+
+use crate::api::{apply::Manager, kind::Kind};
+
+/// The parameters of a write.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) kind: Arc<Kind>,
+    pub(crate) subresource: Subresource,
+    pub(crate) manager: Manager,
+    pub(crate) dry_run: bool,
+    /// The write is a patch, and no whole object.
+    pub(crate) is_patch: bool,
+    pub(crate) unknown_fields: UnknownFields,
+    /// The duplicate fields of the body.
+    pub(crate) twins: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subresource {
+    None,
+    Status,
+    Scale,
+}
+
+/// The treatment of fields that the schema does not declare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownFields {
+    Ignore,
+    Warn,
+    Refuse,
+}
