@@ -32,7 +32,7 @@ use crate::crd::readiness::{Readiness, watch_crd};
 use crate::operator::drive::{Settings, drive};
 use crate::patience::contact;
 use crate::reconcile::memory::Memory;
-use crate::reconcile::places::{ACTIONS, Places};
+use crate::reconcile::permits::{ACTIONS, Permits};
 
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::reconcile::tasks::Tasks;
@@ -219,25 +219,25 @@ impl<A: Application> Operator<A> {
     /// time; 4,096 by default.
     ///
     /// Each pending call holds its future and what your code holds, a connection for example.
-    /// Applications that did not answer the last call share a quarter of the places, so that the others find one.
+    /// Applications that did not answer the last call share a quarter of the permits, so that the others find one.
     #[must_use]
-    pub fn questions(mut self, places: usize) -> Self {
-        self.questions = places;
+    pub fn questions(mut self, permits: usize) -> Self {
+        self.questions = permits;
         self
     }
 
     /// Sets how many attempts of actions run at the same time; 4,096 by default.
     ///
-    /// Further attempts wait in order, deletions first. An eighth of the places is reserved for deletions.
+    /// Further attempts wait in order, deletions first. An eighth of the permits is reserved for deletions.
     /// After a restart the operator resumes the work that was in flight one attempt after the other: as many in 40 s as
-    /// there are places.
-    /// Work that answered `Wait` holds no place while it waits.
+    /// there are permits.
+    /// Work that answered `Wait` holds no permit while it waits.
     ///
     /// A running attempt costs the operator 8 KB (`docs/benchmarks.md`), plus what your handler holds: choose fewer
-    /// places if that is much.
+    /// permits if that is much.
     #[must_use]
-    pub fn actions(mut self, places: usize) -> Self {
-        self.actions = places;
+    pub fn actions(mut self, permits: usize) -> Self {
+        self.actions = permits;
         self
     }
 
@@ -322,7 +322,7 @@ impl<A: Application> Operator<A> {
         let application = Arc::new(self.application);
         let tasks = Tasks::default();
         let questions = Arc::new(Questions::new(self.questions));
-        let places = Places::new(self.actions);
+        let permits = Permits::new(self.actions);
         let _tasks_end_here = tasks.end_with_this();
         let draining = CancellationToken::new();
         let hash = read::graph_hash(graph);
@@ -343,7 +343,7 @@ impl<A: Application> Operator<A> {
                 history: History::default(),
                 tasks: tasks.clone(),
                 questions: Arc::clone(&questions),
-                places: Arc::clone(&places),
+                permits: Arc::clone(&permits),
                 clock: self.clock.clone(),
                 backdoor: self.backdoor.clone(),
                 backoff: self.backoff,

@@ -19,7 +19,7 @@ mod leftover;
 pub(crate) mod memory;
 mod observe;
 mod owned;
-pub(crate) mod places;
+pub(crate) mod permits;
 mod refusal;
 pub(crate) mod report;
 mod round;
@@ -51,7 +51,7 @@ pub(crate) async fn reconcile<A: Application>(
     let uid = cached.meta().uid.as_deref().unwrap_or_default();
     // Checked before the object is decoded: a replica on standby has nothing else to do.
     if let Some(requeue) = Requeue::when_it_may_act(shared.operator()) {
-        shared.places.leave(uid);
+        shared.permits.leave(uid);
         return requeue;
     }
     let known = shared.memory.of(uid);
@@ -67,7 +67,7 @@ pub(crate) async fn reconcile<A: Application>(
             Some(object) => Ok(object),
             None => cached.object(),
         };
-        let (requeue, waits_for_place) = match object {
+        let (requeue, waits_for_permit) = match object {
             Ok(object) => {
                 let reconciliation = Reconciliation {
                     shared,
@@ -83,8 +83,8 @@ pub(crate) async fn reconcile<A: Application>(
                 false,
             ),
         };
-        if !waits_for_place {
-            shared.places.leave(uid);
+        if !waits_for_permit {
+            shared.permits.leave(uid);
         }
         memory.work.is_under_way = requeue.is_under_way();
         if requeue.is_settled() {
@@ -117,7 +117,7 @@ fn is_behind<A: Application>(
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Performs decided effects until there is nothing more to do. Returns when to requeue the object, and whether its
-    /// work waits for a place.
+    /// work waits for a permit.
     async fn run(mut self) -> (Requeue, bool) {
         if self.known.take_name() {
             self.memory.work.name();
@@ -136,7 +136,7 @@ impl<A: Application> Reconciliation<'_, A> {
             match decide(graphs, &self.round.stored.recorded, &self.facts()) {
                 Decision::Do(effect) => self.perform(effect).await,
                 Decision::Rest(requeue) => {
-                    let waits = matches!(self.round.waits, Some(Waits::Place(_)));
+                    let waits = matches!(self.round.waits, Some(Waits::Permit(_)));
                     return (requeue, waits);
                 }
             }

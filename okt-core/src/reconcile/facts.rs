@@ -130,7 +130,7 @@ pub enum Waits {
     Ending,
     /// The operator runs as many actions as its limit allows. An event requeues the object, or it is requeued after
     /// this time.
-    Place(Option<Duration>),
+    Permit(Option<Duration>),
 }
 
 /// The pass.

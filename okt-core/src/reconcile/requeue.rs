@@ -185,7 +185,7 @@ fn left(
         | Verdict::End(_)
         | Verdict::Release => note(to_come(f.work.due)),
     }
-    if let Some(Waits::Place(Some(left))) = f.work.waits {
+    if let Some(Waits::Permit(Some(left))) = f.work.waits {
         note(Some(left));
     }
     // A time that has passed without effect is not used again: the object would be reconciled without pause.

@@ -64,7 +64,7 @@ pub(crate) struct Budget {
     /// Waits that end.
     pub(crate) ticks: u8,
     /// Actions for which there is no place under the limit.
-    pub(crate) places: u8,
+    pub(crate) permits: u8,
 }
 
 impl Budget {
@@ -80,7 +80,7 @@ impl Budget {
         sights: 0,
         drains: 0,
         ticks: 0,
-        places: 0,
+        permits: 0,
     };
 
     /// The budget of random runs.
@@ -95,7 +95,7 @@ impl Budget {
         sights: 3,
         drains: 1,
         ticks: 8,
-        places: 2,
+        permits: 2,
     };
 
     /// Parses a budget (e.g. `"user 2, crashes 1"`).
@@ -114,7 +114,7 @@ impl Budget {
                 "sights" => &mut budget.sights,
                 "drains" => &mut budget.drains,
                 "ticks" => &mut budget.ticks,
-                "places" => &mut budget.places,
+                "permits" => &mut budget.permits,
                 other => panic!("no budget: {other}"),
             };
             *field = times.parse().expect("a number");
@@ -344,7 +344,7 @@ fn special(shapes: &Shapes) -> Vec<Case> {
         case(
             "no place for an action",
             tiny,
-            "user 1, ticks 1, crashes 1, drains 1, places 2",
+            "user 1, ticks 1, crashes 1, drains 1, permits 2",
         )
         .owns(&["Up"]),
         case("the loop guard", timed, "ticks 1, sights 1, drains 1").special(Special::HasGoneRound),

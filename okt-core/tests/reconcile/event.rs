@@ -80,8 +80,8 @@ pub(crate) enum EffectOutcome {
     ClusterFails {
         permanent: bool,
     },
-    /// All places for actions are taken.
-    NoPlace,
+    /// All permits for actions are taken.
+    NoPermit,
     /// There is a place for the action after a time.
     NotYet,
 }

@@ -11,7 +11,7 @@ use crate::facts::WAIT;
 use crate::memory::{Due, Phase, Piece};
 use crate::operator::{Round, Run};
 use crate::plant::Bug;
-use crate::world::{OwnedObject, Places, PutObject, World};
+use crate::world::{OwnedObject, Permits, PutObject, World};
 
 /// After this many effects other objects are reconciled.
 const FUSE: u8 = 32;
@@ -188,21 +188,21 @@ impl World {
             self.operator.memory.is_ending = true;
             return;
         }
-        if matches!(outcome, EffectOutcome::NoPlace | EffectOutcome::NotYet) {
-            self.budget.places -= 1;
-            self.places = if outcome == EffectOutcome::NoPlace {
-                Places::Taken
+        if matches!(outcome, EffectOutcome::NoPermit | EffectOutcome::NotYet) {
+            self.budget.permits -= 1;
+            self.permits = if outcome == EffectOutcome::NoPermit {
+                Permits::Taken
             } else {
-                Places::Later
+                Permits::Later
             };
         }
-        let left = match self.places {
-            Places::Free => return self.begin(round),
-            Places::Taken => None,
-            Places::Later => Some(WAIT),
+        let left = match self.permits {
+            Permits::Free => return self.begin(round),
+            Permits::Taken => None,
+            Permits::Later => Some(WAIT),
         };
         if self.bug != Some(Bug::PlaceForgotten) {
-            round.waits = Some(Waits::Place(left));
+            round.waits = Some(Waits::Permit(left));
         }
     }
 

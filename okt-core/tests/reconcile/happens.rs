@@ -10,7 +10,7 @@ use crate::memory::{Phase, Piece};
 use crate::object::{Request, Spec};
 use crate::operator::OperatorFacts;
 use crate::plant::Bug;
-use crate::world::{OwnedObject, Places, Presence, PutObject, World};
+use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
 
 /// Another leader takes at most this many decisions.
 const DECISIONS: usize = 60;
@@ -42,7 +42,7 @@ impl World {
                 self.names_object();
             }
             Event::PlaceIsFree => {
-                self.places = Places::Free;
+                self.permits = Permits::Free;
                 self.operator.queued = true;
             }
             Event::OthersLetGo => self.presence = Presence::Gone,
@@ -144,8 +144,8 @@ impl World {
         self.requeued();
         let record = self.stored.status.recorded.at();
         self.long_in = record.map(|record| record.transition);
-        if self.places == Places::Later {
-            self.places = Places::Free;
+        if self.permits == Permits::Later {
+            self.permits = Permits::Free;
         }
         self.operator.memory.time_passes();
     }
@@ -155,7 +155,7 @@ impl World {
         let newest = self.versions.len() - 1;
         let listed = self.versions[newest - old.min(newest)];
         self.history.processes += 1;
-        self.places = Places::Free;
+        self.permits = Permits::Free;
         self.operator = OperatorFacts::started(self.history.processes, listed);
     }
 
@@ -189,7 +189,7 @@ impl World {
             self.happens(event);
         }
         self.operator = operator;
-        self.places = Places::Free;
+        self.permits = Permits::Free;
         self.budget = budget;
         self.budget.lead -= 1;
         self.relist();

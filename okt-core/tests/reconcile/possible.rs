@@ -6,7 +6,7 @@ use okt_core::{Mark, State};
 
 use crate::cases::Special;
 use crate::event::{EffectOutcome, Event, Fault, StepAnswer, Write};
-use crate::world::{OwnedObject, Places, Presence, PutObject, World};
+use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
 
 impl World {
     /// Returns every event that can happen now.
@@ -96,8 +96,8 @@ impl World {
             Effect::Clear if budget.cluster > 0 => {
                 may_come_to(&[EffectOutcome::ClusterFails { permanent: false }]);
             }
-            Effect::Start { .. } if budget.places > 0 && self.places == Places::Free => {
-                may_come_to(&[EffectOutcome::NoPlace, EffectOutcome::NotYet]);
+            Effect::Start { .. } if budget.permits > 0 && self.permits == Permits::Free => {
+                may_come_to(&[EffectOutcome::NoPermit, EffectOutcome::NotYet]);
             }
             // Their budget is spent, or they cannot fail.
             Effect::AddFinalizer
@@ -136,7 +136,7 @@ impl World {
         if self.cluster.put == PutObject::Deleting {
             events.push(Event::PutIsGone);
         }
-        if self.places == Places::Taken {
+        if self.permits == Permits::Taken {
             events.push(Event::PlaceIsFree);
         }
         if self.others_hold && self.stored.spec.deleting && !self.stored.finalizer {

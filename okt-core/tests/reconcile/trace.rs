@@ -88,7 +88,7 @@ impl World {
              {:>5}  {:?}, reported: {:?}\n\
              {:>5}  the operator has {:?}, {}, leads: {}, draining: {}\n\
              {:>5}  {:?}\n\
-             {:>5}  cluster: {:?}, places: {:?}\n",
+             {:>5}  cluster: {:?}, permits: {:?}\n",
             "",
             stored.version,
             stored.finalizer,
@@ -106,7 +106,7 @@ impl World {
             self.operator.memory,
             "",
             self.cluster,
-            self.places,
+            self.permits,
         )
     }
 }

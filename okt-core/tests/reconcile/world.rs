@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) extra: u8,
     /// The kind of write that fails, and how.
     pub(crate) failing: Option<(Write, Fault)>,
-    pub(crate) places: Places,
+    pub(crate) permits: Permits,
     /// The transition into the state in which the object has been for a long time.
     pub(crate) long_in: Option<u64>,
     /// Other controllers have finalizers on the object.
@@ -85,9 +85,9 @@ impl Cluster {
     }
 }
 
-/// The places for actions.
+/// The permits for actions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Places {
+pub(crate) enum Permits {
     Free,
     /// All are taken. The object is requeued when one becomes free.
     Taken,
@@ -164,7 +164,7 @@ impl World {
             sight: Observed::Unobserved,
             extra: 0,
             failing: None,
-            places: Places::Free,
+            permits: Permits::Free,
             long_in: None,
             others_hold: case.special == Special::HeldByOthers,
             former_task_runs: case.special == Special::NameIsTaken,
@@ -189,7 +189,7 @@ impl World {
             sight,
             extra,
             failing,
-            places,
+            permits,
             long_in,
             others_hold,
             former_task_runs,
@@ -200,7 +200,7 @@ impl World {
         } = self;
         let mut hasher = DefaultHasher::new();
         (stored, versions, presence, operator, cluster, sight, extra).hash(&mut hasher);
-        (failing, places, long_in, others_hold, former_task_runs).hash(&mut hasher);
+        (failing, permits, long_in, others_hold, former_task_runs).hash(&mut hasher);
         (budget, history, broken.is_some(), self.ages()).hash(&mut hasher);
         hasher.finish()
     }

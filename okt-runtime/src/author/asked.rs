@@ -27,13 +27,13 @@ const SELDOM: Duration = Duration::from_mins(5);
 /// The default number of calls that may be pending at the same time.
 pub(crate) const QUESTIONS: usize = 4096;
 
-/// One of this many places is for applications that did not answer the last call.
+/// One of this many permits is for applications that did not answer the last call.
 const DOUBTFUL_SHARE: usize = 4;
 
-/// The places of pending calls.
+/// The permits of pending calls.
 ///
 /// Each call costs its future, a few kilobytes, and what the application's code holds (a connection).
-/// Applications that did not answer the last call share a part of the places, so that the others always find one.
+/// Applications that did not answer the last call share a part of the permits, so that the others always find one.
 #[derive(Debug)]
 pub(crate) struct Questions {
     all: Semaphore,
@@ -41,11 +41,11 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    pub(crate) fn new(places: usize) -> Self {
-        let places = places.clamp(1, Semaphore::MAX_PERMITS);
+    pub(crate) fn new(permits: usize) -> Self {
+        let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         Self {
-            all: Semaphore::new(places),
-            doubtful: Semaphore::new(places.div_ceil(DOUBTFUL_SHARE)),
+            all: Semaphore::new(permits),
+            doubtful: Semaphore::new(permits.div_ceil(DOUBTFUL_SHARE)),
         }
     }
 }
@@ -118,7 +118,7 @@ impl<K: LifecycleObject> Asker<'_, K> {
             tokio::time::timeout(limit, contained).await
         };
         let mut answer = std::pin::pin!(answer);
-        // A call that answers at once keeps its place in the queue.
+        // A call that answers at once keeps its permit in the queue.
         let answer = match (&mut answer).now_or_never() {
             Some(answer) => answer,
             None => self.place.aside(answer).await,

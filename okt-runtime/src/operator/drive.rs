@@ -180,7 +180,7 @@ fn heed<A: Application>(
         Ok(watcher::Event::Delete(object)) => {
             let uid = object.meta().uid.as_deref().unwrap_or_default();
             shared.memory.forget(uid);
-            shared.places.leave(uid);
+            shared.permits.leave(uid);
             shared.cluster.forget(&name_of(&object), uid);
         }
         Ok(watcher::Event::InitDone) => {
@@ -189,7 +189,7 @@ fn heed<A: Application>(
                 .filter_map(|object| object.meta().uid.as_deref())
                 .collect();
             for uid in shared.memory.keep_only(|uid| alive.contains(uid)) {
-                shared.places.leave(&uid);
+                shared.permits.leave(&uid);
             }
             let names: HashSet<_> = all.iter().map(|object| name_of(&**object)).collect();
             (shared.cluster).keep_only(|name| names.contains(name), |uid| alive.contains(uid));

@@ -23,7 +23,7 @@ use crate::cache::history::History;
 use crate::clock::Clock;
 use crate::crd::readiness::Readiness;
 use crate::reconcile::memory::Memory;
-use crate::reconcile::places::Places;
+use crate::reconcile::permits::Permits;
 use crate::reconcile::tasks::Tasks;
 use crate::resources::Cluster;
 use crate::wire::object::{LifecycleObject, has_lifecycle};
@@ -39,7 +39,7 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) history: History,
     pub(crate) tasks: Tasks,
     pub(crate) questions: Arc<Questions>,
-    pub(crate) places: Arc<Places>,
+    pub(crate) permits: Arc<Permits>,
     pub(crate) clock: Clock,
     pub(crate) backdoor: Backdoor,
     pub(crate) backoff: Backoff,
@@ -55,7 +55,7 @@ pub(crate) struct Shared<A: Application> {
 
 /// A request to reconcile an object, in addition to the events of the watch.
 pub(crate) enum QueueRequest<K: LifecycleObject> {
-    /// Work of the object has ended, reports progress, or has got a place.
+    /// Work of the object has ended, reports progress, or has got a permit.
     Reconcile(ObjectRef<Cached<K>>),
     /// A reconcile request, or an event of another object, named it.
     External(ObjectRef<Cached<K>>),

@@ -1,4 +1,4 @@
-//! The effect that begins work: a task outside the reconciliation, once there is a place for it.
+//! The effect that begins work: a task outside the reconciliation, once there is a permit for it.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::author::context::Action;
 use crate::author::progress::Progress;
 use crate::cache::cached::{Cached, named};
 use crate::reconcile::memory::{Piece, Stage};
-use crate::reconcile::places::{Place, Purpose, Wait};
+use crate::reconcile::permits::{Permit, Purpose, Wait};
 use crate::reconcile::work;
 use crate::resources::name_of;
 
 impl<A: Application> Reconciliation<'_, A> {
-    /// Starts the work on record, unless it has to wait for the task before it or for a place.
+    /// Starts the work on record, unless it has to wait for the task before it or for a permit.
     pub(super) fn start(&mut self, resumed: bool) {
         let Some(state) = self.state() else {
             return;
@@ -28,9 +28,9 @@ impl<A: Application> Reconciliation<'_, A> {
         // An object that was abandoned and created again has the same name: the task of the one before ends first.
         self.memory.work.ending = self.shared.tasks.ending(&name_of(&*self.round.object));
         if self.memory.work.ending.is_none()
-            && let Some(place) = self.place_for_work(resumed)
+            && let Some(permit) = self.permit_for_work(resumed)
         {
-            self.begin(state, &mut piece, resumed, place);
+            self.begin(state, &mut piece, resumed, permit);
         }
         // Work that was in flight before this process began is remembered only once it runs.
         if !resumed || matches!(piece.stage, Stage::Running(_)) {
@@ -43,7 +43,7 @@ impl<A: Application> Reconciliation<'_, A> {
         piece.or_else(|| self.round.stored.piece())
     }
 
-    fn begin(&mut self, state: StateOf<A>, piece: &mut Piece, resumed: bool, place: Place) {
+    fn begin(&mut self, state: StateOf<A>, piece: &mut Piece, resumed: bool, permit: Permit) {
         let wake = self.wake();
         let before = piece.progress.as_ref().map(Progress::text);
         let progress = Progress::new(before.unwrap_or_default(), wake.clone());
@@ -58,22 +58,22 @@ impl<A: Application> Reconciliation<'_, A> {
             self.known.gone.child_token(),
             progress,
         );
-        piece.stage = Stage::Running(work::start(self.shared, state, action, place, wake));
+        piece.stage = Stage::Running(work::start(self.shared, state, action, permit, wake));
     }
 
-    /// Returns a place for an attempt; none if it has to wait for one.
-    fn place_for_work(&mut self, resumed: bool) -> Option<Place> {
+    /// Returns a permit for an attempt; none if it has to wait for one.
+    fn permit_for_work(&mut self, resumed: bool) -> Option<Permit> {
         let purpose = match (self.round.stored.asked.deleting, resumed) {
             (true, _) => Purpose::Leaving,
             (false, true) => Purpose::Resuming,
             (false, false) => Purpose::Working,
         };
-        let wait = match (self.shared.places).take(self.uid(), purpose, self.wake()) {
-            Ok(place) => return Some(place),
+        let wait = match (self.shared.permits).take(self.uid(), purpose, self.wake()) {
+            Ok(permit) => return Some(permit),
             Err(Wait::For(time)) => Some(time),
             Err(Wait::UntilWoken) => None,
         };
-        self.round.waits = Some(Waits::Place(wait));
+        self.round.waits = Some(Waits::Permit(wait));
         None
     }
 

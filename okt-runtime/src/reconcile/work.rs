@@ -13,7 +13,7 @@ use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
 use crate::backdoor::{Attempt, Backdoor, Fate};
 use crate::failure::Failure;
-use crate::reconcile::places::Place;
+use crate::reconcile::permits::Permit;
 use crate::reconcile::shared::Shared;
 use crate::reconcile::tasks::Running;
 use crate::resources::name_of;
@@ -27,7 +27,7 @@ pub(crate) fn start<A: Application>(
     shared: &Arc<Shared<A>>,
     state: StateOf<A>,
     action: Action<A::Resource>,
-    place: Place,
+    permit: Permit,
     ended: impl FnOnce() + Send + 'static,
 ) -> Running {
     let application = Arc::clone(&shared.application);
@@ -42,7 +42,7 @@ pub(crate) fn start<A: Application>(
     shared.tasks.spawn(async move {
         let said = attempt(&*application, &sharing.backdoor, state, &action, limit).await;
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = said;
-        drop((guard, place));
+        drop((guard, permit));
         ended();
     });
     Running {

@@ -19,8 +19,8 @@ use super::kept::Kept;
 use super::names::Key;
 use super::plan::{Plan, Presence, plan};
 use super::ready::{Lack, lack};
-use super::report::{ApplyReport, Index};
-use super::site::{NOT_LEADING, Site, Target, unreadable};
+use super::report::ApplyReport;
+use super::site::{NOT_LEADING, Precondition, Site, unreadable};
 use super::stamp::{Applied, Stamper};
 use crate::failure::Failure;
 use crate::wire::limits::RECORDED_LIMIT;
@@ -162,7 +162,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     }
 
     /// Notes the failure of the last attempt for an object, if its backoff still lasts.
-    fn has_failed_lately(&mut self, index: Index, key: &Key) -> bool {
+    fn has_failed_lately(&mut self, index: Option<usize>, key: &Key) -> bool {
         let Some((wait, Some(failure))) = self.efforts.wait(key, &self.pace) else {
             return false;
         };
@@ -171,7 +171,13 @@ impl<K: LifecycleObject> Applying<'_, K> {
     }
 
     /// Notes a failed attempt. `uid` is that of the object that existed.
-    fn note_failure(&mut self, index: Index, key: &Key, uid: Option<&str>, failure: Failure) {
+    fn note_failure(
+        &mut self,
+        index: Option<usize>,
+        key: &Key,
+        uid: Option<&str>,
+        failure: Failure,
+    ) {
         if failure.reason() == NOT_LEADING {
             self.report.failures.push((index, failure));
             return;
@@ -394,11 +400,13 @@ impl<K: LifecycleObject> Applying<'_, K> {
         there: Option<&Kept>,
     ) -> Result<Value, Failure> {
         let key = &applied.key;
-        let target = match there {
-            Some(there) => Target::Existing(there.meta().uid.as_deref().unwrap_or_default()),
-            None => Target::Absent,
+        let precondition = match there {
+            Some(there) => Precondition::Uid(there.meta().uid.as_deref().unwrap_or_default()),
+            None => Precondition::Absent,
         };
-        let made = self.send_apply(key, applied.body.clone(), target).await?;
+        let made = self
+            .send_apply(key, applied.body.clone(), precondition)
+            .await?;
         self.efforts.made(key, &self.pace);
         self.report.operations.applied += 1;
         let object = (made.value()).map_err(|why| unreadable(&self.told(key), &why))?;

@@ -36,16 +36,13 @@ impl OwnedStatus {
     }
 }
 
-/// The subject of a finding: the index of a declaration, or none for the objects that have to go.
-pub(crate) type Index = Option<usize>;
-
-/// The findings of one run.
+/// The findings of one run, each with the index of its declaration, or none for the objects that have to go.
 #[derive(Default)]
 pub(crate) struct ApplyReport {
     /// What failed.
-    pub(crate) failures: Vec<(Index, Failure)>,
+    pub(crate) failures: Vec<(Option<usize>, Failure)>,
     /// What is not ready yet or not gone yet, and why.
-    pub(crate) awaited: Vec<(Index, String)>,
+    pub(crate) awaited: Vec<(Option<usize>, String)>,
     /// How long until the resources are due again.
     pub(crate) due: Option<Duration>,
     /// The declarations whose object exists, ready or not.
@@ -74,7 +71,7 @@ impl ApplyReport {
     }
 
     /// Notes a failure and when to retry.
-    pub(super) fn retries(&mut self, index: Index, failure: Failure, wait: Duration) {
+    pub(super) fn retries(&mut self, index: Option<usize>, failure: Failure, wait: Duration) {
         self.failures.push((index, failure));
         self.due_in(wait);
     }

@@ -30,9 +30,9 @@ const NO_VERSION: &str = "1";
 
 /// The object that an apply may change; the server refuses the apply for any other object (409).
 #[derive(Clone, Copy)]
-pub(super) enum Target<'a> {
+pub(super) enum Precondition<'a> {
     /// The object of this uid: another object of the same name may have another owner.
-    Existing(&'a str),
+    Uid(&'a str),
     /// Nothing: the object is created.
     Absent,
 }
@@ -103,17 +103,17 @@ impl<K: LifecycleObject> Site<'_, K> {
     ///
     /// # Errors
     ///
-    /// [`reasons::CONFLICT`] if the existing object is not the target.
+    /// [`reasons::CONFLICT`] if the existing object does not meet the precondition.
     pub(super) async fn send_apply(
         &self,
         key: &Key,
         mut body: Value,
-        target: Target<'_>,
+        precondition: Precondition<'_>,
     ) -> Result<Kept, Failure> {
         self.check_leader()?;
-        match target {
-            Target::Existing(uid) => body["metadata"]["uid"] = uid.into(),
-            Target::Absent => body["metadata"]["resourceVersion"] = NO_VERSION.into(),
+        match precondition {
+            Precondition::Uid(uid) => body["metadata"]["uid"] = uid.into(),
+            Precondition::Absent => body["metadata"]["resourceVersion"] = NO_VERSION.into(),
         }
         let params = PatchParams::apply(&self.cluster.identity.manager).force();
         let api = self.api(key);

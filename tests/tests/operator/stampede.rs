@@ -41,7 +41,7 @@ async fn after_a_restart_work_that_was_in_flight_begins_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_actions_run_than_there_are_places_and_deletions_have_their_share() {
+async fn no_more_actions_run_than_there_are_permits_and_deletions_have_their_share() {
     let rig = Rig::<Databases>::without_operator().await;
     for _ in 0..100 {
         rig.app

@@ -1,4 +1,4 @@
-//! Places for actions: they limit how many attempts run at the same time, and order those that wait.
+//! Permits for actions: they limit how many attempts run at the same time, and order those that wait.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,13 @@ use crate::clock::after;
 /// The default number of attempts that run at the same time.
 pub(crate) const ACTIONS: usize = 4096;
 
-/// One of this many places is for deletions alone.
+/// One of this many permits is for deletions alone.
 const LEAVING_SHARE: usize = 8;
 
-/// The time in which as many resumed attempts begin as there are places.
+/// The time in which as many resumed attempts begin as there are permits.
 const RAMP: Duration = Duration::from_secs(40);
 
-/// Why an attempt begins, in the order in which attempts get places.
+/// Why an attempt begins, in the order in which attempts get permits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Purpose {
     /// The object is being deleted.
@@ -28,8 +28,8 @@ pub(crate) enum Purpose {
     Resuming,
 }
 
-/// The places of the attempts of one operator.
-pub(crate) struct Places(Mutex<State>);
+/// The permits of the attempts of one operator.
+pub(crate) struct Permits(Mutex<State>);
 
 struct State {
     limit: usize,
@@ -38,8 +38,8 @@ struct State {
     waiting: BTreeMap<(Purpose, u64), Waiter>,
     /// The rank of each object that waits.
     ranks: HashMap<String, (Purpose, u64)>,
-    /// Places that were given to objects that waited, until their attempts begin.
-    granted: HashMap<String, Place>,
+    /// Permits that were given to objects that waited, until their attempts begin.
+    granted: HashMap<String, Permit>,
     arrived: u64,
     /// When the next resumed attempt may begin.
     resumes: Instant,
@@ -52,19 +52,19 @@ struct Waiter {
     wake: Box<dyn FnOnce() + Send>,
 }
 
-/// The place of an attempt; dropping it frees the place.
-pub(crate) struct Place(Arc<Places>);
+/// The permit of an attempt; dropping it frees the permit.
+pub(crate) struct Permit(Arc<Permits>);
 
 /// Why an attempt cannot begin yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
     /// It is resumed after this time.
     For(Duration),
-    /// All places are taken; the object is woken when there is one.
+    /// All permits are taken; the object is woken when there is one.
     UntilWoken,
 }
 
-impl Places {
+impl Permits {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             limit: limit.max(1),
@@ -78,7 +78,7 @@ impl Places {
         })))
     }
 
-    /// Returns a place for an attempt for the object of this uid.
+    /// Returns a permit for an attempt for the object of this uid.
     ///
     /// # Errors
     ///
@@ -88,11 +88,11 @@ impl Places {
         uid: &str,
         purpose: Purpose,
         wake: impl FnOnce() + Send + 'static,
-    ) -> Result<Place, Wait> {
+    ) -> Result<Permit, Wait> {
         let mut state = self.state();
-        if let Some(place) = state.granted.remove(uid) {
+        if let Some(permit) = state.granted.remove(uid) {
             state.slots.remove(uid);
-            return Ok(place);
+            return Ok(permit);
         }
         if purpose == Purpose::Resuming {
             let left = state.slot(uid).saturating_duration_since(Instant::now());
@@ -111,7 +111,7 @@ impl Places {
             state.forget(uid);
             state.slots.remove(uid);
             state.running = state.running.saturating_add(1);
-            return Ok(Place(Arc::clone(self)));
+            return Ok(Permit(Arc::clone(self)));
         }
         let rank = match state.ranks.get(uid).copied() {
             Some(rank) if rank.0 == purpose => rank,
@@ -130,23 +130,23 @@ impl Places {
         Err(Wait::UntilWoken)
     }
 
-    /// Withdraws the object of this uid; a place that was granted to it is free again.
+    /// Withdraws the object of this uid; a permit that was granted to it is free again.
     pub(crate) fn leave(&self, uid: &str) {
-        let place = {
+        let permit = {
             let mut state = self.state();
             state.forget(uid);
             state.slots.remove(uid);
             state.granted.remove(uid)
         };
         // Dropping it takes the lock again.
-        drop(place);
+        drop(permit);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Grants free places to the objects that wait.
+    /// Grants free permits to the objects that wait.
     fn grant(self: &Arc<Self>) {
         loop {
             let mut state = self.state();
@@ -161,8 +161,8 @@ impl Places {
             };
             state.ranks.remove(&waiter.uid);
             state.running = state.running.saturating_add(1);
-            let place = Place(Arc::clone(self));
-            state.granted.insert(waiter.uid, place);
+            let permit = Permit(Arc::clone(self));
+            state.granted.insert(waiter.uid, permit);
             drop(state);
             (waiter.wake)();
         }
@@ -199,13 +199,13 @@ impl State {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let places = &self.0;
-        let mut state = places.state();
+        let permits = &self.0;
+        let mut state = permits.state();
         state.running = state.running.saturating_sub(1);
         drop(state);
-        places.grant();
+        permits.grant();
     }
 }
 
@@ -219,16 +219,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn deletions_have_reserved_places_and_come_first_and_others_wait_in_order() {
-        let places = Places::new(8);
+        let permits = Permits::new(8);
         let woken: Arc<Mutex<Vec<&'static str>>> = Arc::default();
         let take = |uid: &'static str, purpose| {
             let woken = Arc::clone(&woken);
-            places.take(uid, purpose, move || {
+            permits.take(uid, purpose, move || {
                 woken.lock().expect("no panic").push(uid);
             })
         };
         let mut running: Vec<_> = (0..7)
-            .map(|_| take("running", Purpose::Working).expect("a place"))
+            .map(|_| take("running", Purpose::Working).expect("a permit"))
             .collect();
         assert_eq!(
             take("first", Purpose::Working).err(),
@@ -238,11 +238,11 @@ mod tests {
             take("second", Purpose::Working).err(),
             Some(Wait::UntilWoken)
         );
-        let leaving = take("leaving", Purpose::Leaving).expect("a place");
+        let leaving = take("leaving", Purpose::Leaving).expect("a permit");
         assert_eq!(take("late", Purpose::Leaving).err(), Some(Wait::UntilWoken));
         drop(leaving);
         assert_eq!(names(&woken), ["late"]);
-        places.leave("late");
+        permits.leave("late");
         drop(running.pop());
         assert_eq!(names(&woken), ["first"]);
         // An object that asks again keeps its rank, and no object overtakes it.
@@ -254,30 +254,30 @@ mod tests {
             take("third", Purpose::Working).err(),
             Some(Wait::UntilWoken)
         );
-        // A granted place that is not wanted goes to the next object.
-        places.leave("first");
+        // A granted permit that is not wanted goes to the next object.
+        permits.leave("first");
         assert_eq!(names(&woken), ["second"]);
         assert!(take("second", Purpose::Working).is_ok());
-        assert_eq!(names(&woken), ["third"], "its place was dropped at once");
+        assert_eq!(names(&woken), ["third"], "its permit was dropped at once");
     }
 
     #[tokio::test(start_paused = true)]
     async fn resumed_attempts_begin_one_after_the_other() {
-        let places = Places::new(40);
+        let permits = Permits::new(40);
         let begin = Instant::now();
         let mut waits: Vec<Duration> = Vec::new();
         for object in 0..10 {
             let uid = object.to_string();
-            match places.take(&uid, Purpose::Resuming, || {}) {
+            match permits.take(&uid, Purpose::Resuming, || {}) {
                 Ok(_) => waits.push(Duration::ZERO),
                 Err(Wait::For(wait)) => waits.push(wait),
-                Err(Wait::UntilWoken) => panic!("there are places"),
+                Err(Wait::UntilWoken) => panic!("there are permits"),
             }
         }
         let seconds: Vec<u64> = waits.iter().map(Duration::as_secs).collect();
         assert_eq!(seconds, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         tokio::time::advance(Duration::from_secs(5)).await;
-        assert!(places.take("5", Purpose::Resuming, || {}).is_ok());
+        assert!(permits.take("5", Purpose::Resuming, || {}).is_ok());
         assert_eq!(begin.elapsed(), Duration::from_secs(5));
     }
 }
