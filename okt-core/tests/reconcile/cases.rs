@@ -63,7 +63,7 @@ pub(crate) struct Budget {
     pub(crate) drains: u8,
     /// Waits that end.
     pub(crate) ticks: u8,
-    /// Actions for which there is no place under the limit.
+    /// Actions for which there is no permit under the limit.
     pub(crate) permits: u8,
 }
 
@@ -342,7 +342,7 @@ fn special(shapes: &Shapes) -> Vec<Case> {
         .special(Special::NameIsTaken),
         case("a leaf with work, pass, drain", leafy, "user 1, drains 1").pass(leaving),
         case(
-            "no place for an action",
+            "no permit for an action",
             tiny,
             "user 1, ticks 1, crashes 1, drains 1, permits 2",
         )

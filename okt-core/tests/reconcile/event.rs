@@ -17,8 +17,8 @@ pub(crate) enum Event {
     OwnedIsReady,
     /// The object that the pass put is gone, after it was deleted.
     PutIsGone,
-    /// Another action has ended, so there is a place for an action.
-    PlaceIsFree,
+    /// Another action has ended, so there is a permit for an action.
+    PermitIsFree,
     /// Other controllers remove their finalizers.
     OthersLetGo,
     /// All waits are over.
@@ -82,7 +82,7 @@ pub(crate) enum EffectOutcome {
     },
     /// All permits for actions are taken.
     NoPermit,
-    /// There is a place for the action after a time.
+    /// There is a permit for the action after a time.
     NotYet,
 }
 

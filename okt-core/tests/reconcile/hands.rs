@@ -201,7 +201,7 @@ impl World {
             Permits::Taken => None,
             Permits::Later => Some(WAIT),
         };
-        if self.bug != Some(Bug::PlaceForgotten) {
+        if self.bug != Some(Bug::PermitForgotten) {
             round.waits = Some(Waits::Permit(left));
         }
     }

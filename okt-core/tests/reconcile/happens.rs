@@ -41,7 +41,7 @@ impl World {
                 self.cluster.put = PutObject::Absent;
                 self.names_object();
             }
-            Event::PlaceIsFree => {
+            Event::PermitIsFree => {
                 self.permits = Permits::Free;
                 self.operator.queued = true;
             }

@@ -230,6 +230,6 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         plain pass alone                     to rest: 0 transitions, 1 writes; deleted: 0 transitions, 0 writes
         pass alone with a way out, cluster   to rest: 0 transitions, 1 writes; deleted: 0 transitions, 0 writes
         a leaf with work, pass, drain        to rest: 1 transitions, 2 writes; deleted: 1 transitions, 1 writes
-        no place for an action               to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
+        no permit for an action              to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
     "]].assert_eq(&costs);
 }

@@ -39,8 +39,8 @@ pub(crate) enum Bug {
     SafetyForgotten,
     /// A time that has passed without effect is used again.
     PassedTimeNamed,
-    /// The lack of a place for an action is forgotten at once.
-    PlaceForgotten,
+    /// The lack of a permit for an action is forgotten at once.
+    PermitForgotten,
 }
 
 impl Bug {
@@ -72,7 +72,7 @@ impl Bug {
         (Self::RetryWithoutTime, "deadlines"),
         (Self::SafetyForgotten, "life, owned"),
         (Self::PassedTimeNamed, "pass alone with a way out, cluster"),
-        (Self::PlaceForgotten, "no place for an action"),
+        (Self::PermitForgotten, "no permit for an action"),
     ];
 
     /// Changes the facts before `decide` gets them.
@@ -115,7 +115,7 @@ impl Bug {
             | Self::FindingsForgotten
             | Self::SafetyForgotten
             | Self::PassedTimeNamed
-            | Self::PlaceForgotten => {}
+            | Self::PermitForgotten => {}
         }
     }
 

@@ -137,7 +137,7 @@ impl World {
             events.push(Event::PutIsGone);
         }
         if self.permits == Permits::Taken {
-            events.push(Event::PlaceIsFree);
+            events.push(Event::PermitIsFree);
         }
         if self.others_hold && self.stored.spec.deleting && !self.stored.finalizer {
             events.push(Event::OthersLetGo);

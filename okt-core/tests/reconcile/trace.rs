@@ -124,7 +124,7 @@ fn in_words(case: &Case, event: Event) -> String {
         Event::CancelledTaskEnds => "the cancelled task has ended".to_owned(),
         Event::OwnedIsReady => "the owned object is ready".to_owned(),
         Event::PutIsGone => "the object that the pass put is gone".to_owned(),
-        Event::PlaceIsFree => "there is a place for an action".to_owned(),
+        Event::PermitIsFree => "there is a permit for an action".to_owned(),
         Event::OthersLetGo => "the finalizers of others go".to_owned(),
         Event::TimePasses => "all waits are over".to_owned(),
         Event::Requeued => "the requeue comes, nothing else is due".to_owned(),
