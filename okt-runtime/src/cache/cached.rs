@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
 
 use crate::cache::packed::Packed;
-use crate::cache::pruned;
+use crate::cache::pruned::{Pruned, decode};
 use crate::cache::queue::Place;
 use crate::wire::object::LifecycleObject;
 
@@ -89,7 +89,7 @@ impl<K: LifecycleObject> Cached<K> {
         wanted.last = Some(now);
         let decoded = match wanted.decoded.take() {
             Some(decoded) => decoded,
-            None => Arc::new(pruned::decode(&self.content.text.text())?),
+            None => Arc::new(decode(&self.content.text.text())?),
         };
         wanted.decoded = often.then(|| Arc::clone(&decoded));
         Ok(decoded)
@@ -139,10 +139,10 @@ impl<K: LifecycleObject> WeakCached<K> {
 
 impl<'de, K> Deserialize<'de> for Cached<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = pruned::text(deserializer)?;
-        let meta = pruned::metadata(&text).map_err(D::Error::custom)?;
+        let pruned = Pruned::read(deserializer, |_| None)?;
+        let meta = pruned.metadata().map_err(D::Error::custom)?;
         Ok(Self {
-            content: Arc::new(Content::new(essence(meta), Packed::new(&text))),
+            content: Arc::new(Content::new(essence(meta), Packed::new(&pruned.text))),
         })
     }
 }

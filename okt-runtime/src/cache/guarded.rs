@@ -9,7 +9,7 @@ use kube::{Api, Client, Resource};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use crate::cache::pruned;
+use crate::cache::pruned::{Pruned, decode};
 use crate::wire::object::LifecycleObject;
 
 /// An object that may not decode, so that one bad object does not stop the others.
@@ -33,11 +33,11 @@ impl<K> Guarded<K> {
 
 impl<'de, K: LifecycleObject> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = pruned::text(deserializer)?;
-        Ok(Self(match pruned::decode(&text) {
+        let pruned = Pruned::read(deserializer, |_| None)?;
+        Ok(Self(match decode(&pruned.text) {
             Ok(object) => Ok(Arc::new(object)),
             Err(error) => {
-                let metadata = pruned::metadata(&text).map_err(D::Error::custom)?;
+                let metadata = pruned.metadata().map_err(D::Error::custom)?;
                 Err(Box::new(InvalidObject { error, metadata }))
             }
         }))

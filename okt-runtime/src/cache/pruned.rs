@@ -6,9 +6,10 @@
 //! that contains it.
 
 use std::fmt;
+use std::ops::Range;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -18,32 +19,74 @@ use crate::texts::unquoted;
 /// The metadata field that records which manager owns which field.
 const MANAGED_FIELDS: &str = "managedFields";
 
-/// Deserializes an object as its text, without managed fields.
-pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let raw = Box::<RawValue>::deserialize(deserializer)?;
-    pruned(raw.get(), |_| None).map_err(serde::de::Error::custom)
+/// The text of an object without managed fields.
+pub(crate) struct Pruned {
+    pub(crate) text: String,
+    /// Where the metadata is in the text.
+    metadata: Range<usize>,
 }
 
-/// Returns the text of an object. Replaces its managed fields by the text that `managed` returns, or removes them.
-///
-/// # Errors
-///
-/// If the text or its metadata is no JSON object.
-pub(crate) fn pruned(
-    text: &str,
-    managed: impl FnOnce(&RawValue) -> Option<String>,
-) -> serde_json::Result<String> {
-    let object: Fields<'_> = serde_json::from_str(text)?;
-    let mut kept = String::with_capacity(text.len());
-    let mut managed = Some(managed);
-    object.write(&mut kept, |name, value| {
-        if name != "metadata" {
-            return Ok(Some(value.get().to_owned()));
+impl Pruned {
+    /// Reads an object. Replaces its managed fields by the text that `managed` returns, or removes them.
+    ///
+    /// # Errors
+    ///
+    /// If the object or its metadata is no JSON object.
+    pub(crate) fn read<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        managed: impl FnOnce(&RawValue) -> Option<String>,
+    ) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Reader(managed))
+    }
+
+    /// Returns the text of the metadata; empty if there is none.
+    pub(crate) fn metadata_text(&self) -> &str {
+        &self.text[self.metadata.clone()]
+    }
+
+    /// Returns the metadata.
+    ///
+    /// # Errors
+    ///
+    /// If it does not decode as metadata.
+    pub(crate) fn metadata(&self) -> serde_json::Result<ObjectMeta> {
+        serde_json::from_str(self.metadata_text())
+    }
+}
+
+/// Copies an object field by field, each read once.
+struct Reader<M>(M);
+
+impl<'de, M: FnOnce(&RawValue) -> Option<String>> Visitor<'de> for Reader<M> {
+    type Value = Pruned;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pruned, A::Error> {
+        let mut managed = Some(self.0);
+        let mut text = String::from("{");
+        let mut metadata = 0..0;
+        while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(&serde_json::to_string(&name).map_err(A::Error::custom)?);
+            text.push(':');
+            let begin = text.len();
+            if name == "metadata" {
+                let managed = managed.take();
+                let own = pruned_metadata(value.get(), |it| managed.and_then(|of| of(it)));
+                text.push_str(&own.map_err(A::Error::custom)?);
+                metadata = begin..text.len();
+            } else {
+                text.push_str(value.get());
+            }
         }
-        let managed = managed.take();
-        pruned_metadata(value.get(), |it| managed.and_then(|managed| managed(it))).map(Some)
-    })?;
-    Ok(kept)
+        text.push('}');
+        Ok(Pruned { text, metadata })
+    }
 }
 
 /// Returns the text of metadata. Replaces its managed fields by the text that `managed` returns, or removes them.
@@ -56,15 +99,24 @@ pub(crate) fn pruned_metadata(
     managed: impl FnOnce(&RawValue) -> Option<String>,
 ) -> serde_json::Result<String> {
     let metadata: Fields<'_> = serde_json::from_str(text)?;
-    let mut kept = String::new();
     let mut managed = Some(managed);
-    metadata.write(&mut kept, |name, value| {
-        Ok(match managed.take_if(|_| name == MANAGED_FIELDS) {
-            Some(managed) => managed(value),
-            None if name == MANAGED_FIELDS => None,
-            None => Some(value.get().to_owned()),
-        })
-    })?;
+    let mut kept = String::with_capacity(text.len());
+    kept.push('{');
+    for (name, value) in metadata.0 {
+        let replaced = (name == MANAGED_FIELDS).then(|| managed.take().and_then(|of| of(value)));
+        let value = match &replaced {
+            Some(None) => continue,
+            Some(Some(other)) => other,
+            None => value.get(),
+        };
+        if kept.len() > 1 {
+            kept.push(',');
+        }
+        kept.push_str(&serde_json::to_string(&name)?);
+        kept.push(':');
+        kept.push_str(value);
+    }
+    kept.push('}');
     Ok(kept)
 }
 
@@ -97,19 +149,6 @@ fn decode_saying<K: DeserializeOwned>(
     })
 }
 
-/// Returns the metadata in the text of an object without managed fields.
-///
-/// # Errors
-///
-/// If it does not decode as metadata.
-pub(crate) fn metadata(text: &str) -> serde_json::Result<ObjectMeta> {
-    #[derive(Deserialize)]
-    struct Partial {
-        metadata: ObjectMeta,
-    }
-    serde_json::from_str(text).map(|Partial { metadata }| metadata)
-}
-
 /// Returns the text of the field at this path; none if there is none.
 pub(crate) fn field<'a>(text: &'a str, path: &[&str]) -> Option<&'a str> {
     path.iter().try_fold(text, |text, name| {
@@ -121,31 +160,6 @@ pub(crate) fn field<'a>(text: &'a str, path: &[&str]) -> Option<&'a str> {
 
 /// The fields of a JSON object in their order, each value as its text.
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl Fields<'_> {
-    /// Writes the fields for which `value` returns a text.
-    fn write(
-        &self,
-        into: &mut String,
-        mut value: impl FnMut(&str, &RawValue) -> serde_json::Result<Option<String>>,
-    ) -> serde_json::Result<()> {
-        let mut between = '{';
-        for (name, raw) in &self.0 {
-            if let Some(value) = value(name, raw)? {
-                into.push(between);
-                into.push_str(&serde_json::to_string(name)?);
-                into.push(':');
-                into.push_str(&value);
-                between = ',';
-            }
-        }
-        if between == '{' {
-            into.push('{');
-        }
-        into.push('}');
-        Ok(())
-    }
-}
 
 impl<'de> Deserialize<'de> for Fields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -176,7 +190,8 @@ mod tests {
     use super::*;
 
     fn read(came: &str) -> serde_json::Result<String> {
-        text(&mut serde_json::Deserializer::from_str(came))
+        let read = Pruned::read(&mut serde_json::Deserializer::from_str(came), |_| None);
+        read.map(|it| it.text)
     }
 
     #[test]
@@ -207,8 +222,9 @@ mod tests {
             let came = format!(
                 r#"{{"metadata":{{"name":"a","managedFields":{managed}}},"spec":{{"deep":{nested},"long":"{long}"}}}}"#
             );
-            let text = read(&came).expect("an object");
-            let meta = metadata(&text).expect("metadata");
+            let read = Pruned::read(&mut serde_json::Deserializer::from_str(&came), |_| None);
+            let read = read.expect("an object");
+            let (meta, text) = (read.metadata().expect("metadata"), read.text);
             assert_eq!(meta.name.as_deref(), Some("a"));
             assert_eq!(meta.managed_fields, None);
             assert_eq!(field(&text, &["spec", "deep"]), Some(&*nested));

@@ -47,9 +47,10 @@ pub(super) async fn reconcile<A: Application>(
     memory: &mut Remembered,
 ) -> Requeue {
     let text = cached.text();
+    let meta = pruned::field(&text, &["metadata"]).and_then(|it| serde_json::from_str(it).ok());
     let object = Unreadable {
         // The cache has read it from this text before.
-        meta: pruned::metadata(&text).unwrap_or_else(|_| cached.meta().clone()),
+        meta: meta.unwrap_or_else(|| cached.meta().clone()),
         text,
         error,
     };

@@ -18,7 +18,7 @@ use super::stamp::{
     PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
 };
 use crate::cache::packed::Packed;
-use crate::cache::pruned;
+use crate::cache::pruned::{self, Pruned, pruned_metadata};
 
 /// An object that an application owns or refers to.
 #[derive(Clone, Debug)]
@@ -70,17 +70,17 @@ impl Kept {
         }
     }
 
-    /// Reads an object from its text.
-    fn read(text: &str) -> serde_json::Result<Self> {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut is_applied = false;
-        let text = pruned::pruned(text, |managers| {
+        let pruned = Pruned::read(deserializer, |managers| {
             let ours = ours(managers.get())?;
             is_applied = true;
             Some(ours)
         })?;
         // Parse without the managed fields, which may be nested as deeply as the object.
-        let meta = pruned::field(&text, &["metadata"]).unwrap_or("null");
-        let meta: ObjectMeta = serde_json::from_str(&pruned::pruned_metadata(meta, |_| None)?)?;
+        let meta = pruned_metadata(pruned.metadata_text(), |_| None);
+        let meta = meta.and_then(|meta| serde_json::from_str::<ObjectMeta>(&meta));
+        let meta = meta.map_err(D::Error::custom)?;
         let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();
         let annotation = |name: &str| meta.annotations.as_ref()?.get(name).cloned();
         let owner = label(OWNER_LABEL);
@@ -98,7 +98,7 @@ impl Kept {
             is_unowned: annotation(UNOWNED_ANNOTATION).is_some(),
             is_prunable: annotation(PRUNE_ANNOTATION).as_deref() == Some(PRUNE_ALLOWED),
             whole: OnceLock::new(),
-            text: Packed::new(&text),
+            text: Packed::new(&pruned.text),
             meta: ObjectMeta {
                 name: meta.name,
                 namespace: meta.namespace,
@@ -166,8 +166,7 @@ fn is_ours(entry: &str) -> bool {
 
 impl<'de> Deserialize<'de> for Kept {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Self::read(raw.get()).map_err(D::Error::custom)
+        Self::read(deserializer)
     }
 }
 
@@ -262,7 +261,7 @@ mod tests {
             "metadata": { "name": "a", "namespace": "default", "uid": "1", "resourceVersion": "7" },
             "data": noise,
         });
-        let whole = Kept::read(&map.to_string()).expect("an object");
+        let whole = serde_json::from_str::<Kept>(&map.to_string()).expect("an object");
         let bare = whole.bare();
         assert!(whole.text().len() > 30_000, "{}", whole.text().len());
         assert!(bare.text().len() < 200, "{}", bare.text().len());
@@ -292,7 +291,9 @@ mod tests {
         let body = json!({ "data": { "text": "x" } });
         okt_fuzz::check(3000, |dice| {
             let text = String::from_utf8_lossy(&dice.json(&valid)).into_owned();
-            let Ok(kept) = Kept::read(&text) else { return };
+            let Ok(kept) = serde_json::from_str::<Kept>(&text) else {
+                return;
+            };
             let _ = (kept.is_whole("okt/as.demo", &body), kept.value());
             let bare = kept.bare();
             assert_eq!(bare.meta(), kept.meta());
