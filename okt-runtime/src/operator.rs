@@ -375,10 +375,10 @@ impl<A: Application> Operator<A> {
             std::future::ready(())
         });
         let drained = futures::future::join_all(waits);
-        let mut told = None;
+        let mut asked = None;
         let stop = async {
             stop.await;
-            told = Some(Instant::now());
+            asked = Some(Instant::now());
             draining.cancel();
             // The next operator resumes work that is not done by then.
             let _ = tokio::time::timeout(self.shutdown_limit, drained).await;
@@ -392,7 +392,7 @@ impl<A: Application> Operator<A> {
         }
         stopping.cancel();
         // A reconciliation that waits for an answer may be dropped, as if the operator were killed.
-        let spent = told.map_or(Duration::ZERO, |told| told.elapsed());
+        let spent = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
         let left = self.shutdown_limit.saturating_sub(spent);
         let _ = tokio::time::timeout(left, drives).await;
         // A task that blocks its thread does not end when it is aborted.
@@ -431,15 +431,15 @@ fn check_graphs(
 
 /// Completes when no work runs and its results are recorded, or when the operator may not record them.
 async fn drained<A: Application>(shared: Arc<Shared<A>>) {
-    let mut told = false;
+    let mut is_logged = false;
     loop {
         let working = shared.memory.under_way();
         if working == 0 || !shared.may_act() {
             return;
         }
-        if !told {
+        if !is_logged {
             tracing::info!(working, "stopping: waiting for running actions");
-            told = true;
+            is_logged = true;
         }
         tokio::time::sleep(DRAIN_POLL).await;
     }

@@ -10,13 +10,13 @@
 //! | `site` | requests about owned objects, and their names in messages |
 //! | `plan`, `going` | what to do about each resource: pure decisions |
 //! | `apply`, `record`, `report` | the loop that does it, the proof of ownership, and the findings |
-//! | `efforts`, `memory` | backoff of attempts, and the state kept between reconciliations |
+//! | `attempts`, `memory` | backoff of attempts, and the state kept between reconciliations |
 
 mod apply;
+mod attempts;
 mod cluster;
 mod declared;
 mod drift;
-mod efforts;
 mod going;
 mod index;
 mod kept;
@@ -35,9 +35,9 @@ mod template;
 mod watches;
 
 pub(crate) use self::apply::Leave;
+pub(crate) use self::attempts::Pace;
 pub(crate) use self::cluster::{Cluster, PAGE, name_of};
 pub use self::declared::{Declared, Resources};
-pub(crate) use self::efforts::Pace;
 pub(crate) use self::kept::decoded;
 pub(crate) use self::kind::Kind;
 pub(crate) use self::memory::OwnedMemory;

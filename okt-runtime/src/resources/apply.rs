@@ -11,9 +11,9 @@ use okt_core::reasons::resources as reasons;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::attempts::{Attempts, Pace};
 use super::declared::{Declared, Resources};
 use super::drift::{covers, owned_fields};
-use super::efforts::{Efforts, Pace};
 use super::going::{Going, Owned};
 use super::kept::Kept;
 use super::names::Key;
@@ -45,7 +45,7 @@ pub(crate) struct Leave {
 /// One run of applying or deleting the resources of an object.
 pub(super) struct Applying<'a, K> {
     pub(super) site: Site<'a, K>,
-    pub(super) efforts: &'a mut Efforts,
+    pub(super) attempts: &'a mut Attempts,
     pub(super) accepted: &'a mut Accepted,
     /// Recorded marks of objects that are neither declared nor present, and since when.
     pub(super) absent: &'a mut BTreeMap<String, Instant>,
@@ -72,7 +72,7 @@ struct Wanted {
 impl<K: LifecycleObject> Applying<'_, K> {
     /// Applies all declarations and prunes; a failure of one object does not stop the others.
     pub(super) async fn apply(mut self, resources: &Resources, leave: Leave) -> ApplyReport {
-        self.efforts.rest(&self.pace);
+        self.attempts.forget_old(&self.pace);
         let owned = self.owned();
         let mut wanted = Wanted::default();
         // If a declaration failed, OKT does not know which objects are no longer declared.
@@ -88,7 +88,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             };
             let there = owned.get(&applied.key);
             let uid = there.and_then(|it| it.meta().uid.as_deref());
-            self.efforts.sees(&applied.key, uid);
+            self.attempts.forget_if_replaced(&applied.key, uid);
             if self.has_failed_lately(Some(index), &applied.key) {
                 continue;
             }
@@ -138,14 +138,14 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 continue;
             }
             // It was deleted a moment ago.
-            if let Some((wait, _)) = self.efforts.wait(key, &self.pace) {
+            if let Some((wait, _)) = self.attempts.wait(key, &self.pace) {
                 self.report.due_in(wait);
                 continue;
             }
             match self.delete(key, there).await {
                 Ok(()) => {
                     self.report.operations.deleted += 1;
-                    let wait = self.efforts.made(key, &self.pace);
+                    let wait = self.attempts.succeeded(key, &self.pace);
                     self.report.due_in(wait);
                 }
                 Err(failure) => {
@@ -163,7 +163,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
 
     /// Notes the failure of the last attempt for an object, if its backoff still lasts.
     fn has_failed_lately(&mut self, index: Option<usize>, key: &Key) -> bool {
-        let Some((wait, Some(failure))) = self.efforts.wait(key, &self.pace) else {
+        let Some((wait, Some(failure))) = self.attempts.wait(key, &self.pace) else {
             return false;
         };
         self.report.retries(index, failure.clone(), wait);
@@ -183,7 +183,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             return;
         }
         self.report.operations.failed += 1;
-        let wait = (self.efforts).failed(key, &self.pace, failure.clone(), uid);
+        let wait = (self.attempts).failed(key, &self.pace, failure.clone(), uid);
         self.report.retries(index, failure, wait);
     }
 
@@ -225,7 +225,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             None => failure,
         })?;
         let key = &applied.key;
-        let what = self.told(key);
+        let what = self.describe(key);
         let wrong = |why: String| Err(Failure::permanent(reasons::BAD_RESOURCE, why));
         if !wanted.all.insert(key.clone()) {
             return wrong(format!("{what} is declared twice"));
@@ -260,7 +260,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         creates: bool,
     ) -> Result<(), Failure> {
         let key = &applied.key;
-        let what = self.told(key);
+        let what = self.describe(key);
         if let Some(why) = self.cluster.unlisted(key.0) {
             let why = format!("{what}: its kind cannot be listed: {why}");
             return Err(Failure::retry(reasons::NOT_WATCHED, why));
@@ -268,7 +268,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let is_recorded = !self.has_to_record(declared, key) || self.is_recorded(key);
         let awaited = loop {
             let presence = self.presence(declared, applied, there.as_deref());
-            let wait = self.efforts.wait(key, &self.pace).map(|(wait, _)| wait);
+            let wait = self.attempts.wait(key, &self.pace).map(|(wait, _)| wait);
             match (plan(presence, creates, is_recorded, wait), &there) {
                 (Plan::Check, Some(there)) if declared.ready => {
                     let object = there.value().map_err(|why| unreadable(&what, &why))?;
@@ -348,7 +348,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         if !declared.ready {
             return;
         }
-        let what = self.told(key);
+        let what = self.describe(key);
         match lack(self.kind(key), object) {
             Some(Lack::Pending(why)) => {
                 let why = format!("{what}: {why}");
@@ -368,7 +368,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     ///
     /// If it is not owned and may not be adopted; a retry helps once it is gone.
     async fn found(&self, key: &Key, declared: &Declared) -> Result<Kept, Failure> {
-        let what = self.told(key);
+        let what = self.describe(key);
         let refused = |reason, why| Err(Failure::retry(reason, format!("{what} {why}")));
         let Some(found) = self.read(key).await? else {
             return refused(reasons::CONFLICT, "was there a moment ago");
@@ -407,9 +407,9 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let made = self
             .send_apply(key, applied.body.clone(), precondition)
             .await?;
-        self.efforts.made(key, &self.pace);
+        self.attempts.succeeded(key, &self.pace);
         self.report.operations.applied += 1;
-        let object = (made.value()).map_err(|why| unreadable(&self.told(key), &why))?;
+        let object = (made.value()).map_err(|why| unreadable(&self.describe(key), &why))?;
         let owned = owned_fields(&object, &self.cluster.identity.manager);
         // A server may drop fields that it does not know; applying them again would change nothing, each time.
         match owned.filter(|owned| !covers(owned, &applied.body)) {

@@ -80,7 +80,7 @@ impl<'a> Going<'a> {
             return None;
         }
         let mut names: Vec<String> = (self.first.iter())
-            .map(|(key, _)| format!("{} is not gone yet", site.told(key)))
+            .map(|(key, _)| format!("{} is not gone yet", site.describe(key)))
             .collect();
         names.sort();
         let mut text = listed(&names);

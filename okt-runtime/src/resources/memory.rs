@@ -7,8 +7,8 @@ use okt_core::reconcile::Standing;
 use tokio::time::Instant;
 
 use super::apply::{Accepted, Applying, Leave};
+use super::attempts::{Attempts, LastAttempt, Pace};
 use super::declared::Resources;
-use super::efforts::{Effort, Efforts, Pace};
 use super::report::{ApplyReport, OwnedStatus};
 use super::site::Site;
 use crate::clock::after;
@@ -25,8 +25,8 @@ pub(crate) struct OwnedMemory {
     /// The transition into the recorded state.
     transition: u64,
     /// The attempts to learn which resources are declared, if the last one failed.
-    declaring: Option<Effort>,
-    efforts: Efforts,
+    declaring: Option<LastAttempt>,
+    attempts: Attempts,
     accepted: Accepted,
     /// The marks that the object's status should record; none before the first apply.
     pub(crate) to_record: Option<Vec<String>>,
@@ -46,7 +46,7 @@ impl OwnedMemory {
             found: _,
             transition: _,
             declaring,
-            efforts,
+            attempts,
             accepted,
             to_record: _,
             absent,
@@ -56,7 +56,7 @@ impl OwnedMemory {
         } = self;
         *status == OwnedStatus::AsDeclared
             && declaring.is_none()
-            && efforts.is_empty()
+            && attempts.is_empty()
             && accepted.is_empty()
             && absent.is_empty()
             && due.is_none()
@@ -100,14 +100,14 @@ impl OwnedMemory {
 
     /// Returns whether the backoff after [`failed`](Self::failed) is running; unrelated events do not shorten it.
     pub(crate) fn waits(&self, pace: &Pace) -> bool {
-        (self.declaring.as_ref()).is_some_and(|effort| effort.wait(pace).is_some())
+        (self.declaring.as_ref()).is_some_and(|attempt| attempt.wait(pace).is_some())
     }
 
     /// Notes that it is not known which resources are declared, and when to ask again.
     pub(crate) fn failed(&mut self, failure: Failure, pace: &Pace) {
-        let effort = Effort::after(self.declaring.as_ref(), pace, Some(failure.clone()));
-        self.due = Some(after(effort.backoff(pace)));
-        self.declaring = Some(effort);
+        let attempt = LastAttempt::after(self.declaring.as_ref(), pace, Some(failure.clone()));
+        self.due = Some(after(attempt.backoff(pace)));
+        self.declaring = Some(attempt);
         self.note(OwnedStatus::Failed(failure));
     }
 
@@ -142,7 +142,7 @@ impl OwnedMemory {
     fn applying<'a, K>(&'a mut self, site: Site<'a, K>, pace: Pace) -> Applying<'a, K> {
         Applying {
             site,
-            efforts: &mut self.efforts,
+            attempts: &mut self.attempts,
             accepted: &mut self.accepted,
             absent: &mut self.absent,
             pace,

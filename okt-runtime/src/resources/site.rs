@@ -79,7 +79,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     /// Deletes an object in the foreground: its dependents go first.
     pub(crate) async fn delete(&self, key: &Key, there: &Kept) -> Result<(), Failure> {
         self.check_leader()?;
-        let what = self.told(key);
+        let what = self.describe(key);
         let params = DeleteParams::foreground().preconditions(Preconditions {
             uid: there.meta().uid.clone(),
             resource_version: None,
@@ -158,11 +158,11 @@ impl<K: LifecycleObject> Site<'_, K> {
 
     /// Converts the error of a request about an object into a failure.
     fn failure_of(&self, key: &Key, error: &kube::Error) -> Failure {
-        failure_of(&self.told(key), self.kind(key).is_secret(), error)
+        failure_of(&self.describe(key), self.kind(key).is_secret(), error)
     }
 
     /// Returns the kind and name of an object for messages.
-    pub(crate) fn told(&self, key: &Key) -> String {
+    pub(crate) fn describe(&self, key: &Key) -> String {
         let kind = self.kind(key);
         match &key.1 {
             Some(namespace) if Some(namespace) != self.object.meta().namespace.as_ref() => {

@@ -158,26 +158,26 @@ impl Template {
         let mut text = Bounded(Vec::new());
         let filled = template.render_captured_to(Serde(values), &mut text);
         filled.map_err(|error| self.wrong(&error))?;
-        let told = |why: String| TemplateError {
+        let failed = |why: String| TemplateError {
             file: self.file.clone(),
             line: None,
             why,
         };
-        let text = String::from_utf8(text.0).map_err(|error| told(error.to_string()))?;
+        let text = String::from_utf8(text.0).map_err(|error| failed(error.to_string()))?;
         let mut documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| {
             let line = error.location().map_or(0, |place| place.line());
             let line = usize::try_from(line).unwrap_or_default();
             let said = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
             let (file, why) = (&self.file, error.without_snippet());
             tracing::debug!(file, line, "the template renders no YAML: {why}: {said}");
-            told(format!("it renders no YAML: {}", no_yaml(why)))
+            failed(format!("it renders no YAML: {}", no_yaml(why)))
         })?;
         documents.retain(|document| !document.is_null());
         match documents.len() {
-            0 => Err(told("it renders no object".to_owned())),
+            0 => Err(failed("it renders no object".to_owned())),
             1 if documents[0].is_object() => Ok(documents.remove(0)),
-            1 => Err(told("what it renders is no object".to_owned())),
-            several => Err(told(format!(
+            1 => Err(failed("what it renders is no object".to_owned())),
+            several => Err(failed(format!(
                 "it renders {several} objects; a template makes one"
             ))),
         }

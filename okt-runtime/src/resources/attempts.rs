@@ -24,9 +24,9 @@ pub(crate) struct Pace {
     pub(crate) seed: u64,
 }
 
-/// Recent attempts, of which the last one decides how long the next one waits.
+/// The last of some attempts on one subject: it decides how long the next one waits.
 #[derive(Debug)]
-pub(super) struct Effort {
+pub(super) struct LastAttempt {
     occasion: Occasion,
     times: u32,
     last: Instant,
@@ -36,7 +36,7 @@ pub(super) struct Effort {
     uid: Option<String>,
 }
 
-impl Effort {
+impl LastAttempt {
     /// Notes an attempt after earlier ones.
     pub(super) fn after(before: Option<&Self>, pace: &Pace, failure: Option<Failure>) -> Self {
         let before = before.filter(|it| it.occasion == pace.occasion);
@@ -72,26 +72,26 @@ impl Effort {
 
 /// The recent attempts on the resources of an object.
 #[derive(Debug, Default)]
-pub(super) struct Efforts(BTreeMap<Key, Effort>);
+pub(super) struct Attempts(BTreeMap<Key, LastAttempt>);
 
-impl Efforts {
+impl Attempts {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Forgets attempts that are long ago.
-    pub(super) fn rest(&mut self, pace: &Pace) {
-        self.0.retain(|_, effort| {
-            let quiet = effort.backoff(pace).saturating_mul(2);
-            effort.last.elapsed() < quiet.max(QUIET)
+    pub(super) fn forget_old(&mut self, pace: &Pace) {
+        self.0.retain(|_, attempt| {
+            let quiet = attempt.backoff(pace).saturating_mul(2);
+            attempt.last.elapsed() < quiet.max(QUIET)
         });
     }
 
     /// Forgets a permanent failure if another object exists now than at that attempt: a retry may succeed.
-    pub(super) fn sees(&mut self, key: &Key, uid: Option<&str>) {
-        let is_over = |effort: &Effort| {
-            effort.uid.as_deref() != uid
-                && effort.failure.as_ref().is_some_and(Failure::is_permanent)
+    pub(super) fn forget_if_replaced(&mut self, key: &Key, uid: Option<&str>) {
+        let is_over = |attempt: &LastAttempt| {
+            attempt.uid.as_deref() != uid
+                && attempt.failure.as_ref().is_some_and(Failure::is_permanent)
         };
         if self.0.get(key).is_some_and(is_over) {
             self.0.remove(key);
@@ -100,13 +100,13 @@ impl Efforts {
 
     /// Returns how long the next attempt has to wait, and the failure of the last one; none if it need not wait.
     pub(super) fn wait(&self, key: &Key, pace: &Pace) -> Option<(Duration, Option<&Failure>)> {
-        let effort = self.0.get(key)?;
-        Some((effort.wait(pace)?, effort.failure.as_ref()))
+        let attempt = self.0.get(key)?;
+        Some((attempt.wait(pace)?, attempt.failure.as_ref()))
     }
 
     /// Notes an attempt that succeeded, and returns how long the next one has to wait.
-    pub(super) fn made(&mut self, key: &Key, pace: &Pace) -> Duration {
-        self.note(key, pace, Effort::after(self.0.get(key), pace, None))
+    pub(super) fn succeeded(&mut self, key: &Key, pace: &Pace) -> Duration {
+        self.note(key, pace, LastAttempt::after(self.0.get(key), pace, None))
     }
 
     /// Notes an attempt that failed, and returns how long the retry has to wait. `uid` is that of the object that
@@ -118,14 +118,14 @@ impl Efforts {
         failure: Failure,
         uid: Option<&str>,
     ) -> Duration {
-        let effort = Effort::after(self.0.get(key), pace, Some(failure));
+        let attempt = LastAttempt::after(self.0.get(key), pace, Some(failure));
         let uid = uid.map(str::to_owned);
-        self.note(key, pace, Effort { uid, ..effort })
+        self.note(key, pace, LastAttempt { uid, ..attempt })
     }
 
-    fn note(&mut self, key: &Key, pace: &Pace, effort: Effort) -> Duration {
-        let wait = effort.backoff(pace);
-        self.0.insert(key.clone(), effort);
+    fn note(&mut self, key: &Key, pace: &Pace, attempt: LastAttempt) -> Duration {
+        let wait = attempt.backoff(pace);
+        self.0.insert(key.clone(), attempt);
         wait
     }
 }
