@@ -97,10 +97,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             let Err(failure) = brought.await else {
                 continue;
             };
-            // Another leader continues; or the next request would wait as long in vain.
-            let stops = [NOT_LEADING, reasons::UNANSWERED].contains(&failure.reason());
-            self.note_failure(Some(index), &applied.key, uid, failure);
-            if stops {
+            if !self.goes_on_after(Some(index), &applied.key, uid, failure) {
                 is_whole = false;
                 break;
             }
@@ -137,7 +134,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             if there.is_deleting() || self.has_failed_lately(None, key) {
                 continue;
             }
-            // It was deleted a moment ago.
+            // It was deleted or applied a moment ago.
             if let Some((wait, _)) = self.attempts.wait(key, &self.pace) {
                 self.report.due_in(wait);
                 continue;
@@ -150,7 +147,9 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 }
                 Err(failure) => {
                     let uid = there.meta().uid.as_deref();
-                    self.note_failure(None, key, uid, failure);
+                    if !self.goes_on_after(None, key, uid, failure) {
+                        return;
+                    }
                 }
             }
         }
@@ -170,21 +169,27 @@ impl<K: LifecycleObject> Applying<'_, K> {
         true
     }
 
-    /// Notes a failed attempt. `uid` is that of the object that existed.
-    fn note_failure(
+    /// Notes a failed attempt, and returns whether a request about another object may succeed. `uid` is that of the
+    /// object that existed.
+    fn goes_on_after(
         &mut self,
         index: Option<usize>,
         key: &Key,
         uid: Option<&str>,
         failure: Failure,
-    ) {
-        if failure.reason() == NOT_LEADING {
+    ) -> bool {
+        let reason = failure.reason();
+        // The next leader continues.
+        if reason == NOT_LEADING {
             self.report.failures.push((index, failure));
-            return;
+            return false;
         }
+        // The next request would wait as long in vain.
+        let goes_on = reason != reasons::UNANSWERED;
         self.report.operations.failed += 1;
         let wait = (self.attempts).failed(key, &self.pace, failure.clone(), uid);
         self.report.retries(index, failure, wait);
+        goes_on
     }
 
     /// Notes the marks that the status should record; `is_whole` says that all declarations are known.

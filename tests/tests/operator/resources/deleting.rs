@@ -11,6 +11,7 @@ use okt_runtime::{Declared, Failure, Resources};
 use okt_testing::{Fault, Verb};
 use okt_tests::{OPERATOR, ShopState::Open, ShopState::Opening};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{Shop, edit, map, maps, of, open, text};
 
@@ -341,6 +342,24 @@ async fn a_refused_deletion_before_the_finalizer_is_removed_does_not_hold_back_t
     fault.end();
     rig.until_gone("shop").await;
     assert_eq!(text(&rig, "a").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_deletion_without_an_answer_no_other_waits_as_long_in_vain() {
+    let unowned = |name: &str| Declared::of(map(name, "x")).unowned();
+    let rig = open((Resources::new().with(unowned("a"))).with(unowned("b"))).await;
+    let fault = Fault::no_answer().on(Verb::Delete);
+    let fault = fault.resource("configmaps").client(OPERATOR);
+    let fault = rig.server.inject(fault);
+    let begun = Instant::now();
+    rig.delete("shop").await;
+    rig.until_reason("shop", "Ready", "ResourceUnanswered")
+        .await;
+    // A request is given up after a minute.
+    assert!(begun.elapsed() < Duration::from_secs(100));
+    fault.end();
+    rig.until_gone("shop").await;
+    assert_eq!((text(&rig, "a").await, text(&rig, "b").await), (None, None));
 }
 
 #[tokio::test(start_paused = true)]
