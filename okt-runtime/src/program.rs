@@ -33,7 +33,7 @@ use crate::wire::object::has_lifecycle;
 /// Runs the operator, or prints what installs it.
 #[derive(Parser)]
 #[command(arg_required_else_help = true)]
-struct Line {
+struct CommandLine {
     #[command(subcommand)]
     command: Command,
 }
@@ -173,7 +173,7 @@ impl Program {
     /// ([`Operator::shutdown_limit`]). A second signal ends it at once.
     /// The program ends as soon as one of its operators cannot start.
     pub async fn main(self) -> ExitCode {
-        let done = match Line::parse().command {
+        let done = match CommandLine::parse().command {
             Command::Run { namespace } => self.run(namespace).await,
             Command::Crd { union } => {
                 let yaml = self.definitions(union.as_deref());

@@ -66,7 +66,7 @@ pub struct Client {
 
 /// The answer of an agent to a request for work.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct Accepted {
     /// Whether this request began an attempt.
     pub began: bool,
     /// The report about the action.
@@ -170,11 +170,15 @@ impl Client {
     /// # Errors
     ///
     /// A [`ClientError`] says whether a retry helps.
-    pub async fn ask(&self, id: &ActionId, request: &ActionRequest) -> Result<Asked, ClientError> {
+    pub async fn ask(
+        &self,
+        id: &ActionId,
+        request: &ActionRequest,
+    ) -> Result<Accepted, ClientError> {
         let reply = self
             .ask_for(Ask::put(format!("/actions/{id}"), request)?)
             .await?;
-        Ok(Asked {
+        Ok(Accepted {
             began: reply.status == StatusCode::CREATED,
             report: report_of(id, &reply)?,
         })

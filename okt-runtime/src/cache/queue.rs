@@ -45,13 +45,13 @@ type Rank = (Instant, u64);
 
 /// The objects that are due, by name, and the places of the running reconciliations.
 pub(crate) struct Queue<N: Clone + Eq + Hash> {
-    line: Mutex<Line<N>>,
+    line: Mutex<State<N>>,
     moved: Notify,
 }
 
-struct Line<N: Clone + Eq + Hash> {
+struct State<N: Clone + Eq + Hash> {
     free: usize,
-    waiting: BTreeMap<Rank, Waiter<N>>,
+    waiting: BTreeMap<Rank, Waiting<N>>,
     /// The rank of each object that is due.
     due: HashMap<N, Rank>,
     /// The objects that are being reconciled, each with its urgency if it became due meanwhile.
@@ -60,7 +60,7 @@ struct Line<N: Clone + Eq + Hash> {
     closed: bool,
 }
 
-enum Waiter<N: Clone + Eq + Hash> {
+enum Waiting<N: Clone + Eq + Hash> {
     /// An object that is due.
     Object(N),
     /// A reconciliation that gave its place back and continues.
@@ -70,7 +70,7 @@ enum Waiter<N: Clone + Eq + Hash> {
 impl<N: Clone + Eq + Hash> Queue<N> {
     /// Creates a queue with `places` places.
     pub(crate) fn new(places: u16) -> Arc<Self> {
-        let line = Line {
+        let line = State {
             free: places.into(),
             waiting: BTreeMap::new(),
             due: HashMap::new(),
@@ -101,7 +101,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
             None => {}
         }
         line.due.insert(object.clone(), rank);
-        line.waiting.insert(rank, Waiter::Object(object));
+        line.waiting.insert(rank, Waiting::Object(object));
         drop(line);
         self.moved.notify_one();
     }
@@ -112,7 +112,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         line.closed = true;
         line.due.clear();
         line.waiting
-            .retain(|_, waiter| matches!(waiter, Waiter::Reconciliation(_)));
+            .retain(|_, waiting| matches!(waiting, Waiting::Reconciliation(_)));
     }
 
     /// Returns the next object, once there is a place for it; reconciliations before it in the queue get their places
@@ -137,7 +137,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
             let (_, waiter) = line.waiting.pop_first()?;
             line.free = line.free.saturating_sub(1);
             match waiter {
-                Waiter::Object(object) => {
+                Waiting::Object(object) => {
                     line.due.remove(&object);
                     line.running.insert(object.clone(), None);
                     let place = Place {
@@ -147,7 +147,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
                     };
                     return Some((object, place));
                 }
-                Waiter::Reconciliation(waits) => {
+                Waiting::Reconciliation(waits) => {
                     drop(line);
                     // If the reconciliation was dropped meanwhile, `Granted` frees the place.
                     drop(waits.send(Granted(Some(Arc::clone(self)))));
@@ -161,7 +161,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         let (given, waits) = oneshot::channel();
         let mut line = self.line();
         let rank = line.rank(Urgency::Continuation);
-        line.waiting.insert(rank, Waiter::Reconciliation(given));
+        line.waiting.insert(rank, Waiting::Reconciliation(given));
         drop(line);
         self.moved.notify_one();
         waits
@@ -174,12 +174,12 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         self.moved.notify_one();
     }
 
-    fn line(&self) -> MutexGuard<'_, Line<N>> {
+    fn line(&self) -> MutexGuard<'_, State<N>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<N: Clone + Eq + Hash> Line<N> {
+impl<N: Clone + Eq + Hash> State<N> {
     fn rank(&mut self, urgency: Urgency) -> Rank {
         let due = after(urgency.patience());
         self.arrived = self.arrived.wrapping_add(1);

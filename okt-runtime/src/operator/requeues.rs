@@ -26,12 +26,12 @@ pub(crate) struct Requeues<K> {
 }
 
 struct Entries<K> {
-    heap: BinaryHeap<Reverse<Entry<K>>>,
+    heap: BinaryHeap<Reverse<DueObject<K>>>,
     /// At this number of entries obsolete ones are removed.
     full: usize,
 }
 
-struct Entry<K> {
+struct DueObject<K> {
     due: Instant,
     object: WeakCached<K>,
 }
@@ -64,7 +64,7 @@ impl<K: LifecycleObject> Requeues<K> {
             entries.full = FEW.max(2 * entries.heap.len());
         }
         let object = object.downgrade();
-        entries.heap.push(Reverse(Entry { due, object }));
+        entries.heap.push(Reverse(DueObject { due, object }));
         let first = entries.heap.peek();
         if first.is_some_and(|Reverse(entry)| entry.due == due) {
             self.sooner.notify_one();
@@ -111,27 +111,27 @@ impl<K: LifecycleObject> Entries<K> {
     }
 }
 
-impl<K: LifecycleObject> Entry<K> {
+impl<K: LifecycleObject> DueObject<K> {
     fn is_wanted(&self) -> bool {
         self.object.is_planned(self.due)
     }
 }
 
-impl<K> PartialEq for Entry<K> {
+impl<K> PartialEq for DueObject<K> {
     fn eq(&self, other: &Self) -> bool {
         self.due == other.due
     }
 }
 
-impl<K> Eq for Entry<K> {}
+impl<K> Eq for DueObject<K> {}
 
-impl<K> PartialOrd for Entry<K> {
+impl<K> PartialOrd for DueObject<K> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<K> Ord for Entry<K> {
+impl<K> Ord for DueObject<K> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.due.cmp(&other.due)
     }

@@ -168,7 +168,7 @@ pub fn rbac<A: Application>(
         return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
     }
     let plural = A::Resource::plural(&());
-    let names = Names {
+    let names = KindNames {
         crd: A::Resource::crd_name(),
         group: &A::Resource::group(&()),
         plural: &plural,
@@ -247,13 +247,13 @@ fn reached<K>(watches: &Watches<K>) -> Vec<PolicyRule> {
 }
 
 /// The names of the kind in rules.
-struct Names<'a> {
+struct KindNames<'a> {
     crd: &'a str,
     group: &'a str,
     plural: &'a str,
 }
 
-impl Names<'_> {
+impl KindNames<'_> {
     /// Returns the rule for the CRD. A list and a watch of a single named object are allowed by its name.
     fn definition(&self) -> PolicyRule {
         PolicyRule {

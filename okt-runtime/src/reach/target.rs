@@ -16,14 +16,14 @@ pub(super) const LIMIT: Duration = Duration::from_secs(15);
 /// A port of a Service or a pod in the cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Target {
-    kind: Kind,
+    kind: TargetKind,
     namespace: String,
     name: String,
     port: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum TargetKind {
     Service,
     Pod,
 }
@@ -40,14 +40,19 @@ impl Target {
         service: String,
         port: u16,
     ) -> Result<Self, ReachError> {
-        Self::of(Kind::Service, namespace, service, port)
+        Self::of(TargetKind::Service, namespace, service, port)
     }
 
     pub(super) fn pod(namespace: String, pod: String, port: u16) -> Result<Self, ReachError> {
-        Self::of(Kind::Pod, namespace, pod, port)
+        Self::of(TargetKind::Pod, namespace, pod, port)
     }
 
-    fn of(kind: Kind, namespace: String, name: String, port: u16) -> Result<Self, ReachError> {
+    fn of(
+        kind: TargetKind,
+        namespace: String,
+        name: String,
+        port: u16,
+    ) -> Result<Self, ReachError> {
         let target = Self {
             kind,
             namespace,
@@ -87,8 +92,8 @@ impl Target {
     /// Describes the target for messages.
     pub(super) fn what(&self) -> String {
         let kind = match self.kind {
-            Kind::Service => "Service",
-            Kind::Pod => "pod",
+            TargetKind::Service => "Service",
+            TargetKind::Pod => "pod",
         };
         let Self {
             namespace,
@@ -125,11 +130,11 @@ impl Target {
     /// Returns the pod that serves the target now, and its port.
     pub(super) async fn pod_port(&self, client: &Client) -> Result<PodPort, ReachError> {
         match self.kind {
-            Kind::Pod => Ok(PodPort {
+            TargetKind::Pod => Ok(PodPort {
                 pod: self.name.clone(),
                 port: self.port,
             }),
-            Kind::Service => self.ready_pod(client).await,
+            TargetKind::Service => self.ready_pod(client).await,
         }
     }
 

@@ -12,7 +12,7 @@ use okt_core::reconcile as facts;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::work::{Piece, Stage, Work};
-pub(crate) use self::writes::{Scope, Seen, Trouble, Writes};
+pub(crate) use self::writes::{LastWrite, Scope, Trouble, Writes};
 use crate::author::asked::Sight;
 use crate::author::pass::PassMemory;
 use crate::resources::OwnedMemory;
@@ -24,7 +24,7 @@ pub(crate) struct Memory(Mutex<HashMap<String, Entry>>);
 /// An object in the memory; one at rest takes next to nothing.
 enum Entry {
     /// It is at rest.
-    Settled(Seen),
+    Settled(LastWrite),
     /// It is not at rest.
     Known(Arc<Known>),
 }
@@ -45,7 +45,7 @@ impl Memory {
         let seen = match objects.get_mut(uid) {
             Some(Entry::Known(known)) => return Arc::clone(known),
             Some(Entry::Settled(seen)) => std::mem::take(seen),
-            None => Seen::default(),
+            None => LastWrite::default(),
         };
         let known = Arc::new(Known::having(seen));
         objects.insert(uid.to_owned(), Entry::Known(Arc::clone(&known)));
@@ -101,7 +101,7 @@ impl Memory {
     pub(crate) fn rewind(&self) {
         for entry in self.objects().values_mut() {
             match entry {
-                Entry::Settled(seen) => *seen = Seen::default(),
+                Entry::Settled(seen) => *seen = LastWrite::default(),
                 Entry::Known(known) => known.rewound.store(true, Ordering::Release),
             }
         }
@@ -155,7 +155,7 @@ pub(crate) struct Known {
 #[derive(Default)]
 pub(crate) struct Remembered {
     /// The last write that succeeded.
-    pub(crate) seen: Seen,
+    pub(crate) seen: LastWrite,
     /// The work of the state on record.
     pub(crate) work: Work,
     /// The calls of the application's code.
@@ -222,13 +222,13 @@ impl Remembered {
 
     /// Forgets everything that belongs to a lost history of the API server; work continues if it is still on record.
     fn rewind(&mut self) {
-        self.seen = Seen::default();
+        self.seen = LastWrite::default();
         self.writes = Writes::default();
     }
 }
 
 impl Known {
-    fn having(seen: Seen) -> Self {
+    fn having(seen: LastWrite) -> Self {
         let remembered = Remembered {
             seen,
             ..Remembered::default()

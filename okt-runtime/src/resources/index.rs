@@ -27,7 +27,7 @@ pub(crate) struct Index {
     /// The marks that the status of an owner records, by its uid.
     recorded: HashMap<String, BTreeSet<String>>,
     /// The owner of each owned object.
-    owners: HashMap<Key, Owner>,
+    owners: HashMap<Key, IndexedOwner>,
     pub(crate) referred: HashMap<Key, Arc<Kept>>,
     /// The objects that refer to a key, whether an object of that key exists or not.
     pub(crate) referrers: HashMap<Key, BTreeSet<Name>>,
@@ -47,7 +47,7 @@ pub(crate) struct Unlisted {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Owner {
+struct IndexedOwner {
     uid: String,
     name: Option<Name>,
 }
@@ -158,7 +158,7 @@ impl Index {
             Side::Owned(number) => {
                 let key = key_of(number, kept);
                 // The event is about an object that another one of the same name has replaced.
-                let other = |own: &Owner| {
+                let other = |own: &IndexedOwner| {
                     let there = self.owned.get(&own.uid).and_then(|of| of.get(&key));
                     there.is_some_and(|there| there.meta().uid != kept.meta().uid)
                 };
@@ -213,7 +213,7 @@ impl Index {
         let Some(uid) = kept.owner.clone().filter(|_| kept.is_applied) else {
             return before.and_then(|it| it.0.name).into_iter().collect();
         };
-        let mut owner = Owner {
+        let mut owner = IndexedOwner {
             name: self.owner_name(&uid, &key, &kept),
             uid,
         };
@@ -245,7 +245,7 @@ impl Index {
     }
 
     /// Removes an object and returns its owner and its cached version.
-    fn detach(&mut self, key: &Key) -> Option<(Owner, Option<Arc<Kept>>)> {
+    fn detach(&mut self, key: &Key) -> Option<(IndexedOwner, Option<Arc<Kept>>)> {
         let owner = self.owners.remove(key)?;
         let mut there = None;
         if let Some(of_it) = self.owned.get_mut(&owner.uid) {

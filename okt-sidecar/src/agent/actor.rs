@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::attempt::{Attempt, Course, Ending, Speech, panic_text};
 use super::board::{Board, Live};
-use super::command::Command;
+use super::command::ActorRequest;
 use super::journal::Journal;
 use super::memory::{Change, Memory, Remembered};
 use super::metrics::Metrics;
@@ -39,9 +39,9 @@ pub(super) struct Actor<W> {
     pub(super) memory: Memory,
     pub(super) board: watch::Sender<Board>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) commands: mpsc::Receiver<ActorRequest>,
     /// A sender for the notes of the work.
-    pub(super) own: mpsc::Sender<Command>,
+    pub(super) own: mpsc::Sender<ActorRequest>,
     pub(super) stop: CancellationToken,
     pub(super) under_way: Option<UnderWay>,
     /// The end of the last attempt, until it is on disk.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::board::{Board, Live};
-use super::command::Command;
+use super::command::ActorRequest;
 use super::output::cut;
 use crate::wire::Progress;
 use crate::work::{Done, Fault, Leftover, NotRemembered, Order, Said, Task, Waiting, Work};
@@ -142,7 +142,7 @@ pub(super) fn panic_text(error: JoinError) -> Option<String> {
 pub(super) struct Speech {
     pub(super) live: Arc<Live>,
     pub(super) board: watch::Receiver<Board>,
-    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) commands: mpsc::Sender<ActorRequest>,
 }
 
 impl Speech {
@@ -174,7 +174,7 @@ impl Said for Speech {
                 why: "the agent has ended".to_owned(),
             };
             let (reply, answer) = oneshot::channel();
-            let command = Command::Remember {
+            let command = ActorRequest::Remember {
                 id: self.live.id.clone(),
                 attempt: self.live.attempt,
                 key: key.clone(),

@@ -12,7 +12,7 @@ pub(super) type Reply = oneshot::Sender<Result<(bool, ActionReport), Problem>>;
 
 /// A request to the actor.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum ActorRequest {
     Ask {
         id: ActionId,
         request: Box<ActionRequest>,

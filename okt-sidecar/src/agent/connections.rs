@@ -44,7 +44,7 @@ enum Stage {
 
 /// An open connection. Dropping it removes the connection from the count.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionGuard {
     key: u64,
     connections: Arc<Connections>,
     /// Cancelled when the connection has to make room for another one.
@@ -53,7 +53,7 @@ pub(super) struct Place {
 
 /// A request that arrives or is being answered.
 #[derive(Debug)]
-pub(super) struct Busy(Arc<Place>);
+pub(super) struct Busy(Arc<ConnectionGuard>);
 
 impl Connections {
     /// Creates an empty set with this limit.
@@ -71,7 +71,7 @@ impl Connections {
     /// request.
     /// If none is silent, it closes the one whose request has been arriving longest.
     /// If all are being answered, it returns `None`.
-    pub(super) fn admit(self: &Arc<Self>) -> Option<Arc<Place>> {
+    pub(super) fn admit(self: &Arc<Self>) -> Option<Arc<ConnectionGuard>> {
         let mut open = self.open();
         if open.connections.len() >= self.most {
             let silent = (open.connections.iter())
@@ -98,7 +98,7 @@ impl Connections {
             },
         );
         self.metrics.connected(open.connections.len());
-        Some(Arc::new(Place {
+        Some(Arc::new(ConnectionGuard {
             key,
             connections: Arc::clone(self),
             closed,
@@ -110,7 +110,7 @@ impl Connections {
     }
 }
 
-impl Place {
+impl ConnectionGuard {
     /// Notes that the head of a request has arrived.
     pub(super) fn busy(self: &Arc<Self>) -> Busy {
         self.goes_on(Stage::Arriving);
@@ -136,7 +136,7 @@ impl Busy {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let mut open = self.connections.open();
         open.connections.remove(&self.key);
@@ -156,9 +156,9 @@ mod tests {
 
     use std::sync::Arc;
 
-    use super::{Busy, Connections, Metrics, Place};
+    use super::{Busy, ConnectionGuard, Connections, Metrics};
 
-    fn answered(place: &Arc<Place>) -> Busy {
+    fn answered(place: &Arc<ConnectionGuard>) -> Busy {
         let busy = place.busy();
         busy.arrived();
         busy

@@ -23,7 +23,7 @@ pub(super) struct Standing<'a> {
 
 /// The verdict on a request for work.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Asked {
+pub(super) enum Verdict {
     /// Refuse it.
     Refuse(Problem),
     /// Answer with the known report.
@@ -59,7 +59,7 @@ pub(super) enum Acknowledged {
 }
 
 /// Applies rules 2 to 11 to a request for work, and chooses between 13 and 14. Rule 1 is applied before, rule 12 after.
-pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionRequest) -> Asked {
+pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionRequest) -> Verdict {
     let Standing {
         memory,
         offers,
@@ -68,11 +68,11 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
         stopping,
         seen,
     } = standing;
-    let refuse = |code, detail: String| Asked::Refuse(Problem::new(code, detail));
+    let refuse = |code, detail: String| Verdict::Refuse(Problem::new(code, detail));
 
     // 1 and 2: an implausible epoch, or an operator that has lost the leadership.
     if let Err(fenced) = epoch(memory, request.fence.epoch) {
-        return Asked::Refuse(fenced);
+        return Verdict::Refuse(fenced);
     }
 
     // 3 and 4: an id always names the same work, which begins again only after its end was acknowledged.
@@ -87,13 +87,13 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
             Phase::Failed | Phase::Unknown | Phase::Cancelled => known.report.acknowledged,
         };
         if !again {
-            return Asked::Tell;
+            return Verdict::Tell;
         }
     }
 
     // 5 and 6: another object, a deleted object, or a stale view of the object.
     if let Err(problem) = belongs(memory, object, request) {
-        return Asked::Refuse(problem);
+        return Verdict::Refuse(problem);
     }
 
     // 7 and 8: operator and agent do not fit together.
@@ -117,7 +117,7 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
         let detail = format!("{} ({}) is under way", running.id, running.state);
         let mut problem = Problem::new(Code::Busy, detail);
         problem.running = Some(running.id.clone());
-        return Asked::Refuse(problem);
+        return Verdict::Refuse(problem);
     }
     if !request.from.is_empty() {
         let fits = match seen {
@@ -141,9 +141,9 @@ pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionReque
         return refuse(Code::CannotRecord, detail);
     }
     if memory.is_withdrawn(id) {
-        return Asked::Withdrawn;
+        return Verdict::Withdrawn;
     }
-    Asked::Begin {
+    Verdict::Begin {
         attempt: known.map_or(1, |known| known.report.attempt.saturating_add(1)),
     }
 }

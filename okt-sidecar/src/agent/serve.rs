@@ -20,14 +20,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 
-use super::connections::{Connections, Place as Seat};
+use super::connections::{ConnectionGuard, Connections};
 use super::error::ServeError;
-use super::listen::{Door, Listen, Place};
+use super::listen::{Address, Door, Listen};
 use super::metrics::Metrics;
 use super::service::{self, Entrance};
 use super::settings::Settings;
 use super::tls::Tls;
-use super::token::Token;
+use super::token::TokenHash;
 use super::{Agent, Started};
 use crate::work::Work;
 
@@ -43,7 +43,7 @@ const HEAD_LIMIT: usize = 16 * 1024;
 /// An agent that listens. It answers after [`run`](Self::run) was called.
 pub struct Bound<W> {
     agent: Agent<W>,
-    token: Option<Arc<Token>>,
+    token: Option<Arc<TokenHash>>,
     doors: Vec<(Door, Option<Arc<Tls>>)>,
     listens: Vec<Listen>,
 }
@@ -72,13 +72,13 @@ impl<W: Work> Agent<W> {
         listens: impl IntoIterator<Item = Listen>,
     ) -> Result<Bound<W>, ServeError> {
         // The files are read once, before the agent runs, so blocking is harmless.
-        let token = (self.token.as_deref()).map(Token::read).transpose()?;
+        let token = (self.token.as_deref()).map(TokenHash::read).transpose()?;
         let mut doors = Vec::new();
         let mut opened = Vec::new();
         for listen in listens {
             let tls = match &listen.0 {
-                Place::Tcp { tls, .. } => tls.clone().map(Tls::read).transpose()?.map(Arc::new),
-                Place::Unix { .. } => None,
+                Address::Tcp { tls, .. } => tls.clone().map(Tls::read).transpose()?.map(Arc::new),
+                Address::Unix { .. } => None,
             };
             let asks_clients = tls.as_ref().is_some_and(|tls| tls.asks_clients());
             if listen.is_exposed() && token.is_none() && !asks_clients {
@@ -109,8 +109,8 @@ impl<W: Work> Bound<W> {
     /// Returns the TCP addresses of the listeners.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.listens.iter().filter_map(|listen| match &listen.0 {
-            Place::Tcp { address, .. } => Some(*address),
-            Place::Unix { .. } => None,
+            Address::Tcp { address, .. } => Some(*address),
+            Address::Unix { .. } => None,
         })
     }
 
@@ -179,7 +179,7 @@ async fn stopped(mut started: Started, stop: impl Future<Output = ()>) -> Result
 }
 
 /// Reads the token and the certificates periodically.
-async fn refresh(token: Option<Arc<Token>>, certificates: Vec<Arc<Tls>>) {
+async fn refresh(token: Option<Arc<TokenHash>>, certificates: Vec<Arc<Tls>>) {
     if token.is_none() && certificates.is_empty() {
         return;
     }
@@ -245,7 +245,7 @@ impl Doorway {
         while open.join_next().await.is_some() {}
     }
 
-    async fn connection(self, stream: Box<dyn Stream>, seat: Arc<Seat>) {
+    async fn connection(self, stream: Box<dyn Stream>, seat: Arc<ConnectionGuard>) {
         let closed = seat.closed.clone();
         let answered = async {
             match self.tls.clone() {
@@ -266,7 +266,7 @@ impl Doorway {
         }
     }
 
-    async fn answer(&self, stream: impl Stream + 'static, seat: Arc<Seat>) {
+    async fn answer(&self, stream: impl Stream + 'static, seat: Arc<ConnectionGuard>) {
         let limit = self.settings.request_limit;
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(limit));

@@ -23,11 +23,11 @@ use tokio::time::{Instant, timeout};
 use self::request::{action_id, bad_query, bounded};
 use super::board::Board;
 use super::body::{Place, Places};
-use super::command::{Command, Reply};
+use super::command::{ActorRequest, Reply};
 use super::metrics::Metrics;
 use super::rules;
 use super::settings::Settings;
-use super::token::Token;
+use super::token::TokenHash;
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, Code, Problem,
     VERSION, Versions, WAIT_LIMIT,
@@ -41,7 +41,7 @@ pub(super) struct Front {
     /// The offered states, sorted by name.
     pub(super) states: Vec<String>,
     pub(super) board: watch::Receiver<Board>,
-    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) commands: mpsc::Sender<ActorRequest>,
     pub(super) metrics: Arc<Metrics>,
     /// One permit for each request that may wait for the end of an action.
     pub(super) waits: Semaphore,
@@ -56,7 +56,7 @@ pub(super) enum Entrance {
     /// Requests that name this machine as their host. A foreign name could lead a browser on the machine to the agent.
     ThisMachine,
     /// Requests that carry the token.
-    Token(Arc<Token>),
+    Token(Arc<TokenHash>),
 }
 
 type Answer = Result<Response, Problem>;
@@ -216,7 +216,7 @@ async fn ask(
     let (request, place): (ActionRequest, _) = front.body(request).await?;
     bounded(&request)?;
     let request = Box::new(request);
-    let command = |reply| Command::Ask {
+    let command = |reply| ActorRequest::Ask {
         id,
         request,
         place,
@@ -245,7 +245,7 @@ async fn cancel(
 ) -> Answer {
     let id = action_id(id)?;
     let Query(EpochQuery { epoch }) = query.map_err(bad_query)?;
-    let command = |reply| Command::Cancel { id, epoch, reply };
+    let command = |reply| ActorRequest::Cancel { id, epoch, reply };
     let (ending, report) = front.command(command).await?;
     let status = if ending {
         StatusCode::ACCEPTED
@@ -262,7 +262,7 @@ async fn acknowledge(
 ) -> Answer {
     let id = action_id(id)?;
     let (acknowledgement, _): (Acknowledgement, _) = front.body(request).await?;
-    let command = |reply| Command::Acknowledge {
+    let command = |reply| ActorRequest::Acknowledge {
         id,
         acknowledgement,
         reply,
@@ -364,7 +364,7 @@ impl Front {
     /// Sends a command to the actor, and waits for its answer with a time limit.
     async fn command(
         &self,
-        command: impl FnOnce(Reply) -> Command,
+        command: impl FnOnce(Reply) -> ActorRequest,
     ) -> Result<(bool, ActionReport), Problem> {
         let gone = || Problem::new(Code::Stopping, "the agent has stopped");
         let (reply, answer) = oneshot::channel();

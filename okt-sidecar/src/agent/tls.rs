@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 /// The files for TLS.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Files {
+pub(super) struct TlsFiles {
     pub(super) certificate: PathBuf,
     pub(super) key: PathBuf,
     /// The authority that must have signed client certificates; `None` asks clients for no certificate.
@@ -25,7 +25,7 @@ pub(super) struct Files {
 
 /// The certificates from the files.
 pub(super) struct Tls {
-    files: Files,
+    files: TlsFiles,
     current: RwLock<Current>,
 }
 
@@ -38,11 +38,11 @@ struct Current {
 #[derive(Debug, thiserror::Error)]
 #[error("read the certificates of TLS, {files}: {why}")]
 pub struct TlsError {
-    files: Files,
+    files: TlsFiles,
     why: String,
 }
 
-impl fmt::Display for Files {
+impl fmt::Display for TlsFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -59,7 +59,7 @@ impl fmt::Display for Files {
 
 impl Tls {
     /// Reads the files.
-    pub(super) fn read(files: Files) -> Result<Self, TlsError> {
+    pub(super) fn read(files: TlsFiles) -> Result<Self, TlsError> {
         match read(&files, None) {
             Ok(Some(current)) => Ok(Self {
                 files,
@@ -106,7 +106,7 @@ impl Tls {
 }
 
 /// Reads the files. Returns `None` if they have not changed.
-fn read(files: &Files, known: Option<[u8; 32]>) -> Result<Option<Current>, String> {
+fn read(files: &TlsFiles, known: Option<[u8; 32]>) -> Result<Option<Current>, String> {
     let content = |file: &PathBuf| {
         std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))
     };

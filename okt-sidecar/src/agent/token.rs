@@ -14,7 +14,7 @@ const LIMIT: u64 = 4096;
 
 /// The hash of a token.
 #[derive(Debug)]
-pub(super) struct Token {
+pub(super) struct TokenHash {
     file: PathBuf,
     /// `None` while the file holds no token.
     digest: RwLock<Option<[u8; 32]>>,
@@ -28,7 +28,7 @@ pub struct TokenError {
     why: String,
 }
 
-impl Token {
+impl TokenHash {
     /// Reads the token from this file.
     pub(super) fn read(file: &Path) -> Result<Self, TokenError> {
         Ok(Self {

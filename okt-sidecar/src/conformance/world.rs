@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::subject::{Killed, States, Subject};
-use crate::client::{Asked, Client, ClientError, Endpoint, Reply};
+use crate::client::{Accepted, Client, ClientError, Endpoint, Reply};
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Owner, Phase, Problem,
 };
@@ -163,7 +163,7 @@ impl<'s> World<'s> {
         self.work(&state)
     }
 
-    pub(super) async fn ask(&self, work: &Work) -> Check<Asked> {
+    pub(super) async fn ask(&self, work: &Work) -> Check<Accepted> {
         Ok(self.client.ask(&work.id, &work.request).await?)
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::command::{Command, Stream};
+use super::command::{Command, OutputStream};
 use super::config::{self, Recognise};
 use super::group::end_left;
 use super::launch::{Held, Launch, Launcher};
@@ -84,7 +84,7 @@ impl Application {
             async |_| Ok(()),
             pending(),
             |stream, piece| {
-                if stream == Stream::Out && said.len() < 1024 {
+                if stream == OutputStream::Out && said.len() < 1024 {
                     said.extend_from_slice(&piece[..piece.len().min(1024)]);
                 }
             },

@@ -7,12 +7,12 @@ use super::command::Cut;
 use super::config::{Call, Method};
 use super::http::{Answered, NoAnswer, shown};
 use super::is_state;
-use super::job::Attempt;
-use super::scratch::Told;
+use super::job::JobAttempt;
+use super::scratch::CommandResult;
 use crate::work::Fault;
 
-impl Attempt<'_> {
-    pub(super) async fn call(&self, call: &Call) -> Result<Told, Fault> {
+impl JobAttempt<'_> {
+    pub(super) async fn call(&self, call: &Call) -> Result<CommandResult, Fault> {
         let task = self.task;
         let mut headers = HeaderMap::new();
         for (name, value) in [
@@ -69,14 +69,14 @@ impl Attempt<'_> {
 }
 
 /// Reads the result that an application reports in the headers of its answer.
-fn said(answered: &Answered) -> Told {
+fn said(answered: &Answered) -> CommandResult {
     let header = |name| {
         answered
             .headers
             .get(name)
             .and_then(|value| value.to_str().ok())
     };
-    Told {
+    CommandResult {
         event: header("okt-event")
             .filter(|event| is_state(event))
             .map(str::to_owned),

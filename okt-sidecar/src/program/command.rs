@@ -54,7 +54,7 @@ pub(crate) enum NotRun {
 
 /// The output stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stream {
+pub(crate) enum OutputStream {
     Out,
     Err,
 }
@@ -69,7 +69,7 @@ impl Command<'_> {
         launcher: &Launcher,
         note: impl FnOnce(Identity) -> N,
         cancelled: impl Future<Output = ()>,
-        mut said: impl FnMut(Stream, &[u8]),
+        mut said: impl FnMut(OutputStream, &[u8]),
     ) -> Result<Ended, NotRun>
     where
         N: Future<Output = Result<(), String>>,
@@ -152,10 +152,10 @@ impl Pipes {
     }
 
     /// Reads one piece; never returns if both pipes are closed.
-    async fn read(&mut self, said: &mut impl FnMut(Stream, &[u8])) {
+    async fn read(&mut self, said: &mut impl FnMut(OutputStream, &[u8])) {
         let stream = tokio::select! {
-            () = readable(self.out.as_ref()) => Stream::Out,
-            () = readable(self.err.as_ref()) => Stream::Err,
+            () = readable(self.out.as_ref()) => OutputStream::Out,
+            () = readable(self.err.as_ref()) => OutputStream::Err,
         };
         self.piece(stream, said);
         // Endless output must not keep the thread from timers and cancellation.
@@ -163,8 +163,11 @@ impl Pipes {
     }
 
     /// Reads what is left in the pipes. Processes outside of the group may write more, which is ignored.
-    fn rest(&mut self, said: &mut impl FnMut(Stream, &[u8])) {
-        for (stream, pipe) in [(Stream::Out, &self.out), (Stream::Err, &self.err)] {
+    fn rest(&mut self, said: &mut impl FnMut(OutputStream, &[u8])) {
+        for (stream, pipe) in [
+            (OutputStream::Out, &self.out),
+            (OutputStream::Err, &self.err),
+        ] {
             let Some(pipe) = pipe else {
                 continue;
             };
@@ -178,10 +181,10 @@ impl Pipes {
         }
     }
 
-    fn piece(&mut self, stream: Stream, said: &mut impl FnMut(Stream, &[u8])) {
+    fn piece(&mut self, stream: OutputStream, said: &mut impl FnMut(OutputStream, &[u8])) {
         let pipe = match stream {
-            Stream::Out => &mut self.out,
-            Stream::Err => &mut self.err,
+            OutputStream::Out => &mut self.out,
+            OutputStream::Err => &mut self.err,
         };
         let Some(open) = pipe else {
             return;

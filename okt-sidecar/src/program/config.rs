@@ -28,9 +28,9 @@ pub(crate) use self::fields::is_state;
 /// The configuration of an agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    pub(crate) listen: Listen,
+    pub(crate) listen: ListenConfig,
     pub(crate) token_file: Option<PathBuf>,
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<TlsConfig>,
     pub(crate) data: PathBuf,
     pub(crate) scratch: PathBuf,
     /// The object that the agent belongs to; `None` takes that of the first request.
@@ -52,13 +52,13 @@ pub enum Machine {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Listen {
+pub(crate) enum ListenConfig {
     Tcp(SocketAddr),
     Unix { path: PathBuf, mode: u32 },
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Tls {
+pub(crate) struct TlsConfig {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
     /// The authority that must have signed client certificates.
@@ -85,7 +85,7 @@ pub(crate) struct Application {
     /// What happens to it when the agent ends; `None` decides by whether the agent is process 1.
     pub(crate) on_exit: Option<OnExit>,
     /// The answer while no process runs; `None` asks the probe anyway.
-    pub(crate) down: Option<Answer>,
+    pub(crate) down: Option<Meaning>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,18 +121,18 @@ pub(crate) enum Asks {
     /// `exits` maps exit codes to answers; without it, the first line of the output is the answer.
     Command {
         command: Vec<String>,
-        exits: BTreeMap<u16, Answer>,
+        exits: BTreeMap<u16, Meaning>,
     },
     /// `statuses` maps HTTP statuses to answers; without it, the first line of the body is the answer.
     Http {
         url: url::Url,
-        statuses: BTreeMap<u16, Answer>,
+        statuses: BTreeMap<u16, Meaning>,
     },
 }
 
 /// The meaning of a probe's answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum Meaning {
     Absent,
     In(String),
 }

@@ -11,7 +11,7 @@ use super::config::{Job, Step, Verb};
 use super::exit::how;
 use super::group::GROUP;
 use super::proc::Identity;
-use super::scratch::{Scratch, Told};
+use super::scratch::{CommandResult, Scratch};
 use super::users;
 use super::work::Program;
 use crate::wire::Seen;
@@ -33,7 +33,7 @@ impl Program {
             Scratch::make(&self.config.scratch, task, person.as_ref()).map_err(|error| {
                 Fault::retry("NoScratch", format!("cannot make files for it: {error}"))
             })?;
-        let attempt = Attempt {
+        let attempt = JobAttempt {
             program: self,
             job,
             task,
@@ -50,7 +50,7 @@ impl Program {
 }
 
 /// One attempt at the work of a state.
-pub(super) struct Attempt<'a> {
+pub(super) struct JobAttempt<'a> {
     pub(super) program: &'a Program,
     job: &'a Job,
     pub(super) task: &'a Task,
@@ -60,7 +60,7 @@ pub(super) struct Attempt<'a> {
     pub(super) deadline: Instant,
 }
 
-impl Attempt<'_> {
+impl JobAttempt<'_> {
     /// Runs the attempt. If it is cancelled, it stops the application that it has started.
     /// After a timeout it leaves the application running: it may be recovering, and a stop would make it begin again.
     async fn live(&self) -> Result<Done, Fault> {
@@ -111,7 +111,7 @@ impl Attempt<'_> {
             .scratch
             .told()
             .map_err(|why| Fault::retry("BadResult", why))?;
-        let told = if told == Told::default() {
+        let told = if told == CommandResult::default() {
             answered.unwrap_or(told)
         } else {
             told

@@ -70,7 +70,7 @@ pub(crate) struct NotStarted {
 
 /// The order for the launcher.
 #[derive(Serialize, Deserialize)]
-struct Order {
+struct LaunchOrder {
     command: Vec<String>,
     /// The whole environment: nothing else is inherited.
     environment: BTreeMap<String, Vec<u8>>,
@@ -120,7 +120,7 @@ impl Launcher {
         let given = given.chain(launch.environment.iter().map(|(name, value)| (name, value)));
         environment.extend(given.map(|(name, value)| (name.clone(), value.clone().into_bytes())));
         environment.insert("OKT_RUN".to_owned(), run.clone().into_bytes());
-        let order = Order {
+        let order = LaunchOrder {
             command: launch.command.to_vec(),
             environment,
             directory: around.directory.clone(),
@@ -223,7 +223,7 @@ pub fn launch() -> ExitCode {
 }
 
 fn become_program(order: &[u8]) -> io::Result<Infallible> {
-    let order: Order = serde_json::from_slice(order)?;
+    let order: LaunchOrder = serde_json::from_slice(order)?;
     let program = order.command.first().ok_or(io::ErrorKind::InvalidInput)?;
     let wrong = |what: &str, error: io::Error| io::Error::other(format!("cannot {what}: {error}"));
     if rustix::process::geteuid().is_root() {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::command::{Command, Cut, Stream};
-use super::config::{Answer, Asks, Method, Probe};
+use super::command::{Command, Cut, OutputStream};
+use super::config::{Asks, Meaning, Method, Probe};
 use super::http::{Http, shown};
 use super::is_state;
 use super::launch::Launcher;
@@ -64,8 +64,8 @@ impl Probe {
         };
         let ended = command.run(launcher, note, pending(), |stream, piece| {
             let kept = match stream {
-                Stream::Out => &mut out,
-                Stream::Err => &mut err,
+                OutputStream::Out => &mut out,
+                OutputStream::Err => &mut err,
             };
             let room = LONGEST_ANSWER - kept.len();
             kept.extend_from_slice(&piece[..piece.len().min(room)]);
@@ -111,10 +111,10 @@ impl Probe {
 }
 
 /// Returns the observation for an answer of the configuration.
-pub(crate) fn meant(answer: &Answer) -> Sighting {
+pub(crate) fn meant(answer: &Meaning) -> Sighting {
     match answer {
-        Answer::Absent => Sighting::of(Seen::Absent),
-        Answer::In(state) => Sighting::in_state(state),
+        Meaning::Absent => Sighting::of(Seen::Absent),
+        Meaning::In(state) => Sighting::in_state(state),
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::children::Children;
-use super::config::{Config, Listen};
+use super::config::{Config, ListenConfig};
 use super::work::Program;
 use crate::agent::{self, Agent, JournalError, ServeError};
 use crate::private;
@@ -88,7 +88,7 @@ async fn live(config: Config) -> Result<(), RunError> {
     let children = Children::default();
     let reaper = children.clone();
     let reaping = tokio::spawn(async move { reaper.reap().await });
-    let mut ending = Ending::new().map_err(cannot("hear signals"))?;
+    let mut ending = ShutdownSignals::new().map_err(cannot("hear signals"))?;
 
     let journal = journal(&config);
     let data = config.data.display().to_string();
@@ -138,15 +138,15 @@ pub fn free(config: &Config) -> Result<Option<Owner>, JournalError> {
 
 fn place(config: &Config) -> agent::Listen {
     match (&config.listen, &config.tls) {
-        (Listen::Tcp(address), None) => agent::Listen::tcp(*address),
-        (Listen::Tcp(address), Some(tls)) => {
+        (ListenConfig::Tcp(address), None) => agent::Listen::tcp(*address),
+        (ListenConfig::Tcp(address), Some(tls)) => {
             let listen = agent::Listen::tcp(*address);
             match &tls.client_ca {
                 None => listen.tls(&tls.certificate, &tls.key),
                 Some(client_ca) => listen.mutual_tls(&tls.certificate, &tls.key, client_ca),
             }
         }
-        (Listen::Unix { path, mode }, _) => agent::Listen::unix(path).mode(*mode),
+        (ListenConfig::Unix { path, mode }, _) => agent::Listen::unix(path).mode(*mode),
     }
 }
 
@@ -193,12 +193,12 @@ fn longest_end(config: &Config) -> Duration {
 }
 
 /// The signals that end the agent.
-struct Ending {
+struct ShutdownSignals {
     term: Signal,
     int: Signal,
 }
 
-impl Ending {
+impl ShutdownSignals {
     fn new() -> io::Result<Self> {
         Ok(Self {
             term: signal(SignalKind::terminate())?,

@@ -23,7 +23,7 @@ pub(crate) struct Scratch {
 
 /// The result that a command reports.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct CommandResult {
     pub(crate) event: Option<String>,
     pub(crate) reason: Option<String>,
     pub(crate) message: Option<String>,
@@ -110,7 +110,7 @@ impl Scratch {
     }
 
     /// Reads `OKT_RESULT`.
-    pub(crate) fn told(&self) -> Result<Told, String> {
+    pub(crate) fn told(&self) -> Result<CommandResult, String> {
         let mut text = Vec::new();
         let path = self.directory.join("result");
         // The owner of the file may have replaced it: follow no link and do not block.
@@ -121,7 +121,9 @@ impl Scratch {
         let opened = match opened {
             Ok(file) if file.metadata().is_ok_and(|about| about.is_file()) => file,
             Ok(_) => return Err("OKT_RESULT is no file any more".to_owned()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Told::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(CommandResult::default());
+            }
             Err(error) => return Err(format!("cannot read OKT_RESULT: {error}")),
         };
         (opened.take(LONGEST_RESULT).read_to_end(&mut text))
@@ -180,8 +182,8 @@ fn say(task: &Task, line: &[u8]) {
     }
 }
 
-pub(super) fn tell(text: &str) -> Result<Told, String> {
-    let mut told = Told::default();
+pub(super) fn tell(text: &str) -> Result<CommandResult, String> {
+    let mut told = CommandResult::default();
     for (n, line) in (1..)
         .zip(text.lines())
         .filter(|(_, line)| !line.trim().is_empty())
@@ -214,7 +216,7 @@ pub(super) fn tell(text: &str) -> Result<Told, String> {
     Ok(told)
 }
 
-impl Told {
+impl CommandResult {
     /// Returns a success.
     pub(crate) fn done(self) -> Done {
         Done {

@@ -17,7 +17,7 @@ const SIDE_WRITES: Duration = Duration::from_secs(10);
 
 /// The last write that succeeded: all that is remembered of an object at rest.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct LastWrite {
     /// The version of the object that it created.
     pub(crate) version: Option<String>,
     /// When a status was last written.
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
     pub(crate) reported: bool,
 }
 
-impl Seen {
+impl LastWrite {
     /// Returns whether the last write is newer than a version.
     ///
     /// Versions compare as numbers (official since Kubernetes 1.35). With a version that is no number the answer is no.

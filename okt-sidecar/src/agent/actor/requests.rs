@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::attempt::Course;
-use super::super::command::Command;
+use super::super::command::ActorRequest;
 use super::super::memory::{Change, Note, Remembered, fingerprint};
 use super::super::rules::{self, Standing};
 use super::Actor;
@@ -17,10 +17,10 @@ use crate::work::{NOTES_LIMIT, NotRemembered, Work};
 
 impl<W: Work> Actor<W> {
     /// Carries out a request.
-    pub(super) async fn obey(&mut self, command: Command) {
+    pub(super) async fn obey(&mut self, command: ActorRequest) {
         let blind = self.board.borrow().blind();
         match command {
-            Command::Ask {
+            ActorRequest::Ask {
                 id,
                 request,
                 place,
@@ -34,14 +34,14 @@ impl<W: Work> Actor<W> {
                 // The client may have given up; it then retries.
                 let _ = reply.send(answer);
             }
-            Command::Cancel { id, epoch, reply } => {
+            ActorRequest::Cancel { id, epoch, reply } => {
                 let answer = match blind {
                     Some(problem) => Err(problem),
                     None => self.cancel(&id, epoch).await,
                 };
                 let _ = reply.send(answer);
             }
-            Command::Acknowledge {
+            ActorRequest::Acknowledge {
                 id,
                 acknowledgement,
                 reply,
@@ -52,7 +52,7 @@ impl<W: Work> Actor<W> {
                 };
                 let _ = reply.send(answer);
             }
-            Command::Remember {
+            ActorRequest::Remember {
                 id,
                 attempt,
                 key,
@@ -82,13 +82,13 @@ impl<W: Work> Actor<W> {
             seen: &seen,
         };
         match rules::asked(standing, &id, &request) {
-            rules::Asked::Refuse(problem) => Err(problem),
-            rules::Asked::Tell => {
+            rules::Verdict::Refuse(problem) => Err(problem),
+            rules::Verdict::Tell => {
                 let change = self.raise(request.fence.epoch);
                 self.record_if(change).await?;
                 self.tell(&id, false)
             }
-            rules::Asked::Withdrawn => {
+            rules::Verdict::Withdrawn => {
                 let mut action = begun(id.clone(), request, 1);
                 action.report.phase = Phase::Cancelled;
                 action.report.reason = Some("Withdrawn".to_owned());
@@ -99,7 +99,7 @@ impl<W: Work> Actor<W> {
                 self.record(change).await.map_err(cannot_record)?;
                 self.tell(&id, false)
             }
-            rules::Asked::Begin { attempt } => {
+            rules::Verdict::Begin { attempt } => {
                 let action = begun(id.clone(), request, attempt);
                 let change = self.memory.taken(action, Timestamp::now());
                 self.record(change).await.map_err(cannot_record)?;

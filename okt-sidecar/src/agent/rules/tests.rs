@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::actor::requests::begun;
 use super::super::memory::{Change, Memory, Remembered};
-use super::{Acknowledged, Asked, Cancelled, Standing, acknowledged, asked, cancelled};
+use super::{Acknowledged, Cancelled, Standing, Verdict, acknowledged, asked, cancelled};
 use crate::wire::{
     Acknowledgement, ActionId, ActionRequest, Code, Fence, ObjectRef, Owner, Phase, Problem, Seen,
 };
@@ -81,7 +81,7 @@ impl Agent {
         }
     }
 
-    fn ask(&self, name: &str, request: &ActionRequest) -> Asked {
+    fn ask(&self, name: &str, request: &ActionRequest) -> Verdict {
         let standing = Standing {
             memory: &self.memory,
             offers: &self.offers,
@@ -94,9 +94,9 @@ impl Agent {
     }
 
     /// Does what the actor does after the record is on disk.
-    fn take(&mut self, name: &str, request: &ActionRequest) -> Asked {
+    fn take(&mut self, name: &str, request: &ActionRequest) -> Verdict {
         let asked = self.ask(name, request);
-        if let Asked::Begin { attempt } = asked {
+        if let Verdict::Begin { attempt } = asked {
             let action = begun(id(name), request.clone(), attempt);
             self.memory.apply(self.memory.taken(action, self.now));
         }
@@ -115,10 +115,10 @@ impl Agent {
 }
 
 #[track_caller]
-fn refused(asked: Asked) -> Problem {
+fn refused(asked: Verdict) -> Problem {
     match asked {
-        Asked::Refuse(problem) => problem,
-        Asked::Tell | Asked::Begin { .. } | Asked::Withdrawn => panic!("{asked:?}"),
+        Verdict::Refuse(problem) => problem,
+        Verdict::Tell | Verdict::Begin { .. } | Verdict::Withdrawn => panic!("{asked:?}"),
     }
 }
 
@@ -151,7 +151,7 @@ fn rule_3_an_id_names_one_piece_of_work_regardless_of_the_epoch() {
     led_by_another.fence.epoch = 4;
     led_by_another.graph = Some("sha256:other".into());
     led_by_another.from = vec!["Nowhere".into()];
-    assert_eq!(agent.ask("a", &led_by_another), Asked::Tell);
+    assert_eq!(agent.ask("a", &led_by_another), Verdict::Tell);
 }
 
 #[test]
@@ -160,15 +160,23 @@ fn rule_4_running_successful_and_unacknowledged_actions_are_reported() {
         for acknowledged in [false, true] {
             let mut agent = Agent::with(phase, acknowledged);
             agent.stopping = true;
-            assert_eq!(agent.ask("a", &request(3, 5, 2)), Asked::Tell, "{phase:?}");
+            assert_eq!(
+                agent.ask("a", &request(3, 5, 2)),
+                Verdict::Tell,
+                "{phase:?}"
+            );
         }
     }
     for phase in [Phase::Failed, Phase::Unknown, Phase::Cancelled] {
         let agent = Agent::with(phase, false);
-        assert_eq!(agent.ask("a", &request(3, 5, 2)), Asked::Tell, "{phase:?}");
+        assert_eq!(
+            agent.ask("a", &request(3, 5, 2)),
+            Verdict::Tell,
+            "{phase:?}"
+        );
         let agent = Agent::with(phase, true);
         let again = agent.ask("a", &request(3, 5, 2));
-        assert_eq!(again, Asked::Begin { attempt: 2 }, "{phase:?}");
+        assert_eq!(again, Verdict::Begin { attempt: 2 }, "{phase:?}");
     }
 }
 
@@ -180,7 +188,7 @@ fn rule_5_a_newer_object_takes_over_and_an_older_one_never_again() {
     assert_eq!(refused(agent.ask("b", &foreign)).code, Code::ForeignOwner);
     let mut newer = request(3, 1, 1);
     newer.owner = owner("newer", 101);
-    assert_eq!(agent.take("b", &newer), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &newer), Verdict::Begin { attempt: 1 });
     assert_eq!(agent.memory.fence, newer.fence);
     agent.end("b", Phase::Succeeded, true);
     let before = refused(agent.ask("c", &request(3, 9, 9)));
@@ -210,7 +218,7 @@ fn rule_5_an_agent_belongs_to_one_namespace_and_name_whatever_else_is_created_la
         }
         let mut newer = request(3, 1, 1);
         newer.owner = owner("newer", 101);
-        assert_eq!(agent.ask("b", &newer), Asked::Begin { attempt: 1 });
+        assert_eq!(agent.ask("b", &newer), Verdict::Begin { attempt: 1 });
     }
 }
 
@@ -221,7 +229,7 @@ fn rule_5_an_object_made_anew_in_the_same_second_takes_over_and_no_uid_comes_bac
         let mut twin = request(3, 1, 1);
         twin.owner = owner(uid, 100);
         let name = format!("b{number}");
-        assert_eq!(agent.take(&name, &twin), Asked::Begin { attempt: 1 });
+        assert_eq!(agent.take(&name, &twin), Verdict::Begin { attempt: 1 });
         agent.end(&name, Phase::Succeeded, true);
     }
     for uid in ["new", "twin"] {
@@ -241,24 +249,24 @@ fn rule_5_a_time_of_creation_that_has_not_come_yet_keeps_no_later_object_out() {
     agent.now = at(500);
     let mut absurd = request(0, 1, 1);
     absurd.owner.created_at = Timestamp::MAX;
-    assert_eq!(agent.take("a", &absurd), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.take("a", &absurd), Verdict::Begin { attempt: 1 });
     agent.end("a", Phase::Succeeded, true);
     agent.now = at(700);
     absurd.fence.transition = 2;
-    assert_eq!(agent.take("b", &absurd), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &absurd), Verdict::Begin { attempt: 1 });
     agent.end("b", Phase::Succeeded, true);
     let recorded = agent.memory.owner.as_ref().map(|owner| owner.created_at);
     assert_eq!(recorded, Some(at(500)), "the time of its first request");
     let mut next = request(0, 1, 1);
     next.owner = owner("next", 600);
-    assert_eq!(agent.take("c", &next), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.take("c", &next), Verdict::Begin { attempt: 1 });
 }
 
 #[test]
 fn an_epoch_that_no_operator_can_have_is_an_error_and_locks_no_operator_out() {
     let mut agent = Agent::with(Phase::Succeeded, true);
     let mut far = request(3 + super::EPOCH_STEP, 6, 1);
-    assert_eq!(agent.ask("b", &far), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.ask("b", &far), Verdict::Begin { attempt: 1 });
     for epoch in [4 + super::EPOCH_STEP, u64::MAX] {
         far.fence.epoch = epoch;
         assert_eq!(refused(agent.take("b", &far)).code, Code::BadRequest);
@@ -277,7 +285,7 @@ fn an_epoch_that_no_operator_can_have_is_an_error_and_locks_no_operator_out() {
     }
     assert_eq!(
         agent.take("b", &request(3, 6, 1)),
-        Asked::Begin { attempt: 1 }
+        Verdict::Begin { attempt: 1 }
     );
 }
 
@@ -293,9 +301,9 @@ fn a_freed_agent_takes_any_owner_and_still_does_nothing_twice() {
         name: "wishes".to_owned(),
         ..owner("other", 1)
     };
-    assert_eq!(agent.take("b", &other), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &other), Verdict::Begin { attempt: 1 });
     agent.end("b", Phase::Succeeded, true);
-    assert_eq!(agent.take("a", &request(3, 5, 2)), Asked::Tell);
+    assert_eq!(agent.take("a", &request(3, 5, 2)), Verdict::Tell);
 }
 
 #[test]
@@ -304,7 +312,7 @@ fn rule_6_lower_numbers_that_were_recorded_later_are_new_work() {
     // The cluster's data was restored, so transitions repeat.
     let mut restored = request(3, 2, 1);
     restored.fence.recorded_at = at(2000);
-    assert_eq!(agent.take("b", &restored), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &restored), Verdict::Begin { attempt: 1 });
     agent.end("b", Phase::Succeeded, true);
     assert_eq!(
         agent.memory.fence, restored.fence,
@@ -320,7 +328,7 @@ fn rule_6_lower_numbers_that_were_recorded_later_are_new_work() {
     );
     // The operator's clock went back, but the object moves on.
     let moves_on = request(3, 3, 1);
-    assert_eq!(agent.take("c", &moves_on), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.take("c", &moves_on), Verdict::Begin { attempt: 1 });
 }
 
 #[test]
@@ -332,7 +340,7 @@ fn rule_6_a_lower_transition_or_run_is_fenced() {
     }
     for (transition, run) in [(5, 2), (5, 3), (6, 1)] {
         let begins = agent.ask("b", &request(3, transition, run));
-        assert_eq!(begins, Asked::Begin { attempt: 1 });
+        assert_eq!(begins, Verdict::Begin { attempt: 1 });
     }
 }
 
@@ -369,7 +377,7 @@ fn rules_7_to_11_apply_in_their_order() {
     agent.seen = Seen::In {
         state: "Running".into(),
     };
-    assert_eq!(agent.ask("b", &request), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.ask("b", &request), Verdict::Begin { attempt: 1 });
 }
 
 #[test]
@@ -378,7 +386,7 @@ fn rule_12_the_number_of_unacknowledged_actions_is_limited() {
     for number in 0..super::REMEMBERED_LIMIT as u64 {
         let name = format!("a.{number}");
         let begins = agent.take(&name, &request(1, number, 1));
-        assert_eq!(begins, Asked::Begin { attempt: 1 });
+        assert_eq!(begins, Verdict::Begin { attempt: 1 });
         agent.end(&name, Phase::Succeeded, false);
     }
     let next = request(1, 99_999, 1);
@@ -386,7 +394,7 @@ fn rule_12_the_number_of_unacknowledged_actions_is_limited() {
     for number in 0..super::REMEMBERED_LIMIT {
         agent.end(&format!("a.{number}"), Phase::Succeeded, true);
     }
-    assert_eq!(agent.take("b", &next), Asked::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &next), Verdict::Begin { attempt: 1 });
     assert!(
         agent.memory.actions().len() < 64,
         "the old ones are forgotten"
@@ -477,7 +485,7 @@ proptest! {
             let before = agent.memory.clone();
             match event {
                 Event::Ask(name, request) => match agent.take(&name, &request) {
-                    Asked::Begin { attempt } => {
+                    Verdict::Begin { attempt } => {
                         prop_assert!(before.under_way().is_none(), "two at once");
                         prop_assert!(!succeeded.contains(&name), "{name} again");
                         prop_assert!(request.fence.epoch >= before.fence.epoch);
@@ -496,7 +504,7 @@ proptest! {
                             prop_assert_eq!(attempt, 1);
                         }
                     }
-                    Asked::Tell | Asked::Refuse(_) | Asked::Withdrawn => {
+                    Verdict::Tell | Verdict::Refuse(_) | Verdict::Withdrawn => {
                         prop_assert_eq!(&before, &agent.memory);
                     }
                 },

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::super::command::Command;
+use super::super::command::ActorRequest;
 use super::openapi::{check, document, operations};
 use super::puppet::{Answer, Life, answer, call, work};
 use crate::wire::BODY_LIMIT;
@@ -189,7 +189,7 @@ async fn every_operation_answers_each_code_that_the_document_names_for_it() {
 
     // The queue for the disk is full: none of these commands is answered before the next request.
     let commands = life.started.front.commands.clone();
-    let cancel = || Command::Cancel {
+    let cancel = || ActorRequest::Cancel {
         id: "z".parse().unwrap(),
         epoch: 0,
         reply: oneshot::channel().0,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::tree::Place;
+use super::tree::Position;
 
 /// The errors of a configuration file. A retry helps only after the file has changed.
 ///
@@ -17,7 +17,7 @@ pub struct ConfigError {
 /// One mistake. It may lack a place, for example in a file that cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Complaint {
-    place: Option<Place>,
+    place: Option<Position>,
     key: String,
     text: String,
 }
@@ -43,7 +43,7 @@ impl fmt::Display for ConfigError {
                 f.write_str("\n")?;
             }
             write!(f, "{file}:")?;
-            if let Some(Place { line, column }) = place {
+            if let Some(Position { line, column }) = place {
                 write!(f, "{line}:{column}:")?;
             }
             if !key.is_empty() {
@@ -60,7 +60,7 @@ impl fmt::Display for ConfigError {
 pub(crate) struct Complaints(Vec<Complaint>);
 
 impl Complaints {
-    pub(super) fn add(&mut self, place: Place, key: &str, text: impl Into<String>) {
+    pub(super) fn add(&mut self, place: Position, key: &str, text: impl Into<String>) {
         self.0.push(Complaint {
             place: (place.line > 0).then_some(place),
             key: key.to_owned(),

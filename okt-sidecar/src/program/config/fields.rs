@@ -6,12 +6,12 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use super::complaints::{Complaints, nearest};
-use super::tree::{Key, Node, Place, Value};
+use super::tree::{Key, Node, Position, Value};
 
 /// A table whose fields are taken by name.
 pub(super) struct Fields<'a> {
     key: String,
-    place: Place,
+    place: Position,
     left: Vec<&'a (Key, Node)>,
     known: Vec<&'static str>,
 }
@@ -101,7 +101,7 @@ impl<'a> Field<'a> {
     }
 
     /// Returns a table with names that the user chooses.
-    pub(super) fn entries(&self, complaints: &mut Complaints) -> Vec<(&'a str, Place, Self)> {
+    pub(super) fn entries(&self, complaints: &mut Complaints) -> Vec<(&'a str, Position, Self)> {
         let Value::Table(table) = &self.node.value else {
             let _: Option<()> = self.unfit(complaints, "a table");
             return Vec::new();

@@ -20,8 +20,8 @@ use serde_saphyr::Location;
 
 use super::complaints::{Complaints, ConfigError};
 use super::fields::{Field, Fields};
-use super::tree::{Node, Place};
-use super::{Config, Limits, Listen, Machine, Surroundings, Tls, machine};
+use super::tree::{Node, Position};
+use super::{Config, Limits, ListenConfig, Machine, Surroundings, TlsConfig, machine};
 use crate::wire::ObjectRef;
 
 /// A configuration is written by hand. A longer file is probably another file.
@@ -48,7 +48,7 @@ impl Config {
             Err(error) => {
                 let mut complaints = Complaints::default();
                 complaints.add(
-                    Place::default(),
+                    Position::default(),
                     "",
                     format!("cannot read the file: {error}"),
                 );
@@ -90,7 +90,7 @@ impl Config {
             Err(error) => {
                 let place = error
                     .location()
-                    .map(|location: Location| Place::from(location));
+                    .map(|location: Location| Position::from(location));
                 let text = error.without_snippet().to_string();
                 // The message has the place already, and the user cannot choose the policy.
                 let text = (text.split_once(" at line ")).map_or(text.as_str(), |(what, _)| what);
@@ -141,13 +141,13 @@ impl Reader {
         let states = states.map_or_else(BTreeMap::new, |field| {
             self.states(&field, manages, application.as_ref())
         });
-        if let (Some(Listen::Unix { .. }), Some(_)) = (&listen, &tls) {
+        if let (Some(ListenConfig::Unix { .. }), Some(_)) = (&listen, &tls) {
             fields.wrong(
                 &mut self.complaints,
                 "`tls` is of no use on a Unix socket: leave it out",
             );
         }
-        if let Some(Listen::Tcp(address)) = &listen
+        if let Some(ListenConfig::Tcp(address)) = &listen
             && !address.ip().to_canonical().is_loopback()
             && token_file.is_none()
             && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none())
@@ -175,7 +175,7 @@ impl Reader {
         })
     }
 
-    fn listen(&mut self, fields: &mut Fields<'_>) -> Option<Listen> {
+    fn listen(&mut self, fields: &mut Fields<'_>) -> Option<ListenConfig> {
         let what = "such as 127.0.0.1:8470 or unix:/run/okt/agent.sock";
         let field = fields.need(&mut self.complaints, "listen", what);
         let mode = fields.take("socketMode");
@@ -192,7 +192,7 @@ impl Reader {
                     format!("{text:?} is no address, {what}"),
                 );
             }
-            return address.map(Listen::Tcp);
+            return address.map(ListenConfig::Tcp);
         };
         let path = PathBuf::from(path);
         // Linux allows 108 bytes with the NUL at the end, and the temporary name has the agent's process id.
@@ -212,10 +212,10 @@ impl Reader {
             }
             mode
         })?;
-        Some(Listen::Unix { path, mode })
+        Some(ListenConfig::Unix { path, mode })
     }
 
-    fn tls(&mut self, field: &Field<'_>) -> Option<Tls> {
+    fn tls(&mut self, field: &Field<'_>) -> Option<TlsConfig> {
         let mut fields = field.fields(&mut self.complaints)?;
         let certificate = fields.need(&mut self.complaints, "certificate", "a file of PEM");
         let key = fields.need(&mut self.complaints, "key", "a file of PEM");
@@ -226,7 +226,7 @@ impl Reader {
             some => self.file(some).map(Some),
         };
         fields.end(&mut self.complaints);
-        Some(Tls {
+        Some(TlsConfig {
             certificate: self.file(certificate)?,
             key: self.file(key)?,
             client_ca: client_ca?,

@@ -7,7 +7,7 @@ use serde_saphyr::Spanned;
 
 /// A place in a file; line and column count from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) line: u64,
     pub(super) column: u64,
 }
@@ -15,7 +15,7 @@ pub(super) struct Place {
 /// A value and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub(super) place: Place,
+    pub(super) place: Position,
     pub(super) value: Value,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Value {
 /// A name in a table and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
-    pub(super) place: Place,
+    pub(super) place: Position,
     pub(super) name: String,
 }
 
@@ -54,13 +54,13 @@ impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let found = Spanned::<Value>::deserialize(from)?;
         Ok(Self {
-            place: Place::from(found.referenced),
+            place: Position::from(found.referenced),
             value: found.value,
         })
     }
 }
 
-impl From<serde_saphyr::Location> for Place {
+impl From<serde_saphyr::Location> for Position {
     fn from(location: serde_saphyr::Location) -> Self {
         Self {
             line: location.line(),
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for Values {
         let mut table = Vec::new();
         while let Some(key) = from.next_key::<Spanned<String>>()? {
             let key = Key {
-                place: Place::from(key.referenced),
+                place: Position::from(key.referenced),
                 name: key.value,
             };
             table.push((key, from.next_value()?));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Reader;
 use crate::program::config::fields::{Field, is_state};
-use crate::program::config::{Answer, Asks, Probe};
+use crate::program::config::{Asks, Meaning, Probe};
 
 impl Reader {
     pub(super) fn probe(&mut self, field: &Field<'_>) -> Option<Probe> {
@@ -60,7 +60,7 @@ impl Reader {
         })
     }
 
-    fn answers(&mut self, field: &Field<'_>, from: u16, to: u16) -> BTreeMap<u16, Answer> {
+    fn answers(&mut self, field: &Field<'_>, from: u16, to: u16) -> BTreeMap<u16, Meaning> {
         let entries = field.entries(&mut self.complaints);
         let answers = entries.into_iter().filter_map(|(name, place, field)| {
             let number = name
@@ -76,10 +76,10 @@ impl Reader {
         answers.collect()
     }
 
-    pub(super) fn answer(&mut self, field: &Field<'_>) -> Option<Answer> {
+    pub(super) fn answer(&mut self, field: &Field<'_>) -> Option<Meaning> {
         match field.text(&mut self.complaints)?.as_str() {
-            "absent" => Some(Answer::Absent),
-            name if is_state(name) => Some(Answer::In(name.to_owned())),
+            "absent" => Some(Meaning::Absent),
+            name if is_state(name) => Some(Meaning::In(name.to_owned())),
             name => {
                 let text = format!("{name:?} is neither a state such as Running nor \"absent\"");
                 field.wrong(&mut self.complaints, text);
