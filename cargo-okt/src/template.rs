@@ -1,4 +1,6 @@
-//! The template of new projects: a member of this workspace, so that it is built and tested as it is.
+//! The template of new projects. `tests/new.rs` builds, lints and tests a project that is made from it.
+//!
+//! Its manifest is not called Cargo.toml: Cargo would leave a package inside this package out of what it publishes.
 
 /// A file of the template: its path in a project, and its text.
 type File = (&'static str, &'static str);
@@ -23,7 +25,7 @@ pub(crate) const FILES: [File; 10] = [
     ("src/tests.rs", include_str!("../template/src/tests.rs")),
 ];
 
-const MANIFEST: &str = include_str!("../template/Cargo.toml");
+const MANIFEST: &str = include_str!("../template/manifest.toml");
 
 /// The name of the template's package, which the project's name replaces.
 pub(crate) const NAME: &str = "widget-operator";
@@ -36,7 +38,7 @@ pub(crate) const MODULE: &str = "widget_state";
 /// The template's API group.
 pub(crate) const GROUP: &str = "example.com";
 /// The crates of OKT in the template's manifest.
-pub(crate) const CRATES: [&str; 2] = ["okt-runtime", "okt-testing"];
+pub(crate) const CRATES: [&str; 2] = ["okt", "okt-testing"];
 
 /// Returns whether a file is Rust code.
 pub(crate) fn is_code(path: &str) -> bool {

@@ -186,7 +186,7 @@ fn an_invalid_argument_is_one_clear_error_and_creates_nothing() {
         (&["nul"], "taken"),
         (&["com1"], "taken"),
         (&["kube"], "taken"),
-        (&["okt_runtime"], "taken"),
+        (&["okt"], "taken"),
         (&["keeper"], "`--kind` names another one"),
         (&["nowhere/orders"], "cannot make the directory"),
         (&["orders", "--kind", ""], "UpperCamelCase"),

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// # use okt_examples::claims::{ZoneClaims, Zone, ZoneSpec};
 /// # use std::future::ready;
 /// # async fn example() -> std::process::ExitCode {
-/// okt_runtime::main(|client| {
+/// okt::main(|client| {
 ///     let root = Zone::new("root", ZoneSpec { domain: "example.com".to_owned() });
 ///     tokio::spawn(always(Api::all(client), root));
 ///     ready(Ok::<_, std::io::Error>(ZoneClaims))

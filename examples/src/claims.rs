@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use kube::{CustomResource, ResourceExt};
-use okt_runtime::{
+use okt::{
     Application, Context, Declared, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step,
     Watches, lifecycle_graph,
 };

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use okt_runtime::{Lifecycle, LifecycleObject, Position};
+use okt::{Lifecycle, LifecycleObject, Position};
 use serde_json::{Value, json};
 
 use crate::screen::{self, Wait};

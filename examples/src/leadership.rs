@@ -90,7 +90,7 @@ impl Leadership {
         }
     }
 
-    /// Returns whether this replica leads, for [`Operator::leader_election`](okt_runtime::Operator::leader_election).
+    /// Returns whether this replica leads, for [`Operator::leader_election`](okt::Operator::leader_election).
     pub fn is_leader(&self) -> watch::Receiver<bool> {
         self.is_leader.clone()
     }

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use kube::{CustomResource, ResourceExt};
-use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -9,11 +9,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::api::ObjectMeta;
 use kube::{CustomResource, ResourceExt};
-use okt_runtime::stepper::{
+use okt::stepper::{
     AfterCRChecker, AfterCRFinalizer, AfterErrorManager, AfterGiveupManager, AfterMutator,
     AfterObjectsGetter, AfterSuccessManager, AfterUpdater,
 };
-use okt_runtime::{
+use okt::{
     Application, Context, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Stepper,
     StepperHandler, Template, TemplateError, Watches,
 };

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::{Client, CustomResource, ResourceExt};
-use okt_runtime::sidecar::{Agents, id_at_agent};
-use okt_runtime::{
+use okt::sidecar::{Agents, id_at_agent};
+use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
     lifecycle_graph,
 };

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use okt_core::draw::mermaid;
+use okt::Lifecycle;
+
 use okt_examples::notes_operator::NotesState;
-use okt_runtime::Lifecycle;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -26,7 +26,7 @@ fn blocks(language: &str) -> Vec<String> {
 
 #[test]
 fn the_picture_is_drawn_from_the_code() {
-    assert_eq!(blocks("mermaid"), [mermaid(NotesState::GRAPH)]);
+    assert_eq!(blocks("mermaid"), [NotesState::GRAPH.mermaid()]);
 }
 
 #[test]

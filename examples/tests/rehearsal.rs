@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::ResourceExt;
+use okt::{Action, Application, Context, Failure, Observation};
 use okt_examples::notes_operator::{Notes, NotesExtra, NotesState, NotesStateHandler, notes_state};
-use okt_runtime::{Action, Application, Context, Failure, Observation};
 use okt_testing::Rehearsal;
 use serde_json::json;
 

@@ -4,10 +4,6 @@ mod dot;
 mod json;
 mod mermaid;
 
-pub use dot::dot;
-pub use json::{FORMAT, json};
-pub use mermaid::mermaid;
-
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

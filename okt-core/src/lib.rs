@@ -10,7 +10,7 @@ pub mod check;
 pub mod conditions;
 pub mod decide;
 mod decision;
-pub mod draw;
+mod draw;
 pub mod facts;
 pub mod graph;
 mod hops;

@@ -6,7 +6,6 @@ mod build;
 mod database;
 
 use expect_test::expect;
-use okt_core::draw::{FORMAT, dot, json, mermaid};
 use okt_core::{ConditionStatus, Declared, Graph};
 use serde_json::Value;
 
@@ -38,7 +37,7 @@ fn the_database_in_mermaid() {
             class Servicing visit
             class Failed hold
     "]]
-    .assert_eq(&mermaid(&database()));
+    .assert_eq(&database().mermaid());
 }
 
 #[test]
@@ -66,12 +65,12 @@ fn the_database_in_dot() {
             "Failed" -> "Stopping" [label="Next"];
         }
     "#]]
-    .assert_eq(&dot(&database()));
+    .assert_eq(&database().dot());
 }
 
 #[test]
 fn the_database_in_json() {
-    expect![[r#"{"format":1,"name":"DatabaseState","doc":"The life of a database server.","kind":"lifecycle","states":[{"name":"Start","doc":"The data directory is being made.","roles":["entry"],"triggers":[{"to":"Failed","cause":"on 5 errors","attempts":5}],"children":["Running"]},{"name":"Running","doc":"Clients may connect.","roles":["rest"],"triggers":[{"to":"Failed","cause":"on 3 errors","attempts":3}],"children":["Servicing","Stopping"],"conditions":[{"type":"Available","status":"True","reason":"AcceptingConnections"}]},{"name":"Servicing","doc":"A backup is under way.","roles":["visit"],"triggers":[{"to":"Failed","cause":"after 30m","after":"30m"}],"children":["Running","End"],"conditions":[{"type":"Available","status":"True","reason":"AcceptingConnections"}]},{"name":"Stopping","doc":"Clients are being asked to leave.","children":["End"]},{"name":"Failed","doc":"Somebody has to look.","roles":["rest","hold","idle"],"children":["Running","Servicing","Stopping"],"conditions":[{"type":"Available","status":"False","reason":"Broken"}]},{"name":"End","doc":"The server is gone; its volume is kept.","roles":["leaf","idle"]}]}"#]].assert_eq(&json(&database()));
+    expect![[r#"{"format":1,"name":"DatabaseState","doc":"The life of a database server.","kind":"lifecycle","states":[{"name":"Start","doc":"The data directory is being made.","roles":["entry"],"triggers":[{"to":"Failed","cause":"on 5 errors","attempts":5}],"children":["Running"]},{"name":"Running","doc":"Clients may connect.","roles":["rest"],"triggers":[{"to":"Failed","cause":"on 3 errors","attempts":3}],"children":["Servicing","Stopping"],"conditions":[{"type":"Available","status":"True","reason":"AcceptingConnections"}]},{"name":"Servicing","doc":"A backup is under way.","roles":["visit"],"triggers":[{"to":"Failed","cause":"after 30m","after":"30m"}],"children":["Running","End"],"conditions":[{"type":"Available","status":"True","reason":"AcceptingConnections"}]},{"name":"Stopping","doc":"Clients are being asked to leave.","children":["End"]},{"name":"Failed","doc":"Somebody has to look.","roles":["rest","hold","idle"],"children":["Running","Servicing","Stopping"],"conditions":[{"type":"Available","status":"False","reason":"Broken"}]},{"name":"End","doc":"The server is gone; its volume is kept.","roles":["leaf","idle"]}]}"#]].assert_eq(&database().json());
 }
 
 #[test]
@@ -99,8 +98,8 @@ fn every_kind_of_edge_and_mark_is_drawn() {
             classDef visit stroke-dasharray:2 2
             class B rest
     "]]
-    .assert_eq(&mermaid(&graph));
-    expect![[r#"{"format":1,"name":"App","kind":"lifecycle","states":[{"name":"A","roles":["entry"],"triggers":[{"to":"C","cause":"on change"},{"to":"D","cause":"on delete"},{"to":"B"}],"children":["B"]},{"name":"B","roles":["rest","idle"],"triggers":[{"to":"A","cause":"on error","attempts":1}],"children":["C"],"noRoutes":[{"to":"C","reason":"because"}]},{"name":"C","roles":["no_transit"],"triggers":[{"to":"D","cause":"after 1d1h1m1s","after":"1d1h1m1s"}],"children":["D"]},{"name":"D","roles":["leaf"]}]}"#]].assert_eq(&json(&graph));
+    .assert_eq(&graph.mermaid());
+    expect![[r#"{"format":1,"name":"App","kind":"lifecycle","states":[{"name":"A","roles":["entry"],"triggers":[{"to":"C","cause":"on change"},{"to":"D","cause":"on delete"},{"to":"B"}],"children":["B"]},{"name":"B","roles":["rest","idle"],"triggers":[{"to":"A","cause":"on error","attempts":1}],"children":["C"],"noRoutes":[{"to":"C","reason":"because"}]},{"name":"C","roles":["no_transit"],"triggers":[{"to":"D","cause":"after 1d1h1m1s","after":"1d1h1m1s"}],"children":["D"]},{"name":"D","roles":["leaf"]}]}"#]].assert_eq(&graph.json());
 }
 
 /// A graph with difficult texts.
@@ -132,8 +131,8 @@ fn any_text_survives_json() {
         "ä € 🦀 </script>",
         "}],{\"x\":1",
     ] {
-        let value: Value = serde_json::from_str(&json(&nasty(text))).expect("JSON");
-        assert_eq!(value["format"], FORMAT);
+        let value: Value = serde_json::from_str(&nasty(text).json()).expect("JSON");
+        assert_eq!(value["format"], Graph::JSON_FORMAT);
         assert_eq!(value["doc"], text);
         assert_eq!(value["states"][1]["doc"], text);
         assert_eq!(value["states"][1]["conditions"][0]["message"], text);
@@ -142,7 +141,7 @@ fn any_text_survives_json() {
 
 #[test]
 fn a_quoted_text_stays_within_its_quotes_in_dot() {
-    let drawn = dot(&nasty("a \"b\" \\ c\nd"));
+    let drawn = nasty("a \"b\" \\ c\nd").dot();
     assert!(drawn.contains(r#"tooltip="a \"b\" \\ c\nd""#), "{drawn}");
 }
 

@@ -91,13 +91,13 @@
 //! | option | meaning |
 //! |---|---|
 //! | `pass` | the whole graph runs within one reconciliation; see OKT019 |
-//! | `crate(path)` | the crate that generated code names, by default `::okt_runtime` |
+//! | `crate(path)` | the crate that generated code names, by default `::okt` |
 //! | `module = "life"` | the name of the generated module, by default the enum's name in snake case |
 //! | `handler = "Lives"` | the name of the generated trait, by default the enum's name plus `Handler` |
 //!
 //! With `crate(okt_core)` (or a path that ends in `okt_core`) the dependency tree contains no Kubernetes crate. The
 //! derive behind the attribute is then `okt_macros::LifecycleGraph`. Any other crate must have the derive, and
-//! everything else that generated code names, in a module `__private`, as `okt_runtime` does.
+//! everything else that generated code names, in a module `__private`, as `okt` does.
 //!
 //! # Generated code
 //!
@@ -123,6 +123,8 @@ mod options;
 mod items;
 
 mod attr;
+
+mod crates;
 
 mod serde;
 
@@ -199,10 +201,22 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 /// ```
 ///
 /// Mark a spec without such a field `#[lifecycle(none)]`: its operator runs a pass and stores no position.
-/// `#[lifecycle(crate(path))]` names the crate of the trait, by default `::okt_runtime`.
+/// `#[lifecycle(crate(path))]` names the crate of the trait, by default `::okt`.
 #[proc_macro_derive(LifecycleSpec, attributes(lifecycle))]
 pub fn derive_lifecycle_spec(input: TokenStream) -> TokenStream {
     expand_with(input.into(), spec::expand).into()
+}
+
+/// Lets the derives of serde, schemars and kube find their crates in `okt`.
+///
+/// Those derives name `::serde`, `::schemars` and `::kube`, so they need these crates in your Cargo.toml. Write this
+/// attribute above the derives of a type, and `okt` alone is enough: it adds `#[serde(crate = ..)]`,
+/// `#[schemars(crate = ..)]` and `#[kube(crates(..))]` for the derives that it finds.
+///
+/// `#[crates(path)]` names the crate `okt` by another path.
+#[proc_macro_attribute]
+pub fn crates(args: TokenStream, item: TokenStream) -> TokenStream {
+    crates::expand(args.into(), item.into()).into()
 }
 
 /// Generates the code of a graph: reads the declaration, checks it, expands it.

@@ -14,7 +14,7 @@ use crate::report::Report;
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) kind: Kind,
-    /// The crate that generated code names (e.g. `::okt_runtime`).
+    /// The crate that generated code names (e.g. `::okt`).
     pub(crate) krate: Path,
     /// The name of the generated module, if it does not come from the enum.
     pub(crate) module: Option<Ident>,
@@ -26,7 +26,7 @@ impl Options {
     pub(crate) fn read(report: &mut Report, args: TokenStream) -> Self {
         let mut read = Self {
             kind: Kind::Lifecycle,
-            krate: parse_quote!(::okt_runtime),
+            krate: parse_quote!(::okt),
             module: None,
             handler: None,
         };

@@ -119,7 +119,7 @@ struct Options {
 
 fn options(report: &mut Report, input: &DeriveInput) -> Options {
     let mut read = Options {
-        krate: parse_quote!(::okt_runtime),
+        krate: parse_quote!(::okt),
         none: None,
     };
     let attrs = input.attrs.iter();

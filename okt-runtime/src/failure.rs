@@ -11,7 +11,7 @@ use okt_core::pass::Failed;
 /// A failure does not implement [`Error`](std::error::Error), because that would conflict with this conversion.
 ///
 /// ```
-/// use okt_runtime::Failure;
+/// use okt::Failure;
 ///
 /// fn read() -> Result<String, Failure> {
 ///     Ok(std::fs::read_to_string("/nowhere")?)

@@ -103,7 +103,7 @@ type ReconcileRequests<K> = BoxStream<'static, ObjectRef<K>>;
 /// same ids.
 ///
 /// ```no_run
-/// # use okt_runtime::{Application, Operator};
+/// # use okt::{Application, Operator};
 /// # async fn run<A: Application>(application: A) -> Result<(), Box<dyn std::error::Error>> {
 /// let client = kube::Client::try_default().await?;
 /// Operator::new(client, application)
@@ -183,7 +183,7 @@ impl<A: Application> Operator<A> {
     /// # use kube::runtime::reflector::ObjectRef;
     /// # use kube::runtime::{WatchStreamExt, watcher};
     /// # use kube::{Api, Client, ResourceExt};
-    /// # use okt_runtime::{Application, Operator};
+    /// # use okt::{Application, Operator};
     /// # fn example<A: Application>(operator: Operator<A>, elsewhere: Client) -> Operator<A> {
     /// let maps = Api::<ConfigMap>::namespaced(elsewhere, "databases");
     /// let touched = watcher(maps, watcher::Config::default())

@@ -89,10 +89,10 @@ enum Command {
 /// For several operators in one process see [`Program`].
 ///
 /// ```no_run
-/// # use okt_runtime::Application;
+/// # use okt::Application;
 /// # use std::process::ExitCode;
 /// # async fn example<A: Application>(connect: fn(kube::Client) -> std::future::Ready<std::io::Result<A>>) -> ExitCode {
-/// okt_runtime::main(connect).await // run | crd | rbac | manifests
+/// okt::main(connect).await // run | crd | rbac | manifests
 /// # }
 /// ```
 pub async fn main<A, C, F, E>(connect: C) -> ExitCode
@@ -112,7 +112,7 @@ where
 /// If all kinds are cluster-scoped, the program refuses `--namespace`.
 ///
 /// ```no_run
-/// # use okt_runtime::{Application, Program};
+/// # use okt::{Application, Program};
 /// # use std::process::ExitCode;
 /// # type Connect<A> = fn(kube::Client) -> std::future::Ready<std::io::Result<A>>;
 /// # async fn example<A: Application, B: Application>(databases: Connect<A>, sites: Connect<B>) -> ExitCode {

@@ -6,8 +6,8 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use okt_runtime::Failure;
-//! use okt_runtime::reach::{Http, Reach, ReachError};
+//! use okt::Failure;
+//! use okt::reach::{Http, Reach, ReachError};
 //! use serde::Deserialize;
 //!
 //! struct Databases {
@@ -91,8 +91,8 @@ const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 /// Access to applications in a cluster, from inside or from outside; clones are cheap.
 ///
 /// ```
-/// use okt_runtime::Failure;
-/// use okt_runtime::reach::Reach;
+/// use okt::Failure;
+/// use okt::reach::Reach;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

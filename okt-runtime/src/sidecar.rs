@@ -8,9 +8,9 @@
 //! use std::process::ExitCode;
 //!
 //! use kube::ResourceExt;
-//! use okt_runtime::sidecar::{Agents, Delegated, Endpoint, EndpointError};
+//! use okt::sidecar::{Agents, Delegated, Endpoint, EndpointError};
 //! # use kube::CustomResource;
-//! # use okt_runtime::{Desired, LifecycleSpec, Status, lifecycle_graph};
+//! # use okt::{Desired, LifecycleSpec, Status, lifecycle_graph};
 //! # use schemars::JsonSchema;
 //! # use serde::{Deserialize, Serialize};
 //! # #[lifecycle_graph]
@@ -30,7 +30,7 @@
 //!
 //! #[tokio::main]
 //! async fn main() -> ExitCode {
-//!     okt_runtime::main(|_| async { Ok::<_, Infallible>(Delegated(Agents::at(agent_of))) }).await
+//!     okt::main(|_| async { Ok::<_, Infallible>(Delegated(Agents::at(agent_of))) }).await
 //! }
 //! ```
 //!

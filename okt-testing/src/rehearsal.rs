@@ -8,7 +8,7 @@
 //! conditions, and the operator must write nothing more.
 //!
 //! ```no_run
-//! # use okt_runtime::{Application, LifecycleSpec};
+//! # use okt::{Application, LifecycleSpec};
 //! # fn databases<A: Application + Clone>(fresh: fn() -> A) {
 //! use okt_testing::Rehearsal;
 //! use serde_json::json;

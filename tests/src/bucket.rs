@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::{Api, Client, CustomResource, ResourceExt};
-use okt_runtime::{
+use okt::{
     Action, AsResource, Context, Delegated, Desired, External, Failure, Found, LifecycleSpec,
     Status, lifecycle_graph,
 };

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, CustomResource};
-use okt_runtime::{
+use okt::{
     Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Watches,
     lifecycle_graph,
 };

@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Api, Client, CustomResourceExt, Resource};
-use okt_runtime::{Application, Lifecycle, LifecycleObject, Position, StateOf};
+use okt::{Application, Lifecycle, LifecycleObject, Position, StateOf};
 use serde_json::{Value, json};
 
 /// An application that a test can serve.

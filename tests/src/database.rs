@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::{Api, Client, CustomResource};
-use okt_runtime::{
+use okt::{
     Action, Answer, Application, Cause, Context, Desired, Failure, Lifecycle, LifecycleSpec,
     Observation, Status, lifecycle_graph,
 };

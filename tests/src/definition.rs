@@ -5,7 +5,7 @@
 )]
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use okt_runtime::{GRAPH_ANNOTATION, LifecycleObject, crd};
+use okt::{GRAPH_ANNOTATION, LifecycleObject, crd};
 use serde_json::{Value, json};
 
 /// Returns the CRD of a kind with a changed schema.

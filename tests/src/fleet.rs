@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{crd, crd_union};
+use okt::{crd, crd_union};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, Served};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, CustomResource, ResourceExt};
-use okt_runtime::{
+use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
     Watches, lifecycle_graph,
 };

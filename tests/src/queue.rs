@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::{Api, Client, CustomResource, ResourceExt};
-use okt_runtime::{
+use okt::{
     Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Pass, PassGraph,
     Resources, Status, Step, Watches, lifecycle_graph,
 };

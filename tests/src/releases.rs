@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use okt_runtime::{Action, LifecycleObject};
+use okt::{Action, LifecycleObject};
 
 /// One call of a handler.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -89,7 +89,7 @@ macro_rules! release {
         $(#[$doc])*
         pub mod $release {
             use kube::{Api, Client, CustomResource};
-            use okt_runtime::{
+            use okt::{
                 Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
                 lifecycle_graph,
             };

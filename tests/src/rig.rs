@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::channel::mpsc;
 use kube::CustomResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use okt_runtime::{Operator, crd};
+use okt::{Operator, crd};
 use okt_testing::ApiServer;
 use okt_testing::rehearsal::Rules;
 use tokio::sync::{oneshot, watch};

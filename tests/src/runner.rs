@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::{Api, Client, CustomResource};
-use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use okt_runtime::{ConditionStatus, Declared, Failure, LifecycleObject, Pass, Results, Step};
+use okt::{ConditionStatus, Declared, Failure, LifecycleObject, Pass, Results, Step};
 
 /// The result of a step.
 #[derive(Clone, Debug, PartialEq)]

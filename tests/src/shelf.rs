@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, CustomResource, ResourceExt};
-use okt_runtime::{
+use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status, Watches,
     lifecycle_graph,
 };

@@ -4,9 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::{Api, Client, CustomResource};
-use okt_runtime::{
-    Action, Application, Context, Desired, Failure, LifecycleSpec, Status, lifecycle_graph,
-};
+use okt::{Action, Application, Context, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, CustomResource};
-use okt_runtime::{
+use okt::{
     Application, Failure, FreeStyle, FreeStyleHandler, LifecycleSpec, Pass, PassGraph, PassStatus,
     Step, Watches, free_style,
 };

@@ -9,7 +9,7 @@ use kube::discovery::Scope;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, CustomResource, ResourceExt};
-use okt_runtime::{
+use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
     Watches, Which, lifecycle_graph,
 };

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
-use okt_runtime::{Operator, crd};
+use okt::{Operator, crd};
 use serde_json::json;
 
 use crate::cluster::Cluster;

@@ -8,7 +8,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use kube::{Api, Client, Config};
-use okt_runtime::{Answer, Application, Declared, Operator, Resources, ServiceAccount, crd, rbac};
+use okt::{Answer, Application, Declared, Operator, Resources, ServiceAccount, crd, rbac};
 use okt_testing::{Kubernetes, Verb};
 use okt_tests::{
     Database, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Served, ShopState::Open, Shops,

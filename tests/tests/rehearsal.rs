@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Client;
 use kube::client::Body;
-use okt_runtime::{Declared, Failure, Resources};
+use okt::{Declared, Failure, Resources};
 use okt_testing::Rehearsal;
 use okt_tests::{DatabaseState::*, Databases, Ladders, Queues, Reply, Say, Served, Shops, Sight};
 use serde_json::{Value, json};

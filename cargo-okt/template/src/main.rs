@@ -14,5 +14,5 @@ use crate::operator::Keeper;
 #[tokio::main]
 async fn main() -> ExitCode {
     // Connect here to everything that the operator needs; the argument is a client of the cluster.
-    okt_runtime::main(|_| async { Ok::<_, Infallible>(Keeper) }).await
+    okt::main(|_| async { Ok::<_, Infallible>(Keeper) }).await
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::ResourceExt;
-use kube::api::ObjectMeta;
-use okt_runtime::{Action, Application, Context, Failure, Resources, Watches};
+use okt::k8s_openapi::api::core::v1::ConfigMap;
+use okt::kube::ResourceExt;
+use okt::kube::api::ObjectMeta;
+use okt::tracing;
+use okt::{Action, Application, Context, Failure, Resources, Watches};
 
 use crate::resource::{Widget, WidgetState, WidgetStateHandler, widget_state};
 

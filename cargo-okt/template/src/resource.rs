@@ -1,9 +1,9 @@
 //! The custom resource and its lifecycle.
 
-use kube::CustomResource;
-use okt_runtime::{Desired, LifecycleSpec, Status, lifecycle_graph};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use okt::kube::CustomResource;
+use okt::schemars::JsonSchema;
+use okt::serde::{Deserialize, Serialize};
+use okt::{Desired, LifecycleSpec, Status, lifecycle_graph};
 
 /// The lifecycle of a `Widget`.
 ///
@@ -41,6 +41,7 @@ pub enum WidgetState {
 }
 
 /// The spec of a `Widget`.
+#[okt::crates]
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "example.com",

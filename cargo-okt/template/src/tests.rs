@@ -3,14 +3,14 @@
 use std::future::pending;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
-use kube::api::{DeleteParams, PostParams};
-use kube::runtime::conditions::is_deleted;
-use kube::runtime::wait::{Condition, await_condition};
-use okt_runtime::{Operator, crd};
+use okt::k8s_openapi::api::core::v1::ConfigMap;
+use okt::kube::Api;
+use okt::kube::api::{DeleteParams, PostParams};
+use okt::kube::runtime::conditions::is_deleted;
+use okt::kube::runtime::wait::{Condition, await_condition};
+use okt::serde_json::{self, Value, json};
+use okt::{Operator, crd};
 use okt_testing::{ApiServer, Rehearsal};
-use serde_json::{Value, json};
 
 use crate::operator::Keeper;
 use crate::resource::Widget;

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::process::ExitCode;
 
 use kube::{CustomResource, ResourceExt};
-use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,5 +64,5 @@ impl Application for Greeter {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    okt_runtime::main(|_| async { Ok::<_, Infallible>(Greeter) }).await
+    okt::main(|_| async { Ok::<_, Infallible>(Greeter) }).await
 }

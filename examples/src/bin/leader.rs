@@ -6,9 +6,9 @@ use std::error::Error;
 
 use clap::{Args, Parser};
 use kube::{Client, Config};
+use okt::Operator;
 use okt_examples::leadership::{Leadership, Seat};
 use okt_examples::leaflets::{Leaflet, Printer};
-use okt_runtime::Operator;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Prints leaflets; one of several replicas leads.
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match Line::parse() {
         Line::Run(line) => run(line).await,
         Line::Crd => {
-            let crd = okt_runtime::crd::<Leaflet>()?;
+            let crd = okt::crd::<Leaflet>()?;
             println!("{}", serde_json::to_string_pretty(&crd)?);
             Ok(())
         }

@@ -26,5 +26,5 @@ use okt_examples::memcached::Memcacheds;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    okt_runtime::main(|_| ready(Memcacheds::new())).await
+    okt::main(|_| ready(Memcacheds::new())).await
 }

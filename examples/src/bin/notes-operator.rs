@@ -20,5 +20,5 @@ async fn main() -> ExitCode {
         let Server::Serve(args) = Server::parse();
         return serve(args).await;
     }
-    okt_runtime::main(Keeper::connect).await
+    okt::main(Keeper::connect).await
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube::CustomResource;
-use okt_runtime::{Desired, LifecycleSpec, Status, lifecycle_graph};
+use okt::{Desired, LifecycleSpec, Status, lifecycle_graph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::{Client, ResourceExt};
-use okt_runtime::sidecar::{Agents, Delegated, Endpoint};
+use okt::sidecar::{Agents, Delegated, Endpoint};
 
 use super::life::Postgres;
 use super::server::Server;

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use kube::Resource;
 use kube::api::DynamicObject;
+use okt::{FINALIZER, Lifecycle};
 use okt_core::Mark;
 use okt_examples::notes_operator::NotesState;
-use okt_runtime::{FINALIZER, Lifecycle};
 use okt_testing::rehearsal::Rules;
 use serde_json::Value;
 

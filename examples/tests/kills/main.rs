@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{ApiResource, PostParams};
+use okt::crd;
 use okt_examples::notes::Observed;
 use okt_examples::notes_operator::Notes;
-use okt_runtime::crd;
 use okt_testing::{Kubernetes, Seed};
 use tokio::time::sleep;
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use okt::PAUSED_ANNOTATION;
 use okt_examples::notes_operator::Notes;
-use okt_runtime::PAUSED_ANNOTATION;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use okt::sidecar::id_at_agent;
 use okt_examples::notes::open_backup;
-use okt_runtime::sidecar::id_at_agent;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 

@@ -66,7 +66,7 @@ impl Scene {
         let kubernetes = Kubernetes::start_or_skip(what).await.unwrap()?;
         let client = kubernetes.client();
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let crd = okt_runtime::crd::<Leaflet>().unwrap();
+        let crd = okt::crd::<Leaflet>().unwrap();
         crds.create(&PostParams::default(), &crd).await.unwrap();
         let established = conditions::is_crd_established();
         await_condition(crds, Leaflet::crd_name(), established)

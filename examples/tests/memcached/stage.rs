@@ -116,7 +116,7 @@ impl Stage {
     /// Pauses the cache, or ends the pause.
     pub(crate) async fn pause(&self, paused: bool) {
         let paused = paused.then_some("true");
-        let annotations = json!({ okt_runtime::PAUSED_ANNOTATION: paused });
+        let annotations = json!({ okt::PAUSED_ANNOTATION: paused });
         patch(
             &self.caches,
             json!({ "metadata": { "annotations": annotations } }),

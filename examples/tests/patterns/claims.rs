@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, CustomResourceExt, Resource, ResourceExt};
+use okt::{FINALIZER, OWNER_LABEL, Operator, PAUSED_ANNOTATION};
 use okt_examples::claims::{Zone, ZoneClaim, ZoneClaims, ZoneSpec, zone_of};
-use okt_runtime::{FINALIZER, OWNER_LABEL, Operator, PAUSED_ANNOTATION};
 use okt_testing::Kubernetes;
 use serde_json::json;
 

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use kube::Api;
 use kube::api::PostParams;
+use okt::sidecar::{Client, Endpoint};
+use okt::{VisitOutcome, crd};
 use okt_examples::desk::{Desk, Trouble, condition, position};
 use okt_examples::dice::Dice;
 use okt_examples::postgres::life::{Postgres, PostgresState};
 use okt_examples::postgres::server::Server;
 use okt_examples::postgres::stage::Stage;
 use okt_examples::postgres::writer::Writer;
-use okt_runtime::sidecar::{Client, Endpoint};
-use okt_runtime::{VisitOutcome, crd};
 use okt_sidecar::wire::{ActionReport, Phase};
 use okt_testing::{ApiServer, Seed};
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,99 +1,104 @@
 //! A graph as JSON, as in the annotation `okt.dev/graph` of the CRD.
 
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 
 use super::{cause, roles, time};
 use crate::graph::{Cause, Graph, Kind};
 
-/// The version of the format, in its field `format`.
-///
-/// A reader may rely on every field of a version; a new one only adds fields.
-pub const FORMAT: u32 = 1;
+impl Graph<'_> {
+    /// The version of the format, in its field `format`.
+    ///
+    /// A reader may rely on every field of a version; a new one only adds fields.
+    pub const JSON_FORMAT: u32 = 1;
 
-/// Writes a graph as one line of JSON.
-///
-/// Fields: `format`, `name`, `doc`, `kind` (`lifecycle` or `pass`), `states`; of a state `name`, `doc`,
-/// `roles`, `was`, `triggers` (`to`, `cause`, and `after` or `attempts`), `children` (the last is Next),
-/// `conditions`, `noRoutes`. Empty texts and lists are left out.
-///
-/// ```
-/// # use okt_core::{Graph, Kind, Mark, Marks, State, StateId, draw::json, routes::Routes};
-/// # const fn state(name: &'static str, marks: Marks, children: &'static [StateId]) -> State<'static> {
-/// #     State { name, variant: name, doc: "", was: &[], marks, triggers: &[], children, conditions: &[], no_routes: &[] }
-/// # }
-/// let states = [
-///     state("Start", Marks(0).with(Mark::Entry), &[StateId(1)]),
-///     state("End", Marks(0).with(Mark::Leaf), &[]),
-/// ];
-/// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, states: &states, routes: Routes::NONE };
-/// assert_eq!(
-///     json(&graph),
-///     r#"{"format":1,"name":"App","kind":"lifecycle","states":[{"name":"Start","roles":["entry"],"children":["End"]},{"name":"End","roles":["leaf"]}]}"#
-/// );
-/// ```
-pub fn json(graph: &Graph<'_>) -> String {
-    let mut text = Object::new();
-    text.raw("format", &format!("{FORMAT}"));
-    text.text("name", graph.name);
-    text.text("doc", graph.doc);
-    text.text(
-        "kind",
-        match graph.kind {
-            Kind::Lifecycle => "lifecycle",
-            Kind::Pass => "pass",
-        },
-    );
-    let states = graph.iter().map(|(_, state)| {
-        let mut object = Object::new();
-        object.text("name", state.name);
-        object.text("doc", state.doc);
-        object.list("roles", roles(state).into_iter().map(quoted));
-        object.list("was", state.was.iter().map(|name| quoted(name)));
-        object.list(
-            "triggers",
-            state.triggers.iter().map(|trigger| {
-                let mut object = Object::new();
-                object.text("to", graph.name_of(trigger.to));
-                if let Some(words) = cause(trigger.cause) {
-                    object.text("cause", &words);
-                }
-                match trigger.cause {
-                    Cause::After(after) => object.text("after", &time(after)),
-                    Cause::OnError { attempts } => object.raw("attempts", &format!("{attempts}")),
-                    Cause::Named | Cause::OnDelete | Cause::OnChange | Cause::OnGiveUp => {}
-                }
-                object.end()
-            }),
+    /// Writes a graph as one line of JSON.
+    ///
+    /// Fields: `format`, `name`, `doc`, `kind` (`lifecycle` or `pass`), `states`; of a state `name`, `doc`,
+    /// `roles`, `was`, `triggers` (`to`, `cause`, and `after` or `attempts`), `children` (the last is Next),
+    /// `conditions`, `noRoutes`. Empty texts and lists are left out.
+    ///
+    /// ```
+    /// # use okt_core::{Graph, Kind, Mark, Marks, State, StateId, routes::Routes};
+    /// # const fn state(name: &'static str, marks: Marks, children: &'static [StateId]) -> State<'static> {
+    /// #     State { name, variant: name, doc: "", was: &[], marks, triggers: &[], children, conditions: &[], no_routes: &[] }
+    /// # }
+    /// let states = [
+    ///     state("Start", Marks(0).with(Mark::Entry), &[StateId(1)]),
+    ///     state("End", Marks(0).with(Mark::Leaf), &[]),
+    /// ];
+    /// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, states: &states, routes: Routes::NONE };
+    /// assert_eq!(
+    ///     graph.json(),
+    ///     r#"{"format":1,"name":"App","kind":"lifecycle","states":[{"name":"Start","roles":["entry"],"children":["End"]},{"name":"End","roles":["leaf"]}]}"#
+    /// );
+    /// ```
+    #[must_use]
+    pub fn json(&self) -> String {
+        let mut text = Object::new();
+        text.raw("format", &Self::JSON_FORMAT.to_string());
+        text.text("name", self.name);
+        text.text("doc", self.doc);
+        text.text(
+            "kind",
+            match self.kind {
+                Kind::Lifecycle => "lifecycle",
+                Kind::Pass => "pass",
+            },
         );
-        object.list(
-            "children",
-            state.children.iter().map(|to| quoted(graph.name_of(*to))),
-        );
-        object.list(
-            "conditions",
-            state.conditions.iter().map(|condition| {
-                let mut object = Object::new();
-                object.text("type", condition.name);
-                object.text("status", condition.status.as_str());
-                object.text("reason", condition.reason);
-                object.text("message", condition.message);
-                object.end()
-            }),
-        );
-        object.list(
-            "noRoutes",
-            state.no_routes.iter().map(|claim| {
-                let mut object = Object::new();
-                object.text("to", graph.name_of(claim.to));
-                object.text("reason", claim.reason);
-                object.end()
-            }),
-        );
-        object.end()
-    });
-    text.list("states", states);
-    text.end()
+        let states = self.iter().map(|(_, state)| {
+            let mut object = Object::new();
+            object.text("name", state.name);
+            object.text("doc", state.doc);
+            object.list("roles", roles(state).into_iter().map(quoted));
+            object.list("was", state.was.iter().map(|name| quoted(name)));
+            object.list(
+                "triggers",
+                state.triggers.iter().map(|trigger| {
+                    let mut object = Object::new();
+                    object.text("to", self.name_of(trigger.to));
+                    if let Some(words) = cause(trigger.cause) {
+                        object.text("cause", &words);
+                    }
+                    match trigger.cause {
+                        Cause::After(after) => object.text("after", &time(after)),
+                        Cause::OnError { attempts } => {
+                            object.raw("attempts", &format!("{attempts}"))
+                        }
+                        Cause::Named | Cause::OnDelete | Cause::OnChange | Cause::OnGiveUp => {}
+                    }
+                    object.end()
+                }),
+            );
+            object.list(
+                "children",
+                state.children.iter().map(|to| quoted(self.name_of(*to))),
+            );
+            object.list(
+                "conditions",
+                state.conditions.iter().map(|condition| {
+                    let mut object = Object::new();
+                    object.text("type", condition.name);
+                    object.text("status", condition.status.as_str());
+                    object.text("reason", condition.reason);
+                    object.text("message", condition.message);
+                    object.end()
+                }),
+            );
+            object.list(
+                "noRoutes",
+                state.no_routes.iter().map(|claim| {
+                    let mut object = Object::new();
+                    object.text("to", self.name_of(claim.to));
+                    object.text("reason", claim.reason);
+                    object.end()
+                }),
+            );
+            object.end()
+        });
+        text.list("states", states);
+        text.end()
+    }
 }
 
 /// A JSON object that is written field by field.

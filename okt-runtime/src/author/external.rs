@@ -66,8 +66,8 @@ pub enum Found {
 /// use std::sync::Mutex;
 ///
 /// use kube::{CustomResource, ResourceExt};
-/// use okt_runtime::{Action, AsResource, Context, Delegated, External, Failure, Found};
-/// # use okt_runtime::{Desired, LifecycleSpec, Status, lifecycle_graph};
+/// use okt::{Action, AsResource, Context, Delegated, External, Failure, Found};
+/// # use okt::{Desired, LifecycleSpec, Status, lifecycle_graph};
 /// # use schemars::JsonSchema;
 /// # use serde::{Deserialize, Serialize};
 /// # #[lifecycle_graph]
@@ -109,7 +109,7 @@ pub enum Found {
 ///     }
 /// }
 ///
-/// # fn is_one(_: impl okt_runtime::Application<Resource = Bucket>) {}
+/// # fn is_one(_: impl okt::Application<Resource = Bucket>) {}
 /// # is_one(
 /// Delegated(AsResource(Buckets::default()))
 /// # );

@@ -10,7 +10,7 @@ use crate::wire::desired::StateName;
 /// The result of observing an application: the state it is in, and events.
 ///
 /// ```
-/// # use okt_runtime::{lifecycle_graph, Observation};
+/// # use okt::{lifecycle_graph, Observation};
 /// # #[lifecycle_graph]
 /// # #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 /// # pub enum AppState { #[entry] #[trigger(End)] #[child(Up)] Start, #[rest] #[trigger(Broken)] #[child(End)] Up, #[rest] #[child(Up)] #[child(End)] Broken, #[leaf(idle)] End }

@@ -17,7 +17,7 @@ use crate::wire::object::LifecycleObject;
 ///
 /// ```
 /// use k8s_openapi::api::{apps::v1::StatefulSet, batch::v1::Job};
-/// use okt_runtime::{Action, Failure, LifecycleObject, Which};
+/// use okt::{Action, Failure, LifecycleObject, Which};
 ///
 /// # async fn example<K: LifecycleObject>(cx: &Action<K>) -> Result<(), Failure> {
 /// cx.wait_ready(&[Which::of::<StatefulSet>(), Which::of::<Job>().named("schema")]).await?;
@@ -152,7 +152,7 @@ impl<K: LifecycleObject> Context<K> {
     /// ```
     /// use k8s_openapi::api::core::v1::Secret;
     /// use kube::runtime::reflector::ObjectRef;
-    /// use okt_runtime::{Context, LifecycleObject};
+    /// use okt::{Context, LifecycleObject};
     ///
     /// # fn example<K: LifecycleObject>(cx: &Context<K>) -> Option<Secret> {
     /// cx.referred_across(&ObjectRef::<Secret>::new("issuer").within("certificates"))

@@ -3,14 +3,14 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, JSON, JSONSchemaProps,
 };
-use okt_core::{Lifecycle, draw};
+use okt_core::{Graph, Lifecycle};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::wire::desired::Desired;
 use crate::wire::object::{LifecycleObject, has_lifecycle};
 
-/// The annotation of a CRD that holds the graph as JSON (the format of [`okt_core::draw::json`]).
+/// The annotation of a CRD that holds the graph as JSON (the format of [`okt_core::Graph::json`]).
 pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";
 
 /// The error of building a CRD.
@@ -83,7 +83,7 @@ pub enum CrdError {
     /// The graph of the CRD in use has the format of another OKT version; let the newer operator print the union.
     #[error(
         "the graph of the CRD {name} in use has format {format}, and this operator knows {}: have the newer operator print the union",
-        draw::FORMAT
+        Graph::JSON_FORMAT
     )]
     UnknownFormat {
         /// The name of the CRD.
@@ -149,7 +149,7 @@ pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
     crd.metadata
         .annotations
         .get_or_insert_default()
-        .insert(GRAPH_ANNOTATION.to_owned(), draw::json(K::State::GRAPH));
+        .insert(GRAPH_ANNOTATION.to_owned(), K::State::GRAPH.json());
     for version in &mut crd.spec.versions {
         let mut properties = version
             .schema

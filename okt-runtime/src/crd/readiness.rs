@@ -6,7 +6,7 @@ use futures::TryStreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
-use okt_core::{Graph, Lifecycle, draw};
+use okt_core::{Graph, Lifecycle};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -101,7 +101,7 @@ fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
         Some(Err(Unread::Format(format))) => {
             return Readiness::Unfit(format!(
                 "the annotation {GRAPH_ANNOTATION} of the CRD has format {format}, and this operator knows {}: the CRD is of another version of OKT",
-                draw::FORMAT
+                Graph::JSON_FORMAT
             ));
         }
         Some(Err(Unread::Text(why))) => {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use okt_core::{Graph, draw};
+use okt_core::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A graph in the annotation `okt.dev/graph` (the format of [`okt_core::draw::json`]).
+/// A graph in the annotation `okt.dev/graph` (the format of [`okt_core::Graph::json`]).
 ///
 /// An operator reads the fields that it knows; a newer OKT with the same format only adds fields.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -102,7 +102,7 @@ impl StoredGraph {
         let value: Value = serde_json::from_str(text).map_err(unread)?;
         // Check the format first: in another format nothing else may be readable.
         match value.get("format").and_then(Value::as_u64) {
-            Some(format) if format == u64::from(draw::FORMAT) => {}
+            Some(format) if format == u64::from(Graph::JSON_FORMAT) => {}
             Some(format) => return Err(Unread::Format(format)),
             None => return Err(Unread::Text("it does not say its format".to_owned())),
         }
@@ -111,8 +111,8 @@ impl StoredGraph {
 
     /// Converts a graph into its stored form.
     pub(crate) fn of(graph: &Graph<'_>) -> Self {
-        serde_json::from_str(&draw::json(graph))
-            .expect("this reads what `draw::json` writes, whatever the graph")
+        serde_json::from_str(&graph.json())
+            .expect("this reads what `Graph::json` writes, whatever the graph")
     }
 
     /// Returns the graph as text for the annotation.

@@ -35,7 +35,7 @@ use crate::wire::object::LifecycleObject;
 /// [`CrdError`]; a retry helps only with another CRD or after a change of the code.
 ///
 /// ```
-/// # use okt_runtime::{CrdError, Desired, LifecycleSpec, Status, crd, lifecycle_graph};
+/// # use okt::{CrdError, Desired, LifecycleSpec, Status, crd, lifecycle_graph};
 /// # use kube::CustomResource;
 /// # use schemars::JsonSchema;
 /// # use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ use crate::wire::object::LifecycleObject;
 /// #     lifecycle: Desired<LampState>,
 /// # }
 /// let in_use = crd::<Lamp>()?;
-/// assert_eq!(okt_runtime::crd_union::<Lamp>(&in_use)?, in_use);
+/// assert_eq!(okt::crd_union::<Lamp>(&in_use)?, in_use);
 /// # Ok::<(), CrdError>(())
 /// ```
 pub fn crd_union<K: LifecycleObject>(

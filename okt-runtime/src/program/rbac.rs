@@ -24,12 +24,12 @@ const EVENTS_OF_CLUSTER_SCOPED: &str = "default";
 /// The service account that an operator runs as; parses from `NAMESPACE/NAME`.
 ///
 /// ```
-/// use okt_runtime::ServiceAccount;
+/// use okt::ServiceAccount;
 ///
 /// let account: ServiceAccount = "ops/databases".parse()?;
 /// assert_eq!((&*account.namespace, &*account.name), ("ops", "databases"));
 /// assert!("databases".parse::<ServiceAccount>().is_err());
-/// # Ok::<(), okt_runtime::ServiceAccountError>(())
+/// # Ok::<(), okt::ServiceAccountError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServiceAccount {
@@ -150,8 +150,8 @@ impl Rbac {
 /// [`OperatorError::ClusterScoped`] if namespaces are given for a cluster-scoped kind; leave them out.
 ///
 /// ```no_run
-/// # fn example<A: okt_runtime::Application>() -> Result<(), Box<dyn std::error::Error>> {
-/// let roles = okt_runtime::rbac::<A>(&["team-a"], Some(&"ops/databases".parse()?))?;
+/// # fn example<A: okt::Application>() -> Result<(), Box<dyn std::error::Error>> {
+/// let roles = okt::rbac::<A>(&["team-a"], Some(&"ops/databases".parse()?))?;
 /// for object in roles.objects()? {
 ///     println!("{object}");
 /// }

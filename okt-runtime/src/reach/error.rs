@@ -107,8 +107,8 @@ impl ReachError {
     /// Every other error becomes the same failure as with `?`.
     ///
     /// ```no_run
-    /// use okt_runtime::Failure;
-    /// use okt_runtime::reach::{Reach, ReachError};
+    /// use okt::Failure;
+    /// use okt::reach::{Reach, ReachError};
     ///
     /// # async fn example(reach: Reach) -> Result<(), Failure> {
     /// let vacuum = reach.exec("team-a", "db-0", ["vacuumdb", "--all"]);

@@ -115,8 +115,8 @@ impl HttpError {
     /// An error without a body becomes the same failure as with `?`.
     ///
     /// ```no_run
-    /// use okt_runtime::Failure;
-    /// use okt_runtime::reach::{Http, HttpError};
+    /// use okt::Failure;
+    /// use okt::reach::{Http, HttpError};
     ///
     /// # async fn example(http: Http) -> Result<(), Failure> {
     /// let reload = http.post("http://proxy.team-a.svc:9901/reload");

@@ -14,7 +14,7 @@ use super::names::Name;
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
-/// use okt_runtime::{Declared, Resources};
+/// use okt::{Declared, Resources};
 ///
 /// # fn example(settings: ConfigMap, volume: PersistentVolumeClaim, guest: ConfigMap) -> Resources {
 /// Resources::new()
@@ -78,7 +78,7 @@ impl Resources {
     /// ```
     /// use k8s_openapi::api::core::v1::Secret;
     /// use kube::runtime::reflector::ObjectRef;
-    /// use okt_runtime::Resources;
+    /// use okt::Resources;
     ///
     /// let certificate = ObjectRef::<Secret>::new("certificate").within("gateway");
     /// let resources = Resources::new().keep_across(&certificate);

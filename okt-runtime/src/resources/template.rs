@@ -44,7 +44,7 @@ const FUEL: u64 = 1_000_000;
 /// The log has the details at level `debug`.
 ///
 /// ```
-/// use okt_runtime::Template;
+/// use okt::Template;
 /// use serde_json::json;
 ///
 /// let template = Template::new(
@@ -64,7 +64,7 @@ const FUEL: u64 = 1_000_000;
 /// let wrong = template.declare(&json!({ "name": "db", "servers": [] }));
 /// let wrong = wrong.expect_err("something is missing");
 /// assert_eq!(wrong.message(), "settings.yaml:8: `size` is undefined");
-/// # Ok::<(), okt_runtime::TemplateError>(())
+/// # Ok::<(), okt::TemplateError>(())
 /// ```
 pub struct Template {
     /// An environment per template: definitions of other templates do not affect it.

@@ -24,7 +24,7 @@ use crate::wire::object::LifecycleObject;
 ///
 /// ```
 /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
-/// use okt_runtime::Watches;
+/// use okt::Watches;
 ///
 /// # fn example<K: 'static>(watches: Watches<K>, secret_of: fn(&K) -> String) -> Watches<K> {
 /// watches
@@ -192,7 +192,7 @@ impl<K> Watches<K> {
     /// use k8s_openapi::api::core::v1::Secret;
     /// use kube::runtime::reflector::ObjectRef;
     /// use kube::runtime::watcher::Config;
-    /// # use okt_runtime::Watches;
+    /// # use okt::Watches;
     /// # struct Issuer { namespace: String, name: String }
     /// # fn example<K: 'static>(watches: Watches<K>, issuer_of: fn(&K) -> Issuer) -> Watches<K> {
     /// let shared = Config::default().labels("demo.okt.dev/shared=true");
@@ -269,7 +269,7 @@ impl<K: LifecycleObject> Watches<K> {
     /// use kube::ResourceExt;
     /// use kube::runtime::reflector::ObjectRef;
     /// use kube::runtime::watcher::Config;
-    /// # use okt_runtime::{LifecycleObject, Watches};
+    /// # use okt::{LifecycleObject, Watches};
     /// # fn example<K: LifecycleObject>(watches: Watches<K>) -> Watches<K> {
     /// watches.watches::<Node>(Config::default().labels("demo.okt.dev/database"), |node| {
     ///     let database = &node.labels()["demo.okt.dev/database"];

@@ -136,7 +136,7 @@ impl<K: LifecycleObject> Agents<K> {
 /// Returns the id of an action as its agent knows it. It is valid in file names, unlike [`Action::id`].
 ///
 /// ```
-/// use okt_runtime::sidecar::id_at_agent;
+/// use okt::sidecar::id_at_agent;
 ///
 /// assert_eq!(id_at_agent("7c5d/12/2@18f3c"), "7c5d.12.2-18f3c");
 /// ```

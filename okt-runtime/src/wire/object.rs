@@ -15,8 +15,8 @@ use crate::wire::status::Status;
 /// A spec with a lifecycle field; derive it with `#[derive(LifecycleSpec)]`.
 ///
 /// ```
-/// use okt_runtime::{Desired, LifecycleSpec};
-/// # use okt_runtime::lifecycle_graph;
+/// use okt::{Desired, LifecycleSpec};
+/// # use okt::lifecycle_graph;
 /// # #[lifecycle_graph]
 /// # #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 /// # pub enum AppState { #[entry] #[child(End)] Start, #[leaf(idle)] End }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use okt_core::decide::Why;
 use okt_core::facts::{DesiredState, DesiredVisit, Named};
 use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitRecord};
-use okt_core::{Graph, Lifecycle, StateId, draw};
+use okt_core::{Graph, Lifecycle, StateId};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -254,7 +254,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// Returns a hash of the graph.
 pub(crate) fn graph_hash(graph: &Graph<'_>) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(draw::json(graph))))
+    format!("sha256:{}", hex(&Sha256::digest(graph.json())))
 }
 
 /// Returns a seed, so that objects have different jitter.

@@ -15,7 +15,7 @@ use crate::api::{
     store::Store,
 };
 
-/// The Kubernetes version that this API reports: the one that `tests/kubernetes` builds.
+/// The Kubernetes version that this API reports: the one that `okt-testing/kubernetes` builds.
 const VERSION: (&str, &str, &str) = ("1", "36", "1");
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

@@ -1,4 +1,4 @@
-//! Builds the program in `tests/kubernetes`, once for each version of its sources.
+//! Builds the program in `okt-testing/kubernetes`, once for each version of its sources.
 
 use std::{
     ffi::OsStr,
@@ -11,29 +11,20 @@ use sha2::{Digest, Sha256};
 
 use super::{KubernetesError, say};
 
-const GO_MOD: &str = include_str!("../../../tests/kubernetes/go.mod");
+const GO_MOD: &str = include_str!("../../kubernetes/go.mod");
 
 const SOURCES: [(&str, &str); 8] = [
     (
         "controllers.go",
-        include_str!("../../../tests/kubernetes/controllers.go"),
+        include_str!("../../kubernetes/controllers.go"),
     ),
-    ("etcd.go", include_str!("../../../tests/kubernetes/etcd.go")),
+    ("etcd.go", include_str!("../../kubernetes/etcd.go")),
     ("go.mod", GO_MOD),
-    ("go.sum", include_str!("../../../tests/kubernetes/go.sum")),
-    (
-        "kubectl.go",
-        include_str!("../../../tests/kubernetes/kubectl.go"),
-    ),
-    (
-        "lifetime.go",
-        include_str!("../../../tests/kubernetes/lifetime.go"),
-    ),
-    ("main.go", include_str!("../../../tests/kubernetes/main.go")),
-    (
-        "server.go",
-        include_str!("../../../tests/kubernetes/server.go"),
-    ),
+    ("go.sum", include_str!("../../kubernetes/go.sum")),
+    ("kubectl.go", include_str!("../../kubernetes/kubectl.go")),
+    ("lifetime.go", include_str!("../../kubernetes/lifetime.go")),
+    ("main.go", include_str!("../../kubernetes/main.go")),
+    ("server.go", include_str!("../../kubernetes/server.go")),
 ];
 
 /// The number of lines of Go's output that an error shows.
@@ -64,7 +55,7 @@ fn build(go: &Path, cache: &Path, sources: &[(&str, &str)]) -> Result<PathBuf, K
         fs::write(source.join(name), text)?;
     }
     say(
-        "building a Kubernetes API server from tests/kubernetes: once, about 5 minutes, \
+        "building a Kubernetes API server from okt-testing/kubernetes: once, about 5 minutes, \
          150 MB in the cache",
     );
     let unfinished = directory.join("unfinished");

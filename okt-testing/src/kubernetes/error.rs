@@ -19,7 +19,7 @@ pub enum KubernetesError {
     #[error("cannot use KUBECONFIG")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
     /// Go cannot build the server. A retry helps if Go could not download a module.
-    #[error("cannot build the API server from tests/kubernetes:\n{0}")]
+    #[error("cannot build the API server from okt-testing/kubernetes:\n{0}")]
     Build(String),
     /// A server from `KUBECONFIG` cannot be killed or restarted. A retry does not help.
     #[error("this server was not started here, so it is not killed: leave KUBECONFIG unset")]

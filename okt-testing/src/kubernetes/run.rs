@@ -119,7 +119,7 @@ async fn given(kubeconfig: Kubeconfig) -> Result<Kubernetes, KubernetesError> {
     finish(directory, file, processes, kubectl, true).await
 }
 
-/// Runs the program that `tests/kubernetes` builds.
+/// Runs the program that `okt-testing/kubernetes` builds.
 async fn program(program: &Path) -> Result<Kubernetes, KubernetesError> {
     let directory = directory()?;
     let file = directory.path().join("kubeconfig");

@@ -6,7 +6,7 @@ use std::path::Path;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
-use okt_runtime::{Desired, crd};
+use okt::{Desired, crd};
 use okt_tests::measured::{Host, until};
 use serde_json::Value;
 

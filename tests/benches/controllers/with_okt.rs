@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use kube::{Client, CustomResource};
-use okt_runtime::{
+use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Operator,
     OperatorError, Status, lifecycle_graph,
 };

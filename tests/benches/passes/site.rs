@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use okt_runtime::crd;
+use okt::crd;
 use okt_tests::measured::Host;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Client, CustomResource, ResourceExt};
-use okt_runtime::{
+use okt::{
     Application, Failure, LifecycleSpec, Operator, OperatorError, Pass, PassGraph, PassStatus,
     Step, Watches, lifecycle_graph,
 };

@@ -12,7 +12,7 @@ use std::{env, io};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::PostParams;
 use kube::{Api, Client};
-use okt_runtime::{Operator, OperatorError, crd};
+use okt::{Operator, OperatorError, crd};
 use okt_tests::measured::{Host, Process, Table, Tally, counted, megabytes, milliseconds};
 
 use crate::racks::{Boxes, Rack, Racks};

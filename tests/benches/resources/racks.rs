@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{CustomResource, ResourceExt};
-use okt_runtime::{
+use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
     Watches, lifecycle_graph,
 };

@@ -10,7 +10,7 @@ use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
-use okt_runtime::{Operator, crd};
+use okt::{Operator, crd};
 use okt_testing::{ApiServer, Mark};
 use okt_tests::measured::Tally;
 use okt_tests::rest;

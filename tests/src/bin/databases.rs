@@ -7,5 +7,5 @@ use okt_tests::Databases;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    okt_runtime::main(|_| async { Ok::<_, Infallible>(Databases::default()) }).await
+    okt::main(|_| async { Ok::<_, Infallible>(Databases::default()) }).await
 }

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::process::ExitCode;
 
-use okt_runtime::Program;
+use okt::Program;
 use okt_tests::{Charts, Databases, Sites};
 
 #[tokio::main]

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use okt_runtime::{LifecycleObject, crd, crd_union};
+use okt::{LifecycleObject, crd, crd_union};
 use okt_tests::releases::{first, leaner, renamed, wider};
 use okt_tests::rollout::Place;
 use okt_tests::{Cluster, Database, Databases, Served};

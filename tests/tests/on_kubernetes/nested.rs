@@ -2,7 +2,7 @@
 
 use http::Request;
 use kube::api::{Patch, PatchParams};
-use okt_runtime::crd;
+use okt::crd;
 use okt_tests::{Cluster, Kiosk, KioskState::Open, Kiosks};
 use serde_json::json;
 

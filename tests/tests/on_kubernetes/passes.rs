@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use okt_runtime::{Declared, Failure, PAUSED_ANNOTATION, crd};
+use okt::{Declared, Failure, PAUSED_ANNOTATION, crd};
 use okt_tests::rollout::{Place, Working};
 use okt_tests::{Cluster, Ladder, Ladders, Say};
 use serde_json::{Value, json};

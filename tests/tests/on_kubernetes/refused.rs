@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use okt_runtime::crd;
+use okt::crd;
 use okt_tests::{Cluster, Database, DatabaseState, Databases, definition};
 
 use serde_json::{Value, json};

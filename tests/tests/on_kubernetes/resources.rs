@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
-use okt_runtime::{Declared, Operator, Resources, crd};
+use okt::{Declared, Operator, Resources, crd};
 use okt_tests::rollout::Place;
 use okt_tests::{Cluster, Shop, ShopState::Open, Shops, Tap};
 use serde::de::DeserializeOwned;

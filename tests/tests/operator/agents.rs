@@ -37,7 +37,7 @@ async fn a_whole_life_needs_no_code_for_any_state() {
                 .status
                 .as_ref()
                 .and_then(|s| s.lifecycle.as_ref()?.visit.as_ref());
-            visit.is_some_and(|visit| visit.outcome == okt_runtime::VisitOutcome::Reached)
+            visit.is_some_and(|visit| visit.outcome == okt::VisitOutcome::Reached)
         })
         .await;
     stage.cluster.until_ready("db", Running).await;

@@ -6,7 +6,7 @@ use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
-use okt_runtime::Operator;
+use okt::Operator;
 use okt_testing::Fault;
 use okt_tests::{DatabaseState::Running, Databases, OPERATOR, Rig};
 use serde_json::{Value, json};

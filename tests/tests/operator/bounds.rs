@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::{Api, Client, CustomResource};
-use okt_runtime::{
+use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
     lifecycle_graph,
 };

@@ -1,7 +1,7 @@
 //! An application whose error type panics: OKT contains a panic in any line of user code.
 
 use kube::{Api, Client, CustomResource};
-use okt_runtime::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
 use okt_tests::{Rig, Served};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use okt_runtime::{Answer, VisitOutcome};
+use okt::{Answer, VisitOutcome};
 use okt_testing::Fault;
 use okt_tests::{DatabaseState, DatabaseState::*, OPERATOR, Reply, Rig};
 use serde_json::json;
@@ -164,7 +164,7 @@ async fn an_operator_that_ends_takes_its_work_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_cause_of_a_state_is_reported_after_a_restart_and_at_a_retry() {
-    use okt_runtime::Cause;
+    use okt::Cause;
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Fail("not yet"));
     rig.app.next_time(Start, Reply::Hang);

@@ -16,7 +16,7 @@ async fn servicing(rig: &Rig, reply: Reply) {
 }
 
 fn waits(times: usize) -> impl Iterator<Item = Reply> {
-    let reply = Reply::Say(okt_runtime::Answer::Wait(Duration::from_mins(2)));
+    let reply = Reply::Say(okt::Answer::Wait(Duration::from_mins(2)));
     std::iter::repeat_n(reply, times)
 }
 
@@ -47,11 +47,7 @@ async fn a_deadline_is_kept_across_restarts() {
     for reply in waits(60) {
         rig.app.next_time(Servicing, reply);
     }
-    servicing(
-        &rig,
-        Reply::Say(okt_runtime::Answer::Wait(Duration::from_mins(2))),
-    )
-    .await;
+    servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
     let since = rig.position("db").await.since.expect("a time");
     for _ in 0..5 {
         rig.pass(Duration::from_mins(5)).await;
@@ -148,12 +144,8 @@ async fn a_deadline_that_a_pause_holds_back_does_not_spin() {
     for reply in waits(60) {
         rig.app.next_time(Servicing, reply);
     }
-    servicing(
-        &rig,
-        Reply::Say(okt_runtime::Answer::Wait(Duration::from_mins(2))),
-    )
-    .await;
-    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, Some("true"))
+    servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
+    rig.annotate("db", okt::PAUSED_ANNOTATION, Some("true"))
         .await;
     rig.pass(Duration::from_mins(31)).await;
     let observations = rig.app.observations();
@@ -164,7 +156,6 @@ async fn a_deadline_that_a_pause_holds_back_does_not_spin() {
         rig.app.observations() - observations
     );
     assert_eq!(rig.position("db").await.state.to_string(), "Servicing");
-    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, None)
-        .await;
+    rig.annotate("db", okt::PAUSED_ANNOTATION, None).await;
     rig.until_in("db", Failed).await;
 }

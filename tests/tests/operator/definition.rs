@@ -2,7 +2,7 @@
 
 use expect_test::expect_file;
 use kube::CustomResource;
-use okt_runtime::{CrdError, Desired, Lifecycle, LifecycleSpec, StateOf, Status, crd};
+use okt::{CrdError, Desired, Lifecycle, LifecycleSpec, StateOf, Status, crd};
 use okt_testing::conditions::{self, Context};
 use okt_tests::{Database, DatabaseState, Databases, Rig, Served, SiteState, Sites};
 use schemars::JsonSchema;

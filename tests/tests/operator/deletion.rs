@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{ABANDON_ANNOTATION, Answer, FINALIZER};
+use okt::{ABANDON_ANNOTATION, Answer, FINALIZER};
 use okt_tests::{
     DatabaseState, DatabaseState::*, Databases, Reply, Rig, Served, Sight, SiteState, Sites,
 };
@@ -216,7 +216,7 @@ async fn an_abandon_annotation_does_nothing_without_a_deletion() {
 async fn deletion_of_an_object_without_a_status_starts_where_its_application_is_observed() {
     let rig = Rig::without_operator().await;
     let mut object = Databases::object("db", json!({}));
-    object["metadata"]["finalizers"] = json!([okt_runtime::FINALIZER]);
+    object["metadata"]["finalizers"] = json!([okt::FINALIZER]);
     rig.create_raw(object).await;
     rig.delete("db").await;
     rig.app.sees("db", Sight::In(Running));
@@ -235,7 +235,7 @@ async fn a_recreated_object_begins_no_work_while_the_work_of_the_abandoned_one_s
     rig.pass(Duration::from_secs(1)).await;
     rig.delete("db").await;
     let uid = rig.get("db").await.expect("it is there").metadata.uid;
-    rig.annotate("db", okt_runtime::ABANDON_ANNOTATION, uid.as_deref())
+    rig.annotate("db", okt::ABANDON_ANNOTATION, uid.as_deref())
         .await;
     rig.until_gone("db").await;
     let given_up = tokio::time::Instant::now();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{Answer, VisitOutcome};
+use okt::{Answer, VisitOutcome};
 use okt_tests::{DatabaseState::*, Reply, Rig, SiteState, Sites};
 use serde_json::json;
 
@@ -66,10 +66,8 @@ async fn a_holding_state_is_left_for_a_new_request_only() {
 async fn a_leaf_is_left_for_a_new_request_only() {
     let rig = running().await;
     // The handler of the visited state ends the lifecycle although the desired state is Running.
-    rig.app.next_time(
-        Servicing,
-        Reply::Say(Answer::To(okt_runtime::Lifecycle::id(End))),
-    );
+    rig.app
+        .next_time(Servicing, Reply::Say(Answer::To(okt::Lifecycle::id(End))));
     rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
         .await;
     rig.until_in("db", End).await;
@@ -175,7 +173,7 @@ async fn an_object_that_a_handler_moved_returns_to_its_desired_state() {
     let rig = running().await;
     rig.app.next_time(
         Running,
-        Reply::Say(Answer::To(okt_runtime::Lifecycle::id(Servicing))),
+        Reply::Say(Answer::To(okt::Lifecycle::id(Servicing))),
     );
     rig.patch("db", json!({ "spec": { "storage": "2Gi" } }))
         .await;

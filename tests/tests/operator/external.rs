@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{AsResource, Delegated};
+use okt::{AsResource, Delegated};
 use okt_tests::{BucketState::*, Buckets, Rig};
 use serde_json::json;
 

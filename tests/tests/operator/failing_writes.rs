@@ -284,7 +284,7 @@ async fn a_refused_write_does_not_block_the_abandonment_of_an_object() {
     rig.pass(Duration::from_mins(20)).await;
     assert!(fault.struck() > 3);
     let uid = rig.get("db").await.expect("it is there").uid();
-    rig.annotate("db", okt_runtime::ABANDON_ANNOTATION, uid.as_deref())
+    rig.annotate("db", okt::ABANDON_ANNOTATION, uid.as_deref())
         .await;
     rig.pass(Duration::from_secs(1)).await;
     assert!(rig.get("db").await.is_none(), "it is abandoned at once");
@@ -295,7 +295,7 @@ async fn the_end_of_a_pause_is_written_at_once_after_a_refused_write() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", DatabaseState::Running).await;
-    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, Some("true"))
+    rig.annotate("db", okt::PAUSED_ANNOTATION, Some("true"))
         .await;
     rig.pass(Duration::from_secs(1)).await;
     let fault = Fault::answer(422, "Invalid", "no")
@@ -305,8 +305,7 @@ async fn the_end_of_a_pause_is_written_at_once_after_a_refused_write() {
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.pass(Duration::from_mins(20)).await;
     fault.end();
-    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, None)
-        .await;
+    rig.annotate("db", okt::PAUSED_ANNOTATION, None).await;
     rig.pass(Duration::from_secs(5)).await;
     rig.until_ready("db", DatabaseState::End).await;
 }

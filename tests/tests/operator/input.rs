@@ -108,7 +108,7 @@ async fn an_undecodable_object_can_be_deleted_and_abandoned() {
     let rig = lenient().await;
     // This object has no record, so OKT releases it at once.
     let mut fresh = bad("fresh", &json!({}));
-    fresh["metadata"]["finalizers"] = json!([okt_runtime::FINALIZER]);
+    fresh["metadata"]["finalizers"] = json!([okt::FINALIZER]);
     rig.create_raw(fresh).await;
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
@@ -123,7 +123,7 @@ async fn an_undecodable_object_can_be_deleted_and_abandoned() {
     let message = stalled["message"].as_str().unwrap_or_default();
     assert!(message.contains("okt.dev/abandon"), "{message}");
     let uid = rig.raw().get("db").await.expect("it is there").metadata.uid;
-    rig.annotate("db", okt_runtime::ABANDON_ANNOTATION, uid.as_deref())
+    rig.annotate("db", okt::ABANDON_ANNOTATION, uid.as_deref())
         .await;
     rig.pass(Duration::from_secs(5)).await;
     assert!(rig.raw().get_opt("db").await.expect("a read").is_none());

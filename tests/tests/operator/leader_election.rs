@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use okt_runtime::Answer;
+use okt::Answer;
 use okt_testing::Fault;
 use okt_tests::{DatabaseState::*, Databases, Kiosks, OPERATOR, Reply, Rig, Sight};
 use serde_json::json;
@@ -71,7 +71,7 @@ async fn retries_wait_for_leadership() {
 #[tokio::test(start_paused = true)]
 async fn changes_of_another_leader_are_kept() {
     let (rig, is_leader) = elected(true).await;
-    let late = Answer::To(okt_runtime::Lifecycle::id(Failed));
+    let late = Answer::To(okt::Lifecycle::id(Failed));
     rig.app
         .next_time(Start, Reply::After(Duration::from_secs(30), late));
     rig.create("db", json!({})).await;
@@ -79,7 +79,7 @@ async fn changes_of_another_leader_are_kept() {
     rig.pass(Duration::from_secs(1)).await;
     is_leader.send_replace(false);
     // The other leader serves the same application and resumes under the same id.
-    let other = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
+    let other = okt::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
     let other = tokio::spawn(other.run(std::future::pending()));
     rig.until_ready("db", Running).await;
     rig.pass(Duration::from_mins(5)).await;
@@ -123,7 +123,7 @@ async fn leadership_lost_between_observation_and_write_leaves_write_and_work_to_
     );
     // The other leader makes the backup, then the desired state becomes End.
     rig.app.sees("db", Sight::Unobserved);
-    let other = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
+    let other = okt::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
     let other = tokio::spawn(other.run(std::future::pending()));
     rig.until("db", "made its backup", |db| {
         (db.status
@@ -176,7 +176,7 @@ async fn a_write_that_arrives_after_the_next_leaders_is_refused() {
     assert_eq!(late.struck(), 1, "the write is under way");
     is_leader.send_replace(false);
     late.end();
-    let other = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
+    let other = okt::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
     let other = tokio::spawn(other.run(std::future::pending()));
     rig.until("db", "made its backup", |db| {
         (db.status

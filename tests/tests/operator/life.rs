@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::VisitOutcome;
+use okt::VisitOutcome;
 use okt_tests::{DatabaseState::*, Rig};
 use serde_json::json;
 

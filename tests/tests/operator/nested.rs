@@ -7,7 +7,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::{Client, ResourceExt};
-use okt_runtime::Operator;
+use okt::Operator;
 use okt_tests::{KioskState::*, Kiosks, OPERATOR, Rig, Served, ShelfState, Shelves};
 use serde_json::{Value, json};
 
@@ -111,7 +111,7 @@ async fn an_object_that_became_nested_too_deeply_can_be_abandoned() {
         stalled.message
     );
     let uid = kiosk.uid();
-    rig.annotate("kiosk", okt_runtime::ABANDON_ANNOTATION, uid.as_deref())
+    rig.annotate("kiosk", okt::ABANDON_ANNOTATION, uid.as_deref())
         .await;
     rig.until_gone("kiosk").await;
     operator.abort();

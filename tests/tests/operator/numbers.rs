@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::Answer;
+use okt::Answer;
 use okt_tests::{DatabaseState::*, QueueState, Queues, Reply, Rig, Say};
 use serde_json::json;
 

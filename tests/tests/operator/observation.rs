@@ -22,7 +22,7 @@ async fn a_running_application_is_adopted_in_its_state_with_a_warning() {
     assert_eq!((position.trail.as_str(), position.jumps), (">Running>", 1));
     assert_eq!(position.history[0].cause, "Jump:Adopted");
     assert_eq!(rig.app.states("db"), [Running], "its handler runs");
-    assert_eq!(rig.app.ran()[0].cause, Some(okt_runtime::Cause::Adopted));
+    assert_eq!(rig.app.ran()[0].cause, Some(okt::Cause::Adopted));
     assert_eq!(rig.events().await, ["Warning JumpedToRunning"]);
 }
 
@@ -42,7 +42,7 @@ async fn an_application_observed_where_no_edge_leads_causes_a_jump() {
     let rig = running().await;
     rig.app.next_time(
         Start,
-        Reply::After(Duration::from_secs(5), okt_runtime::Answer::Next),
+        Reply::After(Duration::from_secs(5), okt::Answer::Next),
     );
     rig.app.sees("db", Sight::In(Start));
     rig.until_in("db", Start).await;
@@ -72,7 +72,7 @@ async fn an_absent_application_is_started_again() {
     let rig = running().await;
     rig.app.next_time(
         Start,
-        Reply::After(Duration::from_secs(5), okt_runtime::Answer::Next),
+        Reply::After(Duration::from_secs(5), okt::Answer::Next),
     );
     rig.app.sees("db", Sight::Absent);
     rig.until_in("db", Start).await;
@@ -201,7 +201,7 @@ async fn an_observation_begun_before_the_work_ended_is_ignored() {
     // The observation reports where the server was before the work of Running ended.
     rig.app.next_time(
         Running,
-        Reply::After(Duration::from_secs(32), okt_runtime::Answer::Stay),
+        Reply::After(Duration::from_secs(32), okt::Answer::Stay),
     );
     rig.create("db", json!({})).await;
     rig.until_in("db", Running).await;

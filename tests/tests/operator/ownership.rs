@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::{Api, Client, ResourceExt};
-use okt_runtime::Operator;
+use okt::Operator;
 use okt_tests::{KioskState::*, Kiosks, OPERATOR, Part, Rig};
 use serde_json::{Value, json};
 

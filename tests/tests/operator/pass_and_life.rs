@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
-use okt_runtime::{Declared, Failure};
+use okt::{Declared, Failure};
 use okt_tests::{Queue, QueueState::*, Queues, Rig, Say, definition};
 use serde_json::json;
 
@@ -90,7 +90,7 @@ async fn a_pause_does_not_make_an_unready_object_ready() {
     rig.app.script.say("Apply", fails);
     rig.request("post");
     rig.pass(Duration::from_secs(5)).await;
-    rig.annotate("post", okt_runtime::PAUSED_ANNOTATION, Some("true"))
+    rig.annotate("post", okt::PAUSED_ANNOTATION, Some("true"))
         .await;
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.says("post", "Ready").await, "False NoQuota");
@@ -209,7 +209,7 @@ async fn an_undecodable_object_is_not_released_before_its_on_delete_steps() {
             object["apiVersion"] = json!("demo.okt.dev/v1");
             object["kind"] = json!("Queue");
             // It had the finalizer when it could be read.
-            object["metadata"] = json!({ "name": "queue", "finalizers": [okt_runtime::FINALIZER] });
+            object["metadata"] = json!({ "name": "queue", "finalizers": [okt::FINALIZER] });
             rig.create_raw(object).await;
         }
         let is_told = async |what: &str| {

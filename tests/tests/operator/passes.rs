@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use okt_runtime::Declared;
+use okt::Declared;
 use okt_tests::{Chart, Charts, Rig};
 use serde_json::{Value, json};
 

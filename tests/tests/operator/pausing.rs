@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{Answer, PAUSED_ANNOTATION};
+use okt::{Answer, PAUSED_ANNOTATION};
 use okt_tests::{DatabaseState::*, Reply, Rig, Sight};
 use serde_json::json;
 

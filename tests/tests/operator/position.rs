@@ -1,6 +1,6 @@
 //! The record comes first: no work begins before its position is stored.
 
-use okt_runtime::Lifecycle;
+use okt::Lifecycle;
 use okt_testing::Fault;
 use okt_tests::{DatabaseState::*, OPERATOR, Reply, Rig};
 use serde_json::json;

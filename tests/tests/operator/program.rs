@@ -44,7 +44,7 @@ fn an_unreachable_cluster_is_waited_for_and_reported_with_its_url() {
     let mut program = Command::new(env!("CARGO_BIN_EXE_databases"))
         .arg("run")
         .env("KUBECONFIG", &kubeconfig)
-        .env("RUST_LOG", "okt_runtime=info")
+        .env("RUST_LOG", "okt=info")
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
@@ -217,7 +217,7 @@ impl Three {
             .arg("run")
             .args(arguments)
             .env("KUBECONFIG", kubeconfig.path())
-            .env("RUST_LOG", "okt_runtime=info")
+            .env("RUST_LOG", "okt=info")
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

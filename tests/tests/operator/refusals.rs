@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{GRAPH_ANNOTATION, Operator, OperatorError, crd};
+use okt::{GRAPH_ANNOTATION, Operator, OperatorError, crd};
 use okt_testing::Fault;
 use okt_tests::{Database, DatabaseState::*, Databases, OPERATOR, Rig, definition};
 use serde_json::{Value, json};

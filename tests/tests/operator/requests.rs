@@ -195,7 +195,7 @@ async fn an_idle_operator_stops_at_once() {
             rig.create("db", json!({})).await;
         }
         let (tell, told) = tokio::sync::oneshot::channel::<()>();
-        let operator = okt_runtime::Operator::new(rig.client.clone(), rig.app.clone())
+        let operator = okt::Operator::new(rig.client.clone(), rig.app.clone())
             .virtual_time()
             .run(async { told.await.unwrap_or_default() });
         let operator = tokio::spawn(operator);

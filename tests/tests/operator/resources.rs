@@ -12,7 +12,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use okt_runtime::Resources;
+use okt::Resources;
 use okt_tests::{Rig, ShopState::Open, Shops};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

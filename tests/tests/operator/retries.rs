@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{Answer, Phase};
+use okt::{Answer, Phase};
 use okt_tests::{DatabaseState::*, Reply, Rig};
 use serde_json::json;
 use tokio::time::Instant;

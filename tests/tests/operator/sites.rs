@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{LifecycleObject, Operator, OperatorError};
+use okt::{LifecycleObject, Operator, OperatorError};
 use okt_tests::{Database, DatabaseState, Databases, Rig, Served, SiteState, Sites};
 use serde_json::json;
 

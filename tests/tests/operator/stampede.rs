@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use okt_runtime::{Answer, Operator};
+use okt::{Answer, Operator};
 use okt_tests::{DatabaseState::*, Databases, OPERATOR, Reply, Rig};
 use serde_json::json;
 use tokio::time::Instant;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::Answer;
+use okt::Answer;
 use okt_testing::Fault;
 use okt_tests::{DatabaseState::*, OPERATOR, Reply, Rig, Sight};
 use serde_json::json;
@@ -144,14 +144,13 @@ async fn cancelled_work_may_clean_up() {
 #[tokio::test(start_paused = true)]
 async fn a_result_that_a_pause_holds_back_is_not_waited_for() {
     let rig = at_work(Duration::from_secs(5)).await;
-    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, Some("true"))
+    rig.annotate("db", okt::PAUSED_ANNOTATION, Some("true"))
         .await;
     rig.pass(Duration::from_secs(10)).await;
     let told = Instant::now();
     rig.stop().await;
     assert!(told.elapsed() < Duration::from_secs(1));
-    rig.annotate("db", okt_runtime::PAUSED_ANNOTATION, None)
-        .await;
+    rig.annotate("db", okt::PAUSED_ANNOTATION, None).await;
     rig.start();
     rig.until_ready("db", Running).await;
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use okt_runtime::{Answer, Lifecycle, PAUSED_ANNOTATION};
+use okt::{Answer, Lifecycle, PAUSED_ANNOTATION};
 use okt_testing::{Chaos, Fault, Injected};
 use okt_tests::{
     Database, DatabaseState, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Served, Sight,

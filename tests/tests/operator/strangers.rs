@@ -61,7 +61,7 @@ async fn an_object_in_an_unknown_state_can_be_abandoned() {
         deleting.message
     );
     let uid = rig.get("db").await.expect("it is there").metadata.uid;
-    rig.annotate("db", okt_runtime::ABANDON_ANNOTATION, uid.as_deref())
+    rig.annotate("db", okt::ABANDON_ANNOTATION, uid.as_deref())
         .await;
     rig.until_gone("db").await;
 }
@@ -132,7 +132,7 @@ async fn an_unknown_visit_is_refused() {
     let visit = rig.position("db").await.visit.expect("a visit");
     assert_eq!(
         (visit.state.as_str(), visit.outcome),
-        ("Flying", okt_runtime::VisitOutcome::Refused)
+        ("Flying", okt::VisitOutcome::Refused)
     );
 }
 
@@ -143,7 +143,7 @@ async fn work_of_a_state_that_a_user_moved_the_object_out_of_is_ignored() {
         Start,
         Reply::After(
             Duration::from_mins(1),
-            okt_runtime::Answer::To(okt_runtime::Lifecycle::id(Failed)),
+            okt::Answer::To(okt::Lifecycle::id(Failed)),
         ),
     );
     rig.create("db", json!({})).await;
@@ -152,7 +152,7 @@ async fn work_of_a_state_that_a_user_moved_the_object_out_of_is_ignored() {
     let moved = json!({ "lifecycle": { "state": "Stopping", "transition": 2, "jumps": 1, "action": null } });
     rig.app.next_time(
         Stopping,
-        Reply::After(Duration::from_mins(2), okt_runtime::Answer::Next),
+        Reply::After(Duration::from_mins(2), okt::Answer::Next),
     );
     rig.patch_status("db", moved)
         .await

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use okt_runtime::{CrdError, GRAPH_ANNOTATION, LifecycleObject, crd, crd_union};
+use okt::{CrdError, GRAPH_ANNOTATION, LifecycleObject, crd, crd_union};
 use okt_testing::conditions::{self, Context};
 use okt_tests::{Database, Site, definition, releases};
 use releases::{first, leaner, mixed, renamed, wider};

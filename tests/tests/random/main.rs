@@ -15,7 +15,7 @@ use std::{env, panic, thread};
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
 use libtest_mimic::{Arguments, Failed, Trial};
-use okt_runtime::Operator;
+use okt::Operator;
 use okt_testing::ApiServer;
 use okt_tests::{Database, Databases, OPERATOR, Served, definition};
 use proptest::collection::vec;

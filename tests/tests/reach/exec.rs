@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
-use okt_runtime::Failure;
-use okt_runtime::reach::{Exec, Output, Reach, ReachError};
+use okt::Failure;
+use okt::reach::{Exec, Output, Reach, ReachError};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 

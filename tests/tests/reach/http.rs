@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 use kube::{Client, Config};
-use okt_runtime::Failure;
-use okt_runtime::reach::{Http, HttpError, Reach, Reply, Request};
+use okt::Failure;
+use okt::reach::{Http, HttpError, Reach, Reply, Request};
 use serde::{Deserialize, Serialize};
 
 use super::application::{Answer, Application};

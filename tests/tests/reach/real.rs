@@ -7,8 +7,8 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Config, CustomResource, Resource};
-use okt_runtime::reach::{Reach, ReachError};
-use okt_runtime::{
+use okt::reach::{Reach, ReachError};
+use okt::{
     Action, Application, Desired, Failure, LifecycleSpec, ServiceAccount, Status, Watches,
     lifecycle_graph, rbac,
 };

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, Service};
-use okt_runtime::Failure;
-use okt_runtime::reach::{HttpError, Reach, ReachError, Route};
+use okt::Failure;
+use okt::reach::{HttpError, Reach, ReachError, Route};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use okt::VisitOutcome;
 use okt_examples::desk::{Desk, Trouble, condition, position};
 use okt_examples::postgres::life::{Postgres, PostgresState};
 use okt_examples::postgres::server::Server;
 use okt_examples::postgres::stage::Stage;
 use okt_examples::postgres::writer::{Writer, connect};
 use okt_examples::screen::{check, heading, note};
-use okt_runtime::VisitOutcome;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

@@ -21,12 +21,12 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::wait::{await_condition, conditions::is_crd_established};
 use kube::{Api, Client};
+use okt::crd;
 use okt_examples::desk::{Desk, Trouble};
 use okt_examples::postgres::life::Postgres;
 use okt_examples::postgres::operator::connect;
 use okt_examples::postgres::stage::Stage;
 use okt_examples::{screen, shutdown_signal};
-use okt_runtime::crd;
 use okt_sidecar::program::{Config, Machine, run};
 use okt_testing::ApiServer;
 
@@ -83,7 +83,7 @@ fn agent(file: &Path) -> ExitCode {
 #[tokio::main]
 async fn plays() -> ExitCode {
     if let Some("run" | "crd" | "rbac") = std::env::args().nth(1).as_deref() {
-        return okt_runtime::main(connect).await;
+        return okt::main(connect).await;
     }
     let outcome = show(Show::parse()).await;
     if let Err(error) = &outcome {

@@ -43,7 +43,7 @@ enum Server {
 #[tokio::main]
 async fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
-        Some("run" | "crd") => okt_runtime::main(Keeper::connect).await,
+        Some("run" | "crd") => okt::main(Keeper::connect).await,
         Some("serve") => {
             okt_examples::log_to_stderr();
             let Server::Serve(args) = Server::parse();

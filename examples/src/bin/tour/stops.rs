@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kube::api::DeleteParams;
+use okt::{Lifecycle, VisitOutcome};
 use okt_examples::desk::{Trouble, at, condition, position};
 use okt_examples::notes::{Instance, archived, open_backup};
 use okt_examples::notes_operator::{Notes, NotesState};
 use okt_examples::screen::{self, check, heading, note};
-use okt_runtime::{Lifecycle, VisitOutcome};
 use serde_json::json;
 
 use crate::accidents::{held_in_failed, killed_operator, killed_server};

@@ -12,7 +12,7 @@ use okt_macros::lifecycle_graph;
 ///
 /// ```
 /// # use kube::CustomResource;
-/// # use okt_runtime::{Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Stepper, StepperHandler};
+/// # use okt::{Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Stepper, StepperHandler};
 /// # use schemars::JsonSchema;
 /// # use serde::{Deserialize, Serialize};
 /// # #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ use okt_macros::lifecycle_graph;
 /// # #[lifecycle(none)]
 /// # struct NoteSpec {}
 /// # struct Notes;
-/// use okt_runtime::stepper::*;
+/// use okt::stepper::*;
 ///
 /// impl StepperHandler for Notes {
 ///     type Context = Pass<Note>;
@@ -108,7 +108,7 @@ pub enum Stepper {
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kube::{CustomResource, ResourceExt};
-/// use okt_runtime::{
+/// use okt::{
 ///     Application, Failure, FreeStyle, FreeStyleHandler, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Watches,
 ///     free_style,
 /// };

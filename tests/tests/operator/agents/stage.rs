@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt;
-use okt_runtime::sidecar::{Agents, Client, Delegated};
-use okt_runtime::{Action, Dispatch, Failure, LifecycleObject, Operator, crd};
+use okt::sidecar::{Agents, Client, Delegated};
+use okt::{Action, Dispatch, Failure, LifecycleObject, Operator, crd};
 use okt_sidecar::wire::{ActionReport, Seen, Sighting};
 use okt_sidecar::{Agent, Done, Fault, JournalError, Offer, Started, Task, Work};
 use okt_testing::ApiServer;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::ResourceExt;
-use okt_runtime::{FINALIZER, Failure, PAUSED_ANNOTATION};
+use okt::{FINALIZER, Failure, PAUSED_ANNOTATION};
 use okt_tests::Say;
 use serde_json::json;
 
@@ -82,7 +82,7 @@ async fn an_object_can_be_abandoned() {
         .await
         .and_then(|chart| chart.uid())
         .expect("a uid");
-    rig.annotate("chart", okt_runtime::ABANDON_ANNOTATION, Some(&uid))
+    rig.annotate("chart", okt::ABANDON_ANNOTATION, Some(&uid))
         .await;
     rig.pass(Duration::from_secs(5)).await;
     assert!(rig.get("chart").await.is_none());

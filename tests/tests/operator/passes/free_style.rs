@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt};
-use okt_runtime::Failure;
+use okt::Failure;
 use okt_tests::{Rig, Say, Slates};
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use okt_runtime::{Declared, Failure};
+use okt::{Declared, Failure};
 use okt_testing::{Fault, Verb};
 use okt_tests::{Charts, OPERATOR, Say};
 use serde_json::json;

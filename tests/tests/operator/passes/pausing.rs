@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{Failure, PAUSED_ANNOTATION};
+use okt::{Failure, PAUSED_ANNOTATION};
 use okt_tests::Say;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_runtime::{ConditionStatus, Failure};
+use okt::{ConditionStatus, Failure};
 use okt_tests::Say;
 
 use super::{DONE, ran, says, status_writes};

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use okt_runtime::{Declared, Failure, Operations};
+use okt::{Declared, Failure, Operations};
 use okt_testing::{Fault, Verb};
 use okt_tests::{Ladders, OPERATOR, Rig, Say, definition};
 use serde_json::{Value, json};

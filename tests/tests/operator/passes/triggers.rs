@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use okt_runtime::{FINALIZER, Failure};
+use okt::{FINALIZER, Failure};
 use okt_tests::Say;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource, ResourceExt};
-use okt_runtime::{Declared, Failure, Resources};
+use okt::{Declared, Failure, Resources};
 use okt_testing::{Fault, Verb};
 use okt_tests::{OPERATOR, ShopState::Open, ShopState::Opening};
 use serde_json::{Value, json};

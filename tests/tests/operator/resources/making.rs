@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::{Resource, ResourceExt};
-use okt_runtime::{Declared, OWNER_LABEL, Resources};
+use okt::{Declared, OWNER_LABEL, Resources};
 use okt_testing::Verb;
 use okt_tests::{OPERATOR, ShopState::Open};
 use serde_json::json;

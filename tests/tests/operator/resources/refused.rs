@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
-use okt_runtime::{Declared, Resources};
+use okt::{Declared, Resources};
 use okt_testing::{Fault, Verb};
 use okt_tests::{OPERATOR, ShopState::Open};
 use serde_json::json;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use okt_runtime::{OWNER_LABEL, Resources};
+use okt::{OWNER_LABEL, Resources};
 use okt_testing::Verb;
 use okt_tests::{OPERATOR, ShopState::Open};
 use serde_json::json;

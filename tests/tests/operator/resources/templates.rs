@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use okt_runtime::{Failure, Resources, Template};
+use okt::{Failure, Resources, Template};
 use okt_tests::ShopState::Open;
 use serde_json::json;
 

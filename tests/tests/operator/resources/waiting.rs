@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use okt_runtime::{Resources, Which};
+use okt::{Resources, Which};
 use okt_tests::{
     Rig,
     ShopState::{Open, Opening},

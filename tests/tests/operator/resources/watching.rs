@@ -9,7 +9,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
-use okt_runtime::{Declared, Operator, Resources};
+use okt::{Declared, Operator, Resources};
 use okt_testing::{ApiServer, Verb};
 use okt_tests::{OPERATOR, Rig, StallState::*, Stalls, jobs};
 use serde::de::DeserializeOwned;

@@ -1,0 +1,109 @@
+//! `#[crates]`: the derives of serde, schemars and kube find their crates in `okt`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{DeriveInput, LitStr, Path, Token, parse_quote};
+
+/// The crates that the code of kube's derives names, by their names there, and their paths in `okt`.
+const OF_KUBE: [(&str, &str); 6] = [
+    ("kube", "kube"),
+    ("kube_core", "kube::core"),
+    ("k8s_openapi", "k8s_openapi"),
+    ("schemars", "schemars"),
+    ("serde", "serde"),
+    ("serde_json", "serde_json"),
+];
+
+/// The same for `KubeSchema`.
+const OF_KUBE_SCHEMA: [(&str, &str); 4] = [
+    ("kube_core", "kube::core"),
+    ("schemars", "schemars"),
+    ("serde", "serde"),
+    ("serde_json", "serde_json"),
+];
+
+/// Adds the attributes to an item with derives; on a mistake, returns the item and the error.
+pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
+    match (krate(args), syn::parse2::<DeriveInput>(item.clone())) {
+        (Ok(krate), Ok(mut input)) => match add(&krate, &mut input) {
+            Ok(()) => input.into_token_stream(),
+            Err(error) => refused(&error, &item),
+        },
+        (Err(error), _) | (_, Err(error)) => refused(&error, &item),
+    }
+}
+
+fn refused(error: &syn::Error, item: &TokenStream) -> TokenStream {
+    let error = error.to_compile_error();
+    quote!(#error #item)
+}
+
+/// Returns the crate that `#[crates(path)]` names, by default `::okt`.
+fn krate(args: TokenStream) -> syn::Result<Path> {
+    if args.is_empty() {
+        return Ok(parse_quote!(::okt));
+    }
+    Path::parse_mod_style.parse2(args.clone()).map_err(|_| {
+        let why = "write `#[crates]`, or the path of the crate `okt`, e.g. `#[crates(my::okt)]`";
+        syn::Error::new_spanned(args, why)
+    })
+}
+
+fn add(krate: &Path, input: &mut DeriveInput) -> syn::Result<()> {
+    let derives = derives(input)?;
+    let has = |names: &[&str]| derives.iter().any(|it| names.iter().any(|name| it == name));
+    let of = |path: &str| -> LitStr {
+        let krate = krate.to_token_stream().to_string().replace(' ', "");
+        LitStr::new(&format!("{krate}::{path}"), Span::call_site())
+    };
+    let all = |crates: &[(&str, &str)]| -> TokenStream {
+        let entries = crates.iter().map(|(name, path)| {
+            let (name, path) = (syn::Ident::new(name, Span::call_site()), of(path));
+            quote!(#name = #path)
+        });
+        quote!(crates(#(#entries),*))
+    };
+    let before = input.attrs.len();
+    if has(&["Serialize", "Deserialize"]) {
+        let serde = of("serde");
+        input.attrs.push(parse_quote!(#[serde(crate = #serde)]));
+    }
+    if has(&["JsonSchema", "KubeSchema"]) {
+        let schemars = of("schemars");
+        input
+            .attrs
+            .push(parse_quote!(#[schemars(crate = #schemars)]));
+    }
+    if has(&["CustomResource"]) {
+        let crates = all(&OF_KUBE);
+        input.attrs.push(parse_quote!(#[kube(#crates)]));
+    }
+    if has(&["KubeSchema"]) {
+        let crates = all(&OF_KUBE_SCHEMA);
+        input.attrs.push(parse_quote!(#[x_kube(#crates)]));
+    }
+    if input.attrs.len() > before {
+        return Ok(());
+    }
+    Err(syn::Error::new_spanned(
+        &input.ident,
+        "`#[crates]` finds no derive of serde, schemars or kube; write it above `#[derive(..)]`, or remove it",
+    ))
+}
+
+/// Returns the last words of all derives below the attribute.
+fn derives(input: &DeriveInput) -> syn::Result<Vec<syn::Ident>> {
+    let mut names = Vec::new();
+    for attr in input
+        .attrs
+        .iter()
+        .filter(|attr| attr.path().is_ident("derive"))
+    {
+        let list = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated)?;
+        let last = |path: Path| Some(path.segments.last()?.ident.clone());
+        names.extend(list.into_iter().filter_map(last));
+    }
+    Ok(names)
+}

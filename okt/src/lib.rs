@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+
+pub use okt_core::Graph;
+pub use okt_macros::crates;
+pub use okt_runtime::*;
+
+pub use k8s_openapi;
+pub use kube;
+pub use schemars;
+pub use serde;
+pub use serde_json;
+pub use tracing;
