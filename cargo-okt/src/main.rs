@@ -46,9 +46,9 @@ struct New {
     /// The API group of that kind, below a domain that you own.
     #[arg(long, default_value = "example.com")]
     group: Group,
-    /// The source of OKT: a checkout, or the URL of a git repository [default: the checkout that this program
-    /// was built from while it exists, else OKT's own repository]
-    #[arg(long, value_name = "PATH|URL")]
+    /// The source of OKT: a version, a checkout, or the URL of a git repository [default: the checkout that this
+    /// program was built from]
+    #[arg(long, value_name = "VERSION|PATH|URL")]
     okt: Option<Source>,
 }
 

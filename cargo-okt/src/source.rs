@@ -1,4 +1,4 @@
-//! The source of OKT for a project: OKT is in no registry.
+//! The source of OKT for a project: a version of a registry, a checkout, or a git repository.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,25 @@ pub(crate) enum Source {
     Checkout(String),
     /// The URL of a git repository.
     Repository(String),
+    /// A version in the registry.
+    Version(String),
 }
 
 impl Source {
-    /// Returns the source of this program.
+    /// Returns the checkout that this program was built from.
     ///
-    /// `cargo install --git` builds in a directory that Cargo may delete, so a project must not depend on it.
+    /// A program that was built from a package or by `cargo install --git` has none: Cargo may delete the directory in
+    /// which it builds, so a project must not depend on it.
     pub(crate) fn own() -> Result<Self, String> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let clears_away = here.join(".cargo-ok").exists();
-        if holds_okt(&here) && !clears_away {
+        let is_temporary = here.join(".cargo-ok").exists();
+        if holds_okt(&here) && !is_temporary {
             Self::checkout(&here)
         } else {
-            Ok(Self::Repository(env!("CARGO_PKG_REPOSITORY").to_owned()))
+            Err(format!(
+                "this program does not know where OKT is; name a version with `--okt {}`, a checkout with `--okt PATH`, or a git repository with `--okt URL`",
+                env!("CARGO_PKG_VERSION")
+            ))
         }
     }
 
@@ -31,7 +37,7 @@ impl Source {
         let shown = path.display();
         if !holds_okt(path) {
             return Err(format!(
-                "there is no OKT in {shown}: it has no okt-runtime/Cargo.toml (a repository is named by its URL, e.g. https://..)"
+                "there is no OKT in {shown}: it has no okt/Cargo.toml (name a repository by its URL, e.g. https://.., and a version by its number, e.g. 0.1)"
             ));
         }
         let whole: PathBuf = (path.canonicalize())
@@ -42,11 +48,12 @@ impl Source {
         }
     }
 
-    /// Returns the `path` or `git` entry of a dependency on a crate of OKT.
+    /// Returns the `path`, `git` or `version` entry of a dependency on a crate of OKT.
     pub(crate) fn of_crate(&self, name: &str) -> String {
         let (key, value) = match self {
             Self::Checkout(path) => ("path", format!("{path}/{name}")),
             Self::Repository(url) => ("git", url.clone()),
+            Self::Version(version) => ("version", version.clone()),
         };
         // A TOML string may be written like a JSON string here.
         format!("{key} = {}", serde_json::Value::from(value))
@@ -58,7 +65,10 @@ impl FromStr for Source {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.contains(char::is_control) {
-            return Err("this is neither a path nor a URL".to_owned());
+            return Err("this is neither a version, nor a path, nor a URL".to_owned());
+        }
+        if is_version(text) {
+            return Ok(Self::Version(text.to_owned()));
         }
         if text.contains("://") {
             return Ok(Self::Repository(text.to_owned()));
@@ -71,10 +81,19 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Checkout(place) | Self::Repository(place) => f.write_str(place),
+            Self::Version(version) => write!(f, "the registry, version {version}"),
         }
     }
 }
 
 fn holds_okt(path: &Path) -> bool {
-    path.join("okt-runtime/Cargo.toml").is_file()
+    path.join("okt/Cargo.toml").is_file()
+}
+
+/// Returns whether a text is a version such as `0.1` or `0.1.0-rc.1`.
+fn is_version(text: &str) -> bool {
+    let numbers = text.split_once('-').map_or(text, |(numbers, _)| numbers);
+    let mut parts = numbers.split('.');
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    numbers.split('.').count() <= 3 && parts.all(is_number)
 }

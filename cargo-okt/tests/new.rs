@@ -55,8 +55,9 @@ impl Project {
         Self(project)
     }
 
-    /// Builds the project and runs its short test; the long one, half a minute, runs with the template.
+    /// Lints the project, builds it, and runs its short test; `.ci/packages` runs the long one.
     fn builds_and_passes_a_test(&self) {
+        self.cargo(&["clippy", "--all-targets", "--", "-Dwarnings"]);
         // Build program and tests together: separate builds would build the dependencies twice.
         self.cargo(&["build", "--bins", "--tests"]);
         let tests = self.cargo(&["test", "it_becomes_ready_keeps_its_settings_and_goes"]);
@@ -102,16 +103,6 @@ impl Project {
 #[ignore = "builds a whole project; run with --include-ignored"]
 fn a_new_project_builds_runs_and_passes_its_test() {
     let place = place();
-    let order = Project::made(place.path(), &["order-operator"]);
-    order.builds_and_passes_a_test();
-    let manifests = order.runs(&["manifests", "--image", "a"]);
-    for line in [
-        "  name: orders.example.com\n",
-        "  name: order-operator-system\n",
-    ] {
-        assert!(manifests.contains(line), "{manifests}");
-    }
-
     // Names that contain the names that they replace.
     let options = ["--kind", "HTTPServer", "--group", "web.widget.io"];
     let servers = Project::made(place.path(), &[&["my-widget"][..], &options].concat());
@@ -121,6 +112,13 @@ fn a_new_project_builds_runs_and_passes_its_test() {
     let example = servers.read("example.yaml");
     let served = "apiVersion: web.widget.io/v1alpha1\nkind: HTTPServer\n";
     assert!(example.starts_with(served), "{example}");
+    let manifests = servers.runs(&["manifests", "--image", "a"]);
+    for line in [
+        "  name: httpservers.web.widget.io\n",
+        "  name: my-widget-system\n",
+    ] {
+        assert!(manifests.contains(line), "{manifests}");
+    }
     let readme = servers.read("README.md");
     assert!(readme.contains("kubectl get httpserver -w\n"), "{readme}");
 }
@@ -152,18 +150,18 @@ fn okt_comes_from_the_given_source() {
     };
     let git = from("from-git", "https://example.org/o\"k t.git");
     assert!(
-        git.contains(r#"okt-runtime = { git = "https://example.org/o\"k t.git" }"#),
+        git.contains(r#"okt = { git = "https://example.org/o\"k t.git", features"#),
         "{git}"
     );
     assert!(git.contains(r#"okt-testing = { git = "https://example.org/o\"k t.git", features"#));
+    let version = from("from-version", "0.1.0-rc.1");
+    let okt = r#"okt = { version = "0.1.0-rc.1", features"#;
+    assert!(version.contains(okt), "{version}");
     let checkout = here().join("..");
     let path = from("from-path", checkout.to_str().expect("text"));
     let whole = checkout.canonicalize().expect("it is there");
-    let runtime = format!(
-        "okt-runtime = {{ path = \"{}/okt-runtime\" }}",
-        whole.display()
-    );
-    assert!(path.contains(&runtime), "{path}");
+    let okt = format!("okt = {{ path = \"{}/okt\", features", whole.display());
+    assert!(path.contains(&okt), "{path}");
 }
 
 #[test]
@@ -185,7 +183,7 @@ fn an_invalid_argument_is_one_clear_error_and_creates_nothing() {
         (&["proc_macro"], "taken"),
         (&["nul"], "taken"),
         (&["com1"], "taken"),
-        (&["kube"], "taken"),
+        (&["tokio"], "taken"),
         (&["okt"], "taken"),
         (&["keeper"], "`--kind` names another one"),
         (&["nowhere/orders"], "cannot make the directory"),
@@ -215,13 +213,10 @@ fn an_invalid_argument_is_one_clear_error_and_creates_nothing() {
             &["orders", "--group", "apps.k8s.io"],
             "belongs to Kubernetes",
         ),
-        (
-            &["orders", "--okt", "/nowhere"],
-            "no okt-runtime/Cargo.toml",
-        ),
+        (&["orders", "--okt", "/nowhere"], "no okt/Cargo.toml"),
         (
             &["orders", "--okt", "https://a\nb"],
-            "neither a path nor a URL",
+            "neither a version, nor a path, nor a URL",
         ),
         (&[], "<PATH>"),
     ] {

@@ -147,7 +147,7 @@ fn a_quoted_text_stays_within_its_quotes_in_dot() {
 
 #[test]
 fn the_same_graph_is_drawn_the_same() {
-    for draw in [mermaid, dot, json] {
+    for draw in [Graph::mermaid, Graph::dot, Graph::json] {
         assert_eq!(draw(&database()), draw(&database()));
     }
 }
