@@ -25,13 +25,13 @@ const OF_KUBE_SCHEMA: [(&str, &str); 4] = [
 ];
 
 /// Adds the attributes to an item with derives; on a mistake, returns the item and the error.
-pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
     match (krate(args), syn::parse2::<DeriveInput>(item.clone())) {
         (Ok(krate), Ok(mut input)) => match add(&krate, &mut input) {
             Ok(()) => input.into_token_stream(),
-            Err(error) => refused(&error, &item),
+            Err(error) => refused(&error, item),
         },
-        (Err(error), _) | (_, Err(error)) => refused(&error, &item),
+        (Err(error), _) | (_, Err(error)) => refused(&error, item),
     }
 }
 
@@ -106,4 +106,76 @@ fn derives(input: &DeriveInput) -> syn::Result<Vec<syn::Ident>> {
         names.extend(list.into_iter().filter_map(last));
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(args: TokenStream, item: TokenStream) -> String {
+        expand(args, &item).to_string().replace(' ', "")
+    }
+
+    #[test]
+    fn each_derive_gets_the_paths_of_its_crates() {
+        let spec = quote! {
+            #[derive(Clone, kube::CustomResource, serde::Deserialize, JsonSchema)]
+            #[kube(group = "example.com")]
+            struct ServerSpec { size: u32 }
+        };
+        let spec = expanded(TokenStream::new(), spec);
+        for attribute in [
+            r#"#[kube(group="example.com")]"#,
+            r#"#[serde(crate="::okt::serde")]"#,
+            r#"#[schemars(crate="::okt::schemars")]"#,
+            r#"kube_core="::okt::kube::core",k8s_openapi="::okt::k8s_openapi""#,
+        ] {
+            assert!(spec.contains(attribute), "{attribute}: {spec}");
+        }
+        let part = quote!(
+            #[derive(Serialize)]
+            struct Part;
+        );
+        let part = expanded(quote!(my::okt), part);
+        assert_eq!(
+            part,
+            r#"#[derive(Serialize)]#[serde(crate="my::okt::serde")]structPart;"#
+        );
+    }
+
+    #[test]
+    fn a_mistake_is_an_error_and_the_item_stays() {
+        for (args, item, why) in [
+            (
+                quote!(),
+                quote!(
+                    #[derive(Clone)]
+                    struct Part;
+                ),
+                "findsnoderiveofserde",
+            ),
+            (
+                quote!(1),
+                quote!(
+                    #[derive(Serialize)]
+                    struct Part;
+                ),
+                "thepathofthecrate`okt`",
+            ),
+            (
+                quote!(),
+                quote!(
+                    fn part() {}
+                ),
+                "expected",
+            ),
+        ] {
+            let code = expanded(args, item.clone());
+            assert!(
+                code.contains("compile_error!") && code.contains(why),
+                "{code}"
+            );
+            assert!(code.ends_with(&item.to_string().replace(' ', "")), "{code}");
+        }
+    }
 }

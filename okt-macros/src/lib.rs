@@ -216,7 +216,7 @@ pub fn derive_lifecycle_spec(input: TokenStream) -> TokenStream {
 /// `#[crates(path)]` names the crate `okt` by another path.
 #[proc_macro_attribute]
 pub fn crates(args: TokenStream, item: TokenStream) -> TokenStream {
-    crates::expand(args.into(), item.into()).into()
+    crates::expand(args.into(), &item.into()).into()
 }
 
 /// Generates the code of a graph: reads the declaration, checks it, expands it.

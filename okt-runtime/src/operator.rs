@@ -53,6 +53,7 @@ const DRAIN_POLL: Duration = Duration::from_millis(50);
 
 /// An error that keeps an operator from running.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OperatorError {
     /// The API server refuses this client at the start, or the address is not that of an API server; only a change of
     /// the configuration helps.

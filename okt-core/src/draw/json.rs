@@ -63,7 +63,7 @@ impl Graph<'_> {
                     match trigger.cause {
                         Cause::After(after) => object.text("after", &time(after)),
                         Cause::OnError { attempts } => {
-                            object.raw("attempts", &format!("{attempts}"))
+                            object.raw("attempts", &format!("{attempts}"));
                         }
                         Cause::Named | Cause::OnDelete | Cause::OnChange | Cause::OnGiveUp => {}
                     }

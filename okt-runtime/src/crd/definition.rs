@@ -15,6 +15,7 @@ pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";
 
 /// The error of building a CRD.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CrdError {
     /// `Extra` has a field that OKT writes itself; rename yours.
     #[error("the status of {kind} cannot add the field `{field}`: OKT writes it; rename yours")]

@@ -63,6 +63,7 @@ impl FromStr for ServiceAccount {
 
 /// The roles of an operator and of the users of its kind, as [`rbac`] returns them.
 #[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
 pub struct Rbac {
     /// The cluster role of the operator, and the roles `:view` and `:edit` of the users.
     pub cluster_roles: Vec<ClusterRole>,

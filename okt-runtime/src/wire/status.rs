@@ -18,6 +18,7 @@ use crate::wire::limits::{FAILURE_LIMIT, REASON_LIMIT};
 ///
 /// `Extra` has the fields that the application adds to `status`.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct Status<S, Extra = ()> {
     /// The generation of the spec that this status describes; -1 in a new object.
     pub observed_generation: Option<i64>,
@@ -51,6 +52,7 @@ impl<S, Extra: Default> Default for Status<S, Extra> {
     rename_all = "camelCase",
     bound(serialize = "S: Lifecycle", deserialize = "S: Lifecycle")
 )]
+#[non_exhaustive]
 pub struct Position<S> {
     /// The state.
     pub state: StateName<S>,
@@ -101,6 +103,7 @@ pub struct Position<S> {
 /// The recorded desired state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RecordedDesired {
     /// The desired state, from the spec or the default.
     pub state: String,
@@ -118,6 +121,7 @@ pub struct RecordedDesired {
 /// A recorded visit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RecordedVisit {
     /// The state to visit.
     pub state: String,
@@ -135,6 +139,7 @@ pub struct RecordedVisit {
 /// The recorded work of a state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RecordedAction {
     /// The permanent, unique id of this work: `<uid>/<transition>@<time>`, with `/<k>` after the transition for the
     /// k-th revision.
@@ -164,6 +169,7 @@ pub struct RecordedAction {
 
 /// Why an attempt failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RecordedFailure {
     /// The reason, one word.
     pub reason: String,
@@ -184,6 +190,7 @@ impl RecordedFailure {
 
 /// One transition of the history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Transition {
     /// The number of the transition, starting at 1.
     pub transition: u64,
