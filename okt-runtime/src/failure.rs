@@ -6,8 +6,9 @@ use okt_core::pass::Failed;
 
 /// The failure of a handler or an observation.
 ///
-/// Any error converts into a failure that is retried, so `?` works in handlers. The errors of `reach` decide themselves
-/// whether a retry helps, also as the source of another error.
+/// Any error converts into a failure that is retried, so `?` works in handlers, also with `anyhow`, `eyre` and boxed
+/// errors. The errors of `reach` decide themselves whether a retry helps, also as the source of another error. For other
+/// errors, [`ResultExt`](crate::ResultExt) says the reason, and whether a retry helps.
 /// A failure does not implement [`Error`](std::error::Error), because that would conflict with this conversion.
 ///
 /// ```

@@ -44,6 +44,7 @@ mod wire;
 pub use author::application::{Application, ExtraOf, PassGraph, StateOf};
 pub use author::context::{Action, Cause, Context};
 pub use author::external::{AsResource, External, Found};
+pub use author::from_error::ResultExt;
 pub use author::no_lifecycle::{NoLifecycle, PassStatus};
 pub use author::observation::Observation;
 pub use author::owned::{Unready, Which};
