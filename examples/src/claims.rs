@@ -105,7 +105,7 @@ impl ClaimPassHandler for ZoneClaims {
         cx: &Pass<ZoneClaim>,
     ) -> Result<Step<claim_pass::AfterRelease>, Failure> {
         let used = |zone: &Zone| zone.status.as_ref().is_some_and(|it| it.extra.records > 0);
-        match cx.owned::<Zone>().into_iter().find(used) {
+        match cx.owned::<Zone>()?.into_iter().find(used) {
             Some(zone) => Ok(Step::wait("InUse", Duration::from_mins(10))
                 .text(format!("the zone {} still has records", zone.name_any()))),
             None => Ok(Step::done(claim_pass::AfterRelease::Next)),
@@ -125,7 +125,7 @@ impl Application for ZoneClaims {
     }
 
     async fn extra(&self, cx: &Context<ZoneClaim>) -> Result<ZoneClaimExtra, Failure> {
-        let zone = cx.owned::<Zone>().first().map(ResourceExt::name_any);
+        let zone = cx.owned::<Zone>()?.first().map(ResourceExt::name_any);
         Ok(ZoneClaimExtra { zone })
     }
 }

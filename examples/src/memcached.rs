@@ -121,7 +121,7 @@ impl StepperHandler for Memcacheds {
         let Some(name) = &cx.object().spec.users else {
             return Ok(Step::done(AfterObjectsGetter::Next));
         };
-        let users = cx.referred::<Secret>(name).and_then(|secret| secret.data);
+        let users = cx.referred::<Secret>(name)?.and_then(|secret| secret.data);
         if users.is_some_and(|data| data.contains_key("users")) {
             return Ok(Step::done(AfterObjectsGetter::Next));
         }
@@ -208,7 +208,7 @@ impl Application for Memcacheds {
     }
 
     async fn extra(&self, cx: &Context<Memcached>) -> Result<MemcachedExtra, Failure> {
-        let deployments = cx.owned::<Deployment>().into_iter();
+        let deployments = cx.owned::<Deployment>()?.into_iter();
         let ready = deployments.filter_map(|it| it.status?.ready_replicas);
         let ready_servers = ready.sum();
         Ok(MemcachedExtra { ready_servers })

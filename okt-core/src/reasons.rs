@@ -113,6 +113,8 @@ pub mod resources {
         CONFLICT = "ResourceConflict";
         /// The resource will not become ready by itself.
         NOT_READY = "ResourceNotReady";
+        /// Your code asks for objects of a kind that `watches` does not declare.
+        NOT_DECLARED = "KindNotDeclared";
         /// The kind of the resource cannot be listed.
         NOT_WATCHED = "ResourceNotWatched";
         /// The API server returns an error.

@@ -6,6 +6,7 @@ pub(crate) mod application;
 pub(crate) mod asked;
 pub(crate) mod context;
 pub(crate) mod external;
+pub(crate) mod fixture;
 pub(crate) mod from_error;
 pub(crate) mod no_lifecycle;
 pub(crate) mod observation;

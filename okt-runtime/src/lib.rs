@@ -78,6 +78,7 @@ pub use wire::status::{
 /// Items for the test kit; not part of the public API.
 #[doc(hidden)]
 pub mod __testing {
+    pub use crate::author::fixture::Fixture;
     pub use crate::backdoor::{Attempt, Backdoor, Fate};
 }
 

@@ -130,6 +130,8 @@ mod api;
 pub mod conditions;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "lifecycle")]
+pub mod handlers;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
 #[cfg(feature = "lifecycle")]
@@ -139,6 +141,8 @@ pub use api::{
     ApiServer, Backup, Chaos, Endpoint, EventKind, EventRecord, Fault, Injected, Mark, OnEvent,
     OnRequest, Replica, RequestRecord, Seed, Served, Strike, Verb, Version, Versions, What,
 };
+#[cfg(feature = "lifecycle")]
+pub use handlers::{action, context, pass};
 #[cfg(feature = "kubernetes")]
 pub use kubernetes::{Kubernetes, KubernetesError};
 #[cfg(feature = "lifecycle")]

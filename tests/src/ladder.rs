@@ -23,7 +23,9 @@ use crate::cluster::Served;
 use crate::script::Script;
 
 /// The spec of a ladder.
-#[derive(CustomResource, LifecycleSpec, KubeSchema, Clone, Debug, Serialize, Deserialize)]
+#[derive(
+    CustomResource, LifecycleSpec, KubeSchema, Clone, Debug, Default, Serialize, Deserialize,
+)]
 #[kube(
     group = "demo.okt.dev",
     version = "v1",

@@ -111,17 +111,16 @@ impl Application for Shelves {
     }
 
     async fn observe(&self, cx: &Context<Shelf>) -> Result<Observation<ShelfState>, Failure> {
-        let kiosks = cx.owned::<Kiosk>();
+        let kiosks = cx.owned::<Kiosk>()?;
         let spec = &cx.object().spec;
         let names = ["referred"]
             .into_iter()
             .chain(spec.kiosks.iter().map(String::as_str));
         let across = spec.across.iter();
-        let across = across.filter_map(|it| cx.referred_across(&it.reference()));
-        let referred: Vec<Kiosk> = names
-            .filter_map(|name| cx.referred(name))
-            .chain(across)
-            .collect();
+        let across = across.map(|it| cx.referred_across(&it.reference()));
+        let referred: Result<Vec<Option<Kiosk>>, Failure> =
+            names.map(|name| cx.referred(name)).chain(across).collect();
+        let referred: Vec<Kiosk> = referred?.into_iter().flatten().collect();
         let seen = kiosks.iter().chain(&referred);
         let seen = seen.map(ResourceExt::name_any).collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = seen;

@@ -40,7 +40,9 @@ pub enum ShopState {
 }
 
 /// The spec of a shop.
-#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    CustomResource, LifecycleSpec, Clone, Debug, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[kube(
     group = "demo.okt.dev",
     version = "v1",
@@ -112,9 +114,10 @@ impl Shops {
         self.memory(|memory| memory.ran.clone())
     }
 
-    fn note(&self, state: &str, cx: &Action<Shop>) {
-        let owned: usize = cx.owned::<ConfigMap>().len() + cx.owned::<Deployment>().len();
+    fn note(&self, state: &str, cx: &Action<Shop>) -> Result<(), Failure> {
+        let owned: usize = cx.owned::<ConfigMap>()?.len() + cx.owned::<Deployment>()?.len();
         self.memory(|memory| memory.ran.push(format!("{state} with {owned}")));
+        Ok(())
     }
 }
 
@@ -124,23 +127,23 @@ impl ShopStateHandler for Shops {
 
     async fn opening(&self, cx: &Action<Shop>) -> Result<shop_state::AfterOpening, Failure> {
         let key = &cx.object().spec.key;
-        if !key.is_empty() && cx.referred::<Secret>(key).is_none() {
+        if !key.is_empty() && cx.referred::<Secret>(key)?.is_none() {
             return Ok(shop_state::AfterOpening::Wait(Duration::from_hours(2)));
         }
         if let Some(failure) = self.memory(|memory| memory.shut.clone()) {
             return Err(failure);
         }
-        self.note("Opening", cx);
+        self.note("Opening", cx)?;
         Ok(shop_state::AfterOpening::Next)
     }
 
     async fn open(&self, cx: &Action<Shop>) -> Result<shop_state::AfterOpen, Failure> {
-        self.note("Open", cx);
+        self.note("Open", cx)?;
         Ok(shop_state::AfterOpen::Stay)
     }
 
     async fn closing(&self, cx: &Action<Shop>) -> Result<shop_state::AfterClosing, Failure> {
-        self.note("Closing", cx);
+        self.note("Closing", cx)?;
         Ok(shop_state::AfterClosing::Next)
     }
 }

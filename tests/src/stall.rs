@@ -141,17 +141,18 @@ impl Application for Stalls {
     }
 
     async fn observe(&self, cx: &Context<Stall>) -> Result<Observation<StallState>, Failure> {
-        let jobs = cx.owned_dynamic(&jobs());
+        let jobs = cx.owned_dynamic(&jobs())?;
         let jobs = jobs.iter().map(|job| {
             let kind = job.types.as_ref().map_or("", |types| &types.kind);
             format!("{kind}/{}", job.name_any())
         });
-        let plan = cx.referred_dynamic(&services(), "plan");
+        let plan = cx.referred_dynamic(&services(), "plan")?;
+        let permit = cx.referred::<Secret>("permit")?;
         self.memory(|memory| {
             memory.seen = Surroundings {
                 observations: memory.seen.observations + 1,
                 jobs: jobs.collect(),
-                permit: cx.referred::<Secret>("permit").is_some(),
+                permit: permit.is_some(),
                 plan: plan.is_some(),
                 unready: (cx.unready(&memory.chosen).iter())
                     .map(ToString::to_string)

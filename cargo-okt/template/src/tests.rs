@@ -13,7 +13,7 @@ use okt::{Operator, crd};
 use okt_testing::{ApiServer, Rehearsal};
 
 use crate::operator::Keeper;
-use crate::resource::Widget;
+use crate::resource::{Widget, WidgetStateHandler, widget_state};
 
 /// Returns the object of `example.yaml`.
 fn example() -> Value {
@@ -68,6 +68,15 @@ async fn it_becomes_ready_keeps_its_settings_and_goes() {
     deleted.expect("a deletion");
     until(&objects, is_deleted(&uid)).await;
     assert_eq!(settings.get_opt("first").await.expect("an answer"), None);
+}
+
+/// A handler is called like any function: `okt_testing` makes its argument.
+#[tokio::test]
+async fn a_first_attempt_starts_the_application() {
+    let object = serde_json::from_value(example()).expect("an object");
+    let cx = okt_testing::action(object).build();
+    let next = Keeper.starting(&cx).await.expect("no failure");
+    assert_eq!(next, widget_state::AfterStarting::Running);
 }
 
 /// Rehearses faults: a crash before and after each write, a stale cache, lost work, two operators at once, and others.

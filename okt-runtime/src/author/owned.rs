@@ -41,12 +41,12 @@ impl Which {
         }
     }
 
-    /// Selects the owned resources of a kind.
+    /// Selects the owned resources of a kind; at least one must exist.
     pub fn of<T: Resource<DynamicType = ()>>() -> Self {
         Self::of_dynamic(ApiResource::erase::<T>(&()))
     }
 
-    /// Selects the owned resources of a kind without a Rust type.
+    /// Does the same as [`of`](Self::of) for a kind without a Rust type.
     pub fn of_dynamic(api: ApiResource) -> Self {
         Self {
             api: Some(api),
@@ -98,8 +98,11 @@ impl fmt::Display for Unready {
 impl<K: LifecycleObject> Context<K> {
     /// Returns the owned resources of a kind, from the cache.
     ///
-    /// [`watches`](crate::Application::watches) must declare the kind as owned.
-    pub fn owned<T>(&self) -> Vec<T>
+    /// # Errors
+    ///
+    /// A permanent failure, if [`watches`](crate::Application::watches) does not declare the kind as owned, or only its
+    /// metadata.
+    pub fn owned<T>(&self) -> Result<Vec<T>, Failure>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
@@ -107,36 +110,46 @@ impl<K: LifecycleObject> Context<K> {
     }
 
     /// Returns the same for a kind without a Rust type.
-    pub fn owned_dynamic(&self, api: &ApiResource) -> Vec<DynamicObject> {
-        let mut owned: Vec<DynamicObject> = self.owned_of(api);
+    ///
+    /// # Errors
+    ///
+    /// As for [`owned`](Self::owned).
+    pub fn owned_dynamic(&self, api: &ApiResource) -> Result<Vec<DynamicObject>, Failure> {
+        let mut owned: Vec<DynamicObject> = self.owned_of(api)?;
         for object in &mut owned {
             object.types = Some(types(api));
         }
-        owned
+        Ok(owned)
     }
 
-    fn owned_of<T: DeserializeOwned>(&self, api: &ApiResource) -> Vec<T> {
+    fn owned_of<T: DeserializeOwned>(&self, api: &ApiResource) -> Result<Vec<T>, Failure> {
         let kind = &api.kind;
         let Some(number) = self.cluster.number_of(api) else {
-            tracing::error!(%kind, "asked for objects of a kind that `watches` does not declare as owned");
-            return Vec::new();
+            return Err(undeclared(
+                kind,
+                &format!("does not declare that kind: add `.owns::<{kind}>()`"),
+            ));
         };
         if self.cluster.is_bare(number) {
-            tracing::error!(%kind, "asked for objects of a kind of which only the metadata is watched");
-            return Vec::new();
+            return Err(undeclared(
+                kind,
+                "declares only the metadata of that kind: use `owns` instead of `owns_meta`",
+            ));
         }
         let owned = self.cluster.owned(self.object().meta());
         let of_kind = owned.iter().filter(|(key, _)| key.0 == number);
-        of_kind
-            .filter_map(|(_, kept)| decoded(api, &kept.text()))
-            .collect()
+        let decoded = of_kind.filter_map(|(_, kept)| decoded(api, &kept.text()));
+        Ok(decoded.collect())
     }
 
     /// Returns an object that this one refers to, from the cache; none if it does not exist.
     ///
-    /// [`watches`](crate::Application::watches) must declare the kind as referred to.
     /// `name` names an object in this object's namespace, or a cluster-scoped one. Any other text names nothing.
-    pub fn referred<T>(&self, name: &str) -> Option<T>
+    ///
+    /// # Errors
+    ///
+    /// A permanent failure, if [`watches`](crate::Application::watches) does not declare the kind as referred to.
+    pub fn referred<T>(&self, name: &str) -> Result<Option<T>, Failure>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
@@ -145,20 +158,23 @@ impl<K: LifecycleObject> Context<K> {
 
     /// Returns an object in any namespace that this one refers to, from the cache; none if it does not exist.
     ///
-    /// [`Watches::refers_across`](crate::Watches::refers_across) must declare the kind. Its notes on who can read which
-    /// object apply here.
+    /// The notes on who can read which object at [`Watches::refers_across`](crate::Watches::refers_across) apply here.
     /// A reference without a namespace means the object's own.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Secret;
     /// use kube::runtime::reflector::ObjectRef;
-    /// use okt::{Context, LifecycleObject};
+    /// use okt::{Context, Failure, LifecycleObject};
     ///
-    /// # fn example<K: LifecycleObject>(cx: &Context<K>) -> Option<Secret> {
+    /// # fn example<K: LifecycleObject>(cx: &Context<K>) -> Result<Option<Secret>, Failure> {
     /// cx.referred_across(&ObjectRef::<Secret>::new("issuer").within("certificates"))
     /// # }
     /// ```
-    pub fn referred_across<T>(&self, object: &ObjectRef<T>) -> Option<T>
+    ///
+    /// # Errors
+    ///
+    /// A permanent failure, if [`watches`](crate::Application::watches) does not declare the kind with `refers_across`.
+    pub fn referred_across<T>(&self, object: &ObjectRef<T>) -> Result<Option<T>, Failure>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
@@ -167,10 +183,20 @@ impl<K: LifecycleObject> Context<K> {
     }
 
     /// Returns the same as [`referred`](Self::referred) for a kind without a Rust type.
-    pub fn referred_dynamic(&self, api: &ApiResource, name: &str) -> Option<DynamicObject> {
-        let mut object: DynamicObject = self.referred_of(api, false, (None, name))?;
-        object.types = Some(types(api));
-        Some(object)
+    ///
+    /// # Errors
+    ///
+    /// As for [`referred`](Self::referred).
+    pub fn referred_dynamic(
+        &self,
+        api: &ApiResource,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, Failure> {
+        let mut object: Option<DynamicObject> = self.referred_of(api, false, (None, name))?;
+        if let Some(object) = &mut object {
+            object.types = Some(types(api));
+        }
+        Ok(object)
     }
 
     fn referred_of<T: DeserializeOwned>(
@@ -178,14 +204,17 @@ impl<K: LifecycleObject> Context<K> {
         api: &ApiResource,
         across: bool,
         name: (Option<&str>, &str),
-    ) -> Option<T> {
+    ) -> Result<Option<T>, Failure> {
         if !self.cluster.refers_to(api, across) {
             let kind = &api.kind;
             let how = if across { "refers_across" } else { "refers" };
-            tracing::error!(%kind, "asked for an object of a kind that `watches` does not declare with `{how}`");
+            return Err(undeclared(
+                kind,
+                &format!("does not declare that kind: add `.{how}::<{kind}>(..)`"),
+            ));
         }
-        let kept = self.cluster.referred(self.object(), api, across, name)?;
-        decoded(api, &kept.text())
+        let kept = self.cluster.referred(self.object(), api, across, name);
+        Ok(kept.and_then(|kept| decoded(api, &kept.text())))
     }
 
     /// Returns the selected owned resources that are not ready, from the cache.
@@ -210,7 +239,7 @@ impl<K: LifecycleObject> Context<K> {
                 name: match (&which.namespace, &which.name) {
                     (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
                     (None, Some(name)) => name.clone(),
-                    (_, None) => "of any name".to_owned(),
+                    (_, None) => "(any)".to_owned(),
                 },
                 kind,
                 why: why.to_owned(),
@@ -268,7 +297,8 @@ impl<K: LifecycleObject> Context<K> {
         }
         match which.name.as_deref() {
             Some(name) if !is_name(name) => lacking("no object can have this name", true),
-            Some(_) if !is_there => lacking("it is not there", false),
+            Some(_) if !is_there => lacking("it does not exist", false),
+            None if which.api.is_some() && !is_there => lacking("none exists", false),
             Some(_) | None => unready,
         }
     }
@@ -310,6 +340,14 @@ impl<K: LifecycleObject> Action<K> {
             }
         }
     }
+}
+
+/// Returns the failure of code that asks for a kind that `watches` does not declare.
+fn undeclared(kind: &str, why: &str) -> Failure {
+    Failure::permanent(
+        reasons::resources::NOT_DECLARED,
+        format!("the operator's code asks for {kind} objects, and its `watches` {why}"),
+    )
 }
 
 fn types(api: &ApiResource) -> TypeMeta {

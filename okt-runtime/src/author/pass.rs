@@ -14,6 +14,7 @@ use kube::runtime::reflector::ObjectRef;
 use okt_core::pass::{Operations, Results};
 use okt_core::{Answer, Graph, StateId, Step, reasons};
 use serde::Serialize;
+use serde_json::Value;
 
 pub(crate) use self::memory::PassMemory;
 pub(crate) use self::run::{FinishedRun, Hands, run};
@@ -85,6 +86,14 @@ fn soonest(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
 }
 
 impl<K: LifecycleObject> Pass<K> {
+    pub(crate) fn new(context: Context<K>, hands: Hands<K>) -> Self {
+        Self {
+            context,
+            put: Mutex::default(),
+            hands: tokio::sync::Mutex::new(hands),
+        }
+    }
+
     fn put_mut(&self) -> MutexGuard<'_, Put> {
         self.put.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,6 +148,15 @@ impl<K: LifecycleObject> Pass<K> {
             }
             OwnedStatus::Failed(failure) => Err(failure),
         }
+    }
+
+    /// Returns the objects that were put so far as JSON: for tests.
+    ///
+    /// # Errors
+    ///
+    /// Why an object cannot be serialized.
+    pub fn objects(&self) -> Result<Vec<Value>, String> {
+        self.put_mut().resources.objects()
     }
 
     /// Returns the results of the steps before this one, and the operations in the cluster so far.

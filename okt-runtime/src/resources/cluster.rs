@@ -55,6 +55,15 @@ impl<K: LifecycleObject> Cluster<K> {
         }
     }
 
+    /// Fills the caches by hand, for tests: all kinds count as listed.
+    pub(crate) fn fill(&self, objects: impl IntoIterator<Item = (Side, Kept)>) {
+        let mut index = self.index();
+        for (side, kept) in objects {
+            let _ = index.put(side, kept);
+        }
+        self.missing.send_replace(0);
+    }
+
     /// Returns whether all kinds were listed.
     pub(crate) fn is_known(&self) -> bool {
         *self.missing.borrow() == 0

@@ -92,6 +92,16 @@ impl Resources {
         self
     }
 
+    /// Returns the declared objects as JSON, in the order of their declaration: for tests.
+    ///
+    /// # Errors
+    ///
+    /// Why an object cannot be serialized.
+    pub fn objects(&self) -> Result<Vec<Value>, String> {
+        let objects = self.declared.iter().map(|it| it.object.clone());
+        objects.collect()
+    }
+
     /// Returns whether the operator has to delete some of the resources itself: unowned ones, or ones with a wave.
     pub(crate) fn leaves_something(&self) -> bool {
         let mut declared = self.declared.iter();

@@ -12,6 +12,7 @@ mod deletion;
 mod desired;
 mod external;
 mod failing_writes;
+mod handlers;
 mod hanging;
 mod input;
 mod leader_election;

@@ -1,7 +1,7 @@
 //! One run of a pass: its steps one after the other, each with panics contained, then the resources they have put.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
@@ -95,11 +95,7 @@ pub(crate) async fn run<K: LifecycleObject>(
     deleting: bool,
     prunes: bool,
 ) -> (FinishedRun, OwnedMemory) {
-    let given = Pass {
-        context: cx.clone(),
-        put: Mutex::default(),
-        hands: tokio::sync::Mutex::new(hands),
-    };
+    let given = Pass::new(cx.clone(), hands);
     let mut run = PassRun::begin(steps.graph(), deleting);
     while let Some(here) = run.at() {
         given.enter(here, &run);

@@ -164,15 +164,20 @@ async fn a_missing_object_is_awaited_and_an_unreadable_one_is_reported() {
     let rig = building([Which::of::<Deployment>().named("c").within("default")]).await;
     assert_eq!(
         rig.app.seen().unready,
-        ["Deployment default/c: it is not there"]
+        ["Deployment default/c: it does not exist"]
     );
     rig.app.wait_for([elsewhere]);
     rig.request("stall");
     rig.pass(Duration::from_secs(30)).await;
     assert_eq!(
         rig.app.seen().unready,
-        ["Deployment elsewhere/c: it is not there"]
+        ["Deployment elsewhere/c: it does not exist"]
     );
+    rig.app.declare(Resources::new());
+    rig.app.wait_for([Which::of::<Deployment>()]);
+    rig.request("stall");
+    rig.pass(Duration::from_secs(30)).await;
+    assert_eq!(rig.app.seen().unready, ["Deployment (any): none exists"]);
     rig.app.wait_for([Which::of::<Deployment>().named("c")]);
     rig.app.declare(chosen().apply(deployment("c")));
     rig.request("stall");
@@ -182,11 +187,11 @@ async fn a_missing_object_is_awaited_and_an_unreadable_one_is_reported() {
     for (which, why) in [
         (
             Which::of::<Secret>(),
-            "Secret of any name: `watches` does not declare its kind as owned",
+            "Secret (any): `watches` does not declare its kind as owned",
         ),
         (
             Which::of::<ConfigMap>(),
-            "ConfigMap of any name: only the metadata of its kind is watched",
+            "ConfigMap (any): only the metadata of its kind is watched",
         ),
         (
             Which::of::<Deployment>().named("default/c"),

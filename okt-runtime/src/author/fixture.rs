@@ -1,0 +1,167 @@
+//! The arguments of your code, made by hand: `okt-testing` passes them to handlers without an operator.
+
+use std::sync::Arc;
+
+use kube::{Client, Resource};
+use okt_core::{Lifecycle, StateId};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::author::context::{Action, Context};
+use crate::author::pass::{Hands, Pass};
+use crate::author::progress::Progress;
+use crate::resources::{Cluster, Filling, OwnedMemory, Pace, Watches};
+use crate::wire::object::LifecycleObject;
+
+/// An object and its surroundings, from which contexts are made.
+pub struct Fixture<K: LifecycleObject> {
+    object: K,
+    state: Option<&'static str>,
+    client: Client,
+    watches: Watches<K>,
+    filling: Filling,
+}
+
+impl<K: LifecycleObject> Fixture<K> {
+    /// Begins with an object without surroundings.
+    pub fn new(object: K, client: Client) -> Self {
+        Self {
+            object,
+            state: None,
+            client,
+            watches: Watches::default(),
+            filling: Filling::default(),
+        }
+    }
+
+    /// Puts the object into a state.
+    pub fn state(&mut self, state: K::State) {
+        self.state = Some(state.name());
+    }
+
+    /// Sets the client.
+    pub fn client(&mut self, client: Client) {
+        self.client = client;
+    }
+
+    /// Declares kinds as `Application::watches` does.
+    pub fn watches(&mut self, declare: impl FnOnce(Watches<K>) -> Watches<K>) {
+        self.watches = declare(std::mem::take(&mut self.watches));
+    }
+
+    /// Adds an owned object, and declares its kind as owned.
+    pub fn owned<T: Resource<DynamicType = (), Scope: 'static> + Serialize>(&mut self, object: &T) {
+        self.watches(Watches::owns::<T>);
+        self.filling.owned.push(value_of(object));
+    }
+
+    /// Adds an object that this one refers to, and declares references to its kind.
+    pub fn referred<T: Resource<DynamicType = (), Scope: 'static> + Serialize>(
+        &mut self,
+        object: &T,
+    ) {
+        self.watches(|watches| watches.refers::<T>(|_| Vec::new()));
+        self.filling.referred.push(value_of(object));
+    }
+
+    /// Makes a context.
+    ///
+    /// # Errors
+    ///
+    /// Why the surroundings cannot exist.
+    pub fn context(self) -> Result<Context<K>, String> {
+        let is_namespaced = K::crd().spec.scope != "Cluster";
+        let object = completed(self.object, self.state, is_namespaced)?;
+        let cluster = Cluster::filled(self.watches, is_namespaced, &object, self.filling)?;
+        Ok(Context::new(
+            Arc::new(object),
+            self.client,
+            Arc::new(cluster),
+        ))
+    }
+
+    /// Makes the work of a state.
+    ///
+    /// # Errors
+    ///
+    /// Why the surroundings cannot exist.
+    pub fn action(self, attempt: u32, resumed: bool, cancelled: bool) -> Result<Action<K>, String> {
+        let context = self.context()?;
+        let uid = context.object().meta().uid.as_deref().unwrap_or_default();
+        let id = format!("{uid}/1@0");
+        let cancellation = CancellationToken::new();
+        if cancelled {
+            cancellation.cancel();
+        }
+        let progress = Progress::new(String::new(), || {});
+        Ok(Action::new(
+            context,
+            id,
+            attempt,
+            resumed,
+            cancellation,
+            progress,
+        ))
+    }
+
+    /// Makes the context of the steps of a pass.
+    ///
+    /// # Errors
+    ///
+    /// Why the surroundings cannot exist.
+    pub fn pass(self) -> Result<Pass<K>, String> {
+        let context = self.context()?;
+        let is_deleting = context.is_deleting();
+        let hands = Hands {
+            client: context.client().clone(),
+            cluster: Arc::clone(&context.cluster),
+            pace: Pace {
+                occasion: (context.object().meta().generation, StateId::UNKNOWN),
+                backoff: okt_core::backoff::Backoff::default(),
+                seed: 0,
+            },
+            creates: !is_deleting,
+            finalizes: true,
+            may_act: Box::new(|| true),
+            memory: OwnedMemory::default(),
+        };
+        Ok(Pass::new(context, hands))
+    }
+}
+
+/// Adds what every stored object has.
+fn completed<K: LifecycleObject>(
+    mut object: K,
+    state: Option<&str>,
+    is_namespaced: bool,
+) -> Result<K, String> {
+    let meta = object.meta_mut();
+    meta.name.get_or_insert_with(|| "test".to_owned());
+    (meta.uid).get_or_insert_with(|| "00000000-0000-4000-8000-000000000001".to_owned());
+    meta.resource_version.get_or_insert_with(|| "1".to_owned());
+    meta.generation.get_or_insert(1);
+    if is_namespaced {
+        (meta.namespace).get_or_insert_with(|| "default".to_owned());
+    }
+    let Some(state) = state else {
+        return Ok(object);
+    };
+    let mut whole = serde_json::to_value(&object).map_err(|error| error.to_string())?;
+    if whole["status"].is_null() {
+        whole["status"] = json!({});
+    }
+    if whole["status"]["lifecycle"].is_null() {
+        whole["status"]["lifecycle"] = json!({});
+    }
+    whole["status"]["lifecycle"]["state"] = state.into();
+    serde_json::from_value(whole).map_err(|error| error.to_string())
+}
+
+/// Converts an object to JSON, with its kind.
+fn value_of<T: Resource<DynamicType = ()> + Serialize>(object: &T) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    value["apiVersion"] = T::api_version(&()).into();
+    value["kind"] = T::kind(&()).into();
+    value
+}
