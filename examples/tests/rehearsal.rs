@@ -131,6 +131,7 @@ fn a_notebook_reaches_the_same_end_despite_every_fault() {
         .happens("a crash of the server", |servers| servers.crash("diary"))
         .ask_for(json!({ "state": "ReadOnly" }))
         .delete()
+        .ends_in(NotesState::End)
         .effects(Servers::effects)
         .check();
 }

@@ -112,8 +112,8 @@ fn derives(input: &DeriveInput) -> syn::Result<Vec<syn::Ident>> {
 mod tests {
     use super::*;
 
-    fn expanded(args: TokenStream, item: TokenStream) -> String {
-        expand(args, &item).to_string().replace(' ', "")
+    fn expanded(args: TokenStream, item: &TokenStream) -> String {
+        expand(args, item).to_string().replace(' ', "")
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
             #[kube(group = "example.com")]
             struct ServerSpec { size: u32 }
         };
-        let spec = expanded(TokenStream::new(), spec);
+        let spec = expanded(TokenStream::new(), &spec);
         for attribute in [
             r#"#[kube(group="example.com")]"#,
             r#"#[serde(crate="::okt::serde")]"#,
@@ -136,7 +136,7 @@ mod tests {
             #[derive(Serialize)]
             struct Part;
         );
-        let part = expanded(quote!(my::okt), part);
+        let part = expanded(quote!(my::okt), &part);
         assert_eq!(
             part,
             r#"#[derive(Serialize)]#[serde(crate="my::okt::serde")]structPart;"#
@@ -170,7 +170,7 @@ mod tests {
                 "expected",
             ),
         ] {
-            let code = expanded(args, item.clone());
+            let code = expanded(args, &item);
             assert!(
                 code.contains("compile_error!") && code.contains(why),
                 "{code}"

@@ -131,6 +131,8 @@ pub mod conditions;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "lifecycle")]
+pub mod controllers;
+#[cfg(feature = "lifecycle")]
 pub mod handlers;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;

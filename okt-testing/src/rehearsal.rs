@@ -9,7 +9,7 @@
 //!
 //! ```no_run
 //! # use okt::{Application, LifecycleSpec};
-//! # fn databases<A: Application + Clone>(fresh: fn() -> A) {
+//! # fn databases<A: Application + Clone>(fresh: fn() -> A, end: okt::StateOf<A>) {
 //! use okt_testing::Rehearsal;
 //! use serde_json::json;
 //!
@@ -24,56 +24,76 @@
 //!     .patch(json!({ "spec": { "storage": "2Gi" } }))
 //!     .ask_for(json!({ "state": "End" }))
 //!     .delete()
+//!     .ends_in(end) // e.g. DatabaseState::End
 //!     .check();
 //! # }
 //! ```
+//!
+//! An application that waits for other controllers needs them in the rehearsal:
+//! `.cluster(|client| deployment_controller().run(client))`; see [`controllers`](crate::controllers).
+//!
+//! If a run fails, the report names it. `OKT_REHEARSAL='crash after write 5' cargo test` repeats that run alone and
+//! prints its log; `OKT_REHEARSAL=undisturbed` does so for the run without faults, and lists its writes.
 //!
 //! Each run has its own Kubernetes API and its own paused tokio runtime, so hours of waiting pass at once. The
 //! application must keep its state in memory, in the value that `fresh` returns. The operators of one run use clones
 //! of this value, and the clones must share the state.
 
 mod judge;
+mod log;
 mod plan;
 mod report;
 mod rules;
 mod run;
 mod stage;
 mod step;
+mod writes;
 
 pub use self::{report::Report, rules::Rules};
 
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use kube::Client;
-use okt_runtime::{Application, Operator};
+use okt_runtime::{Application, Operator, StateOf};
 use serde_json::{Value, json};
 
 use self::step::Step;
+use crate::ApiServer;
 
 /// The default limit for the time until the object of a run is at rest.
 const PATIENCE: Duration = Duration::from_hours(12);
 
 /// The life of an object, and the operator that manages it; see the [module](self).
 pub struct Rehearsal<A: Application> {
-    fresh: Box<dyn Fn() -> A>,
+    fresh: Box<dyn Fn() -> A + Send + Sync>,
     object: Value,
+    cluster: Vec<Box<Part>>,
     steps: Vec<Step<A>>,
+    end: Option<StateOf<A>>,
+    claims: Vec<(String, Box<Claim>)>,
     operator: Box<Adjust<A>>,
     effects: Option<Box<Effects<A>>>,
     patience: Duration,
-    through: Box<dyn Fn(Client) -> Client>,
+    through: Box<dyn Fn(Client) -> Client + Send + Sync>,
 }
 
-type Adjust<A> = dyn Fn(Operator<A>) -> Operator<A>;
-type Effects<A> = dyn Fn(&A) -> Vec<String>;
+type Part = dyn Fn(Client) -> BoxFuture<'static, ()> + Send + Sync;
+type Claim = dyn Fn(&ApiServer) -> bool + Send + Sync;
+type Adjust<A> = dyn Fn(Operator<A>) -> Operator<A> + Send + Sync;
+type Effects<A> = dyn Fn(&A) -> Vec<String> + Send + Sync;
 
 impl<A: Application + Clone> Rehearsal<A> {
     /// Starts a rehearsal with a function that creates a fresh application; clones must share its state.
-    pub fn of(fresh: impl Fn() -> A + 'static) -> Self {
+    pub fn of(fresh: impl Fn() -> A + Send + Sync + 'static) -> Self {
         Self {
             fresh: Box::new(fresh),
             object: Value::Null,
+            cluster: Vec::new(),
             steps: Vec::new(),
+            end: None,
+            claims: Vec::new(),
             operator: Box::new(|operator| operator),
             effects: None,
             patience: PATIENCE,
@@ -85,6 +105,42 @@ impl<A: Application + Clone> Rehearsal<A> {
     #[must_use]
     pub fn object(mut self, object: Value) -> Self {
         self.object = object;
+        self
+    }
+
+    /// Adds a part of the cluster, such as another controller, which each run starts with a client of its own.
+    ///
+    /// Its writes do not count as the operator's, and no fault strikes it. [`controllers`](crate::controllers) has
+    /// stand-ins for the usual ones: `.cluster(|client| kubelet().run(client))`.
+    #[must_use]
+    pub fn cluster<F>(mut self, part: impl Fn(Client) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let part = move |client| part(client).boxed();
+        self.cluster.push(Box::new(part));
+        self
+    }
+
+    /// Sets the state in which the object rests at the end; required. After a deletion it is the last state before the
+    /// object is gone.
+    ///
+    /// Without it, a life that ends too early, in a state for failures, would pass: every run ends there.
+    #[must_use]
+    pub fn ends_in(mut self, state: StateOf<A>) -> Self {
+        self.end = Some(state);
+        self
+    }
+
+    /// Adds a claim about the cluster that must be true at the end of the undisturbed run, and of every run that is
+    /// compared with it.
+    #[must_use]
+    pub fn holds(
+        mut self,
+        claim: &str,
+        is_true: impl Fn(&ApiServer) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.claims.push((claim.to_owned(), Box::new(is_true)));
         self
     }
 
@@ -103,7 +159,7 @@ impl<A: Application + Clone> Rehearsal<A> {
 
     /// Adds a step that changes the application; the name is for the report.
     #[must_use]
-    pub fn happens(mut self, name: &str, what: impl Fn(&A) + 'static) -> Self {
+    pub fn happens(mut self, name: &str, what: impl Fn(&A) + Send + Sync + 'static) -> Self {
         self.steps
             .push(Step::Happens(name.to_owned(), Box::new(what)));
         self
@@ -118,7 +174,10 @@ impl<A: Application + Clone> Rehearsal<A> {
 
     /// Adjusts the operator (backoff, concurrency, ..); by default it is as [`Operator::new`] builds it.
     #[must_use]
-    pub fn operator(mut self, adjust: impl Fn(Operator<A>) -> Operator<A> + 'static) -> Self {
+    pub fn operator(
+        mut self,
+        adjust: impl Fn(Operator<A>) -> Operator<A> + Send + Sync + 'static,
+    ) -> Self {
         self.operator = Box::new(adjust);
         self
     }
@@ -129,7 +188,7 @@ impl<A: Application + Clone> Rehearsal<A> {
     /// Handlers may run again under the same id; both runs must then have one effect. Runs that end elsewhere are not
     /// compared: deletions, and lost work for whose failure an edge waits.
     #[must_use]
-    pub fn effects(mut self, effects: impl Fn(&A) -> Vec<String> + 'static) -> Self {
+    pub fn effects(mut self, effects: impl Fn(&A) -> Vec<String> + Send + Sync + 'static) -> Self {
         self.effects = Some(Box::new(effects));
         self
     }
@@ -144,7 +203,7 @@ impl<A: Application + Clone> Rehearsal<A> {
     /// Wraps the client of every operator, e.g. to plant a bug and to check that the rehearsal finds it.
     #[doc(hidden)]
     #[must_use]
-    pub fn __through(mut self, through: impl Fn(Client) -> Client + 'static) -> Self {
+    pub fn __through(mut self, through: impl Fn(Client) -> Client + Send + Sync + 'static) -> Self {
         self.through = Box::new(through);
         self
     }

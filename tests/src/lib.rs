@@ -24,6 +24,7 @@ mod stall;
 mod tap;
 pub mod transitions;
 pub mod upgrades;
+mod web_app;
 mod wire;
 
 pub use bucket::{Bucket, BucketSpec, BucketState, Buckets};
@@ -43,4 +44,5 @@ pub use site::{Site, SiteExtra, SiteSpec, SiteState, Sites};
 pub use slate::{Slate, SlateSpec, Slates};
 pub use stall::{Stall, StallSpec, StallState, Stalls, Surroundings, jobs, services};
 pub use tap::{Tap, Tapped};
+pub use web_app::{Mistake, WebApp, WebAppSpec, WebAppState, WebApps};
 pub use wire::{OPERATOR, Wire};

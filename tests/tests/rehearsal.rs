@@ -1,5 +1,6 @@
 //! These tests rehearse the lives of applications with every possible fault.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::request::Parts;
@@ -10,7 +11,11 @@ use kube::Client;
 use kube::client::Body;
 use okt::{Declared, Failure, Resources};
 use okt_testing::Rehearsal;
-use okt_tests::{DatabaseState::*, Databases, Ladders, Queues, Reply, Say, Served, Shops, Sight};
+use okt_testing::controllers::{deployment_controller, job_controller};
+use okt_tests::{
+    DatabaseState::*, Databases, Ladders, Mistake, QueueState, Queues, Reply, Say, Served,
+    ShopState, Shops, Sight, WebAppState, WebApps,
+};
 use serde_json::{Value, json};
 
 /// A complete life of a database.
@@ -27,6 +32,7 @@ fn rehearsal() -> Rehearsal<Databases> {
         })
         .ask_for(json!({ "request": "mended" }))
         .delete()
+        .ends_in(End)
 }
 
 /// A visit that never ends by itself, and so fails after half an hour.
@@ -41,6 +47,7 @@ fn overdue() -> Rehearsal<Databases> {
     Rehearsal::of(fresh)
         .object(Databases::object("db", json!({})))
         .ask_for(json!({ "visit": { "state": "Servicing", "request": "1" } }))
+        .ends_in(Failed)
 }
 
 fn map(name: &str, text: &str) -> ConfigMap {
@@ -68,6 +75,7 @@ fn shop() -> Rehearsal<Shops> {
         })
         .patch(json!({ "spec": { "key": "other" } }))
         .delete()
+        .ends_in(ShopState::Closed)
 }
 
 /// An object with a pass that runs repeatedly, and with owned resources, some of which change and are deleted.
@@ -136,6 +144,7 @@ fn queue() -> Rehearsal<Queues> {
         })
         .patch(json!({ "metadata": { "labels": { "a": "c" } } }))
         .delete()
+        .ends_in(QueueState::Gone)
 }
 
 #[test]
@@ -165,6 +174,79 @@ fn a_database_survives_every_fault() {
 #[test]
 fn a_deadline_holds_under_every_fault() {
     overdue().check();
+}
+
+/// A web app whose Job and Deployment other controllers bring to ready.
+fn web_app(mistake: Option<Mistake>, jobs_fail: bool) -> Rehearsal<WebApps> {
+    Rehearsal::of(move || WebApps { mistake })
+        .object(json!({
+            "apiVersion": "demo.okt.dev/v1",
+            "kind": "WebApp",
+            "metadata": { "name": "shop" },
+            "spec": { "version": "1" },
+        }))
+        .cluster(move |client| job_controller().fails(move |_| jobs_fail).run(client))
+        .cluster(|client| deployment_controller().run(client))
+        .patch(json!({ "spec": { "version": "2" } }))
+        .ends_in(WebAppState::Serving)
+        .holds("there was one Job", |server| {
+            let jobs = server.versions().resource("jobs");
+            let names: BTreeSet<&str> = jobs.iter().map(|job| &*job.name).collect();
+            names.len() == 1
+        })
+        .holds("the Deployment came after the schema", |server| {
+            let versions = server.versions();
+            let first = |resource: &str, is_it: fn(&Value) -> bool| {
+                let mut all = versions.iter().filter(|it| it.resource == resource);
+                all.find(|it| is_it(&it.object())).map(|it| it.version)
+            };
+            let complete = first("jobs", |job| job["status"]["succeeded"] == 1);
+            first("deployments", |_| true) > complete
+        })
+}
+
+#[test]
+#[ignore = "takes a quarter of a minute; run with --include-ignored"]
+fn an_application_of_a_job_and_a_deployment_survives_every_fault() {
+    web_app(None, false)
+        .delete()
+        .ends_in(WebAppState::Gone)
+        .check();
+}
+
+#[test]
+#[ignore = "takes a quarter of a minute; run with --include-ignored"]
+fn the_rehearsal_finds_mistakes_in_an_operator_of_a_job_and_a_deployment() {
+    for (mistake, plan, finding) in [
+        (
+            Mistake::DoesNotWait,
+            "undisturbed",
+            "the Deployment came after the schema",
+        ),
+        (Mistake::CreatesOnce, "crash", "undisturbed at"),
+        (
+            Mistake::CreatesForEachAttempt,
+            "attempt",
+            "there was one Job",
+        ),
+    ] {
+        let report = web_app(Some(mistake), false).run();
+        println!("{mistake:?}: {report}");
+        let is_found = (report.found()).any(|(name, broken)| {
+            name.contains(plan) && broken.iter().any(|it| it.contains(finding))
+        });
+        assert!(is_found, "{mistake:?}: {report}");
+    }
+}
+
+#[test]
+fn a_rehearsal_says_where_the_life_ends() {
+    let report = web_app(None, true).run();
+    let text = report.to_string();
+    assert!(
+        text.contains("it ended in Failed, not in Serving"),
+        "{text}"
+    );
 }
 
 /// Returns the findings of a rehearsal with a bug in the operator's requests.

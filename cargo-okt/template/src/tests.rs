@@ -13,7 +13,7 @@ use okt::{Operator, crd};
 use okt_testing::{ApiServer, Rehearsal};
 
 use crate::operator::Keeper;
-use crate::resource::{Widget, WidgetStateHandler, widget_state};
+use crate::resource::{Widget, WidgetState, WidgetStateHandler, widget_state};
 
 /// Returns the object of `example.yaml`.
 fn example() -> Value {
@@ -82,5 +82,9 @@ async fn a_first_attempt_starts_the_application() {
 /// Rehearses faults: a crash before and after each write, a stale cache, lost work, two operators at once, and others.
 #[test]
 fn every_fault_ends_in_the_right_state() {
-    Rehearsal::of(|| Keeper).object(example()).delete().check();
+    Rehearsal::of(|| Keeper)
+        .object(example())
+        .delete()
+        .ends_in(WidgetState::Gone)
+        .check();
 }

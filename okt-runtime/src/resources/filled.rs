@@ -31,7 +31,7 @@ impl<K: LifecycleObject> Cluster<K> {
     ) -> Result<Self, String> {
         let cluster = Self::new(watches, namespaced, None);
         let mut objects = Vec::new();
-        for object in filling.owned {
+        for object in &filling.owned {
             objects.push(cluster.given_owned(owner, object)?);
         }
         for object in filling.referred {
@@ -42,7 +42,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Returns an owned object as it would be after OKT had applied it.
-    fn given_owned(&self, owner: &K, object: Value) -> Result<(Side, Kept), String> {
+    fn given_owned(&self, owner: &K, object: &Value) -> Result<(Side, Kept), String> {
         let stamper = Stamper {
             object: owner,
             kinds: &self.watches.owned,

@@ -31,6 +31,11 @@ pub(super) fn judge<A: Application + Clone>(
     {
         broken.extend(same_end(&ended, undisturbed, rehearsal));
     }
+    if ended.broken.is_empty() && is_comparable(&ended, rehearsal) {
+        let claims = rehearsal.claims.iter();
+        let untrue = claims.filter(|(_, is_true)| !is_true(&ended.server));
+        broken.extend(untrue.map(|(claim, _)| format!("not true at the end: {claim}")));
+    }
     broken.extend(course_of_states::<StateOf<A>>(&ended));
     broken.extend(conditions_hold::<A>(&ended));
     broken.extend(refused_writes(&ended));
@@ -46,21 +51,7 @@ fn same_end<A: Application + Clone>(
     rehearsal: &Rehearsal<A>,
 ) -> Vec<String> {
     let mut broken = Vec::new();
-    let comparable = match ended.plan {
-        Plan::Deletion { .. } => false,
-        Plan::Attempt { attempt, fate } => {
-            fate == Fate::Twice || !is_awaited(rehearsal, ended, attempt)
-        }
-        Plan::Undisturbed
-        | Plan::Crash { .. }
-        | Plan::Unanswered { .. }
-        | Plan::Refused { .. }
-        | Plan::Event { .. }
-        | Plan::Past { .. }
-        | Plan::Restart { .. }
-        | Plan::Two => true,
-    };
-    if !comparable {
+    if !is_comparable(ended, rehearsal) {
         return broken;
     }
     for (rest, before) in ended.rests.iter().zip(&undisturbed.rests) {
@@ -87,6 +78,24 @@ fn same_end<A: Application + Clone>(
         }
     }
     broken
+}
+
+/// Returns whether a run must end as the undisturbed run does.
+fn is_comparable<A: Application + Clone>(ended: &Ended, rehearsal: &Rehearsal<A>) -> bool {
+    match ended.plan {
+        Plan::Deletion { .. } => false,
+        Plan::Attempt { attempt, fate } => {
+            fate == Fate::Twice || !is_awaited(rehearsal, ended, attempt)
+        }
+        Plan::Undisturbed
+        | Plan::Crash { .. }
+        | Plan::Unanswered { .. }
+        | Plan::Refused { .. }
+        | Plan::Event { .. }
+        | Plan::Past { .. }
+        | Plan::Restart { .. }
+        | Plan::Two => true,
+    }
 }
 
 /// Returns whether an edge waits for an attempt that never ends: for its failure, or for time that passes.

@@ -4,6 +4,8 @@ use std::{fmt, time::Duration};
 
 use okt_runtime::__testing::Fate;
 
+use super::writes::Write;
+
 /// The environment variable that names the plans to run.
 pub(super) const CHOSEN: &str = "OKT_REHEARSAL";
 
@@ -16,8 +18,8 @@ const LONG: Duration = Duration::from_secs(10);
 /// The counts and changes of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Course {
-    /// The number of write requests of the operator.
-    pub(super) writes: u64,
+    /// The write requests of the operator.
+    pub(super) writes: Vec<Write>,
     /// The number of events about the object that were sent to the operator's watch.
     pub(super) events: u64,
     /// The number of attempts that began.
@@ -97,7 +99,7 @@ impl Plan {
     /// Returns every plan for the course of an undisturbed run.
     pub(super) fn all(course: &Course) -> Vec<Self> {
         let mut plans = Vec::new();
-        for write in 1..=course.writes {
+        for write in 1..=course.writes.len() as u64 {
             for after in [false, true] {
                 plans.push(Self::Crash { write, after });
                 plans.push(Self::Unanswered { write, after });
@@ -140,6 +142,22 @@ impl Plan {
         }
         plans.push(Self::Two);
         plans
+    }
+
+    /// Returns the number of the write that the fault strikes, if it strikes one.
+    pub(super) fn write(&self) -> Option<u64> {
+        match self {
+            Self::Crash { write, .. }
+            | Self::Unanswered { write, .. }
+            | Self::Refused { write, .. } => Some(*write),
+            Self::Undisturbed
+            | Self::Event { .. }
+            | Self::Past { .. }
+            | Self::Restart { .. }
+            | Self::Attempt { .. }
+            | Self::Deletion { .. }
+            | Self::Two => None,
+        }
     }
 
     /// Returns the sort of plan.

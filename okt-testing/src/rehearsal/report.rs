@@ -13,8 +13,19 @@ pub struct Report {
     course: Course,
     /// Whether all plans were run.
     pub(super) is_whole: bool,
+    /// Whether the writes of the undisturbed run are listed.
+    pub(super) lists_writes: bool,
     runs: Vec<(&'static str, usize)>,
-    found: Vec<(String, Vec<String>)>,
+    found: Vec<Found>,
+}
+
+/// The failures of a run.
+#[derive(Clone, Debug)]
+struct Found {
+    plan: String,
+    /// The name of the write that its fault struck.
+    struck: Option<String>,
+    broken: Vec<String>,
 }
 
 impl Report {
@@ -22,6 +33,7 @@ impl Report {
         Self {
             course,
             is_whole: true,
+            lists_writes: false,
             runs: Vec::new(),
             found: Vec::new(),
         }
@@ -33,14 +45,29 @@ impl Report {
             None => self.runs.push((plan.sort(), 1)),
         }
         if !broken.is_empty() {
-            self.found.push((plan.to_string(), broken));
+            self.found.push(Found {
+                plan: plan.to_string(),
+                struck: self.struck(plan),
+                broken,
+            });
         }
     }
 
     /// Reports that no plan has this name or a name that contains it.
     pub(super) fn miss(&mut self, chosen: &str) {
         let what = vec!["there is no such plan".to_owned()];
-        self.found.push((chosen.to_owned(), what));
+        self.found.push(Found {
+            plan: chosen.to_owned(),
+            struck: None,
+            broken: what,
+        });
+    }
+
+    /// Returns the name of the write of the undisturbed run that the fault of a plan strikes.
+    fn struck(&self, plan: &Plan) -> Option<String> {
+        let number = usize::try_from(plan.write()?).ok()?;
+        let write = self.course.writes.get(number.checked_sub(1)?)?;
+        Some(write.name.clone())
     }
 
     /// Returns whether no run failed.
@@ -56,14 +83,14 @@ impl Report {
     /// Returns the plans whose runs failed, with the failures.
     pub fn found(&self) -> impl Iterator<Item = (&str, &[String])> {
         let found = self.found.iter();
-        found.map(|(plan, broken)| (plan.as_str(), broken.as_slice()))
+        found.map(|found| (found.plan.as_str(), found.broken.as_slice()))
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Course {
-            writes,
+            ref writes,
             events,
             attempts,
             ref changes,
@@ -71,9 +98,15 @@ impl fmt::Display for Report {
         } = self.course;
         writeln!(
             f,
-            "undisturbed: {writes} writes, {events} events, {attempts} attempts, {} changes of the object",
+            "undisturbed: {} writes, {events} events, {attempts} attempts, {} changes of the object",
+            writes.len(),
             changes.len()
         )?;
+        if self.lists_writes {
+            for (number, write) in (1..).zip(writes) {
+                writeln!(f, "{number:6}  {write}")?;
+            }
+        }
         for (sort, runs) in &self.runs {
             writeln!(f, "{runs:6}  {sort}")?;
         }
@@ -84,8 +117,16 @@ impl fmt::Display for Report {
             "; not all plans were run"
         };
         writeln!(f, "{:6}  runs, {wrong} of them wrong{rest}", self.runs())?;
-        for (plan, broken) in self.found.iter().take(TOLD) {
-            writeln!(f, "\n{plan}")?;
+        for Found {
+            plan,
+            struck,
+            broken,
+        } in self.found.iter().take(TOLD)
+        {
+            match struck {
+                Some(write) => writeln!(f, "\n{plan} ({write})")?,
+                None => writeln!(f, "\n{plan}")?,
+            }
             for broken in broken {
                 writeln!(f, "  {broken}")?;
             }

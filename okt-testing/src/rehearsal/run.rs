@@ -1,10 +1,18 @@
-//! Runs the plans of a rehearsal.
+//! Runs the plans of a rehearsal, several at once.
 
-use okt_runtime::Application;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kube::Resource;
+use okt_runtime::{Application, Lifecycle, StateOf};
 
 use super::{
-    Rehearsal, Report, judge,
-    plan::{CHOSEN, Course, Plan},
+    Rehearsal, Report, judge, log,
+    plan::{CHOSEN, Plan},
     stage::{self, Ended, Stage},
 };
 
@@ -14,11 +22,16 @@ const ENOUGH: usize = 10;
 /// How often a plan is run whose fault strikes nothing.
 const TRIES: usize = 20;
 
+/// How often progress is printed.
+const PROGRESS: Duration = Duration::from_secs(5);
+
 impl<A: Application + Clone> Rehearsal<A> {
-    /// Runs every plan and returns a report; after ten failed runs it leaves out the rest.
+    /// Runs every plan, as many at once as the machine has processors, and returns a report; after ten failed runs it
+    /// leaves out the rest. A rehearsal of more than five seconds prints its progress to standard error.
     ///
-    /// If `OKT_REHEARSAL` is set in the environment, it runs only the plan of this name. If there is none, it runs the
-    /// plans whose names contain it.
+    /// If `OKT_REHEARSAL` is set in the environment, it runs only the plan of this name (`undisturbed` is one) and
+    /// prints the log of the run with its virtual time. If there is no such plan, it runs the plans whose names contain
+    /// the text.
     ///
     /// # Panics
     ///
@@ -29,22 +42,108 @@ impl<A: Application + Clone> Rehearsal<A> {
             tokio::runtime::Handle::try_current().is_err(),
             "a rehearsal makes a runtime for each of its runs: call it from a plain #[test]"
         );
-        let undisturbed = self.stage(Plan::Undisturbed, None);
+        let chosen = std::env::var(CHOSEN).ok();
+        let alone = Plan::Undisturbed.to_string();
+        let undisturbed = {
+            let _log = (chosen.as_ref() == Some(&alone)).then(log::to_stderr);
+            self.stage(Plan::Undisturbed, None)
+        };
         let mut report = Report::new(undisturbed.course.clone());
-        report.note(&Plan::Undisturbed, undisturbed.broken.clone());
-        if !undisturbed.broken.is_empty() {
-            // If the undisturbed run fails, the others cannot be compared with it.
+        let mut broken: Vec<String> = self.wrong_end(&undisturbed).into_iter().collect();
+        broken.extend(undisturbed.broken.iter().cloned());
+        let is_comparable = broken.is_empty();
+        report.note(&Plan::Undisturbed, broken);
+        if chosen.as_ref() == Some(&alone) {
+            report.lists_writes = true;
+            report.is_whole = false;
             return report;
         }
-        for plan in plans(&undisturbed.course, &mut report) {
-            if report.found().count() == ENOUGH {
-                report.is_whole = false;
-                break;
-            }
-            let ended = self.stage(plan.clone(), Some(&undisturbed));
-            report.note(&plan, ended.broken);
+        if !is_comparable {
+            // If the undisturbed run fails, the others cannot be compared with it.
+            report.lists_writes = true;
+            report.is_whole = false;
+            return report;
         }
+        let all = Plan::all(&undisturbed.course);
+        let plans = match &chosen {
+            None => all,
+            Some(chosen) => {
+                report.is_whole = false;
+                let plans = named(all, chosen);
+                if plans.is_empty() {
+                    report.miss(chosen);
+                }
+                plans
+            }
+        };
+        if let (Some(_), [plan]) = (&chosen, &*plans) {
+            let _log = log::to_stderr();
+            let ended = self.stage(plan.clone(), Some(&undisturbed));
+            report.note(plan, ended.broken);
+            return report;
+        }
+        self.run_all(&plans, &undisturbed, &mut report);
         report
+    }
+
+    /// Runs plans in as many threads as the machine has processors.
+    fn run_all(&self, plans: &[Plan], undisturbed: &Ended, report: &mut Report) {
+        let (next, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let done: Mutex<BTreeMap<usize, Vec<String>>> = Mutex::default();
+        let told = Mutex::new(Instant::now());
+        let work = || {
+            while wrong.load(Ordering::Relaxed) < ENOUGH {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(plan) = plans.get(number) else {
+                    return;
+                };
+                let broken = self.stage(plan.clone(), Some(undisturbed)).broken;
+                if !broken.is_empty() {
+                    wrong.fetch_add(1, Ordering::Relaxed);
+                }
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                done.insert(number, broken);
+                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                if told.elapsed() >= PROGRESS {
+                    *told = Instant::now();
+                    let (runs, all) = (done.len(), plans.len());
+                    let kind = A::Resource::kind(&());
+                    let wrong = wrong.load(Ordering::Relaxed);
+                    let line =
+                        format!("rehearsal of {kind}: {runs} of {all} runs, {wrong} wrong\n");
+                    // Not `eprint!`, which a test shows only if it fails.
+                    let _ = std::io::stderr().write_all(line.as_bytes());
+                }
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        });
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if done.len() < plans.len() {
+            report.is_whole = false;
+        }
+        for (number, broken) in done {
+            report.note(&plans[number], broken);
+        }
+    }
+
+    /// Returns why the undisturbed run ended in another way than the rehearsal says.
+    fn wrong_end(&self, undisturbed: &Ended) -> Option<String> {
+        let there = undisturbed.last_state.as_deref().unwrap_or("no state");
+        match self.end {
+            // An object with a pass alone has no states.
+            None if StateOf::<A>::GRAPH.states.is_empty() => None,
+            None => Some(format!(
+                "it ended in {there}: say where it must end, e.g. `.ends_in({}::{there})`",
+                StateOf::<A>::GRAPH.name
+            )),
+            Some(end) if end.name() == there => None,
+            Some(end) => Some(format!("it ended in {there}, not in {}", end.name())),
+        }
     }
 
     /// Runs every plan, and prints the number of runs of each sort.
@@ -85,26 +184,11 @@ impl<A: Application + Clone> Rehearsal<A> {
     }
 }
 
-/// Returns the plans to run.
-fn plans(course: &Course, report: &mut Report) -> Vec<Plan> {
-    let all = Plan::all(course);
-    let Ok(chosen) = std::env::var(CHOSEN) else {
-        return all;
-    };
-    report.is_whole = false;
-    let named: Vec<_> = all
-        .iter()
-        .filter(|plan| plan.to_string() == chosen)
-        .collect();
-    let plans: Vec<_> = match named.as_slice() {
-        [] => all
-            .iter()
-            .filter(|plan| plan.to_string().contains(&chosen))
-            .collect(),
-        named => named.to_vec(),
-    };
-    if plans.is_empty() {
-        report.miss(&chosen);
+/// Returns the plan with this name, or the plans whose names contain it.
+fn named(all: Vec<Plan>, chosen: &str) -> Vec<Plan> {
+    if let Some(plan) = all.iter().find(|plan| plan.to_string() == chosen) {
+        return vec![plan.clone()];
     }
-    plans.into_iter().cloned().collect()
+    let contains = |plan: &Plan| plan.to_string().contains(chosen);
+    all.into_iter().filter(contains).collect()
 }

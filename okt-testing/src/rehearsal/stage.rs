@@ -20,7 +20,7 @@ use okt_runtime::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    task::JoinHandle,
+    task::{JoinHandle, JoinSet},
     time::{Instant, sleep, timeout},
 };
 
@@ -28,11 +28,15 @@ use super::{
     Rehearsal,
     plan::{Becomes, Course, Plan, Refusal},
     step::Step,
+    writes,
 };
-use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord};
+use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord, Version};
 
 /// The client name of the operators of a run.
 pub(super) const OPERATOR: &str = "operator";
+
+/// The client name of the other parts of the cluster.
+const CLUSTER: &str = "cluster";
 
 /// The failure of a run whose planned fault did not happen.
 pub(super) const DIFFERS: &str = "what was planned did not happen: the runs differ by themselves";
@@ -84,6 +88,8 @@ pub(super) struct Ended {
     pub(super) attempts: Vec<Begun>,
     pub(super) server: ApiServer,
     pub(super) effects: Vec<String>,
+    /// The last state on record.
+    pub(super) last_state: Option<String>,
     pub(super) broken: Vec<String>,
 }
 
@@ -149,6 +155,10 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         let mut rests = Vec::new();
         let mut broken = Vec::new();
         let director = self.direct();
+        let mut cluster = JoinSet::new();
+        for part in &self.rehearsal.cluster {
+            cluster.spawn(part(self.server.client_named(CLUSTER)));
+        }
         self.start(self.server.client_named(OPERATOR));
         if self.plan == Plan::Two {
             self.start(self.server.client_named(OPERATOR));
@@ -161,7 +171,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 match walked {
                     Ok(Ok(())) => {}
                     Ok(Err(why)) => broken.push(why),
-                    Err(_) => broken.push(self.restless().await),
+                    Err(_) => broken.push(self.restless()),
                 }
                 None
             }
@@ -173,7 +183,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                     broken.push(format!("deleted, but still there: {}", shown(&rest)));
                 }
                 Ok(_) => {}
-                Err(_) => broken.push(self.restless().await),
+                Err(_) => broken.push(self.restless()),
             }
         }
         let took = self.began.elapsed();
@@ -195,6 +205,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             attempts: attempts.clone(),
             effects: effects.map_or_else(Vec::new, |effects| effects(&self.app)),
             server: self.server.clone(),
+            last_state: self.last_state(),
             plural: A::Resource::plural(&()).into_owned(),
             plan: self.plan.clone(),
             broken,
@@ -440,21 +451,25 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
     /// Waits until the object is at rest.
     async fn rest(&self, after: &str) -> Rest {
         let mut pause = Duration::from_millis(200);
-        let mut last: Option<(Option<Value>, Instant)> = None;
+        let mut last: Option<(Option<u64>, Instant)> = None;
         loop {
-            let object = self.get().await;
-            let same = last.as_ref().is_some_and(|(before, _)| *before == object);
-            if !same {
-                last = Some((object.clone(), Instant::now()));
-            }
-            let quiet = last
-                .as_ref()
-                .is_some_and(|(_, since)| since.elapsed() >= QUIET);
-            if quiet && object.as_ref().is_none_or(is_settled) {
-                return Rest {
-                    after: after.to_owned(),
-                    place: object.map(|object| place(&object, &self.owned(&object))),
-                };
+            // Read from the store: a request would cost more than the rest of the run.
+            let newest = self.newest();
+            let version = newest.as_ref().map(|newest| newest.version);
+            let since = match last {
+                Some((before, since)) if before == version => since,
+                Some(_) | None => Instant::now(),
+            };
+            last = Some((version, since));
+            if since.elapsed() >= QUIET {
+                let object = newest.filter(|it| it.kind != EventKind::Deleted);
+                let object = object.map(|newest| newest.object());
+                if object.as_ref().is_none_or(is_settled) {
+                    return Rest {
+                        after: after.to_owned(),
+                        place: object.map(|object| place(&object, &self.owned(&object))),
+                    };
+                }
             }
             sleep(pause).await;
             pause = (pause * 3 / 2).min(Duration::from_secs(15));
@@ -489,14 +504,14 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         self.objects.delete(&self.name, &params).await.map(drop)
     }
 
-    async fn get(&self) -> Option<Value> {
-        let object = self.objects.get_opt(&self.name).await;
-        let object = object.expect("nothing strikes the user's reads")?;
-        serde_json::to_value(object).ok()
+    /// Returns the newest version of the object, which may be a deletion.
+    fn newest(&self) -> Option<Version> {
+        let versions = self.server.versions().resource(&A::Resource::plural(&()));
+        versions.name(&self.name).iter().next_back().cloned()
     }
 
-    async fn restless(&self) -> String {
-        let object = self.get().await.unwrap_or_default();
+    fn restless(&self) -> String {
+        let object = self.newest().map(|it| it.object()).unwrap_or_default();
         let hours = self.rehearsal.patience.as_secs_f64() / 3600.0;
         let status = json!({
             "metadata": { "generation": object["metadata"]["generation"] },
@@ -514,9 +529,14 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             .collect()
     }
 
+    /// Returns the last state on record of the object, which may be gone.
+    fn last_state(&self) -> Option<String> {
+        let object = self.newest()?.object();
+        Some(object["status"]["lifecycle"]["state"].as_str()?.to_owned())
+    }
+
     fn course(&self, since: Mark, took: Duration) -> Course {
         let requests = self.server.requests_since(since);
-        let own = requests.iter().filter(|request| request.client == OPERATOR);
         let plural = A::Resource::plural(&());
         let events = self.server.events_since(since).into_iter();
         let events = events.filter(|event| {
@@ -524,7 +544,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             event.client == OPERATOR && event.resource == plural && !is_bookmark
         });
         Course {
-            writes: own.filter(|request| request.is_write()).count() as u64,
+            writes: writes::of(&self.server, OPERATOR, &plural, since, self.began),
             events: events.count() as u64,
             attempts: self.count.load(Ordering::Relaxed),
             changes: (Self::changes(requests).into_iter())

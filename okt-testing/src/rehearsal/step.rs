@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A step, which is done once the object is at rest.
 pub(super) enum Step<A> {
     Patch(Value),
-    Happens(String, Box<dyn Fn(&A)>),
+    Happens(String, Box<dyn Fn(&A) + Send + Sync>),
     Delete,
 }
 
