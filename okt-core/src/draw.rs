@@ -7,38 +7,15 @@ mod mermaid;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::time::Duration;
 
+use crate::duration;
 use crate::graph::{Cause, Mark, State};
-
-/// Formats a duration as it is written in `#[trigger(To, after = "..")]`.
-pub(crate) fn time(time: Duration) -> String {
-    let mut left = time.as_millis();
-    let mut text = String::new();
-    for (unit, millis) in [
-        ("d", 86_400_000),
-        ("h", 3_600_000),
-        ("m", 60_000),
-        ("s", 1000),
-        ("ms", 1),
-    ] {
-        if left >= millis {
-            text.push_str(&format!("{}{unit}", left / millis));
-            left %= millis;
-        }
-    }
-    if text.is_empty() {
-        "0s".to_string()
-    } else {
-        text
-    }
-}
 
 /// Returns the cause of a trigger in words; none if only its name raises it.
 fn cause(cause: Cause) -> Option<String> {
     match cause {
         Cause::Named => None,
-        Cause::After(after) => Some(format!("after {}", time(after))),
+        Cause::After(after) => Some(format!("after {}", duration::text(after))),
         Cause::OnError { attempts: 1 } => Some("on error".to_string()),
         Cause::OnError { attempts } => Some(format!("on {attempts} errors")),
         Cause::OnDelete => Some("on delete".to_string()),

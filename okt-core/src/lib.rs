@@ -11,6 +11,7 @@ pub mod conditions;
 pub mod decide;
 mod decision;
 mod draw;
+pub mod duration;
 pub mod facts;
 pub mod graph;
 mod hops;

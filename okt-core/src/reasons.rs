@@ -39,6 +39,8 @@ reasons! {
     PANICKED = "Panicked";
     /// Your code did not answer in time.
     TIMED_OUT = "TimedOut";
+    /// The time for a state was over, and its trigger `after` led on.
+    DEADLINE_EXCEEDED = "DeadlineExceeded";
     /// The work was cancelled because it is no longer needed.
     CANCELLED = "Cancelled";
 

@@ -3,7 +3,8 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use super::{cause, roles, time};
+use super::{cause, roles};
+use crate::duration;
 use crate::graph::{Cause, Graph, Kind};
 
 impl Graph<'_> {
@@ -61,7 +62,7 @@ impl Graph<'_> {
                         object.text("cause", &words);
                     }
                     match trigger.cause {
-                        Cause::After(after) => object.text("after", &time(after)),
+                        Cause::After(after) => object.text("after", &duration::text(after)),
                         Cause::OnError { attempts } => {
                             object.raw("attempts", &format!("{attempts}"));
                         }

@@ -12,7 +12,7 @@ use okt_core::decide::{Go, Run, Verdict, Why};
 use okt_core::facts::LifecycleFacts;
 use okt_core::record::{Phase, Record, Recorded};
 use okt_core::trail::Trail;
-use okt_core::{Lifecycle, Mark};
+use okt_core::{Cause, Lifecycle, Mark, duration, reasons};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -196,9 +196,40 @@ impl<K: LifecycleObject> Report<'_, K> {
     fn led_here(&self, went: Option<Go>) -> Option<RecordedFailure> {
         match went {
             Some(go) if go.why == Why::OnError => self.failed.clone(),
+            Some(go) if go.why == Why::After => self.overdue(go),
             Some(_) => None,
             None => self.old()?.failure.clone(),
         }
+    }
+
+    /// Returns the failure that a deadline stands for: the last one of the work, if it failed, and the time that was
+    /// over.
+    fn overdue(&self, went: Go) -> Option<RecordedFailure> {
+        let old = self.old()?;
+        let from = K::State::from_name(old.state.as_str())?;
+        let declared = K::State::GRAPH.get(from.id())?;
+        let limit = declared
+            .triggers
+            .iter()
+            .find_map(|trigger| match trigger.cause {
+                Cause::After(limit) if trigger.to == went.to => Some(limit),
+                _ => None,
+            })?;
+        let late = format!(
+            "{} took longer than {}",
+            declared.name,
+            duration::text(limit)
+        );
+        let last = self
+            .failed
+            .as_ref()
+            .or(old.action.as_ref()?.failure.as_ref());
+        Some(match last {
+            Some(failure) => {
+                RecordedFailure::new(&failure.reason, &format!("{late}: {}", failure.message))
+            }
+            None => RecordedFailure::new(reasons::DEADLINE_EXCEEDED, &late),
+        })
     }
 
     fn trail(&self, record: &Record, went: Option<Go>) -> String {

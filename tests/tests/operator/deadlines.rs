@@ -42,6 +42,42 @@ async fn a_deadline_fires_once_and_cancels_the_action_in_flight() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_deadline_the_object_says_which_time_was_over_and_what_failed_last() {
+    let over = |failure: Option<okt::RecordedFailure>| {
+        let failure = failure.expect("a failure");
+        (failure.reason, failure.message)
+    };
+    let rig = Rig::new().await;
+    for reply in waits(20) {
+        rig.app.next_time(Servicing, reply);
+    }
+    servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
+    rig.pass(Duration::from_mins(31)).await;
+    let (reason, message) = over(rig.position("db").await.failure);
+    assert_eq!(reason, "DeadlineExceeded");
+    assert_eq!(message, "Servicing took longer than 30m");
+    let stalled = rig.condition("db", "Stalled").await.expect("it is");
+    assert_eq!(
+        stalled.message,
+        "DeadlineExceeded: Servicing took longer than 30m; Failed holds: set spec.lifecycle.request to a new text to go to Running"
+    );
+
+    let rig = Rig::new().await;
+    for _ in 0..100 {
+        let failure = Reply::FailAs("NoSpace".to_owned(), "the disk is full".to_owned());
+        rig.app.next_time(Servicing, failure);
+    }
+    servicing(&rig, Reply::Hang).await;
+    rig.pass(Duration::from_mins(31)).await;
+    let (reason, message) = over(rig.position("db").await.failure);
+    assert_eq!(reason, "NoSpace");
+    assert_eq!(message, "Servicing took longer than 30m: the disk is full");
+    rig.restart().await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(over(rig.position("db").await.failure).0, "NoSpace");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deadline_is_kept_across_restarts() {
     let rig = Rig::new().await;
     for reply in waits(60) {
