@@ -90,8 +90,8 @@ OKT comes from {okt}; `--okt` names another place.
 
 To go on:
   cd {path}
-  cargo test                               needs no cluster
-  cargo run -- crd | kubectl apply -f -    in the cluster of your kubeconfig
+  cargo test                                             needs no cluster
+  cargo run -- crd | kubectl apply --server-side -f -    in the cluster of your kubeconfig
   cargo run -- run"
     ))
 }

@@ -63,7 +63,7 @@ enum Command {
         #[arg(long, value_name = "NAMESPACE/NAME")]
         service_account: Option<ServiceAccount>,
     },
-    /// Print all objects that install the operator: `manifests --image IMAGE | kubectl apply -f -`.
+    /// Print all objects that install the operator: `manifests --image IMAGE | kubectl apply --server-side -f -`.
     ///
     /// That is a namespace and a service account, the custom resource definition, the roles with their bindings, and
     /// a Deployment of one replica.

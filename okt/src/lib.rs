@@ -1,3 +1,5 @@
+//! Everything that an operator needs, in one crate.
+//!
 #![doc = include_str!("../README.md")]
 
 pub use okt_core::Graph;

@@ -1,14 +1,12 @@
-//! This file is the smallest operator: a state enum, a resource, one handler.
-//!
-//! `hello crd | kubectl apply -f -`, then `hello run`.
+//! The smallest operator: a state enum, a resource, one handler.
 
 use std::convert::Infallible;
 use std::process::ExitCode;
 
-use kube::{CustomResource, ResourceExt};
+use okt::kube::{CustomResource, ResourceExt};
+use okt::schemars::JsonSchema;
+use okt::serde::{Deserialize, Serialize};
 use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// The lifecycle of a greeting.
 #[lifecycle_graph]
@@ -18,16 +16,19 @@ pub enum GreetingState {
     #[entry]
     #[child(Said)]
     Start,
-    /// The greeting is printed.
+
+    /// The greeting is printed; the object stays here until it is deleted.
     #[rest(idle)]
     #[child(Forgotten)]
     Said,
+
     /// The greeting is forgotten.
     #[leaf(idle)]
     Forgotten,
 }
 
-/// The desired state of a greeting.
+/// The spec of a greeting.
+#[okt::crates]
 #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "demo.okt.dev",
@@ -37,7 +38,7 @@ pub enum GreetingState {
     status = "Status<GreetingState>"
 )]
 pub struct GreetingSpec {
-    /// The desired lifecycle state of the greeting.
+    /// The desired state.
     #[serde(default)]
     pub lifecycle: Desired<GreetingState>,
     /// The text to print.

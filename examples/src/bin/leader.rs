@@ -1,6 +1,6 @@
 //! This file is an operator with leader election: several replicas run, and one leads.
 //!
-//! `leader crd | kubectl apply -f -`, then `leader run --press http://…` as often as you like.
+//! `leader crd | kubectl apply --server-side -f -`, then `leader run --press http://…` as often as you like.
 
 use std::error::Error;
 

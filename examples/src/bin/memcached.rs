@@ -3,7 +3,7 @@
 //! Outside a cluster, with a kubeconfig:
 //!
 //! ```sh
-//! cargo run --bin memcached -- crd | kubectl apply -f -
+//! cargo run --bin memcached -- crd | kubectl apply --server-side -f -
 //! cargo run --bin memcached -- run
 //! kubectl apply -f examples/memcached/cache.yaml
 //! kubectl get memcached -w
@@ -14,7 +14,7 @@
 //! Inside a cluster, with an image that has this program as its entry point:
 //!
 //! ```sh
-//! cargo run --bin memcached -- manifests --image REGISTRY/memcached-operator:1 | kubectl apply -f -
+//! cargo run --bin memcached -- manifests --image REGISTRY/memcached-operator:1 | kubectl apply --server-side -f -
 //! ```
 //!
 //! Without a cluster: `cargo test -p okt-examples --test memcached`.
