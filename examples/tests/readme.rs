@@ -1,5 +1,6 @@
 //! The README and the docs match the code: the picture, the enum, the handler, the compiler's messages, the tests.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use okt::Lifecycle;
@@ -51,18 +52,76 @@ fn the_readme_shows_the_message_of_the_compiler() {
     );
 }
 
-/// Returns all the code of a directory.
-fn code(directory: &Path) -> String {
-    let mut all = String::new();
+/// Returns the texts of all files of code in a directory.
+fn code_files(directory: &Path) -> Vec<String> {
+    let mut all = Vec::new();
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            all.push_str(&code(&path));
+            all.extend(code_files(&path));
         } else if path.extension().is_some_and(|it| it == "rs") {
-            all.push_str(&std::fs::read_to_string(&path).expect("text"));
+            all.push(std::fs::read_to_string(&path).expect("text"));
         }
     }
     all
+}
+
+/// Returns all the code of a directory.
+fn code(directory: &Path) -> String {
+    code_files(directory).concat()
+}
+
+/// Returns the words in backquotes in the first cells of the tables below headings that begin with `heading`.
+fn first_cells(page: &str, heading: &str) -> BTreeSet<String> {
+    let sections = page.split("\n## ");
+    let rows = sections
+        .filter(|section| section.starts_with(heading))
+        .flat_map(|section| section.lines().filter(|line| line.starts_with("| `")));
+    rows.filter_map(|row| Some(row.split('`').nth(1)?.to_owned()))
+        .collect()
+}
+
+/// Returns the texts in quotes that follow `before` in code, without comments.
+fn texts_after(code: &str, before: &str) -> BTreeSet<String> {
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let code: Vec<&str> = code.lines().filter(is_code).collect();
+    let code = code.join("\n");
+    let parts = code.split(before).skip(1);
+    parts
+        .filter_map(|part| part.trim_start().strip_prefix('"'))
+        .filter_map(|part| Some(part.split('"').next()?.to_owned()))
+        .collect()
+}
+
+/// Returns the code of the runtime, each file up to its tests.
+fn runtime() -> String {
+    let files = code_files(&root().join("okt-runtime/src"));
+    let product = |text: &String| text.split("#[cfg(test)]\nmod").next().map(str::to_owned);
+    files.iter().filter_map(product).collect()
+}
+
+#[test]
+fn the_docs_list_every_reason_and_no_other() {
+    let page = read("docs/conditions.md");
+    let runtime = runtime();
+    let mut reasons: BTreeSet<String> = okt::reasons::ALL
+        .iter()
+        .chain(okt::reasons::resources::ALL)
+        .map(|reason| (*reason).to_owned())
+        .collect();
+    reasons.extend(texts_after(&runtime, "Failure::retry("));
+    reasons.extend(texts_after(&runtime, "Failure::permanent("));
+    assert!(reasons.contains("AgentUnreachable"), "{reasons:?}");
+    assert_eq!(first_cells(&page, "Reasons of"), reasons);
+}
+
+#[test]
+fn the_docs_list_every_annotation_and_label_and_no_other() {
+    let page = read("docs/conditions.md");
+    let names = texts_after(&runtime(), ": &str =").into_iter();
+    let names: BTreeSet<_> = names.filter(|name| name.starts_with("okt.dev/")).collect();
+    assert!(names.contains("okt.dev/paused"), "{names:?}");
+    assert_eq!(first_cells(&page, "Annotations"), names);
 }
 
 #[test]

@@ -108,15 +108,15 @@ const RECONCILING: Option<&str> = Some("Reconciling");
 const STALLED: Option<&str> = Some("Stalled");
 
 #[test]
-fn an_object_that_moves_is_reconciling_towards_its_target() {
+fn an_object_that_moves_is_reconciling_and_says_where_it_is_and_where_it_goes() {
     let start = Case::at(&database(), "Start").task(Task::Running);
-    let message = row(&start, False, RECONCILING, "Running");
+    let message = row(&start, False, RECONCILING, "Start");
     assert_eq!(message, "in Start, on the way to Running");
     let arrived = Case::at(&database(), "Running").task(Task::Running);
     let message = row(&arrived, False, RECONCILING, "Running");
     assert_eq!(message, "the work of Running is under way");
     let leaving = Case::at(&database(), "Running").newly_desired("End");
-    row(&leaving, False, RECONCILING, "End");
+    row(&leaving, False, RECONCILING, "Stopping");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn work_that_failed_permanently_is_stalled_with_its_own_message() {
     }
     let again = Case::at(&database(), "Stopping").phase(Phase::Failed);
     let again = again.with(|_, facts| facts.generation = 2);
-    row(&again, False, RECONCILING, "Running");
+    row(&again, False, RECONCILING, "Stopping");
 }
 
 #[test]

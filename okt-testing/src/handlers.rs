@@ -40,6 +40,7 @@
 //! ```
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use kube::{Client, Resource};
 use okt_runtime::__testing::Fixture;
@@ -92,6 +93,12 @@ impl<K: LifecycleObject, T> Given<K, T> {
     /// Puts the object into this state.
     pub fn state(mut self, state: K::State) -> Self {
         self.fixture.state(state);
+        self
+    }
+
+    /// Sets how long the object has been in that state.
+    pub fn time_in_state(mut self, time: Duration) -> Self {
+        self.fixture.time_in_state(time);
         self
     }
 

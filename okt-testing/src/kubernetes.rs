@@ -28,9 +28,7 @@ use self::process::Processes;
 /// 2. `KUBEBUILDER_ASSETS`: a directory with `kube-apiserver` and `etcd`, in the layout of envtest;
 ///    `kube-controller-manager` and `kubectl` are used if they are there. Without
 ///    `kube-controller-manager` there is no garbage collection.
-/// 3. Go: the program in `okt-testing/kubernetes` of OKT's repository, whose sources are a part of this
-///    crate (so this feature needs the whole repository, as with a git dependency). It is built
-///    once, in about five minutes, into `$XDG_CACHE_HOME/okt` or `~/.cache/okt`, where it takes
+/// 3. Go: the program whose sources are in the directory `kubernetes` of this crate. It is built once, in about five minutes, into `$XDG_CACHE_HOME/okt` or `~/.cache/okt`, where it takes
 ///    150 MB; each version of the sources has its own directory. All of them may be deleted.
 ///
 /// # Guarantees

@@ -2,12 +2,15 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 pub use okt_core::decide::Why as Cause;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::author::progress::Progress;
+use crate::clock::Clock;
 use crate::resources::Cluster;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
@@ -18,14 +21,21 @@ pub struct Context<K: LifecycleObject> {
     object: Arc<K>,
     client: Client,
     pub(crate) cluster: Arc<Cluster<K>>,
+    clock: Clock,
 }
 
 impl<K: LifecycleObject> Context<K> {
-    pub(crate) fn new(object: Arc<K>, client: Client, cluster: Arc<Cluster<K>>) -> Self {
+    pub(crate) fn new(
+        object: Arc<K>,
+        client: Client,
+        cluster: Arc<Cluster<K>>,
+        clock: Clock,
+    ) -> Self {
         Self {
             object,
             client,
             cluster,
+            clock,
         }
     }
 
@@ -44,6 +54,14 @@ impl<K: LifecycleObject> Context<K> {
         self.object.status_of()?.lifecycle.as_ref()?.state.known()
     }
 
+    /// Returns how long the object has been in the state on record; none for a new object.
+    ///
+    /// The time goes on through restarts of the operator.
+    pub fn time_in_state(&self) -> Option<Duration> {
+        let since = self.object.status_of()?.lifecycle.as_ref()?.since?;
+        Some(self.clock.since(since))
+    }
+
     /// Returns whether the object is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.object.meta().deletion_timestamp.is_some()
@@ -59,6 +77,7 @@ pub struct Action<K: LifecycleObject> {
     id: String,
     attempt: u32,
     resumed: bool,
+    began: Instant,
     pub(crate) cancellation: CancellationToken,
     pub(crate) progress: Progress,
 }
@@ -77,6 +96,7 @@ impl<K: LifecycleObject> Action<K> {
             id,
             attempt,
             resumed,
+            began: Instant::now(),
             cancellation,
             progress,
         }
@@ -94,6 +114,11 @@ impl<K: LifecycleObject> Action<K> {
     /// Returns the number of this attempt, starting at 1; a hint, not part of the id.
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Returns how long this attempt has been running.
+    pub fn attempt_age(&self) -> Duration {
+        self.began.elapsed()
     }
 
     /// Returns the cause of the move into this state, also at a retry and after a restart; none if another writer wrote

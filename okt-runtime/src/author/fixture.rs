@@ -1,7 +1,9 @@
 //! The arguments of your code, made by hand: `okt-testing` passes them to handlers without an operator.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::{Client, Resource};
 use okt_core::{Lifecycle, StateId};
 use serde::Serialize;
@@ -11,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::author::context::{Action, Context};
 use crate::author::pass::{Hands, Pass};
 use crate::author::progress::Progress;
+use crate::clock::Clock;
 use crate::resources::{Cluster, Filling, OwnedMemory, Pace, Watches};
 use crate::wire::object::LifecycleObject;
 
@@ -18,6 +21,7 @@ use crate::wire::object::LifecycleObject;
 pub struct Fixture<K: LifecycleObject> {
     object: K,
     state: Option<&'static str>,
+    time_in_state: Option<Duration>,
     client: Client,
     watches: Watches<K>,
     filling: Filling,
@@ -29,6 +33,7 @@ impl<K: LifecycleObject> Fixture<K> {
         Self {
             object,
             state: None,
+            time_in_state: None,
             client,
             watches: Watches::default(),
             filling: Filling::default(),
@@ -38,6 +43,11 @@ impl<K: LifecycleObject> Fixture<K> {
     /// Puts the object into a state.
     pub fn state(&mut self, state: K::State) {
         self.state = Some(state.name());
+    }
+
+    /// Sets how long the object has been in its state.
+    pub fn time_in_state(&mut self, time: Duration) {
+        self.time_in_state = Some(time);
     }
 
     /// Sets the client.
@@ -72,12 +82,18 @@ impl<K: LifecycleObject> Fixture<K> {
     /// Why the surroundings cannot exist.
     pub fn context(self) -> Result<Context<K>, String> {
         let is_namespaced = K::crd().spec.scope != "Cluster";
-        let object = completed(self.object, self.state, is_namespaced)?;
+        let clock = Clock::tokio();
+        let since = self
+            .time_in_state
+            .map(|time| clock.now().saturating_sub(time));
+        let since = since.transpose().map_err(|error| error.to_string())?;
+        let object = completed(self.object, self.state, since, is_namespaced)?;
         let cluster = Cluster::filled(self.watches, is_namespaced, &object, self.filling)?;
         Ok(Context::new(
             Arc::new(object),
             self.client,
             Arc::new(cluster),
+            clock,
         ))
     }
 
@@ -134,6 +150,7 @@ impl<K: LifecycleObject> Fixture<K> {
 fn completed<K: LifecycleObject>(
     mut object: K,
     state: Option<&str>,
+    since: Option<Timestamp>,
     is_namespaced: bool,
 ) -> Result<K, String> {
     let meta = object.meta_mut();
@@ -155,6 +172,9 @@ fn completed<K: LifecycleObject>(
         whole["status"]["lifecycle"] = json!({});
     }
     whole["status"]["lifecycle"]["state"] = state.into();
+    if let Some(since) = since {
+        whole["status"]["lifecycle"]["since"] = since.to_string().into();
+    }
     serde_json::from_value(whole).map_err(|error| error.to_string())
 }
 

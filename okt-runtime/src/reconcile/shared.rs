@@ -92,7 +92,8 @@ impl<A: Application> Shared<A> {
 
     /// Returns the context of an object, for the application.
     pub(crate) fn context(&self, object: Arc<A::Resource>) -> Context<A::Resource> {
-        Context::new(object, self.client.clone(), Arc::clone(&self.cluster))
+        let (client, cluster) = (self.client.clone(), Arc::clone(&self.cluster));
+        Context::new(object, client, cluster, self.clock.clone())
     }
 
     pub(crate) fn requeue(&self, object: ObjectRef<Cached<A::Resource>>) {

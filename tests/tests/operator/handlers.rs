@@ -1,5 +1,7 @@
 //! Handlers, called like any function with arguments of `okt_testing`: no operator, no API.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
@@ -38,6 +40,7 @@ async fn a_handler_gets_the_object_its_state_and_what_it_owns_and_refers_to() {
     let secret: Secret = from_value(json!({ "metadata": { "name": "key" } })).expect("a secret");
     let cx = action(shop())
         .state(ShopState::Open)
+        .time_in_state(Duration::from_mins(5))
         .attempt(3)
         .resumed()
         .owned(&deployment(1))
@@ -46,6 +49,10 @@ async fn a_handler_gets_the_object_its_state_and_what_it_owns_and_refers_to() {
     assert_eq!(cx.object().name_any(), "corner");
     assert_eq!(cx.object().namespace().as_deref(), Some("default"));
     assert_eq!(cx.state(), Some(ShopState::Open));
+    let time = cx.time_in_state().expect("a time");
+    assert!((299..=301).contains(&time.as_secs()), "{time:?}");
+    assert!(context(shop()).build().time_in_state().is_none());
+    assert!(cx.attempt_age() < Duration::from_mins(1));
     assert_eq!((cx.attempt(), cx.resumed()), (3, true));
     let owned = cx.owned::<Deployment>().expect("declared");
     assert_eq!(
