@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many characters of a trail are printed: its last ones.
-const TRAIL: usize = 60;
+/// The width of a line, in characters.
+const WIDTH: usize = 80;
+
+/// How many characters of a trail are printed next to a transition: its last ones.
+const TRAIL: usize = 32;
 
 static FAILURES: AtomicUsize = AtomicUsize::new(0);
 /// Lets one line be printed at a time.
@@ -27,6 +30,44 @@ fn line(text: &str) {
     let _ = writeln!(out, "{clear}{text}");
 }
 
+/// Returns a text in lines that fit the width, each but the first indented by `indent` characters.
+///
+/// The first line has room for a prefix of that length. A word that is longer than a line keeps a line of its own.
+fn wrapped(text: &str, indent: usize) -> String {
+    let mut all = String::new();
+    for part in text.lines() {
+        if !all.is_empty() {
+            all.push('\n');
+            all.extend(std::iter::repeat_n(' ', indent));
+        }
+        let mut column = indent;
+        for (number, word) in part.split(' ').enumerate() {
+            let length = word.chars().count();
+            if number > 0 && column + 1 + length > WIDTH {
+                all.push('\n');
+                all.extend(std::iter::repeat_n(' ', indent));
+                column = indent;
+            } else if number > 0 {
+                all.push(' ');
+                column += 1;
+            }
+            all.push_str(word);
+            column += length;
+        }
+    }
+    all
+}
+
+/// Returns the last characters of a text, at most so many, and a mark if something is missing.
+fn ending(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().skip(count + 1 - most).collect();
+    format!("…{kept}")
+}
+
 fn paint(code: &str, text: &str) -> String {
     if std::io::stdout().is_terminal() {
         format!("\x1b[{code}m{text}\x1b[0m")
@@ -38,34 +79,30 @@ fn paint(code: &str, text: &str) -> String {
 /// Prints the heading of a part.
 pub fn heading(number: usize, text: &str) {
     line("");
+    let text = wrapped(text, 3);
     line(&paint("1", &format!("{number}. {text}")));
 }
 
 /// Prints a note.
 pub fn note(text: &str) {
-    line(&format!("   {text}"));
+    line(&format!("   {}", wrapped(text, 3)));
 }
 
 /// Prints a transition of an object.
 pub fn transition(name: &str, from: &str, to: &str, cause: &str, trail: &str) {
     let from = if from.is_empty() { "·" } else { from };
-    let end = trail
-        .char_indices()
-        .rev()
-        .nth(TRAIL)
-        .map_or(0, |(at, _)| at);
-    let cut = if end == 0 { "" } else { "…" };
     let way = format!("{from} → {to}");
     line(&format!(
         "   {}  {way:<22} {} {}",
         paint("36", &format!("{name:<6}")),
-        paint("2", &format!("{cause:<10}")),
-        paint("2", &format!("{cut}{}", &trail[end..])),
+        paint("2", &format!("{cause:<12}")),
+        paint("2", &ending(trail, TRAIL)),
     ));
 }
 
 /// Prints a check, and counts it if it failed.
 pub fn check(so: bool, what: &str) {
+    let what = &wrapped(what, 5);
     if so {
         line(&format!("   {} {what}", paint("32", "✓")));
     } else {
@@ -153,7 +190,7 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// Prints rows under a head, in columns.
+/// Prints rows under a head, in columns; of a last cell that does not fit, its end.
 ///
 /// # Panics
 ///
@@ -168,10 +205,16 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) {
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let print = |cells: &[String], code: &str| {
-        let cells: Vec<String> = (cells.iter().zip(&widths))
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        line(&paint(code, &format!("   {}", cells.join("  ").trim_end())));
+        let mut row = String::from(" ");
+        for (number, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+            row.push_str("  ");
+            if number + 1 == cells.len() {
+                row.push_str(&ending(cell, WIDTH.saturating_sub(row.chars().count())));
+            } else {
+                row.push_str(&format!("{cell:<width$}"));
+            }
+        }
+        line(&paint(code, row.trim_end()));
     };
     line("");
     print(
@@ -183,5 +226,24 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) {
     );
     for row in rows {
         print(row, "0");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_wrapped_and_a_long_trail_keeps_its_end() {
+        let text = "word ".repeat(40);
+        for (number, line) in wrapped(text.trim(), 5).lines().enumerate() {
+            assert!(
+                line.chars().count() <= WIDTH - if number == 0 { 5 } else { 0 },
+                "{line}"
+            );
+            assert!(number == 0 || line.starts_with("     w"), "{line}");
+        }
+        assert_eq!(ending(">Start>Running>", 20), ">Start>Running>");
+        assert_eq!(ending(">Start>Running>", 9), "…Running>");
     }
 }

@@ -22,6 +22,14 @@ use okt_examples::{screen, shutdown_signal};
 
 use crate::scene::Scene;
 
+/// What to do after the tour.
+const NEXT: &str = "\
+What to do next:
+  cargo run --bin tour -- --serve          use kubectl with three new notebooks
+  cargo run --bin notes-operator -- crd    read the CRD, which holds the graph
+  cargo run -p cargo-okt -- okt new PATH   create an operator of your own
+  README.md                                read the smallest operator";
+
 /// Demonstrates a lifecycle, and checks every step.
 #[derive(Parser)]
 #[command(
@@ -77,5 +85,9 @@ async fn tour(tour: Tour) -> ExitCode {
         scene.show_operator_log();
     }
     scene.strike().await;
-    screen::verdict(outcome.is_ok())
+    let verdict = screen::verdict(outcome.is_ok());
+    if verdict == ExitCode::SUCCESS && !tour.serve {
+        screen::note(NEXT);
+    }
+    verdict
 }

@@ -21,8 +21,14 @@ const NOTEBOOKS: [(&str, u64); 3] = [("alpha", 80), ("beta", 20), ("gamma", 10)]
 
 /// Runs the whole tour.
 pub(crate) async fn all(scene: &mut Scene) -> Result<(), Trouble> {
+    screen::note(
+        "This program starts a Kubernetes API on this machine, an operator of `Notes` objects (a process), and a document server for each object (also a process). It then breaks them, and checks after each step that the operator repairs what it should.",
+    );
     screen::note(&format!("API on {}", scene.address()));
     screen::note(&format!("kubeconfig {}", scene.kubeconfig.display()));
+    screen::note(
+        "A line of an object says from which state to which it went, why, and its trail: the path so far. `<<>>` and `x2` fold a loop: `(A<<>>B)x2` is A, B, A, B. `…` stands for what does not fit.",
+    );
     creation(scene).await?;
     backup_while_writing(scene).await?;
     killed_server(scene).await?;
