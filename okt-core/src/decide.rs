@@ -511,21 +511,15 @@ impl Situation<'_, '_> {
 
 /// Returns how long the next transition must still wait: beyond twice the number of states, each waits like a retry.
 fn loop_guard(graph: &Graph<'_>, record: &Record, facts: &LifecycleFacts<'_>) -> Option<Duration> {
-    let wait = loop_wait(graph, record, facts)?;
-    (wait.checked_sub(facts.in_state)).filter(|left| !left.is_zero())
-}
-
-/// Returns how long the object must have been in its state before the loop guard lets it go on.
-pub(crate) fn loop_wait(
-    graph: &Graph<'_>,
-    record: &Record,
-    facts: &LifecycleFacts<'_>,
-) -> Option<Duration> {
     // One jump leads out of a state that the graph does not have, and nothing leads back.
     graph.get(record.state)?;
     let rounds = record.rounds_now(graph, facts);
     let beyond = rounds.saturating_sub(rounds_limit(graph));
-    (beyond > 0).then(|| facts.backoff.wait(beyond, facts.seed))
+    if beyond == 0 {
+        return None;
+    }
+    let wait = facts.backoff.wait(beyond, facts.seed);
+    (wait.checked_sub(facts.in_state)).filter(|left| !left.is_zero())
 }
 
 /// Returns the number of transitions after which the loop guard acts: twice the number of states.
