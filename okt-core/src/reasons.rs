@@ -33,6 +33,8 @@ reasons! {
 
     /// The work failed without a reason that a condition can have.
     FAILED = "Failed";
+    /// An error that your code passed on by `?`, without a reason.
+    ERROR = "Error";
     /// The handler named a state that no edge leads to.
     NO_EDGE = "NoEdge";
     /// Your code panicked.

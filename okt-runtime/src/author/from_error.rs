@@ -4,6 +4,8 @@
 
 use std::error::Error;
 
+use okt_core::reasons;
+
 use crate::failure::Failure;
 use crate::texts::chain;
 
@@ -17,7 +19,7 @@ impl<E: Into<AnyError>> From<E> for Failure {
         if let Some(failure) = crate::reach::failure_of(&*error) {
             return failure;
         }
-        Self::retry("Error", chain(&*error))
+        Self::retry(reasons::ERROR, chain(&*error))
     }
 }
 
