@@ -120,10 +120,7 @@ async fn reconcile_all<A: Application>(
             () = &mut stopped => queue.close(),
             Some(()) = running.next(), if !running.is_empty() => {}
             (object, place) = queue.next() => {
-                // An object that was deleted while it was queued is not reconciled.
-                if let Some(object) = store.get(&object) {
-                    running.push(contained(shared, object, requeues, place));
-                }
+                running.push(contained(shared, store, object, requeues, place));
             }
         }
         if stopping.is_cancelled() && running.is_empty() {
@@ -136,10 +133,16 @@ async fn reconcile_all<A: Application>(
 /// objects.
 async fn contained<A: Application>(
     shared: &Arc<Shared<A>>,
-    object: Arc<Cached<A::Resource>>,
+    store: &Store<Cached<A::Resource>>,
+    object: ObjectRef<Cached<A::Resource>>,
     requeues: &Requeues<A::Resource>,
     place: PlaceOf<A::Resource>,
 ) {
+    // The object is looked up here, when the reconciliation begins, and not when it is taken from the queue: in between
+    // the object may go, and with it the memory that its finalizer is dropped.
+    let Some(object) = store.get(&object) else {
+        return;
+    };
     let reconciliation = reconcile(shared, &object, &place);
     let requeue = match AssertUnwindSafe(reconciliation).catch_unwind().await {
         Ok(requeue) => requeue,
