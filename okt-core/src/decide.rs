@@ -254,6 +254,7 @@ impl Situation<'_, '_> {
             // A lifecycle has no give-up.
             Cause::Named | Cause::OnGiveUp => None,
             Cause::After(time) => (self.facts.in_state >= time).then_some(Why::After),
+            Cause::Deadline(time) => (self.facts.in_deadline >= time).then_some(Why::After),
             Cause::OnError { attempts } => {
                 (self.failures(work) >= attempts).then_some(Why::OnError)
             }

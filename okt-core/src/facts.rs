@@ -146,6 +146,10 @@ pub struct LifecycleFacts<'a> {
     pub started_under: i64,
     /// The time since the arrival in the state on record.
     pub in_state: Duration,
+    /// The time since the object came under the deadline of the state on record ([`State::deadline`]); zero without one.
+    ///
+    /// [`State::deadline`]: crate::State::deadline
+    pub in_deadline: Duration,
     /// The backoff between attempts.
     pub backoff: Backoff,
     /// The seed of this object's jitter.

@@ -104,6 +104,9 @@ pub enum Cause {
     Named,
     /// The object has been in the state for this time.
     After(Duration),
+    /// The object has been for this time in states that have this cause with the same time and target: one deadline
+    /// over several states.
+    Deadline(Duration),
     /// This many attempts of the state's action failed, or one failed permanently.
     OnError {
         /// Attempts, the first included; at least 1.
@@ -118,6 +121,9 @@ pub enum Cause {
 }
 
 /// A trigger edge: a debranching, checked before every child.
+///
+/// An edge with several causes is one trigger for each of them, with the same target; the cause that applies first
+/// raises it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trigger {
     /// The target.
@@ -232,6 +238,21 @@ impl State<'_> {
     /// Returns the trigger edge to a state, if there is one.
     pub fn trigger_to(&self, to: StateId) -> Option<&Trigger> {
         self.triggers.iter().find(|trigger| trigger.to == to)
+    }
+
+    /// Returns the deadline that the state is under together with other states: where it leads, and its time.
+    pub fn deadline(&self) -> Option<(StateId, Duration)> {
+        self.triggers
+            .iter()
+            .find_map(|trigger| match trigger.cause {
+                Cause::Deadline(time) => Some((trigger.to, time)),
+                Cause::Named
+                | Cause::After(_)
+                | Cause::OnError { .. }
+                | Cause::OnDelete
+                | Cause::OnChange
+                | Cause::OnGiveUp => None,
+            })
     }
 
     /// Returns every target, triggers first, in declaration order; a target can occur twice.

@@ -445,6 +445,20 @@ fn a_dead_end_is_reported_once_and_not_also_as_a_trap_or_a_missing_route() {
 }
 
 #[test]
+fn one_edge_may_have_several_causes_but_not_the_same_kind_twice() {
+    let several = graph(&[
+        "entry A >B !C:after60 !C:error3 !C:deadline90 !C:delete",
+        "rest B >C",
+        "leaf C",
+    ]);
+    assert_eq!(faults(&several), []);
+    let twice = graph(&["entry A >B !C:after60 !C:after90", "rest B >C", "leaf C"]);
+    breaks(&twice, Rule::SameCause, Place::Cause(A, 1));
+    let named = graph(&["entry A >B !C:after60 !C", "rest B >C", "leaf C"]);
+    breaks(&named, Rule::SameTarget, Place::Trigger(A, 1));
+}
+
+#[test]
 fn every_rule_has_its_code() {
     let codes: Vec<String> = Rule::ALL.iter().map(ToString::to_string).collect();
     let expected: Vec<String> = (1..=20).map(|code| format!("OKT{code:03}")).collect();

@@ -151,3 +151,21 @@ fn the_same_graph_is_drawn_the_same() {
         assert_eq!(draw(&database()), draw(&database()));
     }
 }
+
+#[test]
+fn an_edge_with_several_causes_is_drawn_once() {
+    let graph = graph(&[
+        "entry A >B !C:after60 !C:error3 !C:deadline90",
+        "rest B >C",
+        "leaf C",
+    ]);
+    let edge = "A --> C : after 1m or on 3 errors or deadline 1m30s\n";
+    assert!(graph.mermaid().contains(edge), "{}", graph.mermaid());
+    assert_eq!(graph.mermaid().matches("A --> C").count(), 1);
+    assert_eq!(graph.dot().matches("\"A\" -> \"C\"").count(), 1);
+    assert!(
+        graph.json().contains(r#""deadline":"1m30s""#),
+        "{}",
+        graph.json()
+    );
+}

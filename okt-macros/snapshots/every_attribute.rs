@@ -5,6 +5,9 @@ const _: () = {
     fn _states(state: &Cache) {
         match state {
             Cache::Broken { .. } => {}
+            Cache::Filling { .. } => {}
+            Cache::Compacting { .. } => {}
+            Cache::Broken { .. } => {}
             Cache::Gone { .. } => {}
             Cache::Serving { .. } => {}
             Cache::Broken { .. } => {}
@@ -62,7 +65,7 @@ pub mod cache {
         /// Go to `Parked`: Nobody asks.
         Parked,
     }
-    /// How the work of `Compacting` ends; it leads to `Parked` or `Serving`.
+    /// How the work of `Compacting` ends; it leads to `Parked`, `Broken` or `Serving`.
     #[derive(Clone, Copy)]
     pub enum AfterCompacting {
         /// On towards the desired state, or to the last child, `Serving`.
@@ -71,6 +74,8 @@ pub mod cache {
         Wait(::core::time::Duration),
         /// Go to `Parked`: Nobody asks.
         Parked,
+        /// Go to `Broken`: Somebody has to look.
+        Broken,
         /// Go to `Serving`: Clients are served.
         Serving,
     }
@@ -125,7 +130,7 @@ pub trait CacheHandler: ::core::marker::Sync {
     > + ::core::marker::Send;
     /// The work of [`Compacting`](Cache::Compacting): Space is made.
     ///
-    /// Answers `Next`, `Wait`, `Parked` or `Serving`.
+    /// Answers `Next`, `Wait`, `Parked`, `Broken` or `Serving`.
     fn compacting(
         &self,
         cx: &Self::Context,
@@ -170,8 +175,20 @@ const _: () = {
                         cause: __okt::Cause::After(::core::time::Duration::new(5400, 0)),
                     },
                     __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::OnError {
+                            attempts: 5,
+                        },
+                    },
+                    __okt::Trigger {
                         to: __okt::StateId(6),
                         cause: __okt::Cause::OnDelete,
+                    },
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::Deadline(
+                            ::core::time::Duration::new(14400, 0),
+                        ),
                     },
                 ],
                 children: &[__okt::StateId(1)],
@@ -235,6 +252,12 @@ const _: () = {
                     __okt::Trigger {
                         to: __okt::StateId(4),
                         cause: __okt::Cause::Named,
+                    },
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::Deadline(
+                            ::core::time::Duration::new(14400, 0),
+                        ),
                     },
                 ],
                 children: &[__okt::StateId(1)],
@@ -419,6 +442,7 @@ const _: () = {
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
                 Self::Parked => __okt::Answer::To(__okt::StateId(4)),
+                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
                 Self::Serving => __okt::Answer::To(__okt::StateId(1)),
             }
         }

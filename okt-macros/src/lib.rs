@@ -78,7 +78,8 @@
 //! | `#[visit]` | a passing state | a spec may request a visit of this state; no route leads through it |
 //! | `#[no_transit]` | a state | no route leads through it |
 //! | `#[child(To)]` | a state, repeatable | a regular edge; declaration order is priority, the last one is Next |
-//! | `#[trigger(To)]` | a state, repeatable | an edge for an event of the application; it precedes every child. Raised by name, or by one cause: `after = "30m"`, `on_error` or `on_error(attempts = 3)`, `on_delete`, `on_change`; in a pass `on_error`, `on_give_up`, `on_delete` |
+//! | `#[trigger(To)]` | a state, repeatable | an edge for an event of the application; it precedes every child. Raised by name, or by the first of its causes: `after = "30m"`, `on_error` or `on_error(attempts = 3)`, `on_delete`, `on_change`; in a pass `on_error`, `on_give_up`, `on_delete` |
+//! | `#[deadline(To, after = "1h", over(A, B))]` | the enum, repeatable | a trigger to `To` in each of these states, raised when the object has been in them for this time, in whichever; a state is under one deadline |
 //! | `#[condition(Type)]` | a state, repeatable | a condition in the object's status while it is in this state; options `status`, `reason`, `message`. Write a type with a domain as a text: `"okt.dev/Type"` |
 //! | `#[no_route(To, .., reason = "..")]` | a resting state, repeatable | from here the operator refuses these desired states, with this reason |
 //! | `#[was("Old")]` | a state, repeatable | a former name, under which objects may be stored |
@@ -168,6 +169,7 @@ pub fn lifecycle_graph(args: TokenStream, item: TokenStream) -> TokenStream {
         __lifecycle_graph,
         child,
         condition,
+        deadline,
         entry,
         leaf,
         no_route,

@@ -10,7 +10,7 @@ use quote::{format_ident, quote};
 use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Fields, Generics, Meta, Path, Variant, Visibility};
 
-use crate::attr::{self, Attributes, Condition, Target};
+use crate::attr::{self, Attributes, Condition, Deadline, Target};
 use crate::items;
 use crate::options::{Options, identifier};
 use crate::report::{Report, Spot};
@@ -36,6 +36,8 @@ pub(crate) struct Model {
     /// The generated trait (e.g. `DatabaseStateHandler`).
     pub(crate) handler: Ident,
     pub(crate) nodes: Vec<Node>,
+    /// The deadlines over several states; each of these states has a trigger for it.
+    pub(crate) deadlines: Vec<Deadline>,
     /// Whether the graph has mistakes, so that the generated code only avoids further errors.
     pub(crate) is_wrong: bool,
 }
@@ -61,7 +63,14 @@ impl Model {
     pub(crate) fn read(report: &mut Report, input: &DeriveInput) -> Option<Self> {
         let args = arguments(&input.attrs);
         let options = Options::read(report, args);
-        refuse_misplaced(report, &input.attrs, "on a state of the enum");
+        refuse_misplaced(report, &input.attrs, &attr::WORDS, "on a state of the enum");
+        let deadlines = input
+            .attrs
+            .iter()
+            .filter(|attr| attr.path().is_ident("deadline"));
+        let deadlines = deadlines
+            .filter_map(|attr| Deadline::read(report, attr))
+            .collect();
         let spot = report.spot(input.ident.span());
         let variants = match &input.data {
             Data::Enum(data) => &data.variants,
@@ -112,6 +121,7 @@ impl Model {
                 .handler
                 .unwrap_or_else(|| Ident::new(&format!("{name}Handler"), Span::call_site())),
             nodes,
+            deadlines,
             is_wrong: false,
             ident: input.ident.clone(),
         };
@@ -170,20 +180,37 @@ impl Model {
         nodes.flat_map(|node| &node.attributes.conditions)
     }
 
+    /// Returns every state that an attribute names.
+    pub(crate) fn mentions(&self) -> impl Iterator<Item = &Target> {
+        let deadlines = self.deadlines.iter();
+        let deadlines =
+            deadlines.flat_map(|deadline| [&deadline.target].into_iter().chain(&deadline.over));
+        deadlines.chain(self.nodes.iter().flat_map(Node::mentions))
+    }
+
     /// Returns whether an attribute names a state that does not exist; rustc reports which one.
     pub(crate) fn has_unknown_targets(&self) -> bool {
-        let mut mentions = self.nodes.iter().flat_map(Node::mentions);
-        mentions.any(|target| target.to == StateId::UNKNOWN)
+        (self.mentions()).any(|target| target.to == StateId::UNKNOWN)
     }
 
     fn find_targets(&mut self) {
         let ids: BTreeMap<String, StateId> =
             self.iter().map(|(id, node)| (node.variant(), id)).collect();
+        let find = |target: &mut Target| {
+            let name = target.ident.as_ref().map(items::name);
+            let found = name.and_then(|name| ids.get(&name));
+            target.to = found.copied().unwrap_or(StateId::UNKNOWN);
+        };
         for node in &mut self.nodes {
-            for target in node.mentions_mut() {
-                let name = target.ident.as_ref().map(items::name);
-                let found = name.and_then(|name| ids.get(&name));
-                target.to = found.copied().unwrap_or(StateId::UNKNOWN);
+            node.mentions_mut().for_each(&find);
+        }
+        for deadline in &mut self.deadlines {
+            find(&mut deadline.target);
+            deadline.over.iter_mut().for_each(&find);
+            for state in &deadline.over {
+                if let Some(node) = self.nodes.get_mut(state.to.index()) {
+                    node.attributes.triggers.push(deadline.trigger(state));
+                }
             }
         }
     }
@@ -191,6 +218,7 @@ impl Model {
 
 impl Node {
     fn read(report: &mut Report, variant: &Variant, case: Option<&str>) -> Self {
+        refuse_misplaced(report, &variant.attrs, &attr::WORDS_OF_ENUM, "on the enum");
         let attributes = Attributes::read(report, &variant.attrs);
         let spot = report.spot(variant.ident.span());
         let has_fields = !matches!(variant.fields, Fields::Unit);
@@ -203,7 +231,7 @@ impl Node {
             );
         }
         for field in &variant.fields {
-            refuse_misplaced(report, &field.attrs, "on the state itself");
+            refuse_misplaced(report, &field.attrs, &attr::WORDS, "on the state itself");
         }
         let own = items::name(&variant.ident);
         let name = match (&attributes.rename, case) {
@@ -314,10 +342,10 @@ fn refuse_shape(report: &mut Report, span: Span) {
 }
 
 /// Reports attributes of states in a wrong place.
-fn refuse_misplaced(report: &mut Report, attrs: &[Attribute], place: &str) {
+fn refuse_misplaced(report: &mut Report, attrs: &[Attribute], words: &[&str], place: &str) {
     for attr in attrs {
         let word = items::spell(attr.path());
-        if attr::WORDS.contains(&word.as_str()) {
+        if words.contains(&word.as_str()) {
             let spot = report.spot(attr.path().span());
             report.error(
                 Rule::Option,

@@ -12,6 +12,14 @@ pub(crate) struct Spot {
     order: usize,
 }
 
+impl PartialEq for Spot {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Spot {}
+
 /// The mistakes so far.
 ///
 /// Readers do not stop at the first mistake: they report it here and continue with what they understand.

@@ -142,6 +142,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
             .map_or(0, |it| it.attempt),
         started_under: meta.generation.unwrap_or(0),
         in_state: Duration::from_secs(u64::MAX >> dice.below(64)),
+        in_deadline: Duration::from_secs(u64::MAX >> dice.below(64)),
         backoff: Backoff::default(),
         seed: read::seed(meta.uid.as_deref().unwrap_or_default()),
     };

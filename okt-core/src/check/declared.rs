@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::search::cycles;
 use super::{Faults, Place, Rule, is_dead_end};
-use crate::graph::{Cause, Kind, Mark, StateId};
+use crate::graph::{Cause, Kind, Mark, StateId, Trigger};
 use crate::names;
 use crate::routes::net;
 
@@ -140,12 +140,22 @@ impl Faults<'_, '_> {
                 if trigger.to == StateId::UNKNOWN {
                     continue;
                 }
-                if state.triggers[..index].iter().any(|t| t.to == trigger.to) {
+                // Each cause of an edge is a trigger; OKT011 compares the causes.
+                let is_named = |trigger: &Trigger| trigger.cause == Cause::Named;
+                let is_another = |earlier: &&Trigger| {
+                    earlier.to == trigger.to && (is_named(earlier) || is_named(trigger))
+                };
+                if let Some(earlier) = state.triggers[..index].iter().find(is_another) {
+                    let fix = if is_named(earlier) && is_named(trigger) {
+                        "remove one"
+                    } else {
+                        "remove the one without a cause: a trigger with a cause has a name too"
+                    };
                     self.report(
                         Rule::SameTarget,
                         Place::Trigger(id, index),
                         format!(
-                            "{} has a trigger to {} already; remove one",
+                            "{} has a trigger to {} already; {fix}",
                             self.spell(id),
                             self.spell(trigger.to)
                         ),
@@ -356,6 +366,9 @@ impl Faults<'_, '_> {
                     Cause::After(time) if time.is_zero() => {
                         "a time of zero would leave the state at once; give it a unit and a number above 0 (e.g. `after = \"30m\"`)"
                     }
+                    Cause::Deadline(time) if time.is_zero() => {
+                        "a time of zero would leave the states at once; give it a unit and a number above 0 (e.g. `after = \"30m\"`)"
+                    }
                     Cause::OnError { attempts: 0 } => {
                         "zero attempts would never try; use `attempts = 1` to leave at the first failure"
                     }
@@ -363,6 +376,7 @@ impl Faults<'_, '_> {
                         "`on_give_up` is for passes: the work of a lifecycle fails or ends; use `on_error`"
                     }
                     Cause::After(_)
+                    | Cause::Deadline(_)
                     | Cause::OnError { .. }
                     | Cause::Named
                     | Cause::OnDelete
@@ -443,7 +457,7 @@ impl Faults<'_, '_> {
                     Cause::OnError { .. } => {
                         "a pass does not count attempts; write `on_error`: the step failed"
                     }
-                    Cause::After(_) | Cause::OnChange => {
+                    Cause::After(_) | Cause::Deadline(_) | Cause::OnChange => {
                         "a pass has no time and no changes; `on_delete`, `on_error` and `on_give_up` raise its triggers"
                     }
                 };

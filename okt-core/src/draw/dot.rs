@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::cause;
+use super::trigger_edges;
 use crate::graph::{Graph, Mark};
 
 impl Graph<'_> {
@@ -38,12 +38,11 @@ impl Graph<'_> {
         }
         for (_, state) in self.iter() {
             let from = quoted(state.name);
-            for trigger in state.triggers {
-                let label = cause(trigger.cause).unwrap_or_default();
+            for (to, causes) in trigger_edges(state) {
                 text.push_str(&format!(
                     "    {from} -> {} [style=dashed, label={}];\n",
-                    quoted(self.name_of(trigger.to)),
-                    quoted(&label)
+                    quoted(self.name_of(to)),
+                    quoted(&causes)
                 ));
             }
             for (index, child) in state.children.iter().enumerate() {

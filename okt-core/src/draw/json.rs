@@ -16,7 +16,7 @@ impl Graph<'_> {
     /// Writes a graph as one line of JSON.
     ///
     /// Fields: `format`, `name`, `doc`, `kind` (`lifecycle` or `pass`), `states`; of a state `name`, `doc`,
-    /// `roles`, `was`, `triggers` (`to`, `cause`, and `after` or `attempts`), `children` (the last is Next),
+    /// `roles`, `was`, `triggers` (`to`, `cause`, and `after`, `deadline` or `attempts`), `children` (the last is Next),
     /// `conditions`, `noRoutes`. Empty texts and lists are left out.
     ///
     /// ```
@@ -63,6 +63,7 @@ impl Graph<'_> {
                     }
                     match trigger.cause {
                         Cause::After(after) => object.text("after", &duration::text(after)),
+                        Cause::Deadline(time) => object.text("deadline", &duration::text(time)),
                         Cause::OnError { attempts } => {
                             object.raw("attempts", &format!("{attempts}"));
                         }

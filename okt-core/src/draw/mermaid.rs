@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::cause;
+use super::trigger_edges;
 use crate::graph::{Graph, Mark};
 
 impl Graph<'_> {
@@ -18,12 +18,16 @@ impl Graph<'_> {
             text.push_str(&format!("    [*] --> {}\n", self.name_of(entry)));
         }
         for (_, state) in self.iter() {
-            for trigger in state.triggers {
-                let label = cause(trigger.cause).unwrap_or_else(|| "trigger".into());
+            for (to, causes) in trigger_edges(state) {
+                let label = if causes.is_empty() {
+                    "trigger"
+                } else {
+                    &causes
+                };
                 text.push_str(&format!(
                     "    {} --> {} : {label}\n",
                     state.name,
-                    self.name_of(trigger.to)
+                    self.name_of(to)
                 ));
             }
             let choice = state.children.len() > 1;

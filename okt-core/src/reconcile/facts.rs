@@ -223,6 +223,8 @@ pub enum News {
 pub struct TimeFacts {
     /// The time since the arrival in the state on record.
     pub in_state: Duration,
+    /// The time since the object came under the deadline of that state; zero without one.
+    pub in_deadline: Duration,
     /// The time until the application is observed again, if nothing happens before.
     pub observe_after: Duration,
     /// The backoff between attempts.
@@ -258,6 +260,7 @@ impl Facts<'_> {
             attempt: self.work.attempt,
             started_under: self.work.started_under,
             in_state: self.time.in_state,
+            in_deadline: self.time.in_deadline,
             backoff: self.time.backoff,
             seed: self.time.seed,
         }

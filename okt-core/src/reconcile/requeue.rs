@@ -162,6 +162,7 @@ fn left(
                     .iter()
                     .filter_map(|trigger| match trigger.cause {
                         Cause::After(time) => to_come(time.checked_sub(f.time.in_state)),
+                        Cause::Deadline(time) => to_come(time.checked_sub(f.time.in_deadline)),
                         Cause::Named
                         | Cause::OnError { .. }
                         | Cause::OnDelete

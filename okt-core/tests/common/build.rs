@@ -8,7 +8,7 @@ use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, State, StateId, Trigger
 /// Builds a graph with its routes from one line per state: marks, name, edges.
 ///
 /// `>Down` is a child, `-Down` a `no_route`, and `!Failed` a trigger, by name or with a cause:
-/// `!Failed:error3`, `!Failed:after60` (seconds), `!Failed:delete`, `!Failed:change`
+/// `!Failed:error3`, `!Failed:after60` (seconds), `!Failed:deadline60`, `!Failed:delete`, `!Failed:change`
 /// (e.g. `"rest hold Up >Servicing >Down !Failed:error3"`).
 /// A target that no line declares is [`StateId::UNKNOWN`].
 pub(crate) fn graph(lines: &[&'static str]) -> Graph<'static> {
@@ -88,9 +88,18 @@ fn cause_of(word: &str) -> Cause {
             Some(attempts) => Cause::OnError {
                 attempts: number(attempts),
             },
-            None => Cause::After(Duration::from_secs(
-                number(word.strip_prefix("after").expect("a cause")).into(),
-            )),
+            None => {
+                let (is_deadline, time) = match word.strip_prefix("deadline") {
+                    Some(time) => (true, time),
+                    None => (false, word.strip_prefix("after").expect("a cause")),
+                };
+                let time = Duration::from_secs(number(time).into());
+                if is_deadline {
+                    Cause::Deadline(time)
+                } else {
+                    Cause::After(time)
+                }
+            }
         },
     }
 }

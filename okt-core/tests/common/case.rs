@@ -50,6 +50,7 @@ impl Case {
                 attempt: 1,
                 started_under: 1,
                 in_state: Duration::from_mins(1),
+                in_deadline: Duration::from_mins(1),
                 backoff: Backoff::default(),
                 seed: 1,
             },

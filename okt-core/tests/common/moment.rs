@@ -90,6 +90,7 @@ fn facts(rng: &mut Rng, count: usize) -> LifecycleFacts<'static> {
         attempt: small(rng, 5),
         started_under: generation(rng),
         in_state: Duration::from_secs(rng.next() % 900),
+        in_deadline: Duration::from_secs(rng.next() % 900),
         backoff: Backoff::default(),
         seed: rng.next(),
     }

@@ -69,7 +69,7 @@ fn no_route(rng: &mut Rng, count: usize) -> NoRoute<'static> {
 }
 
 fn trigger(rng: &mut Rng, count: usize) -> Trigger {
-    let cause = match rng.below(6) {
+    let cause = match rng.below(7) {
         0 => Cause::Named,
         1 => Cause::After(Duration::from_secs(rng.next() % 60)),
         2 => Cause::OnError {
@@ -77,6 +77,7 @@ fn trigger(rng: &mut Rng, count: usize) -> Trigger {
         },
         3 => Cause::OnDelete,
         4 => Cause::OnGiveUp,
+        5 => Cause::Deadline(Duration::from_secs(rng.next() % 60)),
         _ => Cause::OnChange,
     };
     Trigger {

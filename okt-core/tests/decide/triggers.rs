@@ -311,3 +311,19 @@ fn a_trigger_of_a_state_whose_action_failed_permanently_still_counts() {
     let case = Case::at(&database(), "Servicing").phase(Phase::Failed);
     goes(&after(case, 30 * 60), "Failed", By::Trigger, Why::After);
 }
+
+#[test]
+fn a_deadline_over_several_states_counts_its_own_time() {
+    let graph = graph(&[
+        "entry A !D:deadline60 !D:error2 >B",
+        "rest B >C",
+        "leaf C",
+        "rest hold idle D >C",
+    ]);
+    let under = |seconds| {
+        let case = after(Case::at(&graph, "A").task(Task::Running), 3600);
+        case.with(|_, facts| facts.in_deadline = Duration::from_secs(seconds))
+    };
+    stands(&under(59), Stand::Running);
+    goes(&under(60), "D", By::Trigger, Why::After);
+}

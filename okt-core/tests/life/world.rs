@@ -226,6 +226,7 @@ impl<'r> World<'r> {
             attempt: self.memory.attempt,
             started_under: self.memory.started_under,
             in_state: self.now.checked_sub(object.arrived).unwrap_or_default(),
+            in_deadline: Duration::ZERO,
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_mins(5)),
             seed: 3,
         }

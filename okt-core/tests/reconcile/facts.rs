@@ -65,6 +65,7 @@ impl World {
             writes: writes(memory, round),
             time: TimeFacts {
                 in_state: self.in_state(&round.object.status.recorded),
+                in_deadline: self.in_state(&round.object.status.recorded),
                 observe_after: Duration::from_secs(30),
                 backoff: Backoff::default(),
                 seed: 1,

@@ -7,7 +7,7 @@ use okt_core::{Cause, StateId};
 use proc_macro2::Ident;
 use syn::{Attribute, Lit};
 
-use super::{Attributes, NoRoute, Target, Trigger, once, spot};
+use super::{Attributes, Deadline, NoRoute, Target, Trigger, once, spot};
 use crate::items::{self, Content, Item};
 use crate::report::{Report, Spot};
 
@@ -22,38 +22,40 @@ impl Attributes {
             .extend(one_per_attribute(report, "child", targets));
     }
 
-    /// Reads `#[trigger(Failed, after = "30m")]`.
+    /// Reads `#[trigger(Failed, after = "30m", on_error(attempts = 3))]`: one trigger for each cause.
     pub(super) fn trigger(&mut self, report: &mut Report, attr: &Attribute) {
         const CAUSES: [&str; 5] = ["after", "on_error", "on_delete", "on_change", "on_give_up"];
         let (targets, rest) = targets(report, attr, &CAUSES);
         for target in one_per_attribute(report, "trigger", targets) {
-            self.triggers.push(Trigger {
-                cause: Cause::Named,
-                word: target.spot,
-                value: target.spot,
-                is_doubtful: false,
-                target,
-            });
+            self.triggers.push(Trigger::named(target));
         }
-        let Some(trigger) = self.triggers.last_mut() else {
+        let Some(target) = self.triggers.last().map(|last| last.target.clone()) else {
             return;
         };
-        let mut first: Option<String> = None;
+        let mut seen: Vec<String> = Vec::new();
         for item in rest {
             let word = item.word().filter(|word| CAUSES.contains(&word.as_str()));
             let Some(word) = word else {
                 item.unknown(report, &CAUSES);
-                trigger.is_doubtful = true;
+                if let Some(trigger) = self.triggers.last_mut() {
+                    trigger.is_doubtful = true;
+                }
                 continue;
             };
-            if let Some(first) = &first {
+            if seen.contains(&word) {
                 report.error(
                     Rule::Option,
                     item.spot,
-                    format!("a trigger has one cause, and `{first}` stands already; remove one"),
+                    format!("`{word}` stands twice; keep one"),
                 );
                 continue;
             }
+            if !seen.is_empty() {
+                self.triggers.push(Trigger::named(target.clone()));
+            }
+            let Some(trigger) = self.triggers.last_mut() else {
+                return;
+            };
             trigger.word = item.spot;
             trigger.value = item.spot;
             trigger.cause = match word.as_str() {
@@ -74,7 +76,7 @@ impl Attributes {
                     Cause::OnGiveUp
                 }
             };
-            first = Some(word);
+            seen.push(word);
         }
     }
 
@@ -110,6 +112,72 @@ impl Attributes {
                 reason: reason.clone(),
             }));
     }
+}
+
+impl Deadline {
+    /// Reads `#[deadline(Failed, after = "1h", over(Start, Warming))]`.
+    pub(crate) fn read(report: &mut Report, attr: &Attribute) -> Option<Self> {
+        const OPTIONS: [&str; 2] = ["after", "over"];
+        let own = spot(report, attr);
+        let (targets, rest) = targets(report, attr, &OPTIONS);
+        let target = one_per_attribute(report, "deadline", targets)
+            .into_iter()
+            .next()?;
+        let (mut time, mut over) = (None, Vec::new());
+        let mut seen = Vec::new();
+        for item in rest {
+            match item.word().as_deref() {
+                Some("after") => {
+                    once(report, &mut seen, "after", &item);
+                    let mut value = item.spot;
+                    let read = after(report, &item, &mut value);
+                    time = Some((read, item.spot, value));
+                }
+                Some("over") => {
+                    once(report, &mut seen, "over", &item);
+                    over.extend(states_of(report, &item));
+                }
+                _ => item.unknown(report, &OPTIONS),
+            }
+        }
+        let is_named = target.ident.is_some();
+        if is_named && (time.is_none() || over.is_empty()) {
+            report.error(
+                Rule::Option,
+                own,
+                "a deadline has a target, a time and the states that it is for; write `#[deadline(Failed, after = \"1h\", over(Start, Warming))]`",
+            );
+        }
+        let (time, word, value) = time?;
+        Some(Self {
+            target,
+            time,
+            word,
+            value,
+            over,
+        })
+    }
+}
+
+/// Returns the states of `over(Start, Warming)`.
+fn states_of(report: &mut Report, item: &Item) -> Vec<Target> {
+    let Content::List { items, .. } = &item.content else {
+        report.error(
+            Rule::Option,
+            item.spot,
+            "`over` takes states; write `over(Start, Warming)`",
+        );
+        return Vec::new();
+    };
+    let items = items::parse(report, items.clone());
+    let states = items.iter().filter_map(|item| {
+        let state = target(report, item, true, &[]);
+        if state.is_none() {
+            item.unknown(report, &[]);
+        }
+        state
+    });
+    states.collect()
 }
 
 /// Returns the states that an attribute names, and its other items; at least one target, so that an edge stays an edge.

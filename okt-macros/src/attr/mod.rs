@@ -3,6 +3,8 @@
 mod edge;
 mod saying;
 
+use core::time::Duration;
+
 use okt_core::check::Rule;
 use okt_core::{Cause, ConditionStatus, Mark, StateId};
 use proc_macro2::Ident;
@@ -27,7 +29,7 @@ pub(crate) struct Attributes {
 }
 
 /// A state that an attribute names (e.g. `Running` of `#[child(Running)]`).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// None if the attribute names no state; it stays an edge, so that the others keep their positions.
     pub(crate) ident: Option<Ident>,
@@ -47,6 +49,50 @@ pub(crate) struct Trigger {
     pub(crate) value: Spot,
     /// Whether an option was not understood, so that the real cause may differ from [`Trigger::cause`].
     pub(crate) is_doubtful: bool,
+}
+
+impl Trigger {
+    /// Returns a trigger that only its name raises.
+    pub(crate) fn named(target: Target) -> Self {
+        Self {
+            cause: Cause::Named,
+            word: target.spot,
+            value: target.spot,
+            is_doubtful: false,
+            target,
+        }
+    }
+}
+
+/// A deadline over several states, which the enum declares.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    pub(crate) target: Target,
+    pub(crate) time: Duration,
+    /// The word `after`.
+    pub(crate) word: Spot,
+    /// The value of `after`.
+    pub(crate) value: Spot,
+    /// The states that the deadline is for.
+    pub(crate) over: Vec<Target>,
+}
+
+impl Deadline {
+    /// Returns the trigger that the deadline is in one of its states.
+    pub(crate) fn trigger(&self, state: &Target) -> Trigger {
+        Trigger {
+            target: Target {
+                // An editor finds the name once, where it is written.
+                ident: None,
+                spot: state.spot,
+                to: self.target.to,
+            },
+            cause: Cause::Deadline(self.time),
+            word: self.word,
+            value: self.value,
+            is_doubtful: false,
+        }
+    }
 }
 
 /// A declared condition.
@@ -74,6 +120,9 @@ pub(crate) struct Was {
     pub(crate) name: String,
     pub(crate) spot: Spot,
 }
+
+/// Every attribute that belongs on the enum.
+pub(crate) const WORDS_OF_ENUM: [&str; 1] = ["deadline"];
 
 /// Every attribute that belongs on a variant.
 pub(crate) const WORDS: [&str; 10] = [

@@ -5,17 +5,18 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::model::{Model, Node};
+use crate::attr::Target;
+use crate::model::Model;
 
 /// Generates one function per enum, never called, that matches on every state named in an attribute.
 ///
 /// Only the names have the span of the source; otherwise editors would find several definitions.
 /// The names are in patterns, where an editor offers only states.
 pub(crate) fn expand(model: &Model) -> TokenStream {
-    let mentions: Vec<&Ident> = model
-        .nodes
-        .iter()
-        .flat_map(Node::mentions)
+    let mut mentions: Vec<&Target> = model.mentions().collect();
+    // A trigger with several causes names its target once.
+    mentions.dedup_by_key(|target| target.spot);
+    let mentions: Vec<&Ident> = (mentions.iter())
         .filter_map(|target| target.ident.as_ref())
         .collect();
     if mentions.is_empty() {

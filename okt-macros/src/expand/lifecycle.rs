@@ -1,5 +1,7 @@
 //! Generates `impl Lifecycle`: the graph with its routes as a constant, and the conversion between states and ids.
 
+use core::time::Duration;
+
 use okt_core::routes::{Table, Tables};
 use okt_core::{Cause, ConditionStatus, Declared, Graph, Kind, NoRoute, State, StateId, Trigger};
 use proc_macro2::{Literal, TokenStream};
@@ -145,9 +147,12 @@ fn trigger(Trigger { to, cause }: &Trigger) -> TokenStream {
     let cause = match cause {
         Cause::Named => quote!(Named),
         Cause::After(time) => {
-            let seconds = Literal::u64_unsuffixed(time.as_secs());
-            let nanos = Literal::u32_unsuffixed(time.subsec_nanos());
-            quote!(After(::core::time::Duration::new(#seconds, #nanos)))
+            let time = duration(*time);
+            quote!(After(#time))
+        }
+        Cause::Deadline(time) => {
+            let time = duration(*time);
+            quote!(Deadline(#time))
         }
         Cause::OnError { attempts } => {
             let attempts = Literal::u32_unsuffixed(*attempts);
@@ -158,6 +163,12 @@ fn trigger(Trigger { to, cause }: &Trigger) -> TokenStream {
         Cause::OnGiveUp => quote!(OnGiveUp),
     };
     quote!(__okt::Trigger { to: #to, cause: __okt::Cause::#cause })
+}
+
+fn duration(time: Duration) -> TokenStream {
+    let seconds = Literal::u64_unsuffixed(time.as_secs());
+    let nanos = Literal::u32_unsuffixed(time.subsec_nanos());
+    quote!(::core::time::Duration::new(#seconds, #nanos))
 }
 
 fn condition(condition: &Declared<'_>) -> TokenStream {

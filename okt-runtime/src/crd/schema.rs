@@ -90,6 +90,7 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
         "properties": {
             "state": state(),
             "since": time(),
+            "deadlineSince": time(),
             "transition": count(),
             "jumps": count(),
             "rounds": count(),

@@ -54,6 +54,8 @@ struct StoredTrigger {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     attempts: Option<u32>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::Resource;
 use okt_core::reconcile::{
     Asked, Facts, ObservedFacts, OwnedFacts, PassFacts, TimeFacts, WorkFacts, WriteFacts,
@@ -48,7 +49,8 @@ impl<A: Application> Reconciliation<'_, A> {
                 ..self.memory.facts_of_writes(meta)
             },
             time: TimeFacts {
-                in_state: self.in_state(),
+                in_state: self.time_since(stored.since),
+                in_deadline: self.time_since(stored.deadline_since),
                 observe_after: self.observe_after(),
                 backoff: self.shared.backoff,
                 seed: round.seed,
@@ -83,8 +85,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    fn in_state(&self) -> Duration {
-        let since = self.round.stored.since;
+    fn time_since(&self, since: Option<Timestamp>) -> Duration {
         since.map_or(Duration::ZERO, |since| self.shared.clock.since(since))
     }
 

@@ -12,7 +12,7 @@ use okt_core::decide::{Go, Run, Verdict, Why};
 use okt_core::facts::LifecycleFacts;
 use okt_core::record::{Phase, Record, Recorded};
 use okt_core::trail::Trail;
-use okt_core::{Cause, Lifecycle, Mark, duration, reasons};
+use okt_core::{Cause, Lifecycle, Mark, StateId, duration, reasons};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -128,6 +128,7 @@ impl<K: LifecycleObject> Report<'_, K> {
                 // A status from another writer may lack it, and deadlines count from it.
                 None => old.and_then(|old| old.since).or(Some(self.now)),
             },
+            deadline_since: self.deadline_since(record),
             transition: record.transition,
             jumps: record.jumps,
             rounds: record.rounds,
@@ -149,6 +150,18 @@ impl<K: LifecycleObject> Report<'_, K> {
             },
             of: PhantomData,
         }
+    }
+
+    /// Returns when the object came under the deadline of its state: with the first state in a row that has it.
+    fn deadline_since(&self, record: &Record) -> Option<Timestamp> {
+        let deadline = |state: StateId| K::State::GRAPH.get(state)?.deadline();
+        let own = deadline(record.state)?;
+        let kept = self.old().filter(|old| {
+            let state = K::State::from_name(old.state.as_str());
+            state.and_then(|state| deadline(state.id())) == Some(own)
+        });
+        // A status from another writer, or of a graph without this deadline, may lack it.
+        kept.and_then(|old| old.deadline_since).or(Some(self.now))
     }
 
     fn action(&self, record: &Record, went: Option<Go>) -> Option<RecordedAction> {
@@ -208,18 +221,24 @@ impl<K: LifecycleObject> Report<'_, K> {
         let old = self.old()?;
         let from = K::State::from_name(old.state.as_str())?;
         let declared = K::State::GRAPH.get(from.id())?;
-        let limit = declared
+        let late = declared
             .triggers
             .iter()
             .find_map(|trigger| match trigger.cause {
-                Cause::After(limit) if trigger.to == went.to => Some(limit),
+                Cause::After(limit) if trigger.to == went.to && self.facts.in_state >= limit => {
+                    Some(format!(
+                        "{} took longer than {}",
+                        declared.name,
+                        duration::text(limit)
+                    ))
+                }
+                Cause::Deadline(limit) if trigger.to == went.to => Some(format!(
+                    "in {} when the deadline of {} was over",
+                    declared.name,
+                    duration::text(limit)
+                )),
                 _ => None,
             })?;
-        let late = format!(
-            "{} took longer than {}",
-            declared.name,
-            duration::text(limit)
-        );
         let last = self
             .failed
             .as_ref()

@@ -25,6 +25,8 @@ pub(super) struct Stored {
     pub(super) attempt: u32,
     /// When the state on record was entered.
     pub(super) since: Option<Timestamp>,
+    /// When the object came under the deadline of that state.
+    pub(super) deadline_since: Option<Timestamp>,
     /// Whether the reported pause differs from the requested one.
     pub(super) is_pause_news: bool,
 }
@@ -86,6 +88,7 @@ impl Stored {
             in_flight,
             attempt: (position.and_then(|it| it.action.as_ref())).map_or(1, |it| it.attempt.max(1)),
             since: position.and_then(|it| it.since),
+            deadline_since: position.and_then(|it| it.deadline_since),
             is_pause_news: says("Paused").is_some_and(|said| said != is_paused),
         }
     }

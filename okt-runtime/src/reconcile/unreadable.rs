@@ -111,6 +111,7 @@ impl Unreadable<'_> {
             },
             time: TimeFacts {
                 in_state: Duration::ZERO,
+                in_deadline: Duration::ZERO,
                 observe_after: Duration::ZERO,
                 backoff: shared.backoff,
                 seed: read::seed(meta.uid.as_deref().unwrap_or_default()),

@@ -59,6 +59,9 @@ pub struct Position<S> {
     /// When the object entered the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
+    /// When the object came under the deadline that it is under; none in a state without a deadline over several states.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_since: Option<Timestamp>,
     /// The number of transitions so far.
     #[serde(default)]
     pub transition: u64,

@@ -112,7 +112,7 @@ fn is_awaited<A: Application + Clone>(
     let triggers = declared.map_or(&[][..], |state| state.triggers);
     triggers.iter().any(|trigger| match trigger.cause {
         Cause::OnError { attempts } => attempts == 1,
-        Cause::After(due) => due <= limit.saturating_add(LATE),
+        Cause::After(due) | Cause::Deadline(due) => due <= limit.saturating_add(LATE),
         Cause::Named | Cause::OnDelete | Cause::OnChange | Cause::OnGiveUp => false,
     })
 }

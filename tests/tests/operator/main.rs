@@ -20,6 +20,7 @@ mod life;
 mod nested;
 mod numbers;
 mod observation;
+mod one_deadline;
 mod ownership;
 mod pass_and_life;
 mod passes;

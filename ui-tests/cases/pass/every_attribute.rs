@@ -8,6 +8,7 @@ use okt_macros::lifecycle_graph;
 ///
 /// It is filled before it serves.
 #[lifecycle_graph(crate(okt_core))]
+#[deadline(Broken, after = "4h", over(Filling, Compacting))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
     /// Entries are read from disk; see [`Cache::Serving`].
@@ -15,7 +16,7 @@ pub enum Cache {
     /// This can take an hour.
     #[entry]
     #[condition("cache.okt.dev/Filled", status = "Unknown", message = "still reading")]
-    #[trigger(Broken, after = "1h30m")]
+    #[trigger(Broken, after = "1h30m", on_error(attempts = 5))]
     #[trigger(Gone, on_delete)]
     #[child(Serving)]
     Filling,
@@ -96,6 +97,14 @@ fn main() {
     assert_eq!(cause(Serving, Broken), Some(Cause::OnError { attempts: 3 }));
     assert_eq!(cause(Serving, Draining), Some(Cause::OnChange));
     assert_eq!(cause(Compacting, Parked), Some(Cause::Named));
+    let causes = of(Filling)
+        .triggers
+        .iter()
+        .filter(|trigger| trigger.to == Broken.id());
+    let causes: Vec<Cause> = causes.map(|trigger| trigger.cause).collect();
+    let deadline = Cause::Deadline(Duration::from_hours(4));
+    assert_eq!(causes[1..], [Cause::OnError { attempts: 5 }, deadline]);
+    assert_eq!(cause(Compacting, Broken), Some(deadline));
 
     let filled = of(Filling).conditions[0];
     assert_eq!(filled.name, cache::conditions::CACHE_OKT_DEV_FILLED);

@@ -60,7 +60,7 @@ impl World {
         let state = (record.zip(self.case.life)).and_then(|(record, life)| life.get(record.state));
         let triggers = state.into_iter().flat_map(|state| state.triggers);
         let deadlines = triggers.filter_map(|trigger| match trigger.cause {
-            Cause::After(time) => time.checked_sub(facts.time.in_state),
+            Cause::After(time) | Cause::Deadline(time) => time.checked_sub(facts.time.in_state),
             Cause::Named
             | Cause::OnError { .. }
             | Cause::OnDelete

@@ -17,7 +17,7 @@ enum BothByName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Twice {
     #[entry]
-    #[trigger(Failed, after = "1h")]
+    #[trigger(Failed)]
     #[trigger(Failed, on_delete)]
     #[child(End)]
     #[child(End)]

@@ -14,7 +14,7 @@ enum Life {
     #[rest(hodl)]
     #[trigger(Slow, after = "0s")]
     #[trigger(Broken, on_error(atempts = 3))]
-    #[trigger(Changed, on_change, on_delete)]
+    #[trigger(Changed, on_change, on_change)]
     #[child(End)]
     Running,
 

@@ -7,7 +7,7 @@ enum Life {
     #[entry]
     #[trigger(Failed, on_error(atempts = 3))]
     #[trigger(Stay, after = "soon")]
-    #[trigger(Failed, after = "1h")]
+    #[trigger(Failed)]
     #[child(Running)]
     #[child(Running)]
     Start,
