@@ -10,8 +10,8 @@ use std::time::Duration;
 use kube::{Client, CustomResource, ResourceExt};
 use okt::sidecar::{Agents, id_at_agent};
 use okt::{
-    Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
-    lifecycle_graph,
+    Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, StateOnRecord,
+    Status, lifecycle_graph,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -264,12 +264,14 @@ impl Application for Keeper {
         }
         // No agent can answer, and there is no doubt: the kernel shows that no server runs.
         Ok(match cx.state() {
-            None => Observation::absent(),
-            Some(NotesState::Running) => {
+            StateOnRecord::New => Observation::absent(),
+            StateOnRecord::Known(NotesState::Running) => {
                 Observation::in_state(NotesState::Running).event(NotesState::Start)
             }
             // In these states a missing process does not contradict the record.
-            Some(recorded) => Observation::in_state(recorded),
+            StateOnRecord::Known(recorded) => Observation::in_state(recorded),
+            // The release that knows the state decides what a missing process means.
+            StateOnRecord::Unknown(_) => Observation::unobserved(),
         })
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::ResourceExt;
-use okt::{Action, Application, Context, Failure, Observation};
+use okt::{Action, Application, Context, Failure, Observation, StateOnRecord};
 use okt_examples::notes_operator::{Notes, NotesExtra, NotesState, NotesStateHandler, notes_state};
 use okt_testing::Rehearsal;
 use serde_json::json;
@@ -101,12 +101,15 @@ impl Application for Servers {
     async fn observe(&self, cx: &Context<Notes>) -> Result<Observation<NotesState>, Failure> {
         let runs = self.of(cx, |server| server.runs);
         Ok(match cx.state() {
-            None if runs => Observation::in_state(NotesState::Running),
-            None => Observation::absent(),
-            Some(NotesState::Running) if !runs => {
+            StateOnRecord::New | StateOnRecord::Unknown(_) if runs => {
+                Observation::in_state(NotesState::Running)
+            }
+            StateOnRecord::New => Observation::absent(),
+            StateOnRecord::Unknown(_) => Observation::unobserved(),
+            StateOnRecord::Known(NotesState::Running) if !runs => {
                 Observation::in_state(NotesState::Running).event(NotesState::Start)
             }
-            Some(recorded) => Observation::in_state(recorded),
+            StateOnRecord::Known(recorded) => Observation::in_state(recorded),
         })
     }
 

@@ -42,7 +42,7 @@ mod texts;
 mod wire;
 
 pub use author::application::{Application, ExtraOf, PassGraph, StateOf};
-pub use author::context::{Action, Cause, Context};
+pub use author::context::{Action, Cause, Context, StateOnRecord};
 pub use author::external::{AsResource, External, Found};
 pub use author::from_error::ResultExt;
 pub use author::no_lifecycle::{NoLifecycle, PassStatus};

@@ -13,6 +13,7 @@ mod author;
 pub(crate) mod change;
 mod commit;
 mod draft;
+mod events;
 mod facts;
 pub(crate) mod finalizer;
 mod leftover;

@@ -9,6 +9,7 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -253,14 +254,24 @@ impl<A: Served> Cluster<A> {
 
     /// Returns the reasons of all events, oldest first.
     pub async fn events(&self) -> Vec<String> {
-        use k8s_openapi::api::events::v1::Event;
+        let events = self.events_in_order().await.into_iter();
+        events
+            .filter_map(|event| Some(format!("{} {}", event.type_?, event.reason?)))
+            .collect()
+    }
+
+    /// Returns the notes of all events, in order.
+    pub async fn notes(&self) -> Vec<String> {
+        let events = self.events_in_order().await.into_iter();
+        events.filter_map(|event| event.note).collect()
+    }
+
+    async fn events_in_order(&self) -> Vec<Event> {
         let events: Api<Event> = Api::all(self.client.clone());
         let events = events.list(&kube::api::ListParams::default()).await;
         let mut events = events.expect("events").items;
         events.sort_by(|a, b| a.event_time.cmp(&b.event_time));
-        (events.into_iter())
-            .filter_map(|event| Some(format!("{} {}", event.type_?, event.reason?)))
-            .collect()
+        events
     }
 }
 

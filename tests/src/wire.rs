@@ -29,11 +29,11 @@ impl Wire {
         self.server.client_named(OPERATOR)
     }
 
-    /// Returns every write of the operator, as `PATCH /path`.
+    /// Returns every write of the operator, as `PATCH /path`; Kubernetes Events are not among them.
     pub fn writes(&self) -> Vec<String> {
         let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
         (self.server.requests_since(since).into_iter())
-            .filter(|request| request.client == OPERATOR)
+            .filter(|request| request.client == OPERATOR && request.resource != "events")
             .filter_map(|request| Some(format!("{} {}", written_by(&request)?, request.path)))
             .collect()
     }

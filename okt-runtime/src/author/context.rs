@@ -12,8 +12,32 @@ use tokio_util::sync::CancellationToken;
 use crate::author::progress::Progress;
 use crate::clock::Clock;
 use crate::resources::Cluster;
+use crate::wire::desired::StateName;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
+
+/// The state on record of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StateOnRecord<'a, S> {
+    /// The object is new, or its status was lost: nothing is recorded.
+    New,
+    /// A state of the graph.
+    Known(S),
+    /// A name that the graph does not have: another release of the operator recorded it.
+    ///
+    /// Do not treat the object as new: its application may be in use.
+    Unknown(&'a str),
+}
+
+impl<S> StateOnRecord<'_, S> {
+    /// Returns the state, if it is one of the graph.
+    pub fn known(self) -> Option<S> {
+        match self {
+            Self::Known(state) => Some(state),
+            Self::New | Self::Unknown(_) => None,
+        }
+    }
+}
 
 /// The object that your code observes or acts upon, with access to the cluster.
 #[derive(Clone)]
@@ -49,9 +73,28 @@ impl<K: LifecycleObject> Context<K> {
         &self.client
     }
 
-    /// Returns the state on record; none for a new object, and for a name that the graph does not have.
-    pub fn state(&self) -> Option<K::State> {
-        self.object.status_of()?.lifecycle.as_ref()?.state.known()
+    /// Returns the state on record.
+    ///
+    /// ```
+    /// # use okt_core::Lifecycle;
+    /// # use okt_runtime::{Context, LifecycleObject, Observation, StateOnRecord};
+    /// # fn look<K: LifecycleObject>(cx: &Context<K>) -> Observation<K::State> {
+    /// match cx.state() {
+    ///     // Nothing was done yet: the object enters the graph at the entry.
+    ///     StateOnRecord::New => Observation::unobserved(),
+    ///     StateOnRecord::Known(state) => Observation::in_state(state),
+    ///     // The application may be in use. Only what you find out about it may move the object.
+    ///     StateOnRecord::Unknown(_) => Observation::unobserved(),
+    /// }
+    /// # }
+    /// ```
+    pub fn state(&self) -> StateOnRecord<'_, K::State> {
+        let position = self.object.status_of().and_then(|it| it.lifecycle.as_ref());
+        match position.map(|position| &position.state) {
+            None => StateOnRecord::New,
+            Some(StateName::Known(state)) => StateOnRecord::Known(*state),
+            Some(StateName::Unknown(name)) => StateOnRecord::Unknown(name),
+        }
     }
 
     /// Returns how long the object has been in the state on record; none for a new object.

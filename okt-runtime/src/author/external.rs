@@ -8,7 +8,7 @@ use okt_core::{Answer, Delegate, Delegated, Dispatch, Graph, Lifecycle, Mark};
 use serde::Serialize;
 
 use crate::author::application::{Application, ExtraOf, StateOf, without_lifecycle};
-use crate::author::context::{Action, Context};
+use crate::author::context::{Action, Context, StateOnRecord};
 use crate::author::observation::Observation;
 use crate::failure::Failure;
 use crate::resources::{Resources, Watches};
@@ -315,7 +315,7 @@ where
     ) -> Result<Observation<StateOf<Self>>, Failure> {
         let application = &self.0.0;
         let found = application.get(cx).await?;
-        let Some(state) = cx.state() else {
+        let StateOnRecord::Known(state) = cx.state() else {
             // The work of the entry adopts an existing application.
             return Ok(Observation::unobserved());
         };

@@ -6,18 +6,18 @@ use kube::{Resource, ResourceExt};
 use okt_core::Lifecycle;
 use okt_core::decide::{Ending, Verdict};
 use okt_core::reconcile::Draft;
-use okt_core::record::Recorded;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::round::{Reconciliation, StatusOf};
 use crate::author::application::{Application, StateOf};
 use crate::cache::guarded::Guarded;
-use crate::reconcile::finalizer;
 use crate::reconcile::leftover::removal;
 use crate::reconcile::memory::Trouble;
 use crate::reconcile::report;
+use crate::reconcile::{events, finalizer};
 use crate::texts::chain;
+use crate::wire::object::LifecycleObject;
 use crate::wire::read;
 
 impl<A: Application> Reconciliation<'_, A> {
@@ -26,8 +26,11 @@ impl<A: Application> Reconciliation<'_, A> {
         let Some((_, _, status)) = self.round.draft.take() else {
             return;
         };
-        let before = self.round.stored.recorded;
         let trail = self.position().map(|position| position.trail.clone());
+        let from = self
+            .position()
+            .map(|position| position.state.as_str().to_owned());
+        let troubles = events::troubles(self.round.object.status_of(), &status);
         if patch {
             match self.write(&status).await {
                 Ok(written) => self.written(written, &status).await,
@@ -37,7 +40,12 @@ impl<A: Application> Reconciliation<'_, A> {
                 let why = "the answer to the write of a status has another record than was sent";
                 return self.note_failure(&kube::Error::Service(why.into()));
             }
-            self.log(&before, &draft, &trail.unwrap_or_default());
+            self.log(
+                &draft,
+                &from.unwrap_or_default(),
+                &trail.unwrap_or_default(),
+            );
+            (self.shared).warn_of_troubles(self.round.object.meta(), troubles);
         }
         self.round.consume(&draft);
         self.round.written = patch.then_some(draft);
@@ -105,11 +113,10 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     /// Logs a transition, and a wrong answer of a handler.
-    fn log(&self, before: &Recorded, draft: &Draft, trail: &str) {
+    fn log(&self, draft: &Draft, from: &str, trail: &str) {
         let graph = StateOf::<A>::GRAPH;
         let object = &*self.round.object;
         if let (Verdict::Go(go), Some(record)) = (draft.step, draft.record.at()) {
-            let from = before.at().map_or("", |record| graph.name_of(record.state));
             tracing::info!(
                 object = %object.name_any(),
                 namespace = object.namespace().unwrap_or_default(),

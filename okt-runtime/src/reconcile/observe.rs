@@ -75,6 +75,7 @@ pub(crate) async fn observe<A: Application>(
         Err(why @ Unanswered::TimedOut(_)) => {
             let usual = cx
                 .state()
+                .known()
                 .map_or(USUAL, |state| application.observe_every(state));
             let meta = cx.object().meta();
             sight

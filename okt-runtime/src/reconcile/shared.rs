@@ -2,19 +2,16 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::runtime::events::{Event, EventType, Recorder};
+use kube::Client;
+use kube::runtime::events::Recorder;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Client, Resource};
+use okt_core::Graph;
 use okt_core::backoff::Backoff;
-use okt_core::decide::{By, Go};
 use okt_core::reconcile::OperatorFacts;
-use okt_core::{Graph, Lifecycle};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::author::application::{Application, PassGraph, StateOf};
+use crate::author::application::{Application, PassGraph};
 use crate::author::asked::Questions;
 use crate::author::context::Context;
 use crate::backdoor::Backdoor;
@@ -26,7 +23,7 @@ use crate::reconcile::memory::Memory;
 use crate::reconcile::permits::Permits;
 use crate::reconcile::tasks::Tasks;
 use crate::resources::Cluster;
-use crate::wire::object::{LifecycleObject, has_lifecycle};
+use crate::wire::object::LifecycleObject;
 
 /// The values that all reconciliations of one operator share.
 pub(crate) struct Shared<A: Application> {
@@ -99,53 +96,5 @@ impl<A: Application> Shared<A> {
     pub(crate) fn requeue(&self, object: ObjectRef<Cached<A::Resource>>) {
         // A closed queue belongs to an operator that is stopping.
         let _ = self.queue.send(QueueRequest::Reconcile(object));
-    }
-
-    /// Publishes an event for a jump: the application moved on its own, or a status was lost.
-    pub(crate) fn warn_of_jump(&self, object: &ObjectMeta, go: Go, from: &str) {
-        if go.by == By::Jump {
-            let to = StateOf::<A>::GRAPH.name_of(go.to);
-            let note = if from.is_empty() {
-                format!("found in {to}, with nothing recorded")
-            } else {
-                format!("was in {from} by the record, is in {to}; no edge leads there")
-            };
-            // Events are merged whatever their notes are, so the reason contains the state.
-            self.warn(object, format!("JumpedTo{to}"), "Transition", note);
-        }
-    }
-
-    pub(crate) fn warn_of_abandoning(&self, object: &ObjectMeta, state: &str) {
-        let place = match state {
-            "" if has_lifecycle::<A::Resource>() => " in an unknown state".to_owned(),
-            "" => String::new(),
-            state => format!(" in {state}"),
-        };
-        let note = format!("abandoned{place}; nothing cleans up what is left of the application");
-        self.warn(object, "Abandoned".to_owned(), "Release", note);
-    }
-
-    fn warn(&self, object: &ObjectMeta, reason: String, action: &str, note: String) {
-        let event = Event {
-            type_: EventType::Warning,
-            reason,
-            note: Some(note),
-            action: action.to_owned(),
-            secondary: None,
-        };
-        let about = ObjectReference {
-            api_version: Some(A::Resource::api_version(&()).into_owned()),
-            kind: Some(A::Resource::kind(&()).into_owned()),
-            name: object.name.clone(),
-            namespace: object.namespace.clone(),
-            uid: object.uid.clone(),
-            ..ObjectReference::default()
-        };
-        let recorder = self.recorder.clone();
-        tokio::spawn(async move {
-            if let Err(error) = recorder.publish(&event, &about).await {
-                tracing::warn!(reason = event.reason, "cannot publish an event: {error}");
-            }
-        });
     }
 }

@@ -49,7 +49,7 @@ impl<K: LifecycleObject> Agents<K> {
     ///
     /// An agent that does not answer is asked until the attempt times out, because the work may be under way.
     pub async fn perform(&self, action: &Action<K>) -> Result<Performed<K::State>, Failure> {
-        let state = action.state().ok_or_else(|| {
+        let state = action.state().known().ok_or_else(|| {
             Failure::retry("NoState", "the object is in no state that the graph knows")
         })?;
         let client = (self.find)(action.object())?;

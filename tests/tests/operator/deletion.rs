@@ -157,7 +157,10 @@ async fn an_object_whose_last_work_fails_reports_how_to_abandon_it_and_goes_once
         .await;
     rig.until_gone("s").await;
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.events().await, ["Warning Abandoned"]);
+    assert_eq!(
+        rig.events().await,
+        ["Warning DiskBusy", "Warning Abandoned"]
+    );
     let runs = rig.app.ran().len();
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(rig.app.ran().len(), runs);

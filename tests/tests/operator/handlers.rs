@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
-use okt::{Application, Failure, Which};
+use okt::{Application, Failure, StateOnRecord, Which};
 use okt_testing::{action, context, pass};
 use okt_tests::{Ladder, LadderSpec};
 use okt_tests::{Shop, ShopSpec, ShopState, Shops};
@@ -48,7 +48,7 @@ async fn a_handler_gets_the_object_its_state_and_what_it_owns_and_refers_to() {
         .build();
     assert_eq!(cx.object().name_any(), "corner");
     assert_eq!(cx.object().namespace().as_deref(), Some("default"));
-    assert_eq!(cx.state(), Some(ShopState::Open));
+    assert_eq!(cx.state(), StateOnRecord::Known(ShopState::Open));
     let time = cx.time_in_state().expect("a time");
     assert!((299..=301).contains(&time.as_secs()), "{time:?}");
     assert!(context(shop()).build().time_in_state().is_none());

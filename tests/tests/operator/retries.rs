@@ -131,6 +131,12 @@ async fn reasons_that_alternate_are_each_written_once() {
     assert!(rig.app.ran().len() > 20);
     let writes = rig.wire.writes().len();
     assert!((2..=3).contains(&writes), "{writes}");
+    let mut events = rig.events().await;
+    events.sort();
+    assert_eq!(
+        events,
+        ["Warning DiskFull", "Warning NoQuorum", "Warning Slow"]
+    );
 }
 
 #[tokio::test(start_paused = true)]

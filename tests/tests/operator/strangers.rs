@@ -47,6 +47,23 @@ async fn an_unknown_state_affects_its_object_only_and_ends_with_an_observation()
     rig.until_ready("db", Running).await;
     let position = rig.position("db").await;
     assert_eq!((position.transition, position.jumps), (4, 2));
+    let jump = "was in Zombie by the record, is in Running; no edge leads there";
+    let notes = rig.notes().await;
+    assert_eq!(notes.last().map(String::as_str), Some(jump), "{notes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_should_look_at_is_one_event_also_after_a_restart() {
+    let rig = running().await;
+    put_in(&rig, "Zombie").await;
+    rig.until_reason("db", "Stalled", "UnknownState").await;
+    for _ in 0..3 {
+        rig.restart().await;
+        rig.pass(Duration::from_mins(10)).await;
+    }
+    assert_eq!(rig.events().await, ["Warning UnknownState"]);
+    let stalled = rig.condition("db", "Stalled").await.expect("it is");
+    assert_eq!(rig.notes().await, [stalled.message]);
 }
 
 #[tokio::test(start_paused = true)]

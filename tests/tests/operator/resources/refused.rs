@@ -39,6 +39,7 @@ async fn an_object_of_another_owner_with_the_same_name_is_not_taken_over() {
         "other resources are created"
     );
     assert_eq!(rig.app.ran(), [""; 0]);
+    assert_eq!(rig.events().await, ["Warning NotOwned"]);
     let deleted = maps.delete("a", &DeleteParams::default()).await;
     deleted.expect("it is deleted");
     rig.until_ready("shop", Open).await;
