@@ -36,7 +36,7 @@ pub mod cache {
     /// How the work of `Filling` ends; it leads to `Broken`, `Gone` or `Serving`.
     #[derive(Clone, Copy)]
     pub enum AfterFilling {
-        /// On towards the desired state, or to the last child, `Serving`.
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Serving`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -50,9 +50,9 @@ pub mod cache {
     /// How the work of `Serving` ends; it leads to `Broken`, `Draining`, `Compacting` or `Parked`.
     #[derive(Clone, Copy)]
     pub enum AfterServing {
-        /// The work is done and names no state: the object stays, unless something is wished or happens.
+        /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
-        /// On towards the desired state, or to the last child, `Draining`.
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Draining`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -68,7 +68,7 @@ pub mod cache {
     /// How the work of `Compacting` ends; it leads to `Parked`, `Broken` or `Serving`.
     #[derive(Clone, Copy)]
     pub enum AfterCompacting {
-        /// On towards the desired state, or to the last child, `Serving`.
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Serving`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -82,7 +82,7 @@ pub mod cache {
     /// How the work of `Draining` ends; it leads to `Filling` or `Gone`.
     #[derive(Clone, Copy)]
     pub enum AfterDraining {
-        /// On towards the desired state, or to the last child, `Gone`.
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Gone`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),

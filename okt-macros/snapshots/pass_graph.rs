@@ -23,7 +23,7 @@ pub mod broker_pass {
     /// How the work of `Check` ends; it leads to `Report`, `Finalize` or `Gather`.
     #[derive(Clone, Copy)]
     pub enum AfterCheck {
-        /// On to the last child, `Gather`.
+        /// The step is done; on to the last child, `Gather`.
         Next,
         /// Go to `Report`: What went wrong.
         Report,
@@ -35,7 +35,7 @@ pub mod broker_pass {
     /// How the work of `Gather` ends; it leads to `Report` or `Apply`.
     #[derive(Clone, Copy)]
     pub enum AfterGather {
-        /// On to the last child, `Apply`.
+        /// The step is done; on to the last child, `Apply`.
         Next,
         /// Go to `Report`: What went wrong.
         Report,
@@ -45,7 +45,7 @@ pub mod broker_pass {
     /// How the work of `Apply` ends; it leads to `Report` or `End`.
     #[derive(Clone, Copy)]
     pub enum AfterApply {
-        /// On to the last child, `End`.
+        /// The step is done; on to the last child, `End`.
         Next,
         /// Go to `Report`: What went wrong.
         Report,
@@ -55,7 +55,7 @@ pub mod broker_pass {
     /// How the work of `Finalize` ends; it leads to `End`.
     #[derive(Clone, Copy)]
     pub enum AfterFinalize {
-        /// On to the last child, `End`.
+        /// The step is done; on to the last child, `End`.
         Next,
         /// Go to `End`: Done.
         End,
@@ -63,7 +63,7 @@ pub mod broker_pass {
     /// How the work of `Report` ends; it leads to `End`.
     #[derive(Clone, Copy)]
     pub enum AfterReport {
-        /// On to the last child, `End`.
+        /// The step is done; on to the last child, `End`.
         Next,
         /// Go to `End`: Done.
         End,

@@ -18,9 +18,9 @@ pub mod life {
     /// How the work of `Start` ends; it leads to `Failed`, `Start`, `Running`, `Stopping` or `End`.
     #[derive(Clone, Copy)]
     pub enum AfterStart {
-        /// The work is done and names no state: the object stays, unless something is wished or happens.
+        /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
-        /// On towards the desired state, or to the last child, ``.
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, ``.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -38,9 +38,9 @@ pub mod life {
     /// How the work of `Running` ends; it leads to `Stopping`.
     #[derive(Clone, Copy)]
     pub enum AfterRunning {
-        /// The work is done and names no state: the object stays, unless something is wished or happens.
+        /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
-        /// On towards the desired state, or to the last child, `Stopping`.
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Stopping`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -50,9 +50,9 @@ pub mod life {
     /// How the work of `Stopping` ends; it leads to `End`.
     #[derive(Clone, Copy)]
     pub enum AfterStopping {
-        /// The work is done and names no state: the object stays, unless something is wished or happens.
+        /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
-        /// On towards the desired state, or to the last child, `End`.
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `End`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
@@ -62,9 +62,9 @@ pub mod life {
     /// How the work of `Failed` ends; it leads to `Stopping`.
     #[derive(Clone, Copy)]
     pub enum AfterFailed {
-        /// The work is done and names no state: the object stays, unless something is wished or happens.
+        /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
-        /// On towards the desired state, or to the last child, `Stopping`.
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Stopping`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),

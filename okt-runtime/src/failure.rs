@@ -35,8 +35,8 @@ impl Failure {
 
     /// Creates a failure that only a change of the spec can fix.
     ///
-    /// The object takes the `on_error` trigger of its state. Without that trigger it stays in its state until its spec
-    /// changes.
+    /// The object takes the `on_error` trigger of its state. Without that trigger the work is not repeated until the spec
+    /// changes; a resting object still follows its desired state and its observation.
     pub fn permanent(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self(Failed::permanent(reason, message))
     }

@@ -74,7 +74,7 @@ impl<'m> Successors<'m> {
         ));
         let stay = self.stay.then(|| {
             quote! {
-                /// The work is done and names no state: the object stays, unless something is wished or happens.
+                /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
                 Stay,
             }
         });
@@ -84,9 +84,9 @@ impl<'m> Successors<'m> {
             let last = last.map_or_else(String::new, crate::items::name);
             // A pass has no desired state.
             let doc = docs::doc(&if self.wait {
-                format!("On towards the desired state, or to the last child, `{last}`.")
+                format!("The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `{last}`.")
             } else {
-                format!("On to the last child, `{last}`.")
+                format!("The step is done; on to the last child, `{last}`.")
             });
             quote! {
                 #doc

@@ -34,14 +34,15 @@ pub trait Application: Send + Sync + Sized + 'static {
 
     /// Observes the application.
     ///
-    /// OKT calls it in every reconciliation, and in a resting state every [`observe_every`](Self::observe_every). It
-    /// must be quick (see [`answer_limit`](Self::answer_limit)) and change nothing.
-    /// [`Context::state`] is none for an object without a record: then return the state of an application that exists
-    /// already, so that OKT adopts it.
+    /// OKT calls it in every reconciliation that takes no result of a handler, and every
+    /// [`observe_every`](Self::observe_every), except in a leaf. It must be quick (see
+    /// [`answer_limit`](Self::answer_limit)) and change nothing.
+    /// If [`Context::state`] is `New`, return the state of an application that exists already, so that OKT adopts it.
     ///
     /// # Errors
     ///
-    /// A failure counts like an unreachable application. OKT retries it at the next observation.
+    /// From the third failure in a row, the conditions report it, as they report an unreachable application. OKT waits
+    /// for the next observation before it enters a new object at the entry.
     fn observe(
         &self,
         cx: &Context<Self::Resource>,
@@ -59,7 +60,8 @@ pub trait Application: Send + Sync + Sized + 'static {
 
     /// Declares the resources that should exist in the cluster while the object is in a state.
     ///
-    /// OKT calls it in every reconciliation, after the position is recorded and before the work of the state begins. It
+    /// OKT calls it in every reconciliation that moves nothing, after the position is recorded and before the work of the
+    /// state begins; not while the object is paused or the operator shuts down. It
     /// must be quick (see [`answer_limit`](Self::answer_limit)) and change nothing.
     /// OKT deletes resources that are no longer declared, except those that hold data (volumes and claims of them,
     /// Secrets, namespaces, CRDs).

@@ -1,5 +1,13 @@
 //! The README and the docs match the code: the picture, the enum, the handler, the compiler's messages, the tests.
 
+#[expect(unreachable_pub, reason = "as the docs show it")]
+mod databases;
+#[expect(unreachable_pub, reason = "as the docs show it")]
+mod lifecycle;
+#[expect(dead_code, unreachable_pub, reason = "as the docs show it")]
+mod site;
+mod surroundings;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +48,32 @@ fn the_code_is_that_of_the_examples() {
         "not in examples/src/notes_operator.rs:\n{}",
         shown[1]
     );
+}
+
+/// Checks that a page shows the items of a file, in one block, and its tests in another.
+fn is_shown(page: &str, file: &str) {
+    let text = read(file);
+    let page_text = read(page);
+    // The programs of the pages have their surroundings elsewhere.
+    let code = text.split_once("use super::surroundings::*;\n\n");
+    let code = code.map_or_else(|| text.split_once('\n').expect("a comment").1, |it| it.1);
+    let mut blocks = page_text.split("```rust\n").skip(1);
+    let mut blocks = blocks
+        .by_ref()
+        .filter_map(|part| Some(part.split_once("```")?.0));
+    for part in code.split("\n#[tokio::test]\n") {
+        assert!(
+            blocks.any(|block| block.trim_start_matches("#[tokio::test]\n").trim() == part.trim()),
+            "{page} does not show {file}:\n{part}"
+        );
+    }
+}
+
+#[test]
+fn the_code_of_the_docs_compiles() {
+    is_shown("docs/lifecycles.md", "examples/tests/readme/lifecycle.rs");
+    is_shown("docs/observing.md", "examples/tests/readme/databases.rs");
+    is_shown("docs/from-kube-rs.md", "examples/tests/readme/site.rs");
 }
 
 #[test]
